@@ -1,0 +1,40 @@
+# Hotpush with what a deploy.sh of a compose project needs: git, ssh, the docker client, compose and buildx.
+FROM node:24-trixie-slim
+
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates curl docker-buildx docker-cli docker-compose git openssh-client tini \
+ && rm -rf /var/lib/apt/lists/* \
+# The repository is mounted on purpose and its deploy.sh is run: whose files they are says no more.
+ && git config --system --add safe.directory '*' \
+# Whoever of these two users runs it can write its state; a new volume takes the owner from here.
+ && install -d -o node -g node -m 700 /var/lib/hotpush && install -d -o node -g node -m 2775 /run/live \
+ && ln -s /opt/hotpush/bin/hotpush /usr/local/bin/hotpush
+
+WORKDIR /opt/hotpush
+COPY package.json package-lock.json ./
+# Node is here already; its packages are for machines without it. Then npm has done its work.
+RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && npm cache clean --force \
+ && rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn-*
+COPY LICENSE ./
+COPY examples ./examples
+COPY bin ./bin
+COPY src ./src
+
+# Docker's client keeps what it remembers of builds in /tmp, so that the root file system can be read-only.
+ENV NODE_ENV=production NODE_COMPILE_CACHE=/opt/hotpush/.compiled STATE_PATH=/var/lib/hotpush BUILDX_CONFIG=/tmp/buildx
+# Compiled once here, so that a start is quick and takes less memory, with a read-only file system too.
+# A start without a secret loads all of the service, main.ts too, and refuses to go on with exit code 78.
+RUN node --max-semi-space-size=2 --input-type=module -e 'await import("/opt/hotpush/src/cli/rollout.ts"); await import("/opt/hotpush/src/cli/prune.ts")' \
+ && { node --max-semi-space-size=2 src/main.ts 2>/dev/null; test $? -eq 78; }
+
+VOLUME /var/lib/hotpush
+EXPOSE 9000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --start-interval=500ms \
+  CMD curl --fail --silent --output /dev/null "http://127.0.0.1:${WEBHOOK_PORT:-9000}/health"
+LABEL org.opencontainers.image.title="Hotpush" \
+      org.opencontainers.image.description="A self-hosted deployment webhook: push to main, and the new version is live" \
+      org.opencontainers.image.licenses="MIT"
+
+# tini is process 1: it passes signals on and reaps what deploy scripts leave behind.
+ENTRYPOINT ["tini", "--", "hotpush"]

@@ -1,0 +1,90 @@
+import { fdatasyncSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Delivery, randomCommit } from "../test/harness/delivery.ts";
+import { temporaryDirectory } from "../test/harness/temporary.ts";
+import type { Pace } from "./pace.ts";
+import { startAdnanhWebhook } from "./peers/adnanh-webhook.ts";
+import { startHotpush } from "./peers/hotpush.ts";
+import type { Receiver } from "./peers/receiver.ts";
+import { pushOfSize } from "./push.ts";
+import { ms, type Section } from "./report.ts";
+import { withScope } from "./scope.ts";
+import { send } from "./send.ts";
+import { median, percentile } from "./statistics.ts";
+import { isInstalled, webhook } from "./tools.ts";
+
+const perSecond = 100;
+const bodyBytes = 8_192;
+
+/** Pushes to main at a steady rate: each is answered when it is on disk, while deployments run all the time. */
+export async function measureAccepting(pace: Pace): Promise<Section> {
+  const seconds = pace({ quick: 2, full: 10 });
+  const hotpush = await withScope(async (scope) => await acceptAll(await startHotpush(scope), 202, seconds));
+  const rows = [rowOf("Hotpush", hotpush)];
+  if (isInstalled(webhook)) {
+    const peer = await withScope(
+      async (scope) => await acceptAll(await startAdnanhWebhook(scope), 200, seconds),
+    );
+    rows.push(rowOf("adnanh/webhook, which stores nothing", peer));
+  }
+  const syncs = await withScope(async (scope) =>
+    syncDurations(temporaryDirectory(scope), pace({ quick: 50, full: 500 })),
+  );
+  rows.push(rowOf("`fdatasync` of 4 KiB on the same disk", syncs));
+  const p99Ms = percentile(hotpush, 99);
+  return {
+    title: "Accepting a push",
+    text: `${perSecond} different pushes to main a second for ${seconds} s, each sent at its time whether the ones before are answered or not, and its latency counted from that time. Hotpush answers 202 when the deployment is on disk (SQLite, synced); the script is \`#!/bin/sh\` and nothing else, so one is started as soon as the last has ended.`,
+    tables: [{ columns: ["", "p50", "p99", "longest"], rows }],
+    targets: [
+      {
+        what: "Accepting, p99 at 100 pushes a second",
+        aim: "under 10 ms",
+        measured: ms(p99Ms),
+        isMet: p99Ms < 10,
+      },
+    ],
+  };
+}
+
+/** Distinct pushes to main, each from the commit that the last one arrived at. */
+export function pushesToMain(length: number): readonly Delivery[] {
+  let before = randomCommit();
+  return Array.from({ length }, () => {
+    const after = randomCommit();
+    const delivery = pushOfSize(bodyBytes, { ref: "refs/heads/main", before, after });
+    before = after;
+    return delivery;
+  });
+}
+
+async function acceptAll({ hookUrl, name }: Receiver, expected: number, seconds: number): Promise<number[]> {
+  for (const push of pushesToMain(perSecond)) await send(hookUrl, push);
+  const startMs = performance.now() + 100;
+  const latencies = pushesToMain(perSecond * seconds).map(async (push, index) => {
+    const dueMs = startMs + (index * 1_000) / perSecond;
+    await delay(dueMs - performance.now());
+    const sentMs = performance.now();
+    const { status, durationMs } = await send(hookUrl, push);
+    if (status !== expected) throw new Error(`${name} answered a push to main with ${status}`);
+    return sentMs - dueMs + durationMs;
+  });
+  return await Promise.all(latencies);
+}
+
+/** What the disk itself takes to make an appended block last: no promise can be quicker. */
+function syncDurations(directory: string, length: number): number[] {
+  const fd = openSync(join(directory, "blocks"), "a");
+  const block = Buffer.alloc(4_096, 1);
+  return Array.from({ length }, () => {
+    const startMs = performance.now();
+    writeSync(fd, block);
+    fdatasyncSync(fd);
+    return performance.now() - startMs;
+  });
+}
+
+function rowOf(name: string, durationsMs: readonly number[]): string[] {
+  return [name, ms(median(durationsMs)), ms(percentile(durationsMs, 99)), ms(Math.max(...durationsMs))];
+}

@@ -1,0 +1,66 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { openStore } from "../../src/deployments/store.ts";
+import { randomCommit } from "../../test/harness/delivery.ts";
+import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts";
+import { pushesToMain } from "../accept.ts";
+import type { Pace } from "../pace.ts";
+import { startHotpush } from "../peers/hotpush.ts";
+import { count, ms, type Section } from "../report.ts";
+import { withScope } from "../scope.ts";
+import { send } from "../send.ts";
+import { median, percentile } from "../statistics.ts";
+
+/** So that nothing ends, and so nothing of the history is pruned, while it is measured. */
+const endlessScript = "#!/bin/sh\nexec sleep 600\n";
+
+/** How long accepting takes, by the number of deployments stored. */
+export async function measureHistory(pace: Pace): Promise<Section> {
+  const { sizes, pushes } = pace({
+    quick: { sizes: [100, 10_000], pushes: 50 },
+    full: { sizes: [100, 1_000, 10_000, 100_000], pushes: 300 },
+  });
+  const rows: string[][] = [];
+  for (const size of sizes) rows.push(await withScope((scope) => measureOne(scope, size, pushes)));
+  return {
+    title: "What grows with the history",
+    text: `Accepting ${pushes} pushes to main, one after the other, with so many deployments in the database before. Hotpush keeps 1,000 of them; the larger numbers show what would be without that. The start is that of the process with this database, which it checks for damage.`,
+    tables: [{ columns: ["Deployments stored", "accepted, p50", "p99", "start"], rows }],
+    targets: [],
+  };
+}
+
+async function measureOne(scope: Scope, size: number, pushes: number): Promise<string[]> {
+  const statePath = join(temporaryDirectory(scope), "state");
+  fillHistory(statePath, size);
+  const { hookUrl, startMs } = await startHotpush(scope, { statePath, script: endlessScript });
+  const durationsMs: number[] = [];
+  for (const push of pushesToMain(pushes)) {
+    const { status, durationMs } = await send(hookUrl, push);
+    if (status !== 202) throw new Error(`a push to main was answered with ${status}`);
+    durationsMs.push(durationMs);
+  }
+  return [count(size), ms(median(durationsMs)), ms(percentile(durationsMs, 99)), ms(startMs)];
+}
+
+/** A history as it comes about: each push goes on from where the last one arrived, and each was deployed. */
+function fillHistory(statePath: string, size: number): void {
+  const store = openStore(statePath);
+  let before = randomCommit();
+  store.transaction(() => {
+    for (let index = 0; index < size; index += 1) {
+      const after = randomCommit();
+      const { id } = store.run(insertDeployment, before, after, index + 1);
+      store.run(insertDelivery, randomBytes(32).toString("hex"), id, after);
+      before = after;
+    }
+  });
+  store.close();
+}
+
+const insertDeployment = `INSERT INTO deployments (trigger, ref, before_commit, commit_id, host, state, queue_order, attempts,
+  exit_code, created_at_ms, started_at_ms, finished_at_ms)
+  VALUES ('push', 'refs/heads/main', ?, ?, 'github', 'succeeded', ?, 1, 0, 1000, 2000, 3000)`;
+
+const insertDelivery = `INSERT INTO deliveries (digest, deployment_id, ref, commit_id, received_at_ms)
+  VALUES (?, ?, 'refs/heads/main', ?, 1000)`;

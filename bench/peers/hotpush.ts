@@ -1,0 +1,53 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { testSecret } from "../../test/harness/delivery.ts";
+import { mainPath } from "../../test/harness/service.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../../test/harness/temporary.ts";
+import { freePort, launch, type Receiver } from "./receiver.ts";
+
+export interface HotpushOptions {
+  /** The text of deploy.sh. */
+  readonly script?: string;
+  readonly statePath?: string;
+  /** Flags of Node beside those of `npm start`. */
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** The cache of compiled code that `npm start` has warmed after its first start. */
+export const compileCache = join(import.meta.dirname, "../../node_modules/.cache/compiled");
+
+/** Starts the real service as `npm start` does. */
+export async function startHotpush(scope: Scope, options: HotpushOptions = {}): Promise<Receiver> {
+  const repoPath = temporaryDirectory(scope);
+  const statePath = options.statePath ?? join(temporaryDirectory(scope), "state");
+  mkdirSync(repoPath, { recursive: true });
+  writeScript(join(repoPath, "deploy.sh"), options.script ?? "#!/bin/sh\n");
+  const port = await freePort();
+  return await launch(scope, {
+    name: "Hotpush",
+    command: [process.execPath, ...startFlags(), ...(options.flags ?? []), mainPath],
+    port,
+    hookPath: "/webhook",
+    readyPath: "/health",
+    cwd: repoPath,
+    env: {
+      NODE_COMPILE_CACHE: compileCache,
+      WEBHOOK_PORT: String(port),
+      WEBHOOK_HOST: "127.0.0.1",
+      WEBHOOK_SECRET: testSecret,
+      REPO_PATH: repoPath,
+      STATE_PATH: statePath,
+      CATCH_UP_INTERVAL: "0",
+      LOG_LEVEL: "info",
+      ...options.env,
+    },
+  });
+}
+
+/** The flags that `npm start` gives to Node. */
+function startFlags(): readonly string[] {
+  const text = readFileSync(join(import.meta.dirname, "../../package.json"), "utf8");
+  const { scripts } = JSON.parse(text) as { readonly scripts: { readonly start: string } };
+  return scripts.start.match(/--\S+/g) ?? [];
+}

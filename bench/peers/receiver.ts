@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Scope } from "../../test/harness/temporary.ts";
+
+/** A program that receives webhooks, running in a process of its own. */
+export interface Receiver {
+  readonly name: string;
+  /** Where pushes are sent. */
+  readonly hookUrl: string;
+  readonly port: number;
+  readonly pid: number;
+  /** From the start of the process to its first answer. */
+  readonly startMs: number;
+  readonly stop: () => Promise<void>;
+}
+
+export interface LaunchOptions {
+  readonly name: string;
+  readonly command: readonly [string, ...string[]];
+  readonly port: number;
+  readonly hookPath: string;
+  /** A path that is answered, with whatever status, as soon as the program is ready. */
+  readonly readyPath: string;
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const longestStartMs = 15_000;
+
+/** Starts a receiver and waits for its first answer. What it prints is thrown away, for each of them alike. */
+export async function launch(scope: Scope, options: LaunchOptions): Promise<Receiver> {
+  const { command, port, cwd, env } = options;
+  const [program, ...args] = command;
+  const startedMs = performance.now();
+  const child = spawn(program, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, ...env },
+    stdio: "ignore",
+  });
+  scope.after(() => stopProcess(child));
+  await firstAnswer(`http://127.0.0.1:${port}${options.readyPath}`, child, options.name);
+  return {
+    name: options.name,
+    hookUrl: `http://127.0.0.1:${port}${options.hookPath}`,
+    port,
+    pid: child.pid ?? 0,
+    startMs: performance.now() - startedMs,
+    stop: () => stopProcess(child),
+  };
+}
+
+/** A port that nobody listens on at this moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+async function firstAnswer(url: string, child: ChildProcess, name: string): Promise<void> {
+  const giveUpMs = performance.now() + longestStartMs;
+  while (performance.now() < giveUpMs) {
+    if (child.exitCode !== null)
+      throw new Error(`${name} ended at its start with exit code ${child.exitCode}`);
+    const answer = await fetch(url).catch(() => null);
+    await answer?.arrayBuffer();
+    if (answer) return;
+    await delay(2);
+  }
+  throw new Error(`${name} did not answer at ${url} within ${longestStartMs / 1_000} s`);
+}
+
+async function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), 5_000);
+  await ended;
+  clearTimeout(timer);
+}

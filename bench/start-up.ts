@@ -1,0 +1,49 @@
+import type { Scope } from "../test/harness/temporary.ts";
+import { temporaryDirectory } from "../test/harness/temporary.ts";
+import { type Pace, perRound } from "./pace.ts";
+import { startAdnanhWebhook } from "./peers/adnanh-webhook.ts";
+import { startBareNode } from "./peers/bare-node.ts";
+import { startHotpush } from "./peers/hotpush.ts";
+import type { Receiver } from "./peers/receiver.ts";
+import { ms, type Section, type Target } from "./report.ts";
+import { withScope } from "./scope.ts";
+import { median } from "./statistics.ts";
+import { isInstalled, webhook } from "./tools.ts";
+
+interface Way {
+  readonly name: string;
+  readonly start: (scope: Scope) => Promise<Receiver>;
+}
+
+const cold: Way = {
+  name: "Hotpush, first start",
+  start: (scope) => startHotpush(scope, { env: { NODE_COMPILE_CACHE: temporaryDirectory(scope) } }),
+};
+const warm: Way = { name: "Hotpush, any later start", start: (scope) => startHotpush(scope) };
+const bare: Way = { name: "bare node:http", start: startBareNode };
+const adnanh: Way = { name: "adnanh/webhook", start: (scope) => startAdnanhWebhook(scope) };
+
+/** From starting the process to its first answer on /health. */
+export async function measureStartUp(pace: Pace): Promise<Section> {
+  const rounds = pace({ quick: 3, full: 10 });
+  await startOnce(warm);
+  const ways = [cold, warm, bare, ...(isInstalled(webhook) ? [adnanh] : [])];
+  const durations = await perRound(ways, rounds, startOnce);
+  const medians = new Map([...durations].map(([way, durationsMs]) => [way, median(durationsMs)]));
+  return {
+    title: "Start",
+    text: `From starting the process to its first answer (\`/health\` of Hotpush, any of the others), asked every 2 ms; medians of ${rounds}. \`npm start\` keeps the compiled code in a cache, which the first start fills; npm's own time is not counted.`,
+    tables: [
+      { columns: ["", "first answer"], rows: [...medians].map(([{ name }, value]) => [name, ms(value)]) },
+    ],
+    targets: [cold, warm].map((way) => targetOf(way.name, medians.get(way) ?? Number.NaN)),
+  };
+}
+
+async function startOnce({ start }: Way): Promise<number> {
+  return await withScope(async (scope) => (await start(scope)).startMs);
+}
+
+function targetOf(name: string, p50Ms: number): Target {
+  return { what: `${name}: to /health`, aim: "under 300 ms", measured: ms(p50Ms), isMet: p50Ms < 300 };
+}

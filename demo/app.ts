@@ -1,0 +1,31 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { promisify } from "node:util";
+import type { Place } from "./git.ts";
+
+const timeoutMs = 20_000;
+
+/** Starts the app by hand, as it was before there was a webhook. */
+export async function startApp({ path, env }: Place): Promise<void> {
+  await promisify(execFile)("./restart.sh", { cwd: path, env, timeout: timeoutMs });
+}
+
+/** @returns what the app at `url` answers; a connection of its own asks whoever listens now */
+export async function askApp(url: string): Promise<string> {
+  const response = await fetch(url, {
+    headers: { connection: "close" },
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  return await response.text();
+}
+
+/** @returns a port of this machine that nobody listens on */
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}

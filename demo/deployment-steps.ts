@@ -1,0 +1,36 @@
+import type { LogLine, ServiceLog } from "./service-log.ts";
+
+/** What a deploy script did between a line `==> name` and the next. */
+export interface Step {
+  readonly name: string;
+  readonly output: readonly string[];
+  /** null for the last one, which only says that all is done */
+  readonly durationMs: number | null;
+}
+
+/** Reads the steps of a deployment from the service's log, each as soon as it is over, until the deployment has ended. */
+export async function* deploymentSteps(log: ServiceLog, deploymentId: number): AsyncGenerator<Step> {
+  let step: { name: string; output: string[]; sinceMs: number } | null = null;
+  for await (const line of log.follow()) {
+    if (line.deployment !== deploymentId) continue;
+    if (line.event === "deployment.output" && !line.msg.startsWith("==> ")) step?.output.push(line.msg);
+    if (line.event === "deployment.step") {
+      if (step) yield { ...step, durationMs: timeMs(line) - step.sinceMs };
+      step = { name: String(line.step), output: [], sinceMs: timeMs(line) };
+    }
+    if (isEnding(line)) {
+      if (step) yield { ...step, durationMs: null };
+      return;
+    }
+  }
+}
+
+function isEnding({ event }: LogLine): boolean {
+  return ["succeeded", "failed", "timed_out", "cancelled", "interrupted"].some(
+    (state) => event === `deployment.${state}`,
+  );
+}
+
+function timeMs({ time }: LogLine): number {
+  return Date.parse(time ?? "");
+}

@@ -1,0 +1,31 @@
+/**
+ * The post-receive hook of the demo's git host: it delivers a webhook for each ref that was pushed, and prints what a
+ * host shows on its page of the delivery. git runs it in the bare repository, with a line for each ref on its input.
+ */
+import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { deliver } from "./delivery.ts";
+import { pushPayload } from "./push-payload.ts";
+
+interface Webhook {
+  readonly url: string;
+  readonly secretPath: string;
+}
+
+const place = { path: process.cwd(), env: process.env };
+const { url, secretPath } = JSON.parse(readFileSync("webhook.json", "utf8")) as Webhook;
+const secret = readFileSync(secretPath, "utf8");
+
+for (const line of (await text(process.stdin)).trim().split("\n")) {
+  const [before = "", after = "", ref = ""] = line.split(" ");
+  try {
+    const { status, body } = await deliver(url, secret, await pushPayload(place, { before, after, ref }));
+    const { deployment } = body;
+    const outcome = deployment
+      ? `deployment ${deployment.id} is ${deployment.state}`
+      : (body.title ?? body.status);
+    console.log(`webhook answered ${status}: ${outcome}`);
+  } catch (error) {
+    console.log(`webhook not delivered: ${String(error)}`);
+  }
+}

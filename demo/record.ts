@@ -1,0 +1,18 @@
+import type { Deployment } from "../src/deployments/deployment.ts";
+import { columns, toDeployment } from "../src/deployments/row.ts";
+import { openStore } from "../src/deployments/store.ts";
+
+/** Reads all deployments from the database of the service, oldest first. */
+export function readRecord(statePath: string): readonly Deployment[] {
+  const store = openStore(statePath);
+  try {
+    return store.all(`SELECT ${columns} FROM deployments ORDER BY id`).map(toDeployment);
+  } finally {
+    store.close();
+  }
+}
+
+/** The state in words: `superseded by 4`. */
+export function stateOf({ state, supersededBy }: Deployment): string {
+  return supersededBy === null ? state : `${state} by ${supersededBy}`;
+}

@@ -1,0 +1,50 @@
+import { isFancy, paint } from "./paint.ts";
+import { fit, widthColumns } from "./text.ts";
+
+const hideCursor = "\u001b[?25l";
+const showCursor = "\u001b[?25h";
+const eraseRest = "\u001b[K";
+const redrawMs = 100;
+
+let label: (() => string) | null = null;
+let isDrawn = false;
+
+/** Writes a line, above the progress line where there is one. */
+export function print(line = ""): void {
+  process.stdout.write(isDrawn ? `\r${line}${eraseRest}\n${drawing()}` : `${line}\n`);
+}
+
+/**
+ * Waits for `work`. On a terminal, a line at the bottom says meanwhile what is being done; it comes only where the work
+ * takes a moment, and is gone when the work is done.
+ */
+export async function during<Result>(what: () => string, work: Promise<Result>): Promise<Result> {
+  if (!isFancy) return await work;
+  const startMs = performance.now();
+  label = () => `${what()}  ${((performance.now() - startMs) / 1_000).toFixed(1)} s`;
+  const timer = setInterval(draw, redrawMs);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+    endProgress();
+  }
+}
+
+/** Takes the progress line away; to be called before the process ends, for the cursor is hidden while it is there. */
+export function endProgress(): void {
+  if (isDrawn) process.stdout.write(`\r${eraseRest}${showCursor}`);
+  isDrawn = false;
+  label = null;
+}
+
+function draw(): void {
+  process.stdout.write(`${isDrawn ? "\r" : hideCursor}${drawing()}`);
+  isDrawn = true;
+}
+
+/** One write that goes over the old line from its beginning, so that nothing flickers. */
+function drawing(): string {
+  const columns = Math.min(widthColumns, process.stdout.columns);
+  return `${paint("dim", fit(`   ${label?.() ?? ""}`, columns - 1))}${eraseRest}`;
+}

@@ -1,0 +1,10 @@
+import { Unexpected } from "./expect.ts";
+
+/** Says on standard error what was expected, and what the service said last. */
+export function tellFailure(error: unknown, logTail: readonly string[]): void {
+  console.error("\nThe tour ends here: something did not happen as it should.\n");
+  if (error instanceof Unexpected) console.error(error.message);
+  else console.error(error);
+  if (logTail.length > 0) console.error("\nThe last lines of the service's log:\n");
+  for (const line of logTail) console.error(`  ${line}`);
+}

@@ -1,0 +1,39 @@
+/** Nothing is told in lines longer than this. */
+export const widthColumns = 80;
+
+/** Cuts `text` where it is longer than `columns`, and says so with three dots. */
+export function fit(text: string, columns: number): string {
+  return text.length <= columns ? text : `${text.slice(0, columns - 3)}...`;
+}
+
+/** Breaks `text` between words into lines of at most `columns`. */
+export function wrap(text: string, columns: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last !== undefined && `${last} ${word}`.length <= columns) lines.push(`${lines.pop()} ${word}`);
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** Writes a duration so that the points of several stand below each other: `0.35 s`. */
+export function seconds(durationMs: number): string {
+  return `${(durationMs / 1_000).toFixed(2)} s`;
+}
+
+/** Lays rows out in columns as wide as their widest cell; those numbered in `rightColumns` are set to the right. */
+export function table(
+  rows: readonly (readonly string[])[],
+  rightColumns: readonly number[],
+): readonly string[] {
+  return rows.map((row) =>
+    row
+      .map((cell, column) => {
+        const columns = Math.max(...rows.map((other) => other[column]?.length ?? 0));
+        return rightColumns.includes(column) ? cell.padStart(columns) : cell.padEnd(columns);
+      })
+      .join("   ")
+      .trimEnd(),
+  );
+}

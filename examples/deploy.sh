@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Deploys this project: `deploy.sh <ref> <commit>`. Copy it to the root of your repository, `git add --chmod=+x` it,
+# and change it as you like. By hand: ./deploy.sh refs/heads/main "$(git rev-parse origin/main)"
+#
+# It uses what it finds beside it: a compose file or, for a project without containers, an executable restart.sh. One
+# that starts the app itself says `setsid node app.js >>app.log 2>&1 &`, so that the app outlives the deployment.
+# Settings (the service passes on those that DEPLOY_ENV names):
+#   HEALTH_URL, HEALTH_TIMEOUT   address that has to answer 2xx within so many seconds (30); without it an executable
+#                                healthcheck.sh has to exit 0
+#   DEPLOY_REMOTE                name of the git remote (origin)
+#   DEPLOY_RETRY_PAUSES          seconds between the tries to fetch the commit ("1 2 3 3")
+set -euo pipefail
+
+main() {
+  # Only these shapes reach git: no argument can be an option, a path or a command.
+  [[ $# == 2 && $1 =~ ^refs/heads/(main|master)$ && $2 =~ ^([0-9a-f]{40}|[0-9a-f]{64})$ ]] ||
+    fail "Usage: deploy.sh refs/heads/main|master <commit of 40 or 64 lower-case hex digits>; got: $(printf '%q ' "$@")"
+  ref=$1 branch=${1##*/} commit=$2
+  [[ -n ${DEPLOY_PREVIOUS-} ]] || pull # Where it is set, an older deploy.sh has pulled and handed over to this one.
+  if [[ -n ${COMPOSE_FILE-} || -e compose.yaml || -e compose.yml ||
+    -e docker-compose.yaml || -e docker-compose.yml ]]; then replace_containers
+  elif [[ -x restart.sh ]]; then restart
+  else echo "No compose file and no executable restart.sh: nothing to build, nothing to restart."; fi
+  check_health
+  tip=$(git rev-parse HEAD)
+  echo "==> Done: $branch is at ${tip:0:7} (was ${DEPLOY_PREVIOUS:0:7})"
+}
+
+pull() {
+  echo "==> Pull"
+  command -v git >/dev/null || fail "git is missing. Install it (Debian: apt-get install git) and deploy again."
+  [[ $(git rev-parse --show-toplevel) -ef . ]] || fail "$PWD is not the root of a git checkout this user may use."
+  remote=${DEPLOY_REMOTE:-origin}
+  # A host tells of a push before all of its servers have it, and networks fail: keep trying for a while.
+  for pause in ${DEPLOY_RETRY_PAUSES:-1 2 3 3} none; do
+    why="git could not fetch $branch from $remote, for the reason above. Check address, credentials and network."
+    # Housekeeping of git stays in the foreground: in the background it would keep the deployment's lock.
+    if git -c gc.autoDetach=false -c maintenance.autoDetach=false \
+      fetch --no-recurse-submodules "$remote" "+$ref:refs/remotes/$remote/$branch"; then
+      tip=$(git rev-parse "refs/remotes/$remote/$branch")
+      if git merge-base --is-ancestor "$commit" "$tip" 2>/dev/null; then break; fi
+      why="Commit ${commit:0:7} is not in $branch of $remote: a force push has replaced it, or it is gone."
+      why+=" Nothing was changed here. To deploy what $branch is now: ./deploy.sh $ref $tip"
+    fi
+    [[ $pause != none ]] || fail "$why"
+    echo "Commit ${commit:0:7} is not there yet; trying again in $pause s."
+    sleep "$pause"
+  done
+  [[ $tip == "$commit" ]] || echo "$branch has moved on since that push: deploying its newest commit, ${tip:0:7}."
+  DEPLOY_PREVIOUS=$(git rev-parse --verify --quiet HEAD || echo nothing)
+  before=$(cat deploy.sh 2>/dev/null || true)
+  # To the branch as it is now, so that a late push can't roll a newer one back. Untracked files (.env, data) stay;
+  # local commits and edits of tracked files are discarded. Submodules are left alone.
+  git checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" --
+  if [[ -e deploy.sh && $(cat deploy.sh) != "$before" ]]; then
+    echo "deploy.sh has changed: going on with the new one."
+    DEPLOY_PREVIOUS=$DEPLOY_PREVIOUS exec ./deploy.sh "$ref" "$commit"
+  fi
+}
+
+# `hotpush`, which the service puts into the PATH, starts the new container beside the old one and drops no request; if
+# the new one is not healthy, the old one goes on. Compose alone stops a container before it starts the new one: for
+# some seconds that service does not answer, and if the new container turns out unhealthy, the old one is gone.
+replace_containers() {
+  echo "==> Build and replace"
+  docker compose version ||
+    fail "There is a compose file, but no 'docker compose'. Install it: https://docs.docker.com/engine/install/"
+  docker version --format 'Docker Engine {{.Server.Version}}' ||
+    fail "Docker does not answer. Start it (systemctl start docker), or let this user at its socket (group docker)."
+  if command -v hotpush >/dev/null; then
+    hotpush rollout
+    echo "==> Prune" # Of this project, but what `hotpush rollback` needs.
+    hotpush prune || echo "Could not prune; going on."
+    return
+  fi
+  docker compose up -d --build --wait --remove-orphans
+  echo "==> Prune" # Only images of this project that a newer build took the tag from.
+  project=$(docker compose config | sed -nE 's/^name: "?([a-z0-9_-]+)"?$/\1/p')
+  docker image prune --force --filter "label=com.docker.compose.project=$project" || echo "Could not prune; going on."
+}
+
+# Its output goes through a file, and every other descriptor is closed: else a process that restart.sh leaves running
+# would hold our output, and the deployment's lock, for as long as it lives.
+restart() {
+  echo "==> Restart"
+  output=$(mktemp)
+  (
+    trap - INT QUIT
+    for fd in /proc/self/fd/*; do fd=${fd##*/} && if ((fd > 2)); then exec {fd}>&-; fi; done
+    exec ./restart.sh
+  ) >"$output" 2>&1 &
+  tail -f -n +1 -s 0.1 --pid=$! "$output"
+  rm "$output"
+  wait $!
+}
+
+check_health() {
+  echo "==> Health check"
+  probe=(./healthcheck.sh)
+  if [[ -n ${HEALTH_URL-} ]]; then
+    command -v curl >/dev/null || fail "HEALTH_URL needs curl. Install it (Debian: apt-get install curl)."
+    probe=(curl --fail --location --silent --show-error --output /dev/null --max-time 5 "$HEALTH_URL")
+  elif [[ ! -x healthcheck.sh ]]; then
+    echo "No HEALTH_URL and no healthcheck.sh: only the containers' own health checks, if any, were looked at."
+    return
+  fi
+  deadline=$((SECONDS + ${HEALTH_TIMEOUT:-30}))
+  until "${probe[@]}"; do
+    ((SECONDS <= deadline)) || fail "Not healthy after ${HEALTH_TIMEOUT:-30} s, for the reason above."
+    sleep 0.5
+  done
+}
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+{
+  cd -- "${REPO_PATH:-$(dirname -- "$0")}"
+  export REPO_PATH=$PWD
+  exec </dev/null
+  if [[ -n ${DEPLOY_PREVIOUS-} ]]; then main "$@"; exit; fi
+  # The script's own log. tee goes on when nobody reads the output any more, and the exit code is main's, not tee's.
+  [[ -n ${DEPLOY_LOG-} ]] || { DEPLOY_LOG=$(mktemp -t deploy.XXXXXX.log); echo "Log: $DEPLOY_LOG" >&2; }
+  set +e
+  (set -e; main "$@") 2>&1 | tee -pa "$DEPLOY_LOG"
+  exit "${PIPESTATUS[0]}"
+}

@@ -1,0 +1,164 @@
+import { isIP } from "node:net";
+import { parseDurationMs } from "./config/duration.ts";
+import { makeSecret, type Secret } from "./config/secret.ts";
+import { readSecretText, secretFault, secretWarnings } from "./config/secret-source.ts";
+import { parseSizeBytes } from "./config/size.ts";
+import { ProblemError } from "./problems.ts";
+
+/** What the environment says, read once at start; nothing else in the service reads the environment. */
+export interface Config {
+  readonly port: number;
+  readonly host: string;
+  readonly secrets: Secrets;
+  readonly bodyLimitBytes: number;
+  readonly repoPath: string;
+  readonly repository: string | null;
+  readonly statePath: string;
+  readonly deployTimeoutMs: number;
+  readonly deployEnv: readonly string[];
+  readonly catchUpIntervalMs: number;
+  readonly shutdownGraceMs: number;
+  readonly logLevel: LogLevel;
+}
+
+export interface Secrets {
+  readonly current: Secret;
+  readonly previous: Secret | null;
+}
+
+export type LogLevel = (typeof logLevels)[number];
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** One variable: how its text is read, and what is said where it can't be. */
+interface Variable<Value> {
+  readonly fallback: (env: Environment) => string;
+  readonly expected: string;
+  /** null: not as expected */
+  readonly read: (text: string) => Value | null;
+}
+
+const logLevels = ["debug", "info", "warn", "error"] as const;
+const lists = /[\s,]+/;
+
+/** Every variable but the secrets; README's table is held to this by a test. */
+export const variables = {
+  WEBHOOK_PORT: {
+    fallback: () => "9000",
+    expected: "a TCP port, 1 to 65535 (0 takes any free one)",
+    read: (text) => wholeNumber(text, 0, 65_535),
+  },
+  WEBHOOK_HOST: {
+    fallback: () => "0.0.0.0",
+    expected: "an IP address of this machine, or localhost",
+    read: (text) => (isIP(text) !== 0 || text === "localhost" ? text : null),
+  },
+  WEBHOOK_BODY_LIMIT: {
+    fallback: () => "25 MiB",
+    expected: "a size from 1 KiB to 50 MiB, such as 25 MiB",
+    read: (text) => within(parseSizeBytes(text), 1024, 50 * 1024 ** 2),
+  },
+  REPO_PATH: { fallback: () => "/app", expected: "an absolute path", read: absolutePath },
+  REPOSITORY: {
+    fallback: () => "",
+    expected: "owner/name, as the git host shows it",
+    read: (text) => (text === "" || /^[\w.~-]+(\/[\w.~-]+)+$/.test(text) ? text : null),
+  },
+  STATE_PATH: { fallback: defaultStatePath, expected: "an absolute path", read: absolutePath },
+  DEPLOY_TIMEOUT: {
+    fallback: () => "30m",
+    expected: "a duration from 1s to 24h, such as 30m",
+    read: (text) => within(parseDurationMs(text), 1_000, 24 * 3_600_000),
+  },
+  DEPLOY_ENV: {
+    fallback: () => "",
+    expected: "names of variables, separated by commas, none of them a webhook secret",
+    read: variableNames,
+  },
+  CATCH_UP_INTERVAL: {
+    fallback: () => "5m",
+    expected: "a duration from 1s to 24h such as 5m, or 0 for never",
+    read: (text) => (text === "0" ? 0 : within(parseDurationMs(text), 1_000, 24 * 3_600_000)),
+  },
+  SHUTDOWN_GRACE: {
+    fallback: () => "5s",
+    expected: "a duration from 0 to 24h, such as 5s",
+    read: parseDurationMs,
+  },
+  LOG_LEVEL: {
+    fallback: () => "info",
+    expected: `one of ${logLevels.join(", ")}`,
+    read: (text) => logLevels.find((level) => level === text) ?? null,
+  },
+} as const satisfies Record<string, Variable<unknown>>;
+
+/**
+ * Reads and checks the whole configuration.
+ *
+ * @returns the frozen configuration, and sentences about what is allowed but unwise
+ * @throws ProblemError `configuration_invalid`, whose detail has a line for each thing that is wrong
+ */
+export function loadConfig(env: Environment): { readonly config: Config; readonly warnings: string[] } {
+  const faults: string[] = [];
+  const take = <Name extends keyof typeof variables>(name: Name) => readVariable(env, name, faults);
+  const current = takeSecret(env, "WEBHOOK_SECRET", faults);
+  const previous = takeSecret(env, "WEBHOOK_SECRET_PREVIOUS", faults);
+  const values = {
+    port: take("WEBHOOK_PORT"),
+    host: take("WEBHOOK_HOST"),
+    bodyLimitBytes: take("WEBHOOK_BODY_LIMIT"),
+    repoPath: take("REPO_PATH"),
+    repository: take("REPOSITORY") || null,
+    statePath: take("STATE_PATH"),
+    deployTimeoutMs: take("DEPLOY_TIMEOUT"),
+    deployEnv: take("DEPLOY_ENV"),
+    catchUpIntervalMs: take("CATCH_UP_INTERVAL"),
+    shutdownGraceMs: take("SHUTDOWN_GRACE"),
+    logLevel: take("LOG_LEVEL"),
+  };
+  if (faults.length > 0) {
+    throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
+  }
+  const secrets = { current: makeSecret(current), previous: previous === "" ? null : makeSecret(previous) };
+  // Every null has left a fault behind, so what is left has no null in it.
+  const config = Object.freeze({ ...values, secrets: Object.freeze(secrets) }) as Config;
+  return { config, warnings: secretWarnings(current, previous) };
+}
+
+function readVariable<Name extends keyof typeof variables>(env: Environment, name: Name, faults: string[]) {
+  const variable: Variable<unknown> = variables[name];
+  const given = env[name];
+  const text = given === undefined || given === "" ? variable.fallback(env) : given.trim();
+  const value = variable.read(text) as ReturnType<(typeof variables)[Name]["read"]>;
+  if (value === null) faults.push(`${name} is ${JSON.stringify(text)}; expected ${variable.expected}.`);
+  return value;
+}
+
+function takeSecret(env: Environment, name: "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS", faults: string[]) {
+  const source = readSecretText(env, name);
+  const fault = source.fault ?? secretFault(name, source.text);
+  if (fault) faults.push(fault);
+  return source.text;
+}
+
+function wholeNumber(text: string, least: number, most: number): number | null {
+  return /^\d{1,9}$/.test(text) ? within(Number(text), least, most) : null;
+}
+
+function within(value: number | null, least: number, most: number): number | null {
+  return value !== null && value >= least && value <= most ? value : null;
+}
+
+function absolutePath(text: string): string | null {
+  return text.startsWith("/") && !text.includes("\0") ? text.replace(/(?<=.)\/+$/, "") : null;
+}
+
+function variableNames(text: string): readonly string[] | null {
+  const names = text.split(lists).filter((name) => name !== "");
+  const areUsable = names.every((name) => /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("WEBHOOK_SECRET"));
+  return areUsable ? Object.freeze(names) : null;
+}
+
+/** XDG base directory specification: state of a program that outlives it, `$HOME/.local/state` by default. */
+function defaultStatePath(env: Environment): string {
+  return `${env.XDG_STATE_HOME || `${env.HOME || "/var/lib"}/.local/state`}/hotpush`;
+}

@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+
+/** The built-in default, with which the service refuses to start. */
+export const placeholderSecret = "change-me";
+
+/** The command that makes a good secret; said wherever a bad one is refused. */
+export const makeSecretCommand = "openssl rand -hex 32";
+
+/** In lower case; the quotes are what `docker run --env-file` leaves of `WEBHOOK_SECRET=""`. */
+const placeholders = [placeholderSecret, "changeme", "<webhook_secret>", "undefined", "null", '""', "''"];
+const advisedBytes = 16;
+
+type SecretName = "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS";
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Takes a secret from `NAME`, or from the file that `NAME_FILE` names (one line end at its end is not part of it).
+ *
+ * @returns the text ("" where a previous secret is not set, the placeholder where the current one is not), and a
+ *   sentence where it could not be had
+ */
+export function readSecretText(env: Environment, name: SecretName): { text: string; fault: string | null } {
+  const path = env[`${name}_FILE`];
+  if (!path) {
+    const fallback = name === "WEBHOOK_SECRET" ? placeholderSecret : "";
+    return { text: env[name] ?? fallback, fault: null };
+  }
+  if (env[name]) return { text: "", fault: `${name} and ${name}_FILE are both set; set one of them.` };
+  try {
+    return { text: readFileSync(path, "utf8").replace(/\r?\n$/, ""), fault: null };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return {
+      text: "",
+      fault: `${name}_FILE names ${path}, which cannot be read (${code ?? "unknown error"}).`,
+    };
+  }
+}
+
+/** A sentence on why `text` is no secret, or null. An empty key would let anybody sign. */
+export function secretFault(name: SecretName, text: string): string | null {
+  if (text === "" && name === "WEBHOOK_SECRET_PREVIOUS") return null;
+  const kind =
+    text.trim() === ""
+      ? "empty"
+      : placeholders.includes(text.trim().toLowerCase())
+        ? "still the placeholder"
+        : null;
+  if (!kind) return null;
+  return `${name} is ${kind}; make one with: ${makeSecretCommand}, and set the same in the webhook's form at the git host.`;
+}
+
+/** Sentences about secrets that work but are unwise. */
+export function secretWarnings(current: string, previous: string): string[] {
+  const warnings: string[] = [];
+  const bytes = Buffer.byteLength(current);
+  if (bytes < advisedBytes) {
+    warnings.push(
+      `WEBHOOK_SECRET has ${bytes} bytes, which can be guessed; make one of 32 with: ${makeSecretCommand}`,
+    );
+  }
+  if (current !== current.trim()) {
+    warnings.push("WEBHOOK_SECRET begins or ends with white space; the git host must have exactly the same.");
+  }
+  if (current === previous) warnings.push("WEBHOOK_SECRET_PREVIOUS is the same as WEBHOOK_SECRET.");
+  return warnings;
+}

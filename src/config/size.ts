@@ -1,0 +1,18 @@
+const unitsBytes = { B: 1, KiB: 1024, MiB: 1024 ** 2 } as const;
+
+/**
+ * Reads a size such as `25 MiB`, `512KiB` or `26214400B`; a bare number is refused.
+ *
+ * @returns bytes, or null where `text` is no such size
+ */
+export function parseSizeBytes(text: string): number | null {
+  const match = /^(\d{1,9}) ?(B|KiB|MiB)$/.exec(text);
+  return match ? Number(match[1]) * unitsBytes[match[2] as keyof typeof unitsBytes] : null;
+}
+
+/** Writes a size for a person: `512 B`, `1.5 MiB`. */
+export function formatSize(bytes: number): string {
+  if (bytes < unitsBytes.KiB) return `${bytes} B`;
+  const unit = bytes < unitsBytes.MiB ? "KiB" : "MiB";
+  return `${Math.round((bytes / unitsBytes[unit]) * 10) / 10} ${unit}`;
+}

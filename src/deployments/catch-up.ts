@@ -1,0 +1,122 @@
+import type { Log } from "../log.ts";
+import { isCommitId } from "../receiver/push.ts";
+import { recordWish } from "./record.ts";
+import type { Store } from "./store.ts";
+
+export type RemoteHead =
+  | { readonly kind: "head"; readonly commit: string }
+  | { readonly kind: "unknown"; readonly detail: string };
+
+export interface CatchUpOptions {
+  readonly store: Store;
+  readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
+  /** Called when there is something new in the queue. */
+  readonly wake: () => void;
+  readonly log: Log;
+  /** 0: never */
+  readonly intervalMs: number;
+}
+
+export interface CatchUp {
+  /** Looks now, and from now on at every interval. */
+  readonly start: () => void;
+  readonly stop: () => void;
+}
+
+/**
+ * Finds the pushes whose delivery never came: git hosts do not send again what they could not deliver. The branch that
+ * was deployed last is compared with the remote; a head that was not deployed becomes a deployment.
+ */
+export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: CatchUpOptions): CatchUp {
+  let timer: NodeJS.Timeout | null = null;
+  let isLooking = false;
+  let isFailing = false;
+  let doubted: string | null = null;
+
+  async function look(): Promise<void> {
+    const ref = lastDeployedRef(store);
+    if (ref === null) return;
+    const newestBefore = newestId(store);
+    const remote = await readRemoteHead(ref);
+    if (remote.kind === "unknown") return tellFailure(ref, remote.detail);
+    isFailing = false;
+    // A push that came meanwhile knows better than an answer that may be older than it.
+    if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return;
+    if (isKnown(ref, remote.commit)) return;
+    deploy(ref, remote.commit);
+  }
+
+  function isKnown(ref: string, commit: string): boolean {
+    const newest = newestOf(store, ref);
+    // Who rolled back wants to stay there until the next push.
+    const isInPlace = newest?.commit === commit || newest?.trigger === "rollback";
+    // An older head may be what a mirror of the host still says: it counts when it is seen twice in a row.
+    const isDoubtful = !isInPlace && wasSeenBefore(store, ref, commit) && doubted !== commit;
+    doubted = isDoubtful ? commit : null;
+    return isInPlace || isDoubtful;
+  }
+
+  function deploy(ref: string, commit: string): void {
+    const { id } = store.transaction(() => recordWish(store, { trigger: "catch-up", ref, commit }));
+    const fields = { event: "catch_up.found", deployment: id, ref, commit };
+    log.warn(
+      fields,
+      `${ref} is at ${commit.slice(0, 7)}, which no delivery told: deployment ${id} catches up`,
+    );
+    wake();
+  }
+
+  function tellFailure(ref: string, detail: string): void {
+    if (isFailing) return;
+    isFailing = true;
+    log.warn({ event: "catch_up.failed", ref }, `Missed pushes cannot be found for the moment: ${detail}`);
+  }
+
+  function lookOnce(): void {
+    if (isLooking) return;
+    isLooking = true;
+    look()
+      .catch((error) =>
+        log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed"),
+      )
+      .finally(() => {
+        isLooking = false;
+      });
+  }
+
+  return {
+    start() {
+      if (intervalMs === 0) return;
+      lookOnce();
+      timer = setInterval(lookOnce, intervalMs).unref();
+    },
+    stop() {
+      if (timer) clearInterval(timer);
+    },
+  };
+}
+
+function lastDeployedRef(store: Store): string | null {
+  const row = store.get("SELECT ref FROM deployments WHERE state = 'succeeded' ORDER BY id DESC LIMIT 1");
+  return (row?.ref as string | undefined) ?? null;
+}
+
+function newestId(store: Store): number {
+  return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM deployments")?.id);
+}
+
+/** The newest deployment that counts; a failed or cancelled one does: it is not for us to try it again. */
+function newestOf(store: Store, ref: string): { readonly commit: string; readonly trigger: string } | null {
+  const row = store.get(
+    `SELECT commit_id, trigger FROM deployments WHERE ref = ? AND state <> 'superseded'
+     ORDER BY id DESC LIMIT 1`,
+    ref,
+  );
+  return row ? { commit: String(row.commit_id), trigger: String(row.trigger) } : null;
+}
+
+function wasSeenBefore(store: Store, ref: string, commit: string): boolean {
+  return (
+    store.get("SELECT 1 FROM deployments WHERE ref = ? AND commit_id = ? LIMIT 1", ref, commit) !== undefined
+  );
+}

@@ -1,0 +1,44 @@
+import type { Deployment } from "./deployment.ts";
+import { columns, toDeployment } from "./row.ts";
+import type { Store } from "./store.ts";
+
+/** A deployment that is interrupted this often is given up: it may be what brings the service down. */
+export const mostAttempts = 3;
+
+/**
+ * Takes the deployment whose turn it is, if there is one and none is running; to be called in a transaction. The
+ * attempt is counted here, before anything of it can go wrong.
+ */
+export function claimNext(store: Store): Deployment | null {
+  const row = store.get(
+    `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL
+     WHERE id = (SELECT id FROM deployments WHERE state = 'queued' ORDER BY queue_order LIMIT 1)
+       AND NOT EXISTS (SELECT 1 FROM deployments WHERE state = 'running')
+     RETURNING ${columns}`,
+    Date.now(),
+  );
+  return row ? toDeployment(row) : null;
+}
+
+/** Puts a claimed deployment back in front of the queue: it could not be started, which is no attempt. */
+export function putBack(store: Store, { id }: Deployment): void {
+  store.run(
+    `UPDATE deployments SET state = 'queued', attempts = attempts - 1, started_at_ms = NULL,
+       queue_order = (SELECT min(queue_order) FROM deployments) - 1 WHERE id = ? AND state = 'running'`,
+    id,
+  );
+}
+
+/** The deployments that were left running or interrupted by a service that is gone, oldest first. */
+export function findUnfinished(store: Store): readonly Deployment[] {
+  const sql = `SELECT ${columns} FROM deployments WHERE state IN ('running', 'interrupted') ORDER BY queue_order`;
+  return store.all(sql).map(toDeployment);
+}
+
+/** How long the running deployment has been running, by the wall clock; 0 where none is. */
+export function runningForMs(store: Store): number {
+  const startedAtMs = store.get(
+    "SELECT started_at_ms FROM deployments WHERE state = 'running'",
+  )?.started_at_ms;
+  return startedAtMs === undefined || startedAtMs === null ? 0 : Date.now() - Number(startedAtMs);
+}

@@ -1,0 +1,28 @@
+import type { Deployment } from "./deployment.ts";
+import { lastInQueue } from "./move.ts";
+import { columns, toDeployment } from "./row.ts";
+import type { Store } from "./store.ts";
+
+export type NewDeployment = Pick<
+  Deployment,
+  "trigger" | "ref" | "before" | "commit" | "repository" | "host" | "deliveryId"
+>;
+
+/** Adds a deployment behind all that is queued; to be called in a transaction. */
+export function insertDeployment(store: Store, deployment: NewDeployment): Deployment {
+  const { trigger, ref, before, commit, repository, host, deliveryId } = deployment;
+  const row = store.get(
+    `INSERT INTO deployments (trigger, ref, before_commit, commit_id, repository, host, delivery_id, state, queue_order,
+       created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
+    trigger,
+    ref,
+    before,
+    commit,
+    repository,
+    host,
+    deliveryId,
+    Date.now(),
+  );
+  if (!row) throw new Error("the new deployment was not inserted");
+  return toDeployment(row);
+}

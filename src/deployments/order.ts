@@ -1,0 +1,44 @@
+import type { Deployment } from "./deployment.ts";
+import { columns, toDeployment } from "./row.ts";
+import type { Store } from "./store.ts";
+
+/**
+ * Finds out what a branch points at where it is not the commit of `push`: hosts deliver out of order, so what arrives
+ * last is not always the tip.
+ *
+ * Every push is a step from `before` to `after`. The commit that a branch points at is one more often arrived at than
+ * departed from. Where that holds for this push's own commit, it is the newest as far as anybody can know. Where it
+ * does not, a later push has departed from it already, and the newest push whose commit was not departed from is ahead.
+ *
+ * @returns the deployment that first brought the tip, or null where `push` is the newest
+ */
+export function findTip(store: Store, push: Deployment): Deployment | null {
+  // A push from a commit to itself (the test button of Gitea and its kin) says: the branch is here now.
+  if (push.before === push.commit) return null;
+  if (arrivals(store, push.ref, push.commit) > departures(store, push.ref, push.commit)) return null;
+  const row = store.get(
+    `SELECT ${columns} FROM deployments AS d
+     WHERE ref = ? AND ${isStep}
+       AND (SELECT count(*) FROM deployments WHERE ref = d.ref AND commit_id = d.commit_id AND ${isStep})
+         > (SELECT count(*) FROM deployments WHERE ref = d.ref AND before_commit = d.commit_id AND ${isStep})
+     ORDER BY id DESC LIMIT 1`,
+    push.ref,
+  );
+  return row ? toDeployment(row) : null;
+}
+
+/** Rollbacks and deployments by hand say nothing of where the branch points. */
+const isStep = "trigger IN ('push', 'catch-up') AND before_commit IS NOT commit_id";
+
+function arrivals(store: Store, ref: string, commit: string): number {
+  return count(store, "commit_id", ref, commit);
+}
+
+function departures(store: Store, ref: string, commit: string): number {
+  return count(store, "before_commit", ref, commit);
+}
+
+function count(store: Store, column: "commit_id" | "before_commit", ref: string, commit: string): number {
+  const sql = `SELECT count(*) AS n FROM deployments WHERE ref = ? AND ${column} = ? AND ${isStep}`;
+  return Number(store.get(sql, ref, commit)?.n);
+}

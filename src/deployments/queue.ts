@@ -1,0 +1,153 @@
+import { formatDuration } from "../config/duration.ts";
+import type { Log } from "../log.ts";
+import { type Accept, createAccept } from "./accept.ts";
+import { claimNext, putBack } from "./claim.ts";
+import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
+import { logEnding, logStart, logSuperseded } from "./deployment-log.ts";
+import { pause } from "./pause.ts";
+import { recover } from "./recovery.ts";
+import { pruneHistory } from "./retention.ts";
+import { resume, settle } from "./settle.ts";
+import type { Store } from "./store.ts";
+
+export interface Queue {
+  readonly accept: Accept;
+  /** Takes over as the one that runs: first what was left behind, then what is queued. */
+  readonly takeOver: () => void;
+  /** Looks whether something is queued, as when another instance recorded it. */
+  readonly wake: () => void;
+  /** Whether a deployment runs here, or what was left behind is dealt with. */
+  readonly isBusy: () => boolean;
+  /** Starts nothing more; lets the running deployment go on for `graceMs`, then interrupts it. */
+  readonly stop: (graceMs: number) => Promise<void>;
+}
+
+export interface QueueOptions {
+  readonly store: Store;
+  readonly runner: Runner;
+  /** Whether this instance is to go as soon as nothing runs here: then it starts nothing more. */
+  readonly isReplaced?: () => boolean;
+  readonly log: Log;
+}
+
+const lookIntervalMs = 1_000;
+const storeRetryMs = 1_000;
+const firstStartRetryMs = 1_000;
+const longestStartRetryMs = 60_000;
+/** How long an interrupted script may take to end by itself before it is forced to. */
+const interruptGraceMs = 2_000;
+
+/**
+ * Runs deployments one at a time, in the order in which they were queued. That there is only one is seen to three
+ * times: here, by the database, and by the lock that a running script holds.
+ */
+export function createQueue({ store, runner, isReplaced = () => false, log }: QueueOptions): Queue {
+  let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
+  let work: Promise<void> = Promise.resolve();
+  let run: Run | null = null;
+  let isInterrupting = false;
+  let startRetryMs = firstStartRetryMs;
+  let lookTimer: NodeJS.Timeout | null = null;
+  const stopping = new AbortController();
+
+  /** Nothing else starts until `task` is done; it is all that `stop` has to wait for. */
+  function occupy(task: () => Promise<void>): void {
+    mode = "busy";
+    work = task().then(() => {
+      run = null;
+      if (mode !== "busy") return;
+      mode = "idle";
+      wake();
+    });
+  }
+
+  function wake(): void {
+    if (mode !== "idle" || isReplaced()) return;
+    try {
+      const claimed = store.transaction(() => claimNext(store));
+      if (claimed) occupy(() => carryOut(claimed));
+    } catch (error) {
+      log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
+    }
+  }
+
+  async function carryOut(deployment: Deployment): Promise<void> {
+    const start = await runner.start(deployment);
+    switch (start.kind) {
+      case "started":
+        logStart(log, deployment);
+        return await seeThrough(deployment, start.run);
+      case "refused":
+        return await conclude(deployment, { state: "failed", exitCode: null, problem: start.problem });
+      case "try-again":
+        return await tryLater(deployment, start.detail);
+    }
+  }
+
+  async function seeThrough(deployment: Deployment, started: Run): Promise<void> {
+    run = started;
+    if (isInterrupting) run.end("interrupted", interruptGraceMs);
+    const ending = await run.ended;
+    if (ending.state === "not_started") return await tryLater(deployment, ending.detail);
+    startRetryMs = firstStartRetryMs;
+    await conclude(deployment, ending);
+  }
+
+  async function tryLater(deployment: Deployment, detail: string): Promise<void> {
+    const fields = { event: "deployment.not_started", deployment: deployment.id };
+    log.warn(fields, `${detail} Trying again in ${formatDuration(startRetryMs)}.`);
+    runner.tidy(deployment.id);
+    await persist(() => putBack(store, deployment));
+    await pause(startRetryMs, stopping.signal);
+    startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
+  }
+
+  async function conclude(deployment: Deployment, ending: Ending): Promise<void> {
+    await persist(() => settle(store, deployment, ending));
+    logEnding(log, deployment, ending);
+    runner.tidy(deployment.id);
+    if (ending.state === "interrupted" && mode !== "stopping") await persist(() => resume(store, deployment));
+    await persist(() => pruneHistory(store));
+  }
+
+  /** What has happened has happened: it is written down as soon as the disk lets us, and nothing is started before. */
+  async function persist(write: () => void): Promise<void> {
+    for (;;) {
+      try {
+        store.transaction(write);
+        return;
+      } catch (error) {
+        const text = "What happened could not be written to disk; trying again in 1 s";
+        log.error({ event: "store.failed", err: error }, text);
+        if (stopping.signal.aborted) return;
+        await pause(storeRetryMs, stopping.signal);
+      }
+    }
+  }
+
+  return {
+    accept: createAccept({
+      store,
+      claim: () => (mode === "idle" && !isReplaced() ? claimNext(store) : null),
+      begin: (claimed) => occupy(() => carryOut(claimed)),
+      onSuperseded: (id, by) => logSuperseded(log, id, by),
+    }),
+    wake,
+    isBusy: () => mode === "busy",
+    takeOver() {
+      occupy(() => recover({ store, runner, log, signal: stopping.signal, persist, seeThrough, conclude }));
+      lookTimer = setInterval(wake, lookIntervalMs).unref();
+    },
+    async stop(graceMs) {
+      mode = "stopping";
+      stopping.abort();
+      if (lookTimer) clearInterval(lookTimer);
+      const timer = setTimeout(() => {
+        isInterrupting = true;
+        run?.end("interrupted", interruptGraceMs);
+      }, graceMs);
+      await work;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import type { Log } from "../log.ts";
+import { findUnfinished } from "./claim.ts";
+import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
+import { keepTrying } from "./keep-trying.ts";
+import { move } from "./move.ts";
+import { resume } from "./settle.ts";
+import type { Store } from "./store.ts";
+
+export interface RecoveryOptions {
+  readonly store: Store;
+  readonly runner: Runner;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly persist: (write: () => void) => Promise<void>;
+  readonly seeThrough: (deployment: Deployment, run: Run) => Promise<void>;
+  readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
+}
+
+/**
+ * Deals with what an earlier service left behind: a script that still runs is adopted and seen through, one that ended
+ * meanwhile is recorded as it ended, and one that is gone was interrupted and runs again, three times at most.
+ */
+export async function recover(options: RecoveryOptions): Promise<void> {
+  for (const deployment of findUnfinished(options.store)) {
+    if (deployment.state === "interrupted") await runAgain(deployment, options);
+    else await recoverRunning(deployment, options);
+  }
+}
+
+async function recoverRunning(deployment: Deployment, options: RecoveryOptions): Promise<void> {
+  const { runner, log, signal, store, persist } = options;
+  const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
+  const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
+  const adoption = await keepTrying(() => runner.adopt(deployment), { what, signal, log });
+  switch (adoption?.kind) {
+    case "alive":
+      log.warn(
+        { event: "deployment.adopted", ...fields },
+        "A deploy script outlived its service and is adopted",
+      );
+      return await options.seeThrough(deployment, adoption.run);
+    case "ended":
+      log.warn(
+        { event: "deployment.ended_unwatched", ...fields },
+        "A deploy script ended while no service ran",
+      );
+      return await options.conclude(deployment, adoption.ending);
+    case "gone":
+      await persist(() => move(store, deployment, "interrupted"));
+      await runAgain(deployment, options);
+  }
+}
+
+async function runAgain(
+  deployment: Deployment,
+  { store, runner, log, persist }: RecoveryOptions,
+): Promise<void> {
+  runner.tidy(deployment.id);
+  await persist(() => {
+    const state = resume(store, deployment);
+    const fields = { deployment: deployment.id, attempts: deployment.attempts, state };
+    log.warn({ event: "deployment.interrupted", ...fields }, `An interrupted deployment is ${state} now`);
+  });
+}

@@ -1,0 +1,16 @@
+import type { Deployment } from "./deployment.ts";
+import { recordWish } from "./record.ts";
+import type { Store } from "./store.ts";
+
+/**
+ * Records the wish to go back to `commit`, on the branch that was deployed last. It takes its turn like a push, in
+ * whose place it comes where one waits, and catch-up leaves what it brought alone until the next push.
+ *
+ * @returns null where nothing was deployed yet
+ */
+export function recordRollback(store: Store, commit: string): Deployment | null {
+  return store.transaction(() => {
+    const row = store.get("SELECT ref FROM deployments WHERE state = 'succeeded' ORDER BY id DESC LIMIT 1");
+    return row ? recordWish(store, { trigger: "rollback", ref: String(row.ref), commit }) : null;
+  });
+}

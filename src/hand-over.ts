@@ -1,0 +1,135 @@
+import { readFileSync } from "node:fs";
+import type { Log } from "./log.ts";
+import type { Engine } from "./rollout/engine.ts";
+import { containerIdIn } from "./rollout/own-container.ts";
+import type { OwnService } from "./rollout/own-service.ts";
+import {
+  type Helper,
+  type ReplacementRequest,
+  readReplacementRequest,
+  removeReplacementRequest,
+} from "./rollout/replacement-request.ts";
+
+export interface HandOverOptions {
+  readonly statePath: string;
+  /** What a deploy script would get of the environment. */
+  readonly scriptEnv: Record<string, string>;
+  /** Whether a deployment is running here. */
+  readonly isBusy: () => boolean;
+  /** Stops the service, nothing of which is running any more. */
+  readonly close: () => Promise<void>;
+  readonly log: Log;
+}
+
+export interface HandOver {
+  readonly start: () => void;
+  readonly stop: () => void;
+}
+
+const lookIntervalMs = 500;
+
+/** Whether a roll-out has asked for this very container to be replaced: then nothing more is to be started in it. */
+export function createReplacementCheck(statePath: string): () => boolean {
+  const ownId = containerIdIn(readFileSync("/proc/self/mountinfo", "utf8"));
+  return () => ownId !== null && readReplacementRequest(statePath)?.old === ownId;
+}
+
+/**
+ * Lets a new container take the place of the one that the service is in, as a roll-out has asked: when no deployment
+ * runs here any more, so that its record is finished. Where the new one runs already, this one stops and removes
+ * itself; where two cannot run, a helper container puts the new one in its place.
+ */
+export function createHandOver({ statePath, scriptEnv, isBusy, close, log }: HandOverOptions): HandOver {
+  const ownId = containerIdIn(readFileSync("/proc/self/mountinfo", "utf8"));
+  let timer: NodeJS.Timeout | null = null;
+  let isAtWork = false;
+
+  async function look(): Promise<void> {
+    const request = readReplacementRequest(statePath);
+    if (request === null || isBusy()) return;
+    if (request.old !== ownId)
+      return request.helper ? await concludeHelper(request, request.helper) : undefined;
+    const { engine, own } = await findOwn();
+    if (own === null) return giveUp(request, "This container is not to be found at the Docker engine");
+    if (request.helper) await replaceByHelper(engine, own, request, request.helper);
+    else await leave(engine, own, request);
+  }
+
+  async function findOwn() {
+    const { connectEngine } = await import("./rollout/engine.ts");
+    const { findOwnService } = await import("./rollout/own-service.ts");
+    const engine = connectEngine(scriptEnv.DOCKER_HOST);
+    return { engine, own: await findOwnService(engine) };
+  }
+
+  async function leave(engine: Engine, own: OwnService, request: ReplacementRequest): Promise<void> {
+    const { findSuccessor } = await import("./rollout/leave.ts");
+    const { retireOwnContainer } = await import("./rollout/retire-own-container.ts");
+    const successor = await findSuccessor(engine, own);
+    if (successor === null)
+      return giveUp(request, "The container that was to take the place of this one does not serve");
+    log.info({ event: "service.replaced", by: successor }, `${successor} takes the place of this container`);
+    await close();
+    await retireOwnContainer(engine);
+  }
+
+  async function replaceByHelper(
+    engine: Engine,
+    own: OwnService,
+    request: ReplacementRequest,
+    helper: Helper,
+  ): Promise<void> {
+    const { seeHelperOff, startHelper } = await import("./rollout/helper.ts");
+    log.info({ event: "service.helper", helper: helper.name }, `${helper.name} replaces this container`);
+    await startHelper(engine, own, helper, scriptEnv);
+    const ending = await seeHelperOff(engine, helper.name);
+    // Who gets here was not replaced.
+    const lines = ending?.lines.join("\n") ?? "";
+    giveUp(
+      request,
+      `${helper.name} ended with exit code ${ending?.exitCode ?? "unknown"} and did not replace it:\n${lines}`,
+    );
+  }
+
+  /** In the new container: tells what the helper did, and clears it away. */
+  async function concludeHelper(request: ReplacementRequest, helper: Helper): Promise<void> {
+    const { seeHelperOff } = await import("./rollout/helper.ts");
+    const { connectEngine } = await import("./rollout/engine.ts");
+    const ending = await seeHelperOff(connectEngine(scriptEnv.DOCKER_HOST), helper.name);
+    removeReplacementRequest(statePath, request);
+    if (ending === null) return;
+    const fields = { event: "service.helper_ended", helper: helper.name, exitCode: ending.exitCode };
+    const text = `${helper.name} ended with exit code ${ending.exitCode}:\n${ending.lines.join("\n")}`;
+    if (ending.exitCode === 0) log.info(fields, text);
+    else log.error(fields, text);
+  }
+
+  function giveUp(request: ReplacementRequest, reason: string): void {
+    removeReplacementRequest(statePath, request);
+    log.error(
+      { event: "service.not_replaced" },
+      `${reason}. This container goes on; the next roll-out tries again.`,
+    );
+  }
+
+  function lookOnce(): void {
+    if (isAtWork) return;
+    isAtWork = true;
+    look()
+      .catch((error) =>
+        log.error({ event: "service.not_replaced", err: error }, "The replacement failed; trying again"),
+      )
+      .finally(() => {
+        isAtWork = false;
+      });
+  }
+
+  return {
+    start() {
+      if (ownId !== null) timer = setInterval(lookOnce, lookIntervalMs).unref();
+    },
+    stop() {
+      if (timer) clearInterval(timer);
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import process from "node:process";
+import { withDotenv } from "./config/dotenv.ts";
+import { loadConfig } from "./config.ts";
+import { type Log, openLog } from "./log.ts";
+import { exitCodeOf, ProblemError } from "./problems.ts";
+import { type Service, startService } from "./service.ts";
+
+/** The longest that stopping may take over the grace that a running deployment is given. */
+const stopMarginMs = 4_000;
+
+try {
+  const command = process.argv.slice(2);
+  if (command.length > 0) {
+    const { runCommandLine } = await import("./cli/command-line.ts");
+    process.exitCode = await runCommandLine(command, process.env);
+  } else await main();
+} catch (error) {
+  fail(error);
+}
+
+async function main(): Promise<void> {
+  refuseLenientParser();
+  const env = withDotenv(process.env, process.cwd());
+  const { config, warnings } = loadConfig(env);
+  forgetSecrets();
+  const log = openLog(config.logLevel);
+  for (const warning of warnings) log.warn({ event: "config.unwise" }, warning);
+  process.on("uncaughtException", (error) => die(log, error));
+  process.on("unhandledRejection", (error) => die(log, error));
+  // A terminal that closes is no reason to stop a service, and a reader that goes away none to die. SIGUSR1 would start
+  // Node's debugger, through which any user of the machine could run code in the service.
+  for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
+  const service = await startService(config, env, log);
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.on(signal, () => stop(signal, service, log, config.shutdownGraceMs));
+  }
+  const { address, port } = service.address;
+  log.info({ event: "service.started", address, port }, `Hotpush listens on ${address}:${port}`);
+}
+
+/** Every child gets the environment of the process unless told otherwise: no secret is left in it. */
+function forgetSecrets(): void {
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith("WEBHOOK_SECRET")) delete process.env[name];
+  }
+}
+
+let isStopping = false;
+
+/** Stops in order; a second signal, or stopping for too long, ends the process at once. */
+function stop(signal: string, service: Service, log: Log, graceMs: number): void {
+  if (isStopping) process.exit(0);
+  isStopping = true;
+  log.info({ event: "service.stopping", signal }, `Stopping on ${signal}`);
+  setTimeout(() => process.exit(0), graceMs + stopMarginMs).unref();
+  service.close().then(
+    () => {
+      log.info({ event: "service.stopped" }, "Stopped");
+      log.flush(() => process.exit(0));
+    },
+    (error) => die(log, error),
+  );
+}
+
+/** After a fault nobody can say what state things are in: the log has it, the supervisor starts us anew. */
+function die(log: Log, error: unknown): void {
+  process.exitCode = exitCodeOf("internal_error");
+  log.fatal({ event: "service.failed", err: error }, "A fault in Hotpush ended the service");
+  log.flush(() => process.exit());
+  setTimeout(() => process.exit(), 1_000);
+}
+
+function fail(error: unknown): never {
+  if (!(error instanceof ProblemError)) {
+    console.error(error);
+    process.exit(exitCodeOf("internal_error"));
+  }
+  for (const line of error.problem.detail.split("\n")) console.error(`hotpush: ${line}`);
+  process.exit(exitCodeOf(error.problem.code));
+}
+
+/** Node's lenient parser accepts requests that two programs read in two ways: the stuff of request smuggling. */
+function refuseLenientParser(): void {
+  const options = [...process.execArgv, process.env.NODE_OPTIONS ?? ""].join(" ");
+  if (!options.includes("--insecure-http-parser")) return;
+  const detail =
+    "Node is started with --insecure-http-parser, which lets requests be smuggled. Start it without.";
+  throw new ProblemError({ code: "configuration_invalid", detail });
+}

@@ -1,0 +1,90 @@
+/**
+ * The catalogue of everything that can be refused or can fail: one entry a code, told to a person the same way
+ * in an HTTP answer (RFC 9457), in the log, in a deployment's record and in docs/problems.md.
+ *
+ * `status` is the HTTP status where the problem is an answer; `exitCode` (sysexits.h) where it ends the process.
+ */
+export const problems = {
+  malformed_request: { status: 400, title: "The request is not well-formed HTTP" },
+  invalid_encoding: { status: 400, title: "The body is not UTF-8" },
+  invalid_json: { status: 400, title: "The body is not JSON" },
+  signature_missing: { status: 401, title: "The request is not signed" },
+  signature_invalid: { status: 401, title: "The signature does not match" },
+  signature_unsupported: { status: 401, title: "The git host did not sign with HMAC-SHA256" },
+  not_found: { status: 404, title: "There is nothing at this path" },
+  method_not_allowed: { status: 405, title: "This path does not take this method" },
+  request_timeout: { status: 408, title: "The request took too long to arrive" },
+  payload_too_large: { status: 413, title: "The body is too large" },
+  unsupported_media_type: { status: 415, title: "The body is not sent as JSON" },
+  unsupported_encoding: { status: 415, title: "The body is compressed" },
+  expectation_failed: { status: 417, title: "The expectation cannot be met" },
+  invalid_payload: { status: 422, title: "The body is no usable push" },
+  headers_too_large: { status: 431, title: "The headers are too large" },
+  internal_error: { status: 500, exitCode: 70, title: "A fault in Hotpush itself" },
+  storage_unavailable: { status: 503, title: "The push could not be stored" },
+  shutting_down: { status: 503, title: "The service is stopping" },
+  overloaded: { status: 503, title: "Too many bodies are arriving at once" },
+  unhealthy: { status: 503, title: "The service is not healthy" },
+
+  configuration_invalid: { exitCode: 78, title: "The configuration is not valid" },
+  address_unavailable: { exitCode: 78, title: "The service cannot listen on its address" },
+  state_unusable: { exitCode: 78, title: "The state directory cannot be used" },
+  tool_missing: { exitCode: 78, title: "A program that Hotpush needs is not installed" },
+
+  repository_missing: { title: "The repository directory does not exist" },
+  repository_not_a_directory: { title: "The repository path is not a directory" },
+  repository_not_accessible: { title: "The repository directory cannot be entered" },
+  repository_dubious_ownership: { title: "The repository belongs to another user" },
+  script_missing: { title: "There is no deploy script" },
+  script_link_broken: { title: "The deploy script is a link to nothing" },
+  script_not_a_file: { title: "The deploy script is not a file" },
+  script_not_executable: { title: "The deploy script is not executable" },
+  script_not_readable: { title: "The deploy script cannot be read" },
+  script_without_interpreter: { title: "The deploy script does not name its interpreter" },
+  script_crlf: { title: "The deploy script has Windows line endings" },
+  interpreter_missing: { title: "The interpreter of the deploy script is not installed" },
+  interpreter_not_executable: { title: "The interpreter of the deploy script cannot be run" },
+  temporary_directory_unusable: { title: "The directory for the deploy script's own log cannot be used" },
+
+  script_failed: { title: "The deploy script failed" },
+  script_killed: { title: "The deploy script was killed" },
+  deployment_timed_out: { title: "The deployment took too long" },
+  deployment_interrupted: { title: "The deployment was interrupted" },
+  deployment_gave_up: { title: "The deployment was interrupted too often" },
+} as const satisfies Record<string, CatalogueEntry>;
+
+interface CatalogueEntry {
+  readonly title: string;
+  readonly status?: number;
+  readonly exitCode?: number;
+}
+
+export type ProblemCode = keyof typeof problems;
+
+/** The codes that can be an HTTP answer. */
+export type HttpProblemCode = {
+  [Code in ProblemCode]: (typeof problems)[Code] extends { status: number } ? Code : never;
+}[ProblemCode];
+
+/** One occurrence: `detail` is a sentence for the person who reads it: subject, number, next step. */
+export interface Problem<Code extends ProblemCode = ProblemCode> {
+  readonly code: Code;
+  readonly detail: string;
+}
+
+/** A fault that ends what was being done; `problem` says it to a person, `cause` keeps what was thrown. */
+export class ProblemError extends Error {
+  override readonly name = "ProblemError";
+  readonly problem: Problem;
+
+  constructor(problem: Problem, cause?: unknown) {
+    super(problem.detail, cause === undefined ? undefined : { cause });
+    this.problem = problem;
+  }
+}
+
+/** The exit code of the process for `code`: 70 (EX_SOFTWARE) where the catalogue names none. */
+export function exitCodeOf(code: ProblemCode): number {
+  const entry: CatalogueEntry = problems[code];
+  return entry.exitCode ?? problems.internal_error.exitCode;
+}

@@ -1,0 +1,55 @@
+import { bodySignatureIn } from "./body-signature.ts";
+import type { Host, Reading } from "./host.ts";
+import { type JsonObject, textAt, unusable } from "./payload.ts";
+
+/**
+ * Pagure. Every URL is sent every topic, and the body names it again. Branches go by their short name, tags by their
+ * full one. `X-Pagure-Signature` is the old SHA-1 and is not read. The key is the project's own hook token.
+ * https://docs.pagure.org/pagure/usage/using_webhooks.html, pagure/hooks/default.py
+ */
+export const pagure: Host = {
+  name: "pagure",
+  eventHeader: "x-pagure-topic",
+  deliveryHeader: null,
+  claimSignature: bodySignatureIn({ header: "x-pagure-signature-256", prefix: "" }),
+  read(event, payload) {
+    if (event !== "git.receive" && event !== "git.branch.deletion") return { kind: "other-event", event };
+    if (textAt(payload, "topic") !== event) return unusable("/topic", event);
+    return event === "git.receive" ? readPush(payload) : readDeletion(payload);
+  },
+};
+
+function readPush(payload: JsonObject): Reading {
+  const branch = textAt(payload, "msg", "branch");
+  if (branch === null) return unusable("/msg/branch", "the branch pushed");
+  const after = textAt(payload, "msg", "end_commit");
+  if (after === null) return unusable("/msg/end_commit", "the commit pushed");
+  const before = withoutCaret(textAt(payload, "msg", "old_commit"));
+  return {
+    kind: "push",
+    changes: [{ ref: fullRef(branch), before, after }],
+    repository: readRepository(payload),
+  };
+}
+
+function readDeletion(payload: JsonObject): Reading {
+  const branch = textAt(payload, "msg", "branch");
+  if (branch === null) return unusable("/msg/branch", "the branch deleted");
+  const before = withoutCaret(textAt(payload, "msg", "rev"));
+  const change = { ref: fullRef(branch), before, after: null };
+  return { kind: "push", changes: [change], repository: readRepository(payload) };
+}
+
+/** Pagure takes `refs/heads/` off a ref and leaves any other as it is. */
+function fullRef(branch: string): string {
+  return /^refs\/(?!heads\/)/.test(branch) ? branch : `refs/heads/${branch}`;
+}
+
+/** The commit before is written `^<id>`, as git's "not reachable from", where the branch is new. */
+function withoutCaret(commit: string | null): string | null {
+  return commit?.replace(/^\^/, "") ?? null;
+}
+
+function readRepository(payload: JsonObject): string | null {
+  return textAt(payload, "msg", "project_fullname");
+}

@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface CheckLimits {
+  /** Good answers in a row that it takes. */
+  readonly wanted: number;
+  /** Bad answers in a row after which there is no point in going on. */
+  readonly tolerated: number;
+  readonly pollMs: number;
+  readonly answerMs: number;
+  readonly timeoutMs: number;
+}
+
+export const checkLimits: CheckLimits = {
+  wanted: 3,
+  tolerated: 5,
+  pollMs: 100,
+  answerMs: 5_000,
+  timeoutMs: 15_000,
+};
+
+export type Checked = { readonly kind: "good" } | { readonly kind: "bad"; readonly lastAnswer: string };
+
+/** Asks `url`, which goes through the proxy, until it has answered well a few times in a row (2xx, redirects followed). */
+export async function check(url: string, limits: CheckLimits = checkLimits): Promise<Checked> {
+  const deadline = performance.now() + limits.timeoutMs;
+  let good = 0;
+  let bad = 0;
+  for (;;) {
+    const answer = await ask(url, limits.answerMs);
+    good = answer === null ? good + 1 : 0;
+    bad = answer === null ? 0 : bad + 1;
+    if (good === limits.wanted) return { kind: "good" };
+    if (answer !== null && (bad === limits.tolerated || performance.now() > deadline)) {
+      return { kind: "bad", lastAnswer: answer };
+    }
+    await sleep(limits.pollMs);
+  }
+}
+
+/** Null where the answer is good, else what it was. */
+async function ask(url: string, answerMs: number): Promise<string | null> {
+  try {
+    const response = await fetch(url, {
+      signal: AbortSignal.timeout(answerMs),
+      headers: { connection: "close" },
+    });
+    await response.arrayBuffer();
+    return response.ok ? null : `status ${response.status}`;
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    return cause instanceof Error ? cause.message || cause.name : String(cause);
+  }
+}

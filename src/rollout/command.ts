@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+
+/** A program with its arguments: never a shell string. */
+export interface Command {
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly input?: string;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  /** A descriptor that the child keeps open, so that a lock on it lasts as long as the child. */
+  readonly heldDescriptor?: number | undefined;
+  /** Called with each line of both outputs as it comes. */
+  readonly onLine?: ((line: string) => void) | undefined;
+}
+
+export type CommandEnding =
+  | {
+      readonly kind: "exited";
+      readonly code: number;
+      readonly output: string;
+      readonly lastLines: readonly string[];
+    }
+  | { readonly kind: "not_found" }
+  | { readonly kind: "timed_out" | "aborted"; readonly lastLines: readonly string[] };
+
+/** How many of the last lines are kept to explain a failure. */
+const keptLines = 20;
+
+/**
+ * Runs `command` in a process group of its own and waits for its end. On the time-out or the signal's abort the
+ * whole group is killed. `output` is what it wrote to its standard output.
+ */
+export async function runCommand(command: Command): Promise<CommandEnding> {
+  const [program, ...args] = command.argv;
+  const child = spawn(program, args, {
+    cwd: command.cwd,
+    env: command.env,
+    detached: true,
+    stdio: [
+      "pipe",
+      "pipe",
+      "pipe",
+      ...(command.heldDescriptor === undefined ? [] : [command.heldDescriptor]),
+    ],
+  });
+  const output: string[] = [];
+  const lastLines: string[] = [];
+  const keep = (line: string) => {
+    command.onLine?.(line);
+    lastLines.push(line);
+    if (lastLines.length > keptLines) lastLines.shift();
+  };
+  const reading = Promise.all([
+    readLines(child.stdout, (line) => {
+      output.push(line);
+      keep(line);
+    }),
+    readLines(child.stderr, keep),
+  ]);
+  child.stdin?.on("error", () => {}); // A program that does not read its input closes it: its exit code tells more.
+  child.stdin?.end(command.input ?? "");
+  const end = await settle(child, command);
+  if (end === "not_found") return { kind: "not_found" };
+  if (typeof end === "string") return { kind: end, lastLines };
+  await reading;
+  return { kind: "exited", code: end, output: output.join("\n"), lastLines };
+}
+
+function settle(
+  child: ChildProcess,
+  command: Command,
+): Promise<number | "not_found" | "timed_out" | "aborted"> {
+  return new Promise((resolve, reject) => {
+    const end = (ending: number | "not_found" | "timed_out" | "aborted") => {
+      clearTimeout(timer);
+      command.signal?.removeEventListener("abort", abort);
+      if (ending === "timed_out" || ending === "aborted") killGroup(child);
+      resolve(ending);
+    };
+    const abort = () => end("aborted");
+    const timer = setTimeout(() => end("timed_out"), command.timeoutMs);
+    child.once("error", (error: NodeJS.ErrnoException) =>
+      error.code === "ENOENT" ? end("not_found") : reject(error),
+    );
+    child.once("close", (code) => end(code ?? 128));
+    if (command.signal?.aborted) abort();
+    else command.signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // The group is gone already.
+  }
+}
+
+async function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
+  if (!stream) return;
+  for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }))
+    onLine(line);
+}

@@ -1,0 +1,42 @@
+/** What is read of `docker compose config --format json`. Compose has validated it; what is absent there is absent here. */
+export interface ComposeModel {
+  readonly name: string;
+  readonly services: Readonly<Record<string, ComposeService>>;
+  readonly volumes?: Readonly<Record<string, { readonly name?: string } | null>>;
+}
+
+export interface ComposeService {
+  readonly image?: string;
+  readonly build?: unknown;
+  readonly container_name?: string;
+  readonly depends_on?: Readonly<Record<string, { readonly condition?: string }>>;
+  readonly deploy?: { readonly replicas?: number | string };
+  readonly scale?: number;
+  readonly healthcheck?: ComposeHealthcheck;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly network_mode?: string;
+  readonly networks?: Readonly<
+    Record<string, { readonly ipv4_address?: string; readonly ipv6_address?: string } | null>
+  >;
+  readonly ports?: readonly ComposePort[];
+  readonly volumes?: readonly ComposeVolume[];
+}
+
+export interface ComposeHealthcheck {
+  readonly disable?: boolean;
+  readonly interval?: string;
+  readonly retries?: number;
+  readonly start_period?: string;
+  readonly timeout?: string;
+}
+
+export interface ComposePort {
+  readonly published?: string;
+  readonly target?: number;
+}
+
+export interface ComposeVolume {
+  readonly type: string;
+  readonly source?: string;
+  readonly target: string;
+}

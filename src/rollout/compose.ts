@@ -1,0 +1,48 @@
+/** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
+export interface ComposeTarget {
+  readonly projectDirectory: string;
+  readonly files: readonly string[];
+  /** Where it is not what compose makes of the files and the directory. */
+  readonly projectName?: string;
+}
+
+type Arguments = readonly [string, ...string[]];
+
+/** The whole model, with variables and env files resolved, as JSON. */
+export function configCommand(target: ComposeTarget): Arguments {
+  return [...compose(target), "config", "--format", "json"];
+}
+
+/**
+ * A hash for each service, of the resolved model on standard input. Only so does it equal the `config-hash` label of
+ * the containers: asked about the files, compose leaves the content of env files out of it.
+ */
+export function hashCommand(): Arguments {
+  return ["docker", "compose", "--file", "-", "config", "--hash", "*"];
+}
+
+export function buildCommand(target: ComposeTarget, services: readonly string[]): Arguments {
+  return [...compose(target), "build", ...services];
+}
+
+export function pullCommand(target: ComposeTarget, services: readonly string[]): Arguments {
+  return [...compose(target), "pull", "--ignore-buildable", ...services];
+}
+
+/** More containers of one service, beside those there are: nothing that runs is touched. */
+export function scaleUpCommand(target: ComposeTarget, service: string, count: number): Arguments {
+  const scale = ["--no-recreate", "--scale", `${service}=${count}`];
+  return [...compose(target), "up", "--detach", "--no-deps", "--no-build", ...scale, service];
+}
+
+/** The containers of one service in place of those there are: it is away in between. */
+export function recreateCommand(target: ComposeTarget, service: string): Arguments {
+  return [...compose(target), "up", "--detach", "--no-deps", "--no-build", service];
+}
+
+function compose(target: ComposeTarget): Arguments {
+  const name = target.projectName === undefined ? [] : ["--project-name", target.projectName];
+  const files = target.files.flatMap((file) => ["--file", file]);
+  const directory = ["--project-directory", target.projectDirectory];
+  return ["docker", "compose", "--progress", "plain", ...directory, ...name, ...files];
+}

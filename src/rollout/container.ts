@@ -1,0 +1,137 @@
+import { type Engine, EngineRefusal } from "./engine.ts";
+
+/** A container of a compose service, as the engine tells it at one moment. */
+export interface Container {
+  readonly id: string;
+  readonly name: string;
+  readonly service: string;
+  /** Compose's number of it within its service. */
+  readonly number: number;
+  /** The id of its image, and the name that it was started by. */
+  readonly image: string;
+  readonly imageName: string;
+  readonly configHash: string;
+  readonly status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
+  /** Null where it has no health check. */
+  readonly health: "starting" | "healthy" | "unhealthy" | null;
+  readonly healthLog: readonly string[];
+  readonly exitCode: number;
+  readonly restartCount: number;
+  readonly startedAtMs: number;
+}
+
+/** The containers of a compose project, running or not, oldest first; one-off ones (`compose run`) are left out. */
+export async function listContainers(
+  engine: Engine,
+  project: string,
+  service?: string,
+): Promise<readonly Container[]> {
+  const label = [`com.docker.compose.project=${project}`, "com.docker.compose.oneoff=False"];
+  if (service !== undefined) label.push(`com.docker.compose.service=${service}`);
+  const filters = encodeURIComponent(JSON.stringify({ label }));
+  const listed: readonly { readonly Id: string }[] = parse(
+    await engine.get(`/containers/json?all=1&filters=${filters}`),
+  );
+  const containers = await Promise.all(listed.map(({ Id }) => inspectContainer(engine, Id)));
+  return containers.filter((container) => container !== null).sort((a, b) => a.number - b.number);
+}
+
+/** One container as it is now, or null where it is gone. */
+export async function inspectContainer(engine: Engine, id: string): Promise<Container | null> {
+  try {
+    return readContainer(parse(await engine.get(`/containers/${id}/json`)));
+  } catch (error) {
+    if (error instanceof EngineRefusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
+/**
+ * Asks a container to stop and kills it after `graceS` seconds, or after its own stop grace period where that is null.
+ * One that has stopped or is gone is fine.
+ */
+export async function stopContainer(engine: Engine, id: string, graceS: number | null): Promise<void> {
+  await unlessGone(engine.post(`/containers/${id}/stop${graceS === null ? "" : `?t=${graceS}`}`));
+}
+
+/** Removes a container; its volumes stay. One that is gone, or being removed, is fine. */
+export async function removeContainer(engine: Engine, id: string): Promise<void> {
+  await unlessGone(engine.delete(`/containers/${id}?force=1`));
+}
+
+/** The last lines that a container wrote to its outputs. */
+export async function lastLogLines(engine: Engine, id: string, count: number): Promise<readonly string[]> {
+  try {
+    const raw = await engine.get(`/containers/${id}/logs?stdout=1&stderr=1&tail=${count}`);
+    return plainLog(raw).split("\n").filter(Boolean).slice(-count);
+  } catch {
+    return []; // Logs explain a failure; that they cannot be had must not hide it.
+  }
+}
+
+interface Inspected {
+  readonly Id: string;
+  readonly Name: string;
+  readonly Image: string;
+  readonly RestartCount: number;
+  readonly Config: { readonly Image: string; readonly Labels: Readonly<Record<string, string>> | null };
+  readonly State: {
+    readonly Status: Container["status"];
+    readonly ExitCode: number;
+    readonly StartedAt: string;
+    readonly Health?: {
+      readonly Status: string;
+      readonly Log: readonly { readonly Output: string }[] | null;
+    };
+  };
+}
+
+function readContainer({ Id, Name, Image, RestartCount, Config, State }: Inspected): Container {
+  const label = (name: string) => Config.Labels?.[`com.docker.compose.${name}`] ?? "";
+  return {
+    id: Id,
+    name: Name.replace(/^\//, ""),
+    service: label("service"),
+    number: Number(label("container-number")),
+    image: Image,
+    imageName: Config.Image,
+    configHash: label("config-hash"),
+    status: State.Status,
+    health: healthOf(State.Health?.Status),
+    healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()),
+    exitCode: State.ExitCode,
+    restartCount: RestartCount,
+    startedAtMs: Date.parse(State.StartedAt),
+  };
+}
+
+function healthOf(status: string | undefined): Container["health"] {
+  return status === "starting" || status === "healthy" || status === "unhealthy" ? status : null;
+}
+
+/** Without a terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
+export function plainLog(raw: Buffer): string {
+  const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
+  if (!isMultiplexed) return raw.toString();
+  const pieces: string[] = [];
+  for (let at = 0; at + 8 <= raw.length; ) {
+    const length = raw.readUInt32BE(at + 4);
+    pieces.push(raw.toString("utf8", at + 8, at + 8 + length));
+    at += 8 + length;
+  }
+  return pieces.join("");
+}
+
+async function unlessGone(request: Promise<unknown>): Promise<void> {
+  try {
+    await request;
+  } catch (error) {
+    const isGone = error instanceof EngineRefusal && (error.status === 404 || error.status === 409);
+    if (!isGone) throw error;
+  }
+}
+
+/** The engine's answers are trusted to have the shape of its API. */
+function parse<Shape>(body: Buffer): Shape {
+  return JSON.parse(body.toString()) as Shape;
+}

@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Container, inspectContainer } from "./container.ts";
+import type { Engine } from "./engine.ts";
+
+export type Readiness =
+  | { readonly kind: "ready"; readonly hasHealthCheck: boolean }
+  | { readonly kind: "ended"; readonly exitCode: number }
+  | { readonly kind: "restarting"; readonly restartCount: number }
+  | { readonly kind: "unhealthy" }
+  | { readonly kind: "late"; readonly waitedMs: number }
+  | { readonly kind: "gone" };
+
+const pollMs = 150;
+
+/** A container without a health check counts as ready when it has run this long without a restart. */
+const steadyMs = 3_000;
+
+/**
+ * Waits until the container is ready, or it is clear that it will not be. A restart is an end: a version that crashes
+ * and comes back is not healthy, whatever it says in between.
+ */
+export async function waitReady(
+  engine: Engine,
+  id: string,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<Readiness> {
+  const startedAt = performance.now();
+  for (;;) {
+    const container = await inspectContainer(engine, id);
+    const readiness = readinessOf(container, performance.now() - startedAt, timeoutMs);
+    if (readiness) return readiness;
+    await sleep(pollMs, undefined, { signal });
+  }
+}
+
+/** What `container` is after `waitedMs`, or null while that is open. */
+export function readinessOf(
+  container: Container | null,
+  waitedMs: number,
+  timeoutMs: number,
+): Readiness | null {
+  if (container === null) return { kind: "gone" };
+  const { status, health, exitCode, restartCount } = container;
+  if (status === "restarting" || restartCount > 0) return { kind: "restarting", restartCount };
+  if (status === "exited" || status === "dead" || status === "removing") return { kind: "ended", exitCode };
+  if (health === "unhealthy") return { kind: "unhealthy" };
+  if (status === "running" && health === "healthy") return { kind: "ready", hasHealthCheck: true };
+  if (status === "running" && health === null && waitedMs >= steadyMs)
+    return { kind: "ready", hasHealthCheck: false };
+  return waitedMs > timeoutMs ? { kind: "late", waitedMs } : null;
+}
+
+/** Whether the container serves now: healthy, or running where nobody checks. */
+export function isServing(container: Container): boolean {
+  return container.status === "running" && (container.health === "healthy" || container.health === null);
+}

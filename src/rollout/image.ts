@@ -1,0 +1,40 @@
+import { type Engine, EngineRefusal } from "./engine.ts";
+
+export interface Image {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly sizeBytes: number;
+  readonly createdAtMs: number;
+}
+
+/** The image that `reference` (a name, a tag or an id) stands for, or null where there is none here. */
+export async function inspectImage(engine: Engine, reference: string): Promise<Image | null> {
+  try {
+    const answer: {
+      readonly Id: string;
+      readonly RepoTags: readonly string[] | null;
+      readonly Size: number;
+      readonly Created: string;
+    } = JSON.parse((await engine.get(`/images/${encodeURIComponent(reference)}/json`)).toString());
+    const createdAtMs = Date.parse(answer.Created);
+    return { id: answer.Id, tags: answer.RepoTags ?? [], sizeBytes: answer.Size, createdAtMs };
+  } catch (error) {
+    if (error instanceof EngineRefusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
+/** Gives the image `id` the further name `reference`, taking it from any other image. */
+export async function tagImage(engine: Engine, id: string, reference: string): Promise<void> {
+  const { repository, tag } = splitReference(reference);
+  const query = new URLSearchParams({ repo: repository, tag });
+  await engine.post(`/images/${encodeURIComponent(id)}/tag?${query}`);
+}
+
+/** Takes `registry:5000/team/app:1.2@sha256:…` apart; without a tag it is `latest`, as Docker has it. */
+export function splitReference(reference: string): { readonly repository: string; readonly tag: string } {
+  const name = reference.replace(/@.*$/, "");
+  const colon = name.lastIndexOf(":");
+  if (colon <= name.lastIndexOf("/")) return { repository: name, tag: "latest" };
+  return { repository: name.slice(0, colon), tag: name.slice(colon + 1) };
+}

@@ -1,0 +1,49 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { RolloutError } from "./problems.ts";
+
+/** The lock of a project's roll-outs, held. */
+export interface RolloutLock {
+  /** For the children that change containers: the lock then lasts until they have ended, even if this process is killed. */
+  readonly descriptor: number;
+  readonly release: () => Promise<void>;
+}
+
+/**
+ * Takes the lock at `path`, waiting for another roll-out up to `waitS` seconds. The kernel drops it with the last
+ * process that holds it, so it is never stale. Node has no flock(2): util-linux's `flock` takes it on our descriptor.
+ *
+ * @throws RolloutError `rollout_locked` when the other one is not done by then
+ */
+export async function lockRollout(path: string, waitS: number): Promise<RolloutLock> {
+  await mkdir(dirname(path), { recursive: true });
+  const file = await open(path, "a+");
+  try {
+    if (!(await takeLock(file.fd, waitS))) throw await lockedBy(file, path, waitS);
+    await file.truncate(0);
+    await file.write(`${process.pid}\n`);
+    return { descriptor: file.fd, release: () => file.close() };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function takeLock(descriptor: number, waitS: number): Promise<boolean> {
+  const flock = spawn("flock", ["--exclusive", "--timeout", String(waitS), "3"], {
+    stdio: ["ignore", "ignore", "ignore", descriptor],
+  });
+  const [code]: (number | null)[] = await once(flock, "exit");
+  return code === 0;
+}
+
+async function lockedBy(file: FileHandle, path: string, waitS: number): Promise<RolloutError> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
+  const pid = buffer.toString("utf8", 0, bytesRead).trim() || "unknown";
+  return new RolloutError(
+    "rollout_locked",
+    `Another roll-out of this project (process ${pid}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`,
+  );
+}

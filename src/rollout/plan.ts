@@ -1,0 +1,41 @@
+import type { Container } from "./container.ts";
+import { isServing } from "./health.ts";
+import type { Service } from "./project.ts";
+
+/** What is to be done with a service. */
+export type Action =
+  | { readonly kind: "leave" }
+  | { readonly kind: "start" }
+  | { readonly kind: "roll" }
+  | { readonly kind: "recreate"; readonly reason: string }
+  | { readonly kind: "run" };
+
+/**
+ * Compares the containers of `service` with what the compose file and the image now say. `imageId` is null where the
+ * image is not here yet: compose will pull it.
+ */
+export function planService(
+  service: Service,
+  containers: readonly Container[],
+  imageId: string | null,
+): Action {
+  const isCurrent = (container: Container) =>
+    container.configHash === service.configHash && container.image === imageId;
+  const { replacement } = service;
+  if (service.replicas === 0) return { kind: "leave" };
+  if (replacement.how === "run-once") {
+    const hasRun = containers.some((container) => isCurrent(container) && hasEndedWell(container));
+    return { kind: hasRun ? "leave" : "run" };
+  }
+  const running = containers.filter(({ status }) => status === "running");
+  const isComplete = running.length === service.replicas && running.every(isCurrent);
+  if (replacement.how === "recreate") {
+    return isComplete ? { kind: "leave" } : { kind: "recreate", reason: replacement.reason };
+  }
+  if (running.length === 0) return { kind: "start" };
+  return isComplete && running.every(isServing) ? { kind: "leave" } : { kind: "roll" };
+}
+
+function hasEndedWell({ status, exitCode }: Container): boolean {
+  return status === "exited" && exitCode === 0;
+}

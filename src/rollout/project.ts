@@ -1,0 +1,80 @@
+import type { ComposeModel, ComposeService } from "./compose-model.ts";
+import { healthyTimeoutMs } from "./healthy-timeout.ts";
+import { type Replacement, replacementOf } from "./replacement.ts";
+
+/** A compose project as a roll-out sees it. */
+export interface Project {
+  readonly name: string;
+  /** Each after those it depends on. */
+  readonly services: readonly Service[];
+}
+
+export interface Service {
+  readonly name: string;
+  /** The name that compose looks the image up by. */
+  readonly image: string;
+  readonly isBuilt: boolean;
+  readonly replicas: number;
+  readonly replacement: Replacement;
+  /** How long a new container may take to be healthy. */
+  readonly healthyTimeoutMs: number;
+  /** Asked through the proxy after the switch; null where the compose file names none. */
+  readonly checkUrl: string | null;
+  /** As compose computes it; equal to the `config-hash` label of containers that are up to date. */
+  readonly configHash: string;
+}
+
+/** Makes the project of compose's own model and its hashes (`service hash` lines of `config --hash`). */
+export function readProject(model: ComposeModel, hashLines: string): Project {
+  const hashes = new Map(
+    hashLines.split("\n").map((line) => line.trim().split(/\s+/, 2) as [string, string]),
+  );
+  const names = inDependencyOrder(model.services);
+  const awaited = namesRunToTheirEnd(model.services);
+  const services = names.flatMap((name) => {
+    const service = model.services[name];
+    return service ? [readService(model.name, name, service, hashes.get(name) ?? "", awaited.has(name))] : [];
+  });
+  return { name: model.name, services };
+}
+
+function readService(
+  project: string,
+  name: string,
+  service: ComposeService,
+  configHash: string,
+  isAwaited: boolean,
+): Service {
+  return {
+    name,
+    image: service.image ?? `${project}-${name}`,
+    isBuilt: service.build !== undefined,
+    replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
+    replacement: replacementOf(service, isAwaited),
+    healthyTimeoutMs: healthyTimeoutMs(service.healthcheck, service.labels?.["hotpush.healthy-timeout"]),
+    checkUrl: service.labels?.["hotpush.check"] || null,
+    configHash,
+  };
+}
+
+/** Dependencies first, else in the file's order. Compose has refused cycles already. */
+function inDependencyOrder(services: ComposeModel["services"]): readonly string[] {
+  const ordered = new Set<string>();
+  const visit = (name: string) => {
+    if (ordered.has(name)) return;
+    for (const dependency of Object.keys(services[name]?.depends_on ?? {})) visit(dependency);
+    ordered.add(name);
+  };
+  for (const name of Object.keys(services)) visit(name);
+  return [...ordered];
+}
+
+/** Services that others wait for until they have ended well, such as a database migration. */
+function namesRunToTheirEnd(services: ComposeModel["services"]): ReadonlySet<string> {
+  const conditions = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}));
+  return new Set(
+    conditions.flatMap(([name, { condition }]) =>
+      condition === "service_completed_successfully" ? [name] : [],
+    ),
+  );
+}

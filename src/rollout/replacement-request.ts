@@ -1,0 +1,42 @@
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * Left in the state directory by a roll-out that runs within Hotpush's own container, for the service there: the
+ * container is to go, once the deployment is recorded to its end.
+ */
+export interface ReplacementRequest {
+  /** The id of the container that is to go. */
+  readonly old: string;
+  /** What a helper container is to do where two cannot run; null where the new container runs already. */
+  readonly helper: Helper | null;
+}
+
+export interface Helper {
+  readonly name: string;
+  readonly project: string;
+  /** Arguments of `hotpush`. */
+  readonly args: readonly string[];
+}
+
+/** Replaces the request that was there, if any. */
+export function writeReplacementRequest(statePath: string, request: ReplacementRequest): void {
+  const path = pathIn(statePath);
+  writeFileSync(`${path}.new`, `${JSON.stringify(request)}\n`, { mode: 0o600, flush: true });
+  renameSync(`${path}.new`, path);
+}
+
+/** The request that was made last, or null. */
+export function readReplacementRequest(statePath: string): ReplacementRequest | null {
+  const path = pathIn(statePath);
+  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as ReplacementRequest) : null;
+}
+
+/** Removes `request`, unless a newer one is in its place. */
+export function removeReplacementRequest(statePath: string, { old }: ReplacementRequest): void {
+  if (readReplacementRequest(statePath)?.old === old) rmSync(pathIn(statePath), { force: true });
+}
+
+function pathIn(statePath: string): string {
+  return join(statePath, "replacement.json");
+}

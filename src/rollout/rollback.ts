@@ -1,0 +1,26 @@
+import { RolloutError } from "./problems.ts";
+import type { RolloutRequest } from "./request.ts";
+import { type RolloutEnding, rollOut } from "./rollout.ts";
+import { previousVersion, readVersions } from "./versions.ts";
+
+/**
+ * Brings the previous good version back, or that of `commit` (any number of its first digits), by the same roll-out
+ * without a build: no request is dropped.
+ */
+export async function rollBack(
+  request: RolloutRequest,
+  commit?: string,
+  roll: typeof rollOut = rollOut,
+): Promise<RolloutEnding> {
+  const versions = await readVersions(request.versionsPath);
+  const version = previousVersion(versions, commit);
+  if (version) return roll({ ...request, version, withBuild: false, withPull: false });
+  const known = versions.map((one) => one.commit.slice(0, 12)).join(", ") || "none";
+  const wanted = commit === undefined ? "before the present one" : `of the commit ${commit}`;
+  const { code, message } = new RolloutError(
+    "no_previous_version",
+    `There is no good version ${wanted} to go back to. Good versions, oldest first: ${known}. Nothing was changed.`,
+  );
+  request.report({ event: "failed", code, detail: message, evidence: [] });
+  return { kind: "failed", code, detail: message };
+}

@@ -1,0 +1,124 @@
+import { adoptLiveFiles } from "./adopt-live-files.ts";
+import { checkThroughProxy } from "./check-through-proxy.ts";
+import type { Container } from "./container.ts";
+import type { Rollout } from "./context.ts";
+import { heal } from "./heal.ts";
+import { inspectImage } from "./image.ts";
+import { nameImages, restoreImageNames } from "./image-names.ts";
+import { planService } from "./plan.ts";
+import { prepareImages } from "./prepare-images.ts";
+import { RolloutError, type RolloutProblemCode } from "./problems.ts";
+import type { Service } from "./project.ts";
+import { prune } from "./prune.ts";
+import { recordVersion } from "./record-version.ts";
+import { recreateService } from "./recreate-service.ts";
+import { recreateLater } from "./replace-own.ts";
+import { type ServiceOutcome, unchanged } from "./report.ts";
+import type { RolloutRequest } from "./request.ts";
+import { rollBackEarlier } from "./roll-back-earlier.ts";
+import { rollService } from "./roll-service.ts";
+import { runService } from "./run-service.ts";
+import { withRollout } from "./with-rollout.ts";
+
+export type RolloutEnding =
+  | { readonly kind: "succeeded"; readonly commit: string; readonly services: readonly ServiceOutcome[] }
+  | { readonly kind: "failed"; readonly code: RolloutProblemCode; readonly detail: string };
+
+/**
+ * Brings the services of a compose project to what the compose file and their sources now say, with no request
+ * dropped: lock, heal, build and tag, then each changed service in the order of its dependencies. Where one fails, the
+ * old versions serve, also those of services that were replaced before it.
+ */
+export async function rollOut(request: RolloutRequest): Promise<RolloutEnding> {
+  return withRollout(request, async (rollout, services, commit) => {
+    const startedAt = performance.now();
+    rollout.report({
+      event: "started",
+      project: rollout.project.name,
+      commit,
+      services: services.map(({ name }) => name),
+    });
+    const running = await healAll(rollout, services);
+    const outcomes: ServiceOutcome[] = [];
+    try {
+      await bringImages(rollout, services, running, request, commit);
+      for (const service of services)
+        outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], commit));
+    } catch (error) {
+      await restoreImageNames(rollout, services, running);
+      await rollBackEarlier(rollout, services, outcomes, running);
+      throw error;
+    }
+    await adoptLiveFiles(rollout, request.liveDirectory);
+    await checkFirstStarts(rollout, services, outcomes);
+    await recordVersion(rollout, request, commit);
+    rollout.report({
+      event: "finished",
+      durationMs: Math.round(performance.now() - startedAt),
+      services: outcomes,
+    });
+    return { kind: "succeeded", commit, services: outcomes };
+  });
+}
+
+async function healAll(
+  rollout: Rollout,
+  services: readonly Service[],
+): Promise<ReadonlyMap<string, readonly Container[]>> {
+  const running = new Map<string, readonly Container[]>();
+  for (const service of services) running.set(service.name, await heal(rollout, service));
+  return running;
+}
+
+/** There is no old version to go back to: what started stays, so that one can look at it. */
+async function checkFirstStarts(
+  rollout: Rollout,
+  services: readonly Service[],
+  outcomes: readonly ServiceOutcome[],
+): Promise<void> {
+  const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
+  for (const service of services.filter(({ name }) => started.includes(name)))
+    await checkThroughProxy(rollout, service);
+}
+
+/** Of a version that was good before, the images are here; of a new one they are built or pulled. */
+async function bringImages(
+  rollout: Rollout,
+  services: readonly Service[],
+  running: ReadonlyMap<string, readonly Container[]>,
+  request: RolloutRequest,
+  commit: string,
+): Promise<void> {
+  if (request.version) return nameImages(rollout, services, request.version);
+  const makeRoom = async () => {
+    await prune({ engine: rollout.engine, project: rollout.project, versionsPath: request.versionsPath });
+  };
+  const { withBuild, withPull } = request;
+  return prepareImages(rollout, services, { commit, withBuild, withPull, running, prune: makeRoom });
+}
+
+async function bringUpToDate(
+  rollout: Rollout,
+  service: Service,
+  containers: readonly Container[],
+  commit: string,
+): Promise<ServiceOutcome> {
+  if (rollout.signal.aborted) throw new RolloutError("interrupted", "The roll-out was asked to stop.");
+  const isOwn = rollout.own?.service === service.name;
+  // A new container has taken the place of the one that this runs in, which is about to go.
+  if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) return unchanged(service, containers);
+  const image = await inspectImage(rollout.engine, service.image);
+  const action = planService(service, containers, image?.id ?? null);
+  switch (action.kind) {
+    case "leave":
+      return unchanged(service, containers);
+    case "start":
+    case "roll":
+      return rollService(rollout, service, containers);
+    case "recreate":
+      if (isOwn) return recreateLater(rollout, service, containers, { reason: action.reason, commit });
+      return recreateService(rollout, service, containers, action.reason);
+    case "run":
+      return runService(rollout, service);
+  }
+}

@@ -1,0 +1,67 @@
+import { inspectImage } from "../image.ts";
+import { RolloutError } from "../problems.ts";
+import { tagByCommit } from "../tag.ts";
+import type { Version } from "../versions.ts";
+import type { StackRollout } from "./context.ts";
+import type { LiveImage } from "./live-images.ts";
+import { namesRegistry } from "./registry.ts";
+import type { StackService } from "./stack.ts";
+
+export interface ImageChoice {
+  /** The services that are asked for; the others keep what they run. */
+  readonly services: readonly StackService[];
+  readonly live: ReadonlyMap<string, LiveImage>;
+  readonly commit: string;
+  readonly version: Version | undefined;
+}
+
+/**
+ * The image of each service by a name that never stands for another one: the name by commit of what was built, or what
+ * runs already where the build gave the same, so that Swarm leaves the service alone. Services without a name here are
+ * deployed as the stack file says.
+ */
+export async function chooseImages(
+  rollout: StackRollout,
+  choice: ImageChoice,
+): Promise<ReadonlyMap<string, string>> {
+  const chosen = new Map<string, string>();
+  for (const service of rollout.project.services) {
+    const name = choice.services.includes(service)
+      ? await chooseImage(rollout, service, choice)
+      : choice.live.get(service.name)?.name;
+    if (name !== undefined) chosen.set(service.name, name);
+  }
+  return chosen;
+}
+
+async function chooseImage(
+  { engine }: StackRollout,
+  service: StackService,
+  { live, commit, version }: ImageChoice,
+): Promise<string | undefined> {
+  if (version) return imageOfVersion({ engine }, service, version);
+  if (!service.isBuilt) return undefined;
+  const id = (await inspectImage(engine, service.image))?.id;
+  if (id === undefined) return undefined; // Built elsewhere (--no-build): the nodes get it from the registry.
+  const running = live.get(service.name);
+  if (running?.id === id) return running.name;
+  const name = await tagByCommit(engine, service.image, id, commit);
+  if (name !== running?.name) return name;
+  // The stack file names images by commit itself, and this commit gave another image than last time.
+  return tagByCommit(engine, service.image, id, id.replace("sha256:", ""));
+}
+
+/** Services that cannot run twice and are not built here (databases) keep what they have: their data may not go back. */
+async function imageOfVersion(
+  { engine }: Pick<StackRollout, "engine">,
+  service: StackService,
+  version: Version,
+): Promise<string | undefined> {
+  const image = version.images[service.name];
+  if (!image || (!service.isBuilt && service.replacement.how === "recreate")) return undefined;
+  if (namesRegistry(image.tag) || !service.isBuilt || (await inspectImage(engine, image.tag)) !== null) {
+    return image.tag;
+  }
+  const text = `The image ${image.tag} of ${service.name} is no longer here: deploy the commit ${version.commit} again instead.`;
+  throw new RolloutError("no_previous_version", text);
+}

@@ -1,0 +1,43 @@
+import type { StackService } from "./stack.ts";
+
+export type ResolveImage = "always" | "changed" | "never";
+
+export interface Deploy {
+  readonly stack: string;
+  readonly files: readonly string[];
+  readonly resolveImage: ResolveImage;
+}
+
+/** `docker stack deploy` of the files and, over them, of what comes on standard input (`deployInput`). */
+export function deployCommand({ stack, files, resolveImage }: Deploy): readonly [string, ...string[]] {
+  return [
+    "docker",
+    "stack",
+    "deploy",
+    ...[...files, "-"].flatMap((file) => ["--compose-file", file]),
+    "--detach=true",
+    "--with-registry-auth",
+    `--resolve-image=${resolveImage}`,
+    stack,
+  ];
+}
+
+/**
+ * What a roll-out adds to the stack file: for each service the image by the name of its commit, and an update that
+ * starts the new task before it stops the old one.
+ */
+export function deployInput(services: readonly StackService[], images: ReadonlyMap<string, string>): string {
+  const added = services.map(({ name, update }) => {
+    const image = images.get(name);
+    const isEmpty = Object.keys(update.added).length === 0;
+    return [
+      name,
+      { ...(image === undefined ? {} : { image }), ...(isEmpty ? {} : { deploy: update.added }) },
+    ];
+  });
+  return JSON.stringify({ services: Object.fromEntries(added) });
+}
+
+export function pushCommand(reference: string): readonly [string, ...string[]] {
+  return ["docker", "push", reference];
+}

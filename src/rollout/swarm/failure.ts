@@ -1,0 +1,73 @@
+import { formatDuration } from "../../config/duration.ts";
+import { inspectContainer, plainLog } from "../container.ts";
+import type { Engine } from "../engine.ts";
+import { RolloutError } from "../problems.ts";
+import type { StackRollout } from "./context.ts";
+import type { Judgement } from "./judge.ts";
+import type { StackService } from "./stack.ts";
+import { hasFailed, type Task, taskName } from "./task.ts";
+
+export type UpdateFailure =
+  | Extract<Judgement, { readonly kind: "rolled_back" | "paused" | "start_failed" }>
+  | { readonly kind: "late"; readonly waitedMs: number };
+
+const shownLogLines = 20;
+
+/** Says why a service did not get to its new state, with the failing task's error, health output and last log lines. */
+export async function failureOf(
+  { engine }: StackRollout,
+  service: StackService,
+  failure: UpdateFailure,
+  freshTasks: readonly Task[],
+): Promise<RolloutError> {
+  const task =
+    freshTasks.findLast(hasFailed) ??
+    freshTasks.findLast(({ state, isWanted }) => isWanted && state !== "running");
+  const text = `${textOf(service.name, failure)}${task ? ` ${taskText(service.name, task)}.` : ""}`;
+  return new RolloutError("not_healthy", text, task ? await evidenceOf(engine, task) : []);
+}
+
+function textOf(name: string, failure: UpdateFailure): string {
+  switch (failure.kind) {
+    case "rolled_back":
+      return `The new version of ${name} failed, and Swarm went back to the old one (${failure.message}).`;
+    case "paused":
+      return `Swarm paused the update of ${name} (${failure.message}).`;
+    case "start_failed":
+      return `${name} could not be started.`;
+    case "late":
+      return `The update of ${name} was not done after ${formatDuration(failure.waitedMs)}.`;
+  }
+}
+
+function taskText(service: string, task: Task): string {
+  const state = hasFailed(task) ? "failed" : `is ${task.state}`;
+  // Swarm has no error for a container that was stopped because it was unhealthy, and then ended well.
+  const error = task.error || (task.state === "complete" ? "it ended, or was stopped as unhealthy" : "");
+  return `Task ${taskName(service, task)} ${state}${error === "" ? "" : `: ${error}`}`;
+}
+
+async function evidenceOf(engine: Engine, task: Task): Promise<readonly string[]> {
+  // The container can be asked on this node only; the logs come from any.
+  const container = task.containerId === null ? null : await inspectContainer(engine, task.containerId);
+  const health = (container?.healthLog ?? []).slice(-1).flatMap((output) => output.split("\n"));
+  return [
+    ...section("Last health check:", health),
+    ...section("Last log lines:", await lastTaskLogLines(engine, task)),
+  ];
+}
+
+async function lastTaskLogLines(engine: Engine, { id, containerId }: Task): Promise<readonly string[]> {
+  const query = `stdout=1&stderr=1&tail=${shownLogLines}`;
+  const sources = [`/containers/${containerId}/logs?${query}`, `/tasks/${id}/logs?${query}`];
+  for (const source of containerId === null ? [] : sources) {
+    // Logs explain a failure; that they cannot be had must not hide it.
+    const raw = await engine.get(source).catch(() => null);
+    if (raw) return plainLog(raw).split("\n").filter(Boolean).slice(-shownLogLines);
+  }
+  return [];
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
+}

@@ -1,0 +1,58 @@
+import { configCommand } from "../compose.ts";
+import { RolloutError } from "../problems.ts";
+import { hasEndedWell, linesOf, runCompose, type Surroundings } from "../run-compose.ts";
+import { readStack, type Stack } from "./stack.ts";
+import { stackEnvironment } from "./stack-environment.ts";
+import { stackFiles } from "./stack-files.ts";
+import type { StackModel } from "./stack-model.ts";
+
+/** A stack with what its commands are run with. */
+export interface LoadedStack {
+  readonly stack: Stack;
+  readonly surroundings: Surroundings;
+}
+
+const readTimeoutMs = 60_000;
+
+/**
+ * Reads the stack that `surroundings` are about. Its name is what the stack file says (`x-hotpush: { stack: shop }`),
+ * else COMPOSE_PROJECT_NAME, else the directory's name: `docker stack deploy` allows no `name:` in the file.
+ *
+ * @throws RolloutError `compose_invalid` with what is wrong in the file
+ */
+export async function loadStack(surroundings: Surroundings, commit: string): Promise<LoadedStack> {
+  const { projectDirectory } = surroundings.target;
+  const env = stackEnvironment(surroundings.env, projectDirectory, commit);
+  const files = stackFiles(surroundings.target, env);
+  if (files.length === 0) {
+    const text = `There is no stack.yaml and no compose.yaml in ${projectDirectory}. Name the file with --file.`;
+    throw new RolloutError("compose_invalid", text);
+  }
+  const found = { ...surroundings, env, target: { projectDirectory, files } };
+  const model = await readStackModel(found);
+  const name = nameOf(model);
+  return {
+    stack: readStack({ ...model, name }),
+    surroundings: { ...found, env: { ...env, COMPOSE_PROJECT_NAME: name } },
+  };
+}
+
+/** Compose's model of the stack file. */
+export async function readStackModel(surroundings: Surroundings): Promise<StackModel> {
+  const ending = await runCompose(surroundings, configCommand(surroundings.target), {
+    timeoutMs: readTimeoutMs,
+  });
+  if (ending.kind === "exited" && hasEndedWell(ending)) return JSON.parse(ending.output) as StackModel;
+  const where = surroundings.target.projectDirectory;
+  throw new RolloutError("compose_invalid", `The stack in ${where} cannot be read.`, linesOf(ending));
+}
+
+function nameOf(model: StackModel): string {
+  const named = model["x-hotpush"]?.stack;
+  if (named === undefined || named === null) return model.name;
+  if (typeof named === "string" && /^[a-z0-9][a-z0-9_-]*$/.test(named)) return named;
+  throw new RolloutError(
+    "compose_invalid",
+    `x-hotpush.stack is "${named}", not a name of lower-case letters, digits, "-" and "_".`,
+  );
+}

@@ -1,0 +1,163 @@
+import { checkThroughProxy } from "../check-through-proxy.ts";
+import { lockRollout } from "../lock.ts";
+import { prepareImages } from "../prepare-images.ts";
+import { type ServiceOutcome, timed } from "../report.ts";
+import type { RolloutRequest } from "../request.ts";
+import type { RolloutEnding } from "../rollout.ts";
+import { commitToTag, failed, selectServices } from "../with-rollout.ts";
+import { chooseImages } from "./choose-images.ts";
+import type { StackRollout } from "./context.ts";
+import { deployStack } from "./deploy-stack.ts";
+import { keepFileNames, moveFileNames } from "./file-names.ts";
+import { goBack } from "./go-back.ts";
+import { healStack } from "./heal-stack.ts";
+import { containersHere, type LiveImage, liveImages } from "./live-images.ts";
+import { pruneStack } from "./prune-stack.ts";
+import { pushImages } from "./push-images.ts";
+import { loadStack } from "./read-stack.ts";
+import { recordStackVersion } from "./record-stack-version.ts";
+import { namesRegistry } from "./registry.ts";
+import { requireManager } from "./require-manager.ts";
+import { type Snapshot, takeSnapshot } from "./snapshot.ts";
+import type { StackService } from "./stack.ts";
+import { waitForServices } from "./wait-for-services.ts";
+
+/**
+ * Brings a stack to what its file and its sources now say: lock, build and name by commit, push, `docker stack deploy`,
+ * then wait for what Swarm makes of it. Where one service fails, the old versions of all serve.
+ */
+export async function rollOutStack(request: RolloutRequest): Promise<RolloutEnding> {
+  try {
+    const lock = await lockRollout(request.lockPath, request.lockWaitS);
+    try {
+      const commit = await commitToTag(request);
+      const nodes = await requireManager(request.engine);
+      const rollout = await open(request, lock.descriptor, commit);
+      return await rollOutAs(rollout, request, commit, nodes);
+    } finally {
+      await lock.release();
+    }
+  } catch (error) {
+    return failed(request, error);
+  }
+}
+
+async function open(request: RolloutRequest, lockDescriptor: number, commit: string): Promise<StackRollout> {
+  const { engine, target, env, report, signal, statePath } = request;
+  const read = () => loadStack({ env, signal, target, lockDescriptor }, commit);
+  const { result } = await timed(report, null, "read", read, ({ stack }) => `stack ${stack.name}`);
+  const onlyOfCompose = { liveDirectory: null, liveFilesRead: null, own: null };
+  const { stack, surroundings } = result;
+  return { ...surroundings, engine, project: stack, ...onlyOfCompose, statePath, report, lockDescriptor };
+}
+
+async function rollOutAs(
+  rollout: StackRollout,
+  request: RolloutRequest,
+  commit: string,
+  nodes: number,
+): Promise<RolloutEnding> {
+  const startedAt = performance.now();
+  const { report, project } = rollout;
+  const services = selectServices(project, request.services);
+  report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
+  warn(rollout, services, nodes);
+  await healStack(rollout);
+  const before = await takeSnapshot(rollout.engine, project.name);
+  const live = await liveImages(rollout.engine, before.services);
+  const images = await bringImages(rollout, request, services, live, commit);
+  const outcomes = await deployAndWait(rollout, request, before, images);
+  await recordStackVersion(rollout, request, commit);
+  await nameAsInFile(rollout, services, images);
+  const durationMs = Math.round(performance.now() - startedAt);
+  report({ event: "finished", durationMs, services: outcomes });
+  return { kind: "succeeded", commit, services: outcomes };
+}
+
+function warn({ report, project }: StackRollout, services: readonly StackService[], nodes: number): void {
+  for (const { name, update, isBuilt, image } of project.services) {
+    for (const text of update.warnings) report({ event: "note", service: name, text });
+    if (nodes === 1 || !isBuilt || namesRegistry(image)) continue;
+    const text = `the image ${image} names no registry, so that only this one of ${nodes} nodes has it`;
+    report({ event: "note", service: name, text });
+  }
+  if (services.length < project.services.length) {
+    const text =
+      "docker stack deploy takes the whole file: the services that were not named keep their images";
+    report({ event: "note", service: null, text });
+  }
+}
+
+/** Nothing is deployed yet: where this fails, everything serves as before. */
+async function bringImages(
+  rollout: StackRollout,
+  request: RolloutRequest,
+  services: readonly StackService[],
+  live: ReadonlyMap<string, LiveImage>,
+  commit: string,
+): Promise<ReadonlyMap<string, string>> {
+  const { version, withBuild, versionsPath } = request;
+  const choice = { services, live, commit, version };
+  if (version) return chooseImages(rollout, choice);
+  const { engine, project: stack } = rollout;
+  const running = await containersHere(engine, stack.name);
+  const makeRoom = async () => {
+    await pruneStack({ engine, stack, versionsPath, keep: 2 });
+  };
+  try {
+    // What is not built here, each node gets for itself.
+    const built = services.filter(({ isBuilt }) => isBuilt);
+    await prepareImages(rollout, built, { commit, withBuild, withPull: false, running, prune: makeRoom });
+    const images = await chooseImages(rollout, choice);
+    await pushImages(rollout, newNames(services, images, live));
+    return images;
+  } finally {
+    // Also where it failed: by then the build may have taken the names in the file.
+    await keepFileNames(rollout, services, live);
+  }
+}
+
+function newNames(
+  services: readonly StackService[],
+  images: ReadonlyMap<string, string>,
+  live: ReadonlyMap<string, LiveImage>,
+): readonly string[] {
+  return services.flatMap(({ name, isBuilt }) => {
+    const image = images.get(name);
+    return isBuilt && image !== undefined && image !== live.get(name)?.name ? [image] : [];
+  });
+}
+
+/** For those who deploy the stack by hand; the new version serves already, so a registry that is away fails nothing. */
+async function nameAsInFile(
+  rollout: StackRollout,
+  services: readonly StackService[],
+  images: ReadonlyMap<string, string>,
+): Promise<void> {
+  const moved = await moveFileNames(rollout, services, images);
+  await pushImages(rollout, moved).catch((error: unknown) => {
+    const text = `the new version serves, but: ${error instanceof Error ? error.message : String(error)}`;
+    rollout.report({ event: "note", service: null, text });
+  });
+}
+
+async function deployAndWait(
+  rollout: StackRollout,
+  request: RolloutRequest,
+  before: Snapshot,
+  images: ReadonlyMap<string, string>,
+): Promise<readonly ServiceOutcome[]> {
+  try {
+    await deployStack(rollout, images, request.withPull);
+    const wait = () => waitForServices(rollout, before);
+    const { result } = await timed(rollout.report, null, "update", wait, () => "Swarm is done");
+    for (const service of rollout.project.services) {
+      const outcome = result.find((one) => one.service === service.name)?.outcome;
+      if (outcome !== "unchanged") await checkThroughProxy(rollout, service);
+    }
+    return result;
+  } catch (error) {
+    await goBack(rollout, before);
+    throw error;
+  }
+}

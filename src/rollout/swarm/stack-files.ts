@@ -1,0 +1,20 @@
+import { existsSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import type { ComposeTarget } from "../compose.ts";
+
+const stackFileNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];
+const composeFileNames = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+
+/**
+ * The files of the stack, which `docker stack deploy` does not look for by itself: those that were given, else
+ * COMPOSE_FILE, else `stack.yaml`, `docker-stack.yaml` or the compose file of the project's directory. Files that only
+ * compose adds by itself (`compose.override.yaml`) do not belong to a stack.
+ */
+export function stackFiles(target: ComposeTarget, env: NodeJS.ProcessEnv): readonly string[] {
+  if (target.files.length > 0) return target.files;
+  if (env.COMPOSE_FILE) return env.COMPOSE_FILE.split(env.COMPOSE_PATH_SEPARATOR || delimiter);
+  const found = [...stackFileNames, ...composeFileNames].find((name) =>
+    existsSync(join(target.projectDirectory, name)),
+  );
+  return found === undefined ? [] : [found];
+}

@@ -1,0 +1,82 @@
+import { parseGoDurationMs } from "../go-duration.ts";
+import { RolloutError } from "../problems.ts";
+import type { Service } from "../project.ts";
+import { namesRegistry } from "./registry.ts";
+import type { StackModelService, UpdateConfig } from "./stack-model.ts";
+
+/** How Swarm is to update a service: what the stack file says, and where it is silent, what drops no request. */
+export interface UpdatePolicy {
+  readonly order: "start-first" | "stop-first";
+  /** What is added to the service's `deploy` section; the file's own words win. */
+  readonly added: {
+    readonly update_config?: Pick<UpdateConfig, "order" | "failure_action">;
+    readonly rollback_config?: Pick<UpdateConfig, "order">;
+  };
+  /** What a person should know of the file's own words. */
+  readonly warnings: readonly string[];
+  /** How long an update may take in all; going back may take as long again. */
+  readonly timeoutMs: number;
+}
+
+/** For an image from a registry to reach a node that does not have it yet. */
+const pullMs = 120_000;
+
+/** For Swarm to place a task and to make its container. */
+const placeMs = 5_000;
+
+/** Swarm's own (and docker stack deploy's) defaults. */
+const defaults = { parallelism: 1, monitor: "5s", stopGrace: "10s" };
+
+/**
+ * Reads it of a service. Swarm's own defaults are stop-first and pause: start-first and rollback are added, but for
+ * services of which two cannot run, which are left to the file.
+ *
+ * @throws RolloutError `compose_invalid` where a failure is to be passed over (`failure_action: continue`)
+ */
+export function updatePolicyOf(service: Service, said: StackModelService): UpdatePolicy {
+  const update = said.deploy?.update_config ?? {};
+  if (service.replacement.how === "recreate") {
+    const order = update.order === "start-first" ? "start-first" : "stop-first";
+    const timeoutMs = timeoutOf(service, said, { ...update, order });
+    return { order, added: {}, warnings: [], timeoutMs };
+  }
+  if (update.failure_action === "continue") {
+    const text = `${service.name} has failure_action "continue": a version that fails would replace the one that serves. Write failure_action: rollback. Nothing was changed.`;
+    throw new RolloutError("compose_invalid", text);
+  }
+  const order = update.order === "stop-first" ? "stop-first" : "start-first";
+  const failureAction = update.failure_action ?? "rollback";
+  const timeoutMs = timeoutOf(service, said, { ...update, order });
+  return {
+    order,
+    added: {
+      update_config: { order, failure_action: failureAction },
+      rollback_config: { order: said.deploy?.rollback_config?.order ?? order },
+    },
+    warnings: warningsOf(service.name, order, failureAction),
+    timeoutMs,
+  };
+}
+
+function warningsOf(name: string, order: string, failureAction: string): readonly string[] {
+  const warnings: string[] = [];
+  if (order === "stop-first") {
+    warnings.push(`the stack file says order: stop-first, so ${name} is away while its tasks are replaced`);
+  }
+  if (failureAction !== "rollback") {
+    warnings.push(
+      `the stack file says failure_action: ${failureAction}, so Swarm does not roll back by itself`,
+    );
+  }
+  return warnings;
+}
+
+function timeoutOf(service: Service, said: StackModelService, update: UpdateConfig): number {
+  const parallelism = update.parallelism ?? defaults.parallelism;
+  const rounds = parallelism === 0 ? 1 : Math.max(1, Math.ceil(service.replicas / parallelism));
+  const ms = (text: string) => parseGoDurationMs(text) ?? 0;
+  const stopMs = ms(update.order === "start-first" ? "0s" : (said.stop_grace_period ?? defaults.stopGrace));
+  const roundMs = service.healthyTimeoutMs + placeMs + ms(update.delay ?? "0s") + stopMs;
+  const isHere = service.isBuilt && !namesRegistry(service.image);
+  return rounds * roundMs + ms(update.monitor ?? defaults.monitor) + (isHere ? 0 : pullMs);
+}

@@ -1,0 +1,98 @@
+import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** What a good roll-out left: the image of each service, by the id that no later build can change. */
+export interface Version {
+  readonly commit: string;
+  readonly finishedAt: string;
+  readonly images: Readonly<Record<string, VersionImage>>;
+  /** It was rolled back from: roll back does not choose it by itself. */
+  readonly wasLeft?: boolean;
+}
+
+export interface VersionImage {
+  /** The name in the compose file. */
+  readonly image: string;
+  readonly id: string;
+  /** The name by commit that keeps the image; the same as `image` where it was not built here. */
+  readonly tag: string;
+}
+
+/** How many good versions are remembered. Prune keeps the images of fewer. */
+const remembered = 20;
+
+/** The good versions of a project, oldest first; none where there is no file yet. */
+export async function readVersions(path: string): Promise<readonly Version[]> {
+  try {
+    const { versions }: { readonly versions: readonly Version[] } = JSON.parse(await readFile(path, "utf8"));
+    return versions;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+/** Replaces the file as a whole, on disk before it returns. */
+export async function writeVersions(path: string, versions: readonly Version[]): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const unfinished = `${path}.new`;
+  const file = await open(unfinished, "w", 0o600);
+  try {
+    await file.writeFile(`${JSON.stringify({ versions: versions.slice(-remembered) }, null, 2)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(unfinished, path);
+}
+
+/** Adds a good version; one with the very same images takes the place of the last. */
+export function withVersion(versions: readonly Version[], version: Version): readonly Version[] {
+  const last = versions.at(-1);
+  return last && sameImages(last, version) ? [...versions.slice(0, -1), version] : [...versions, version];
+}
+
+/**
+ * The good version to go back to: the last whose images are others than those of the newest, or the one of `commit`
+ * (any number of its first digits).
+ */
+export function previousVersion(versions: readonly Version[], commit?: string): Version | null {
+  const current = versions.at(-1);
+  if (!current) return null;
+  const earlier = versions.slice(0, -1).toReversed();
+  const fits = (version: Version) =>
+    commit === undefined ? !version.wasLeft : version.commit.startsWith(commit);
+  return earlier.find((version) => fits(version) && !sameImages(version, current)) ?? null;
+}
+
+/** After going back to `target`: it is the newest again, and those after it were left. */
+export function withReturnTo(
+  versions: readonly Version[],
+  target: Version,
+  finishedAt: string,
+): readonly Version[] {
+  // By what it says: the file was read anew since `target` was chosen.
+  const isTarget = ({ commit, finishedAt: at }: Version) =>
+    commit === target.commit && at === target.finishedAt;
+  const at = versions.findLastIndex(isTarget);
+  const left = versions.slice(at + 1).map((version) => ({ ...version, wasLeft: true }));
+  const { commit, images } = target;
+  return [...versions.slice(0, at), ...left, { commit, images, finishedAt }];
+}
+
+function sameImages(one: Version, other: Version): boolean {
+  const ids = (version: Version) =>
+    Object.entries(version.images)
+      .map(([service, { id }]) => `${service} ${id}`)
+      .sort()
+      .join("\n");
+  return ids(one) === ids(other);
+}
+
+/** The newest version, and `count` good ones before it. */
+export function keptVersions(versions: readonly Version[], count: number): readonly Version[] {
+  const current = versions.at(-1);
+  if (!current) return [];
+  const earlier = versions.slice(0, -1).filter(({ wasLeft }) => !wasLeft);
+  return [...(count === 0 ? [] : earlier.slice(-count)), current];
+}

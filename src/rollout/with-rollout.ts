@@ -1,0 +1,115 @@
+import { liveFilesRead } from "./caddy.ts";
+import { commitOf } from "./commit.ts";
+import type { Rollout } from "./context.ts";
+import { findLiveDirectory } from "./live-directory.ts";
+import { lockRollout } from "./lock.ts";
+import { findOwnContainer, type OwnContainer } from "./own-container.ts";
+import { RolloutError, type RolloutProblemCode } from "./problems.ts";
+import type { Project, Service } from "./project.ts";
+import { loadProject } from "./read-project.ts";
+import { timed } from "./report.ts";
+import type { RolloutRequest } from "./request.ts";
+
+interface Failure {
+  readonly kind: "failed";
+  readonly code: RolloutProblemCode;
+  readonly detail: string;
+}
+
+/**
+ * Holds the project's lock while `work` is done with the project as it then is. An ending that was to be expected is
+ * reported and returned; faults are thrown.
+ */
+export async function withRollout<Ending>(
+  request: RolloutRequest,
+  work: (rollout: Rollout, services: readonly Service[], commit: string) => Promise<Ending>,
+): Promise<Ending | Failure> {
+  try {
+    const lock = await lockRollout(request.lockPath, request.lockWaitS);
+    try {
+      const rollout = await open(request, lock.descriptor);
+      const services = ownLast(selectServices(rollout.project, request.services), rollout);
+      return await work(rollout, services, await commitToTag(request));
+    } finally {
+      await lock.release();
+    }
+  } catch (error) {
+    return failed(request, error);
+  }
+}
+
+async function open(request: RolloutRequest, lockDescriptor: number): Promise<Rollout> {
+  const { engine, target, env, report, signal } = request;
+  const read = async () => {
+    const { model, project } = await loadProject({ env, signal, lockDescriptor, target });
+    const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
+    const own = ownService(await findOwnContainer(engine), project);
+    const read = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
+    return {
+      engine,
+      target,
+      env,
+      project,
+      liveDirectory,
+      liveFilesRead: read,
+      own,
+      statePath: request.statePath,
+      report,
+      lockDescriptor,
+      signal,
+    };
+  };
+  const { result } = await timed(report, null, "read", read, ({ project, liveDirectory }) =>
+    liveDirectory === null
+      ? `project ${project.name}, no live directory yet`
+      : `project ${project.name}, live files in ${liveDirectory}`,
+  );
+  return result;
+}
+
+function ownService(container: OwnContainer | null, project: Project): Rollout["own"] {
+  const service = container?.labels["com.docker.compose.service"];
+  const isOfProject = container?.labels["com.docker.compose.project"] === project.name;
+  return container && service !== undefined && isOfProject ? { id: container.id, service } : null;
+}
+
+/** When Hotpush itself is replaced, everything else has been. */
+function ownLast(services: readonly Service[], { own }: Rollout): readonly Service[] {
+  const isOwn = ({ name }: Service) => name === own?.service;
+  return [...services.filter((service) => !isOwn(service)), ...services.filter(isOwn)];
+}
+
+export function selectServices<Known extends Service>(
+  project: { readonly name: string; readonly services: readonly Known[] },
+  names: readonly string[],
+): readonly Known[] {
+  const known = project.services.map(({ name }) => name);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    throw new RolloutError(
+      "service_unknown",
+      `There is no service ${unknown.join(", ")} in the project ${project.name}. It has: ${known.join(", ")}.`,
+    );
+  }
+  return project.services.filter(({ name }) => names.length === 0 || names.includes(name));
+}
+
+/** Outside of git, the time takes the commit's place: twelve digits all the same. */
+export async function commitToTag({ commit, version, target, env }: RolloutRequest): Promise<string> {
+  if (version) return version.commit;
+  const time = new Date().toISOString().replace(/\D/g, "").slice(2, 14);
+  return (await commitOf(target.projectDirectory, commit, env)) ?? time;
+}
+
+export function failed({ report, signal }: RolloutRequest, error: unknown): Failure {
+  const known = error instanceof RolloutError ? error : wasInterrupted(error, signal);
+  if (known === null) throw error;
+  const detail = known.message;
+  report({ event: "failed", code: known.code, detail, evidence: known.evidence });
+  return { kind: "failed", code: known.code, detail };
+}
+
+function wasInterrupted(error: unknown, signal: AbortSignal): RolloutError | null {
+  if (!signal.aborted || !(error instanceof Error && error.name === "AbortError")) return null;
+  return new RolloutError("interrupted", "The roll-out was asked to stop.", [], error);
+}

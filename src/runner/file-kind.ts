@@ -1,0 +1,34 @@
+import { accessSync, lstatSync, statSync } from "node:fs";
+
+export type FileKind = "file" | "directory" | "other" | "missing" | "broken-link" | "inaccessible";
+
+/** What is at `path`, links followed. */
+export function kindOf(path: string): FileKind {
+  try {
+    const stats = statSync(path);
+    return stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EACCES" || code === "EPERM") return "inaccessible";
+    return isLink(path) ? "broken-link" : "missing";
+  }
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+}
+
+/** True where this user may do what `mode` (of fs.constants: R_OK, X_OK) says. */
+export function isAllowed(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The id of the user that the service runs as. */
+export function ownUid(): number {
+  return process.getuid?.() ?? 0;
+}

@@ -1,0 +1,46 @@
+import { StringDecoder } from "node:string_decoder";
+
+/** The longest piece of a line that is told at once; the rest of it follows as a line of its own. */
+export const longestLine = 8_192;
+
+/** Cuts a stream of bytes into lines of text. */
+export interface LineCutter {
+  readonly push: (chunk: Buffer) => void;
+  /** Gives out what is left without a line end. */
+  readonly finish: () => void;
+}
+
+export function createLineCutter(onLine: (line: string) => void): LineCutter {
+  const decoder = new StringDecoder("utf8");
+  let rest = "";
+
+  function giveOut(text: string): void {
+    for (let start = 0; start === 0 || start < text.length; start += longestLine) {
+      onLine(text.slice(start, start + longestLine));
+    }
+  }
+
+  function take(text: string): void {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) giveOut(line.endsWith("\r") ? line.slice(0, -1) : line);
+    while (rest.length > longestLine) {
+      onLine(rest.slice(0, longestLine));
+      rest = rest.slice(longestLine);
+    }
+  }
+
+  return {
+    push: (chunk) => take(decoder.write(chunk)),
+    finish() {
+      take(decoder.end());
+      if (rest !== "") giveOut(rest);
+      rest = "";
+    },
+  };
+}
+
+/** The name of the step that a line says has begun, such as `Build` in `==> Build`, or null. */
+export function stepOf(line: string): string | null {
+  return /^==> (\S.{0,199})$/.exec(line.trimEnd())?.[1] ?? null;
+}

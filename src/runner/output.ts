@@ -1,0 +1,132 @@
+import { closeSync, constants, openSync } from "node:fs";
+import { Socket } from "node:net";
+import { createLineCutter, stepOf } from "./lines.ts";
+import { type LogFile, openLogFile } from "./log-file.ts";
+
+/** What becomes of a script's output. */
+export interface OutputSink {
+  readonly onLine: (line: string) => void;
+  readonly onStep: (name: string) => void;
+}
+
+export interface Output {
+  /** The writing end for the script; to be closed here once the script has it. */
+  readonly writeFd: number;
+  /** A second reading end, for keeper.sh; to be closed here once it has it. */
+  readonly keptOpenFd: number;
+  /** Reads what is still in the pipe, then closes the log; to be called when the script has ended. */
+  readonly finish: () => Promise<void>;
+  /** The last lines, for a person who wants to know why it failed. */
+  readonly lastLines: () => readonly string[];
+}
+
+export interface OutputOptions {
+  readonly pipePath: string;
+  readonly logPath: string;
+  readonly sink: OutputSink;
+}
+
+/** After the script's end, output of children it left behind may still be on its way; silence of this length ends it. */
+const silenceMs = 200;
+const longestDrainMs = 2_000;
+const lastLineCount = 20;
+/** Without O_NONBLOCK, opening a pipe waits for its other end. */
+const readWithoutWaiting = constants.O_RDONLY | constants.O_NONBLOCK;
+/** Each step is written to disk, so their number has an end. */
+const mostSteps = 100;
+/** Past this, lines go to the log file alone: nobody reads them as they pass. */
+const mostToldBytes = 10 * 1024 ** 2;
+
+/**
+ * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader holds the
+ * script up, as any pipe does, instead of taking memory.
+ */
+export function openOutput({ pipePath, logPath, sink }: OutputOptions): Output {
+  const opened: number[] = [];
+  const open = (flags: number) => {
+    const fd = openSync(pipePath, flags);
+    opened.push(fd);
+    return fd;
+  };
+  try {
+    const readFd = open(readWithoutWaiting);
+    const keptOpenFd = open(readWithoutWaiting);
+    const writeFd = open(constants.O_WRONLY);
+    return { writeFd, keptOpenFd, ...readOutput(readFd, logPath, sink) };
+  } catch (error) {
+    // Where descriptors have run out, not one may be lost.
+    for (const fd of opened) closeSync(fd);
+    throw error;
+  }
+}
+
+/** Reads on where a service that is gone stopped reading. */
+export function resumeOutput({
+  pipePath,
+  logPath,
+  sink,
+}: OutputOptions): Pick<Output, "finish" | "lastLines"> {
+  return readOutput(openSync(pipePath, readWithoutWaiting), logPath, sink);
+}
+
+function readOutput(fd: number, logPath: string, sink: OutputSink): Pick<Output, "finish" | "lastLines"> {
+  const log: LogFile = openLogFile(logPath);
+  const lastLines: string[] = [];
+  let toldBytes = 0;
+  let steps = 0;
+  const cutter = createLineCutter((line) => {
+    lastLines.push(line);
+    if (lastLines.length > lastLineCount) lastLines.shift();
+    const step = steps < mostSteps ? stepOf(line) : null;
+    if (step !== null) {
+      steps += 1;
+      sink.onStep(step);
+    }
+    toldBytes += line.length + 1;
+    if (toldBytes <= mostToldBytes) sink.onLine(line);
+  });
+  const socket = new Socket({ fd, readable: true, writable: false });
+  let isEnded = false;
+  let lastReadMs = 0;
+  socket.on("data", (chunk: Buffer) => {
+    lastReadMs = performance.now();
+    log.write(chunk);
+    cutter.push(chunk);
+    // One chunk a turn of the loop: a script that floods its output must not starve what else is going on.
+    socket.pause();
+    setImmediate(() => socket.resume());
+  });
+  const ended = new Promise<void>((resolve) => {
+    socket.on("close", () => {
+      isEnded = true;
+      resolve();
+    });
+    socket.on("error", () => socket.destroy());
+  });
+
+  async function drain(): Promise<void> {
+    const startMs = performance.now();
+    lastReadMs = startMs;
+    await new Promise<void>((resolve) => {
+      const timer = setInterval(() => {
+        const nowMs = performance.now();
+        if (isEnded || nowMs - lastReadMs >= silenceMs || nowMs - startMs >= longestDrainMs) done();
+      }, silenceMs / 10);
+      function done(): void {
+        clearInterval(timer);
+        resolve();
+      }
+      void ended.then(done);
+    });
+    socket.destroy();
+  }
+
+  return {
+    lastLines: () => lastLines,
+    async finish() {
+      await drain();
+      cutter.finish();
+      await log.close();
+    },
+  };
+}

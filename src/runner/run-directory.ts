@@ -1,0 +1,103 @@
+import { execFile } from "node:child_process";
+import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { flock } from "./flock.ts";
+
+/**
+ * What a run leaves on disk while it lives, so that it can be found again by a service that did not start it:
+ * `pid` and `exit`, written by keeper.sh; `output`, a named pipe; `lock`, which the script holds.
+ */
+export interface RunDirectory {
+  readonly path: string;
+  readonly pidPath: string;
+  readonly exitPath: string;
+  readonly outputPath: string;
+  readonly lockPath: string;
+}
+
+export function runDirectory(statePath: string, deploymentId: number): RunDirectory {
+  const path = join(statePath, "runs", String(deploymentId));
+  return {
+    path,
+    pidPath: join(path, "pid"),
+    exitPath: join(path, "exit"),
+    outputPath: join(path, "output"),
+    lockPath: join(path, "lock"),
+  };
+}
+
+/** Makes the directory anew. */
+export function makeRunDirectory({ path }: RunDirectory): void {
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+}
+
+/** Makes the pipe for the output. */
+export async function makeOutputPipe({ outputPath }: RunDirectory): Promise<void> {
+  await promisify(execFile)("mkfifo", ["-m", "600", outputPath]);
+}
+
+export function removeRunDirectory({ path }: RunDirectory): void {
+  rmSync(path, { recursive: true, force: true });
+}
+
+/** The exit code that keeper.sh wrote down, or null where the script has not ended by itself. */
+export function readExitCode({ exitPath }: RunDirectory): number | null {
+  return readNumber(exitPath);
+}
+
+/** The process id of keeper.sh, which is that of its process group too. */
+export function readPid({ pidPath }: RunDirectory): number | null {
+  return readNumber(pidPath);
+}
+
+/** True while a script, or what it left behind, still holds the lock of the run. */
+export async function isLocked({ lockPath }: RunDirectory): Promise<boolean> {
+  const fd = openIfThere(lockPath);
+  if (fd === null) return false;
+  try {
+    return !(await flock(fd, { isWaiting: false }));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Waits until nothing holds the lock of the run any more, or `signal` is aborted. */
+export async function waitUntilUnlocked({ lockPath }: RunDirectory, signal: AbortSignal): Promise<void> {
+  const fd = openIfThere(lockPath);
+  if (fd === null) return;
+  try {
+    await flock(fd, { isWaiting: true, signal });
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The ids of the deployments that have a run directory. */
+export function listRuns(statePath: string): readonly number[] {
+  try {
+    return readdirSync(join(statePath, "runs")).map(Number).filter(Number.isSafeInteger);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function readNumber(path: string): number | null {
+  try {
+    const text = readFileSync(path, "utf8").trim();
+    return /^\d+$/.test(text) ? Number(text) : null;
+  } catch {
+    return null;
+  }
+}
+
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, constants.O_RDONLY);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}

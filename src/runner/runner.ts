@@ -1,0 +1,53 @@
+import type { Deployment, Runner } from "../deployments/deployment.ts";
+import type { Log } from "../log.ts";
+import { adoptRun } from "./adopt.ts";
+import { type EnvironmentOptions, scriptEnvironment } from "./environment.ts";
+import { longestLine } from "./lines.ts";
+import { deployLogPath, logPath, pruneLogs } from "./log-paths.ts";
+import { printable } from "./printable.ts";
+import type { RunContext } from "./run.ts";
+import { removeRunDirectory, runDirectory } from "./run-directory.ts";
+import { startRun } from "./start.ts";
+
+export interface RunnerOptions extends EnvironmentOptions {
+  readonly statePath: string;
+  readonly deployTimeoutMs: number;
+  /** 15 s where it is not given. */
+  readonly timeoutGraceMs?: number;
+  readonly log: Log;
+  /** Told of each step that a script begins. */
+  readonly onStep: (deployment: Deployment, name: string) => void;
+}
+
+/** Runs deploy scripts; that there is only one at a time is seen to by who asks. */
+export function createRunner(options: RunnerOptions): Runner {
+  const { statePath, log } = options;
+  const contextOf = (deployment: Deployment): RunContext => ({
+    deployment,
+    statePath,
+    repoPath: options.repoPath,
+    directory: runDirectory(statePath, deployment.id),
+    environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
+    logPath: logPath(statePath, deployment.id),
+    timeoutMs: options.deployTimeoutMs,
+    timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
+    sink: {
+      onLine: (line) =>
+        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine)),
+      onStep: (name) => options.onStep(deployment, printable(name)),
+    },
+  });
+  return {
+    start: (deployment) => startRun(contextOf(deployment)),
+    adopt: (deployment) => adoptRun(contextOf(deployment)),
+    tidy(deploymentId) {
+      try {
+        removeRunDirectory(runDirectory(statePath, deploymentId));
+        pruneLogs(statePath);
+      } catch (error) {
+        // What lies about does no harm: it is cleared away next time.
+        log.warn({ event: "runner.untidy", err: error }, "What is left of old runs could not be removed");
+      }
+    },
+  };
+}

@@ -1,0 +1,162 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import type { Config, Environment } from "./config.ts";
+import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
+import { createHealthCheck } from "./deployments/health.ts";
+import { keepTrying } from "./deployments/keep-trying.ts";
+import { createQueue, type Queue } from "./deployments/queue.ts";
+import { noteStep } from "./deployments/steps.ts";
+import { openStore, type Store } from "./deployments/store.ts";
+import { createHandOver, createReplacementCheck } from "./hand-over.ts";
+import type { Log } from "./log.ts";
+import { ProblemError } from "./problems.ts";
+import { createAdmission } from "./receiver/admission.ts";
+import { createDeliveryLog } from "./receiver/delivery-log.ts";
+import { createReceiver } from "./receiver/server.ts";
+import { makeKeys } from "./receiver/verify.ts";
+import { createWebhook } from "./receiver/webhook.ts";
+import { checkScript } from "./runner/check-script.ts";
+import { checkTools } from "./runner/check-tools.ts";
+import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
+import { readRemoteHead } from "./runner/remote-head.ts";
+import { createRunner } from "./runner/runner.ts";
+import { becomeRunner, type RunnerLock } from "./runner/runner-lock.ts";
+
+export interface Service {
+  readonly address: AddressInfo;
+  /** Accepts nothing more, sees the running deployment off, gives everything back. Resolves when all is done. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Wires the stages together and starts them: first what was promised earlier is at hand, then the door is opened.
+ *
+ * @param env the environment, of which scripts get what the allow-list names
+ * @throws ProblemError where the service cannot run like this
+ */
+export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
+  await checkTools();
+  const stopping = new AbortController();
+  const script = { env, deployEnv: config.deployEnv, repoPath: config.repoPath };
+  const store = openStore(config.statePath);
+  if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
+  const { queue, catchUp } = wireDeployments(config, script, store, log);
+  const receiver = wireReceiver(config, store, queue, stopping.signal, log);
+  await listen(receiver, config);
+  await tellWhetherScriptCanRun(script, log);
+  const takingOver = takeOver(config.statePath, queue, catchUp, stopping.signal, log);
+  let closed: Promise<void> | null = null;
+  const close = () => {
+    closed ??= closeAll();
+    return closed;
+  };
+  const { statePath } = config;
+  const handOver = createHandOver({
+    statePath,
+    scriptEnv: childEnvironment(script),
+    isBusy: queue.isBusy,
+    close,
+    log,
+  });
+  handOver.start();
+  return { address: receiver.address() as AddressInfo, close };
+
+  async function closeAll(): Promise<void> {
+    stopping.abort();
+    handOver.stop();
+    catchUp.stop();
+    const receiverClosed = new Promise((resolve) => receiver.close(resolve));
+    await queue.stop(config.shutdownGraceMs);
+    (await takingOver)?.release();
+    receiver.closeAllConnections();
+    await receiverClosed;
+    store.close();
+  }
+}
+
+function wireDeployments(config: Config, script: EnvironmentOptions, store: Store, log: Log) {
+  const runner = createRunner({
+    ...script,
+    statePath: config.statePath,
+    deployTimeoutMs: config.deployTimeoutMs,
+    log,
+    onStep: (deployment, name) => noteStep(store, deployment, name, log),
+  });
+  const queue = createQueue({ store, runner, isReplaced: createReplacementCheck(config.statePath), log });
+  const catchUp = createCatchUp({
+    store,
+    readRemoteHead: (ref) => readRemoteHead(script, ref),
+    wake: queue.wake,
+    log,
+    intervalMs: config.catchUpIntervalMs,
+  });
+  return { queue, catchUp };
+}
+
+function wireReceiver(config: Config, store: Store, queue: Queue, stopping: AbortSignal, log: Log) {
+  const findFault = createHealthCheck(store, config.deployTimeoutMs);
+  const webhook = createWebhook({
+    keys: makeKeys(config.secrets),
+    bodyLimitBytes: config.bodyLimitBytes,
+    repository: config.repository,
+    admission: createAdmission(),
+    log: createDeliveryLog(log),
+    record: queue.accept,
+  });
+  return createReceiver({
+    webhook,
+    findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
+    bodyLimitBytes: config.bodyLimitBytes,
+    isStopping: () => stopping.aborted,
+    log,
+  });
+}
+
+/** Waits for its turn to run deployments, where several instances share the state directory. */
+async function takeOver(
+  statePath: string,
+  queue: Queue,
+  catchUp: CatchUp,
+  stopping: AbortSignal,
+  log: Log,
+): Promise<RunnerLock | null> {
+  const text = "Another instance runs the deployments; this one records";
+  const onWait = () => log.info({ event: "runner.waiting" }, text);
+  const what = "This instance cannot find out whether it is the one to run deployments";
+  const become = () => becomeRunner(statePath, { signal: stopping, onWait });
+  const lock = await keepTrying(become, { what, signal: stopping, log });
+  if (lock) {
+    queue.takeOver();
+    catchUp.start();
+  }
+  return lock;
+}
+
+function tellMovedAside(path: string, log: Log): void {
+  const text = `The database was damaged and is now ${path}; the history begins anew`;
+  log.error({ event: "store.moved_aside", path }, text);
+}
+
+async function tellWhetherScriptCanRun(script: EnvironmentOptions, log: Log): Promise<void> {
+  const problem = await checkScript(script.repoPath, childEnvironment(script));
+  if (!problem) return;
+  log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
+}
+
+async function listen(receiver: ReturnType<typeof createReceiver>, { host, port }: Config): Promise<void> {
+  try {
+    receiver.listen({ host, port });
+    await once(receiver, "listening");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ProblemError({ code: "address_unavailable", detail: addressDetail(code, host, port) }, error);
+  }
+}
+
+function addressDetail(code: string | undefined, host: string, port: number): string {
+  if (code === "EADDRINUSE")
+    return `Port ${port} is taken by another program. Set WEBHOOK_PORT to a free one.`;
+  if (code === "EACCES")
+    return `Port ${port} may not be taken by this user. Set WEBHOOK_PORT to one above 1023.`;
+  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set WEBHOOK_HOST to an address of this machine.`;
+}

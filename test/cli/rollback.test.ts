@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { rolloutState } from "../../src/rollout/state.ts";
+import { type Version, writeVersions } from "../../src/rollout/versions.ts";
+import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
+
+test("a roll back is a deployment of its own, which does not run deploy.sh", async (t) => {
+  const { service, commits } = await deployedTwice(t);
+  const { stdout, code } = await rollback(service);
+  assert.match(stdout, new RegExp(`^Deployment 3 goes back to ${commits[0]}\\.`));
+  // There is no compose file here: that it is the roll-out that complains is the proof.
+  assert.match(stdout, /The compose project in .* cannot be read/);
+  assert.match(stdout, /Deployment 3: failed\.\n$/);
+  assert.equal(code, 1);
+  assert.ok(!service.log.outputOf(3).some((line) => line.startsWith("deployed")));
+});
+
+test("it can be asked for by the number of a deployment and by a commit", async (t) => {
+  const { service, commits } = await deployedTwice(t);
+  const [first = ""] = commits;
+  for (const wanted of ["1", first.slice(0, 9)]) {
+    const { stdout, code } = await rollback(service, "--detach", wanted);
+    assert.equal(code, 0);
+    assert.match(stdout, new RegExp(`goes back to ${first}\\.\n$`));
+  }
+});
+
+test("within a deploy script it is recorded, and runs when that script has ended", async (t) => {
+  const { service } = await deployedTwice(t, "#!/bin/sh\n[ $DEPLOY_ID != 2 ] || hotpush rollback\n");
+  const ending = await service.log.waitForEnding(3);
+  assert.equal(ending.event, "deployment.failed");
+  assert.ok(service.log.outputOf(2).some((line) => line.startsWith("Deployment 3 goes back to")));
+});
+
+test("what is not to be found is refused, and nothing is recorded", async (t) => {
+  const { service } = await deployedTwice(t);
+  const { stderr, code } = await rollback(service, "99");
+  assert.equal(code, 1);
+  assert.match(stderr, /no good version of 99 to go back to\. Good versions, oldest first: [0-9a-f]{12}, /);
+  const { json } = await deliver(service.url, githubPush());
+  assert.equal(json.deployment?.id, 3);
+});
+
+test("where no service runs, it says so", async (t) => {
+  const { service } = await deployedTwice(t);
+  await service.end();
+  const { stderr, code } = await rollback(service);
+  assert.equal(code, 1);
+  assert.match(stderr, /No Hotpush runs deployments in .*hotpush rollout --back/);
+});
+
+test("two targets are a wrong command line", async (t) => {
+  const { code, stderr } = await run(temporaryDirectory(t), temporaryDirectory(t), ["1", "2"]);
+  assert.equal(code, 2);
+  assert.match(stderr, /Usage: hotpush rollback/);
+});
+
+/** Two deployments that succeeded, as two versions that a roll-out left. */
+async function deployedTwice(t: TestContext, script?: string) {
+  const commits = [randomCommit(), randomCommit()];
+  const service = await startService(t, script === undefined ? {} : { script });
+  const { versionsPath } = rolloutState(service.statePath, service.repoPath);
+  await writeVersions(versionsPath, commits.map(version));
+  for (const [index, after] of commits.entries()) {
+    await deliver(service.url, githubPush({ after }));
+    await service.log.waitForEnding(index + 1);
+  }
+  return { service, commits };
+}
+
+function version(commit: string): Version {
+  const image = { image: "app", id: `sha256:${commit}`, tag: `app:${commit.slice(0, 12)}` };
+  return { commit, finishedAt: new Date().toISOString(), images: { app: image } };
+}
+
+function rollback({ statePath, repoPath }: RunningService, ...args: readonly string[]) {
+  return run(statePath, repoPath, args);
+}
+
+function run(statePath: string, repoPath: string, args: readonly string[]) {
+  const env = { PATH: process.env.PATH, HOME: "/", STATE_PATH: statePath, REPO_PATH: repoPath };
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    const options = { env, cwd: join(statePath, "..") };
+    execFile(launcher, ["rollback", ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}

@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { loadConfig, variables } from "../src/config.ts";
+import { ProblemError } from "../src/problems.ts";
+import { temporaryDirectory } from "./harness/temporary.ts";
+
+const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
+const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
+
+test("with nothing but a secret every value is its default", () => {
+  const { config, warnings } = loadConfig(good);
+  const { secrets, ...values } = config;
+  assert.deepEqual(values, {
+    port: 9000,
+    host: "0.0.0.0",
+    bodyLimitBytes: 25 * 1024 ** 2,
+    repoPath: "/app",
+    repository: null,
+    statePath: "/home/octo/.local/state/hotpush",
+    deployTimeoutMs: 30 * 60_000,
+    deployEnv: [],
+    catchUpIntervalMs: 5 * 60_000,
+    shutdownGraceMs: 5_000,
+    logLevel: "info",
+  });
+  assert.equal(secrets.current.reveal(), secret);
+  assert.equal(secrets.previous, null);
+  assert.deepEqual(warnings, []);
+});
+
+const accepted: readonly [keyof typeof variables, string, unknown][] = [
+  ["WEBHOOK_PORT", "0", 0],
+  ["WEBHOOK_PORT", " 8080 ", 8080],
+  ["WEBHOOK_PORT", "65535", 65_535],
+  ["WEBHOOK_HOST", "::1", "::1"],
+  ["WEBHOOK_HOST", "localhost", "localhost"],
+  ["WEBHOOK_BODY_LIMIT", "1KiB", 1024],
+  ["WEBHOOK_BODY_LIMIT", "50 MiB", 50 * 1024 ** 2],
+  ["REPO_PATH", "/srv/app/", "/srv/app"],
+  ["REPO_PATH", "/", "/"],
+  ["REPOSITORY", "octo/app", "octo/app"],
+  ["REPOSITORY", "group/sub/app.js", "group/sub/app.js"],
+  ["STATE_PATH", "/var/lib/x", "/var/lib/x"],
+  ["DEPLOY_TIMEOUT", "1s", 1_000],
+  ["DEPLOY_TIMEOUT", "24h", 86_400_000],
+  ["DEPLOY_ENV", "TOKEN, HEALTH_URL", ["TOKEN", "HEALTH_URL"]],
+  ["CATCH_UP_INTERVAL", "0", 0],
+  ["CATCH_UP_INTERVAL", "90s", 90_000],
+  ["SHUTDOWN_GRACE", "0", 0],
+  ["SHUTDOWN_GRACE", "500ms", 500],
+  ["LOG_LEVEL", "debug", "debug"],
+];
+
+for (const [name, text, value] of accepted) {
+  test(`${name}=${text} is taken`, () => {
+    assert.deepEqual(variables[name].read(text.trim()), value);
+    assert.doesNotThrow(() => loadConfig({ ...good, [name]: text }));
+  });
+}
+
+const refused: Readonly<Partial<Record<keyof typeof variables, readonly string[]>>> = {
+  WEBHOOK_PORT: ["-1", "65536", "9000.5", "0x50", "80a", "tcp://10.0.0.1:9000", "1e3", "٣"],
+  WEBHOOK_HOST: ["example.com", "300.1.1.1", "*"],
+  WEBHOOK_BODY_LIMIT: ["25", "0 MiB", "51 MiB", "1023B", "1 GB", "25MB", "-1 MiB"],
+  REPO_PATH: ["app", "./app", "~/app"],
+  REPOSITORY: ["app", "octo/", "/app", "octo/app?x", "https://github.com/octo/app"],
+  STATE_PATH: ["state"],
+  DEPLOY_TIMEOUT: ["30", "0", "0s", "10 s", "25h", "1d", "-5m", "1.5h", "999999999h", "30M", "30m30s"],
+  DEPLOY_ENV: ["1X", "A-B", "WEBHOOK_SECRET", "OK,WEBHOOK_SECRET_PREVIOUS", "A=B"],
+  CATCH_UP_INTERVAL: ["5", "never", "500ms", "25h"],
+  SHUTDOWN_GRACE: ["5", "NaN", "Infinity"],
+  LOG_LEVEL: ["INFO", "verbose", "30"],
+};
+
+for (const [name, texts] of Object.entries(refused)) {
+  for (const text of texts) {
+    test(`${name}=${text} is refused, never read as something else`, () => {
+      const lines = faultsOf({ ...good, [name]: text });
+      assert.equal(lines.length, 1);
+      assert.match(lines[0] ?? "", new RegExp(`^${name} is .+; expected .+\\.$`));
+    });
+  }
+}
+
+test("all that is wrong is said at once", () => {
+  const lines = faultsOf({ WEBHOOK_PORT: "x", REPO_PATH: "x", LOG_LEVEL: "x", DEPLOY_TIMEOUT: "x" });
+  assert.deepEqual(
+    lines.map((line) => line.split(" ")[0]),
+    ["WEBHOOK_SECRET", "WEBHOOK_PORT", "REPO_PATH", "DEPLOY_TIMEOUT", "LOG_LEVEL"],
+  );
+});
+
+for (const bad of [
+  "",
+  " ",
+  "\n",
+  "\t \r\n",
+  "change-me",
+  " change-me ",
+  "changeme",
+  "<WEBHOOK_SECRET>",
+  "undefined",
+  "null",
+]) {
+  test(`the secret ${JSON.stringify(bad)} is refused with the command that makes a good one`, () => {
+    const [line = ""] = faultsOf({ WEBHOOK_SECRET: bad });
+    assert.match(line, /^WEBHOOK_SECRET is .+openssl rand -hex 32/);
+  });
+}
+
+test("a placeholder is refused as the previous secret too", () => {
+  assert.match(
+    faultsOf({ ...good, WEBHOOK_SECRET_PREVIOUS: "change-me" })[0] ?? "",
+    /^WEBHOOK_SECRET_PREVIOUS is/,
+  );
+});
+
+test("a short secret, white space around one and two that are the same are warned of", () => {
+  assert.match(loadConfig({ WEBHOOK_SECRET: "short" }).warnings[0] ?? "", /5 bytes/);
+  assert.match(loadConfig({ WEBHOOK_SECRET: `${secret} ` }).warnings[0] ?? "", /white space/);
+  assert.match(loadConfig({ ...good, WEBHOOK_SECRET_PREVIOUS: secret }).warnings[0] ?? "", /same/);
+});
+
+test("a secret from a file loses one line end and nothing else", (t) => {
+  const path = join(temporaryDirectory(t), "secret");
+  const read = (text: string) => {
+    writeFileSync(path, text);
+    return loadConfig({ WEBHOOK_SECRET_FILE: path }).config.secrets.current.reveal();
+  };
+  assert.equal(read(secret), secret);
+  assert.equal(read(`${secret}\n`), secret);
+  assert.equal(read(`${secret}\r\n`), secret);
+  assert.equal(read(`${secret}\n\n`), `${secret}\n`);
+  assert.equal(read(` ${secret}`), ` ${secret}`);
+});
+
+test("a secret file that cannot be read, or beside a secret, is refused by name", (t) => {
+  const path = join(temporaryDirectory(t), "none");
+  assert.match(faultsOf({ WEBHOOK_SECRET_FILE: path })[0] ?? "", /^WEBHOOK_SECRET_FILE names .+ENOENT/);
+  assert.match(faultsOf({ ...good, WEBHOOK_SECRET_FILE: path })[0] ?? "", /both set/);
+});
+
+test("a secret cannot be printed by accident", () => {
+  const { config } = loadConfig(good);
+  for (const printed of [
+    JSON.stringify(config),
+    inspect(config, { depth: 9 }),
+    String(config.secrets.current),
+  ]) {
+    assert.doesNotMatch(printed, new RegExp(secret));
+  }
+});
+
+test("the configuration cannot be changed", () => {
+  assert.ok(Object.isFrozen(loadConfig(good).config));
+});
+
+function faultsOf(env: Record<string, string>): string[] {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    assert.ok(error instanceof ProblemError);
+    assert.equal(error.problem.code, "configuration_invalid");
+    return error.problem.detail.split("\n");
+  }
+  assert.fail("nothing was refused");
+}

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { readSecretText, secretFault, secretWarnings } from "../../src/config/secret-source.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const good = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e";
+
+const bad = [
+  ...["", " ", "   ", "\t", "\n", "\r\n", " \t\r\n ", "\u00a0", "\ufeff", "\u2003"],
+  ...["change-me", "CHANGE-ME", "Change-Me", " change-me ", "change-me\n", "changeme", "ChangeMe"],
+  ...["<WEBHOOK_SECRET>", "<webhook_secret>", "undefined", "null", "NULL", '""', "''"],
+];
+
+for (const text of bad) {
+  test(`the secret ${JSON.stringify(text)} is refused with the command that makes a good one`, () => {
+    assert.match(secretFault("WEBHOOK_SECRET", text) ?? "", /^WEBHOOK_SECRET is .+openssl rand -hex 32/);
+  });
+}
+
+test("a previous secret may be missing but is no less checked", () => {
+  assert.equal(secretFault("WEBHOOK_SECRET_PREVIOUS", ""), null);
+  assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", " ") ?? "", /^WEBHOOK_SECRET_PREVIOUS is empty/);
+  assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", "changeme") ?? "", /placeholder/);
+});
+
+test("a secret under 16 bytes is warned of, with its length; one of 16 is not", () => {
+  assert.match(secretWarnings("a".repeat(15), "")[0] ?? "", /15 bytes.+openssl rand -hex 32/);
+  assert.deepEqual(secretWarnings("a".repeat(16), ""), []);
+  assert.deepEqual(secretWarnings("ä".repeat(8), ""), [], "bytes count, not characters");
+});
+
+const endings: readonly [string, string][] = [
+  ["", good],
+  ["\n", good],
+  ["\r\n", good],
+  ["\n\n", `${good}\n`],
+  ["\r\n\r\n", `${good}\r\n`],
+  ["\r", `${good}\r`],
+  [" \n", `${good} `],
+  ["\n ", `${good}\n `],
+  ["\t", `${good}\t`],
+  ["\0", `${good}\0`],
+];
+
+for (const name of ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const) {
+  for (const [ending, expected] of endings) {
+    test(`of ${JSON.stringify(ending)} at the end of ${name}_FILE one line end is not part of it`, (t) => {
+      const path = join(temporaryDirectory(t), "secret");
+      writeFileSync(path, good + ending);
+      assert.deepEqual(readSecretText({ [`${name}_FILE`]: path }, name), { text: expected, fault: null });
+    });
+  }
+
+  test(`${name}_FILE that is missing, or a directory, is named with the reason`, (t) => {
+    const directory = temporaryDirectory(t);
+    for (const [path, reason] of [
+      [join(directory, "none"), "ENOENT"],
+      [directory, "EISDIR"],
+    ]) {
+      const { text, fault } = readSecretText({ [`${name}_FILE`]: path }, name);
+      assert.equal(text, "");
+      assert.equal(fault, `${name}_FILE names ${path}, which cannot be read (${reason}).`);
+    }
+  });
+
+  test(`${name} and ${name}_FILE together are refused`, (t) => {
+    const path = join(temporaryDirectory(t), "secret");
+    writeFileSync(path, good);
+    const { fault } = readSecretText({ [name]: good, [`${name}_FILE`]: path }, name);
+    assert.match(fault ?? "", /both set/);
+  });
+}
+
+test("an empty variable beside a file is as good as none", (t) => {
+  const path = join(temporaryDirectory(t), "secret");
+  writeFileSync(path, good);
+  assert.equal(
+    readSecretText({ WEBHOOK_SECRET: "", WEBHOOK_SECRET_FILE: path }, "WEBHOOK_SECRET").text,
+    good,
+  );
+});

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
+import { spawnService, startService } from "../harness/service.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+/** A second where there is nothing else to do; the tests run beside others. */
+const longestStartMs = 10_000;
+const nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const isRoot = process.getuid?.() === 0;
+
+async function giveUp(t: TestContext, env: Record<string, string>, wrapper: readonly string[] = []) {
+  const directory = temporaryDirectory(t);
+  chmodSync(directory, 0o755);
+  const startMs = performance.now();
+  const { child, log } = spawnService(t, {
+    env: { NODE_COMPILE_CACHE: "", ...env },
+    repoPath: directory,
+    statePath: join(directory, "state"),
+    wrapper,
+  });
+  const [exitCode] = (await once(child, "close")) as [number | null];
+  const tookMs = performance.now() - startMs;
+  assert(tookMs < longestStartMs, `it took ${tookMs} ms`);
+  return { exitCode, tookMs, text: log.otherText.join("\n"), lines: log.otherText };
+}
+
+test("all that is wrong is said at once, each by its name on a line of its own, and nothing else", async (t) => {
+  const { exitCode, lines, tookMs } = await giveUp(t, {
+    WEBHOOK_SECRET: " ",
+    WEBHOOK_SECRET_PREVIOUS_FILE: "/nowhere",
+    WEBHOOK_PORT: "web",
+    WEBHOOK_HOST: "example.com",
+    WEBHOOK_BODY_LIMIT: "25",
+    REPO_PATH: "app",
+    REPOSITORY: "app",
+    STATE_PATH: "state",
+    DEPLOY_TIMEOUT: "30",
+    DEPLOY_ENV: "A-B",
+    CATCH_UP_INTERVAL: "often",
+    SHUTDOWN_GRACE: "5",
+    LOG_LEVEL: "loud",
+  });
+  t.diagnostic(`it took ${Math.round(tookMs)} ms`);
+  assert.equal(exitCode, 78);
+  assert.deepEqual(
+    lines.map((line) => /^hotpush: (\w+)/.exec(line)?.[1]),
+    [
+      ...["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS_FILE", "WEBHOOK_PORT", "WEBHOOK_HOST"],
+      ...["WEBHOOK_BODY_LIMIT", "REPO_PATH", "REPOSITORY", "STATE_PATH", "DEPLOY_TIMEOUT", "DEPLOY_ENV"],
+      ...["CATCH_UP_INTERVAL", "SHUTDOWN_GRACE", "LOG_LEVEL"],
+    ],
+  );
+});
+
+test("a port that a user may not take is refused, with what to do", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
+  const limit = Number(readFileSync("/proc/sys/net/ipv4/ip_unprivileged_port_start", "utf8"));
+  if (limit <= 80) return t.skip("anybody may take port 80 here");
+  const { exitCode, text } = await giveUp(t, { WEBHOOK_PORT: "80", STATE_PATH: openDirectory(t) }, nobody);
+  assert.equal(exitCode, 78);
+  assert.match(text, /Port 80 may not be taken by this user\. Set WEBHOOK_PORT/);
+});
+
+test("an address that is not this machine's is refused by name", async (t) => {
+  const { exitCode, text } = await giveUp(t, { WEBHOOK_HOST: "192.0.2.1" });
+  assert.equal(exitCode, 78);
+  assert.match(text, /192\.0\.2\.1.+Set WEBHOOK_HOST/);
+});
+
+test("a state directory that a user may not write is refused by name", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
+  const { exitCode, text } = await giveUp(t, {}, nobody);
+  assert.equal(exitCode, 78);
+  assert.match(text, /The state directory .+ cannot be used .+ set STATE_PATH/);
+});
+
+test("a .env that cannot be read is refused", async (t) => {
+  const repoPath = temporaryDirectory(t);
+  mkdirSync(join(repoPath, ".env"));
+  const { child, log } = spawnService(t, { repoPath, statePath: join(repoPath, "state") });
+  assert.deepEqual((await once(child, "close"))[0], 78);
+  assert.match(log.otherText.join("\n"), /\.env is there but cannot be read \(EISDIR\)/);
+});
+
+test("the service runs on what .env says, and the environment wins over it", async (t) => {
+  const repoPath = temporaryDirectory(t);
+  writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "$TOKEN"\n');
+  const lines = [
+    "WEBHOOK_SECRET=not this one but that of the environment",
+    'REPOSITORY="octo/app" # ours',
+    "export DEPLOY_ENV=TOKEN",
+    "TOKEN='from .env'",
+  ];
+  writeFileSync(join(repoPath, ".env"), lines.join("\n"));
+  const service = await startService(t, { repoPath });
+  assert.equal((await deliver(service.url, githubPush({ repository: "octo/other" }))).json.status, "ignored");
+  assert.equal((await deliver(service.url, githubPush({}, testSecret))).status, 202);
+  await service.log.waitForEnding(1);
+  assert.deepEqual(service.log.outputOf(1), ["from .env"]);
+});
+
+test("a short secret is warned of in the log, and works", async (t) => {
+  const service = await startService(t, { env: { WEBHOOK_SECRET: "short" } });
+  const warning = await service.log.waitFor(({ event }) => event === "config.unwise");
+  assert.match(warning.msg ?? "", /5 bytes/);
+  assert.equal((await deliver(service.url, githubPush({}, "short"))).status, 202);
+});
+
+function openDirectory(t: TestContext): string {
+  const directory = temporaryDirectory(t);
+  chmodSync(directory, 0o777);
+  return join(directory, "state");
+}

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { createCatchUp, type RemoteHead } from "../../src/deployments/catch-up.ts";
+import type { Ending } from "../../src/deployments/deployment.ts";
+import { recordWish } from "../../src/deployments/record.ts";
+import type { Store } from "../../src/deployments/store.ts";
+import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+
+const ref = "refs/heads/main";
+
+test("an older head, as a lagging mirror says it, is believed when it is said twice in a row", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  deployed(store, "B");
+  assert.equal(await look("A"), null);
+  assert.equal(await look("B"), null);
+  assert.equal(await look("A"), null);
+  assert.equal(await look("A"), commitOf("A"));
+  assert.equal(await look("A"), null);
+});
+
+test("a head that was never seen is believed at once", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  assert.equal(await look("B"), commitOf("B"));
+});
+
+test("who rolled back stays there, and so does who cancelled", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  deployed(store, "B");
+  store.transaction(() => recordWish(store, { trigger: "rollback", ref, commit: commitOf("A") }));
+  run(store, "succeeded");
+  for (let count = 0; count < 3; count += 1) assert.equal(await look("B"), null);
+  deployed(store, "C", "cancelled");
+  for (let count = 0; count < 3; count += 1) assert.equal(await look("C"), null);
+});
+
+test("an answer during which a push came is not believed, for it may be older than that", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  const duringLook = () => record(store, pushOf({ commit: commitOf("C") }));
+  assert.equal(await look("B", duringLook), null);
+});
+
+test("an answer that is no commit is none", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  assert.equal(await look("B", undefined, "--upload-pack=evil"), null);
+});
+
+/** Catch-up over a real database, with a remote that says what it is told to. */
+function lookingAt(t: TestContext) {
+  const store = temporaryStore(t);
+  let answer: () => RemoteHead = () => ({ kind: "unknown", detail: "nothing yet" });
+  let asked = Promise.withResolvers<void>();
+  const catchUp = createCatchUp({
+    store,
+    readRemoteHead: async () => {
+      const head = answer();
+      setImmediate(asked.resolve);
+      return head;
+    },
+    wake: () => {},
+    log: pino({ level: "silent" }),
+    intervalMs: 3_600_000,
+  });
+  return {
+    store,
+    /** Looks once; gives the commit that is deployed because of it, or null. */
+    async look(name: string, meanwhile = () => {}, commit: string = commitOf(name)) {
+      const newest = newestCatchUp(store);
+      asked = Promise.withResolvers();
+      answer = () => {
+        meanwhile();
+        return { kind: "head", commit };
+      };
+      catchUp.start();
+      await asked.promise;
+      catchUp.stop();
+      const found = newestCatchUp(store);
+      if (found?.id === newest?.id) return null;
+      run(store, "succeeded");
+      return found?.commit_id ?? null;
+    },
+  };
+}
+
+function newestCatchUp(store: Store) {
+  return store.get(
+    "SELECT id, commit_id FROM deployments WHERE trigger = 'catch-up' ORDER BY id DESC LIMIT 1",
+  );
+}
+
+function deployed(store: Store, name: string, state: Ending["state"] = "succeeded"): void {
+  record(store, pushOf({ commit: commitOf(name) }));
+  run(store, state);
+}

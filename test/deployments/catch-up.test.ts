@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { renameSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const everySecond = { CATCH_UP_INTERVAL: "1s" };
+
+test("a push that was missed while the service was stopped is deployed after its start", async (t) => {
+  const project = makeProject(t);
+  const first = await startService(t, { repoPath: project.repoPath });
+  await deployHead(first, project);
+  await first.end();
+  const missed = project.commit();
+  const startMs = performance.now();
+  const second = await first.again({ env: { CATCH_UP_INTERVAL: "24h" } });
+  const { trigger, commit } = await untilDeployment(
+    second.statePath,
+    2,
+    ({ state }) => state === "succeeded",
+  );
+  t.diagnostic(`deployed ${(performance.now() - startMs).toFixed()} ms after the start`);
+  assert.deepEqual([trigger, commit], ["catch-up", missed]);
+});
+
+test("a push whose delivery never comes is found at the next look, and deployed once", async (t) => {
+  const project = makeProject(t);
+  const service = await startService(t, { repoPath: project.repoPath, env: everySecond });
+  await deployHead(service, project);
+  const missed = project.commit();
+  assert.equal((await untilDeployment(service.statePath, 2, isDone)).commit, missed);
+  const after = project.commit();
+  assert.equal((await untilDeployment(service.statePath, 3, isDone)).commit, after);
+  assert.equal(readDeployments(service.statePath).length, 3);
+});
+
+test("the delivery that comes after catch-up has deployed its push makes no second deployment", async (t) => {
+  const project = makeProject(t);
+  const service = await startService(t, { repoPath: project.repoPath, env: everySecond });
+  await deployHead(service, project);
+  const after = project.commit();
+  await untilDeployment(service.statePath, 2, isDone);
+  const reply = await deliver(service.url, githubPush({ after }));
+  assert.equal(reply.json.deployment?.id, 2);
+  assert.equal(readDeployments(service.statePath).length, 2);
+});
+
+test("the remote is not even asked before a branch was deployed: the first time is a person's to choose", async (t) => {
+  const project = makeProject(t);
+  const looks = await startLooking(t, project);
+  project.script("#!/bin/sh\nexit 3\n");
+  await deliver(looks.service.url, githubPush());
+  assert.equal((await untilDeployment(looks.service.statePath, 1, isDone)).state, "failed");
+  const startMs = performance.now();
+  await until("two intervals are over", () => performance.now() - startMs > 2_100);
+  assert.equal(looks.count(), 0);
+  assert.equal(readDeployments(looks.service.statePath).length, 1);
+});
+
+test("a commit whose deployment failed is not tried again", async (t) => {
+  const project = makeProject(t);
+  const looks = await startLooking(t, project);
+  await deployHead(looks.service, project);
+  project.script("#!/bin/sh\nexit 3\n");
+  project.commit();
+  assert.equal((await untilDeployment(looks.service.statePath, 2, isDone)).state, "failed");
+  await looks.until(3);
+  assert.equal(readDeployments(looks.service.statePath).length, 2);
+  project.script("#!/bin/sh\nexit 0\n");
+  project.commit();
+  assert.equal((await untilDeployment(looks.service.statePath, 3, isDone)).state, "succeeded");
+});
+
+test("a remote that cannot be asked is told once, and once more after it could be", async (t) => {
+  const project = makeProject(t);
+  const looks = await startLooking(t, project);
+  await deployHead(looks.service, project);
+  const warnings = () => looks.service.log.lines.filter(({ event }) => event === "catch_up.failed");
+  renameSync(project.remotePath, `${project.remotePath}-away`);
+  await until("it is told", () => warnings().length === 1);
+  await looks.until(3);
+  assert.equal(warnings().length, 1);
+  assert.match(
+    warnings()[0]?.msg ?? "",
+    /^Missed pushes cannot be found for the moment: git ls-remote failed in \S+: /,
+  );
+
+  renameSync(`${project.remotePath}-away`, project.remotePath);
+  const missed = project.commit();
+  assert.equal((await untilDeployment(looks.service.statePath, 2, isDone)).commit, missed);
+  renameSync(project.remotePath, `${project.remotePath}-away`);
+  await until("it is told again", () => warnings().length === 2);
+});
+
+test("an interval of 0 never asks", async (t) => {
+  const project = makeProject(t);
+  const looks = await startLooking(t, project, "0");
+  await deployHead(looks.service, project);
+  project.commit();
+  await deliver(looks.service.url, githubPush({ ref: "refs/heads/master" }));
+  await untilDeployment(looks.service.statePath, 2, isDone);
+  assert.equal(looks.count(), 0);
+});
+
+interface Project {
+  readonly remotePath: string;
+  readonly repoPath: string;
+  /** Pushes an empty commit to the remote and gives its id. */
+  readonly commit: () => string;
+  readonly script: (text: string) => void;
+}
+
+/** A bare repository, a clone of it as REPO_PATH, and another from which is pushed. */
+function makeProject(t: TestContext): Project {
+  const root = temporaryDirectory(t);
+  const [remotePath, repoPath, workPath] = ["remote.git", "repository", "work"].map((name) =>
+    join(root, name),
+  ) as [string, string, string];
+  git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
+  git(root, "clone", "--quiet", remotePath, workPath);
+  git(workPath, "switch", "--quiet", "--orphan", "main");
+  const commit = () => {
+    git(workPath, "commit", "--quiet", "--allow-empty", "--message", "a change");
+    git(workPath, "push", "--quiet", "origin", "main");
+    return git(workPath, "rev-parse", "HEAD");
+  };
+  commit();
+  git(root, "clone", "--quiet", remotePath, repoPath);
+  const script = (text: string) => void writeScript(join(repoPath, "deploy.sh"), text);
+  script("#!/bin/sh\nexit 0\n");
+  return { remotePath, repoPath, commit, script };
+}
+
+function git(directory: string, ...args: readonly string[]): string {
+  const identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
+  return execFileSync("git", ["-C", directory, ...identity, ...args], {
+    encoding: "utf8",
+    stdio: "pipe",
+  }).trim();
+}
+
+async function deployHead(service: RunningService, { remotePath }: Project): Promise<void> {
+  const after = git(remotePath, "rev-parse", "main");
+  await deliver(service.url, githubPush({ after }));
+  await untilDeployment(service.statePath, 1, isDone);
+}
+
+/** A service whose `git` counts how often the remote is asked. */
+async function startLooking(t: TestContext, project: Project, interval = "1s") {
+  const directory = temporaryDirectory(t);
+  const counter = join(directory, "looks");
+  writeScript(join(directory, "git"), `#!/bin/sh\necho >>${counter}\nPATH=\${PATH#*:} exec git "$@"\n`);
+  const service = await startService(t, {
+    repoPath: project.repoPath,
+    env: { CATCH_UP_INTERVAL: interval, PATH: `${directory}:${process.env.PATH}` },
+  });
+  const count = () =>
+    Number(execFileSync("sh", ["-c", `cat ${counter} 2>/dev/null | wc -l`], { encoding: "utf8" }));
+  return {
+    service,
+    count,
+    /** Waits until the remote was asked so many times more. */
+    async until(more: number) {
+      const start = count();
+      await until(`${more} looks`, () => count() >= start + more);
+    },
+  };
+}
+
+function isDone({ state }: { readonly state: string }): boolean {
+  return state === "succeeded" || state === "failed";
+}

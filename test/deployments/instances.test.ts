@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { becomeRunner } from "../../src/runner/runner-lock.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { letGo } from "../harness/script.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const patientScript = `#!/bin/sh
+echo "$DEPLOY_ID" >>runs
+echo up
+while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
+`;
+
+test("of two instances on one state directory both accept and one runs", async (t) => {
+  const { first, second } = await startTwo(t);
+  letGo(first.repoPath);
+  for (const [id, { url }] of [second, first, second].entries()) {
+    const reply = await deliver(url, githubPush());
+    assert.deepEqual([reply.status, reply.json.deployment?.id], [202, id + 1]);
+    assert.equal((await first.log.waitForEnding(id + 1)).event, "deployment.succeeded");
+  }
+  assert.ok(!second.log.lines.some(({ event }) => event === "deployment.started"));
+});
+
+test("100 identical deliveries to two instances at the same moment are one deployment", async (t) => {
+  const { first, second } = await startTwo(t);
+  letGo(first.repoPath);
+  const push = githubPush();
+  const urls = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? first.url : second.url));
+  const replies = await Promise.all(urls.map((url) => deliver(url, push)));
+  const accepted = replies.filter(({ status }) => status === 202);
+  assert.deepEqual([accepted.length, new Set(replies.map(({ status }) => status)).size], [1, 2]);
+  await first.log.waitForEnding(1);
+  assert.equal(readDeployments(first.statePath).length, 1);
+});
+
+test("when the one that runs is killed the other takes over, adopts its script and runs what waits", async (t) => {
+  const { first, second } = await startTwo(t);
+  await deliver(first.url, githubPush());
+  await first.log.waitFor(({ msg }) => msg === "up");
+  await deliver(second.url, githubPush());
+  await first.end("SIGKILL");
+  await second.log.waitFor(({ event }) => event === "deployment.adopted");
+  letGo(first.repoPath);
+  assert.equal((await second.log.waitForEnding(1)).event, "deployment.succeeded");
+  assert.equal((await second.log.waitForEnding(2)).event, "deployment.succeeded");
+  assert.equal(readFileSync(join(first.repoPath, "runs"), "utf8"), "1\n2\n");
+});
+
+test("when the one that runs is stopped the other takes over and runs again what was interrupted", async (t) => {
+  const { first, second } = await startTwo(t, { SHUTDOWN_GRACE: "0" });
+  await deliver(first.url, githubPush());
+  await first.log.waitFor(({ msg }) => msg === "up");
+  letGo(second.repoPath);
+  // The script may see that it is let go before it is asked to end: then there is nothing to do again.
+  assert.equal(await first.end("SIGTERM"), 0);
+  await untilDeployment(second.statePath, 1, ({ state }) => state === "succeeded");
+  await deliver(second.url, githubPush());
+  assert.equal((await second.log.waitForEnding(2)).event, "deployment.succeeded");
+});
+
+test("an instance that waits stops at once when it is told to", async (t) => {
+  const { second } = await startTwo(t);
+  const startMs = performance.now();
+  assert.equal(await second.end("SIGTERM"), 0);
+  assert.ok(performance.now() - startMs < 5_000);
+});
+
+test("in 25 races of four for the lock one has it at a time, and each has it in the end", async (t) => {
+  for (let race = 0; race < 25; race += 1) {
+    const directory = temporaryDirectory(t);
+    const signal = new AbortController().signal;
+    let holders = 0;
+    let turns = 0;
+    const run = async () => {
+      const lock = await becomeRunner(directory, { signal, onWait: () => {} });
+      assert.ok(lock);
+      holders += 1;
+      assert.equal(holders, 1);
+      await new Promise(setImmediate);
+      turns += 1;
+      holders -= 1;
+      lock.release();
+    };
+    await Promise.all([run(), run(), run(), run()]);
+    assert.equal(turns, 4);
+  }
+});
+
+test("who waits for the lock and is told to stop does not get it later", async (t) => {
+  const directory = temporaryDirectory(t);
+  const never = new AbortController().signal;
+  const lock = await becomeRunner(directory, { signal: never, onWait: () => {} });
+  const stopping = new AbortController();
+  const waiting = becomeRunner(directory, { signal: stopping.signal, onWait: () => stopping.abort() });
+  assert.equal(await waiting, null);
+  lock?.release();
+  const next = await becomeRunner(directory, {
+    signal: never,
+    onWait: () => assert.fail("the lock is free"),
+  });
+  next?.release();
+});
+
+async function startTwo(
+  t: Parameters<typeof startService>[0],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly first: RunningService; readonly second: RunningService }> {
+  const first = await startService(t, { script: patientScript, env });
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "runner.waiting");
+  return { first, second };
+}

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { claimNext } from "../../src/deployments/claim.ts";
+import { findDeployment, recordWish } from "../../src/deployments/record.ts";
+import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+
+test("an older push that comes late is superseded by the one that is ahead", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf({ before: commitOf("A"), commit: commitOf("B") }));
+  const late = record(store, pushOf({ before: null, commit: commitOf("A") }));
+  assert.deepEqual([late.deployment.state, findDeployment(store, 2)?.supersededBy], ["superseded", 1]);
+  assert.equal(findDeployment(store, 1)?.state, "queued");
+});
+
+test("an older push that was deployed because the one between was late gives way to the tip again", (t) => {
+  const store = temporaryStore(t);
+  const [a, b, c] = [commitOf("A"), commitOf("B"), commitOf("C")];
+  const tip = pushOf({ before: b, commit: c });
+  record(store, tip);
+  run(store, "succeeded");
+  record(store, pushOf({ before: null, commit: a }));
+  run(store, "succeeded");
+  record(store, pushOf({ before: a, commit: b }));
+  assert.equal(run(store, "failed").commit, c);
+  // Whoever now redelivers the tip's push means the deployment that failed.
+  const again = record(store, tip);
+  assert.deepEqual([again.kind, again.deployment.commit], ["accepted", c]);
+});
+
+test("an older push that comes late does not undo what a person put in place", (t) => {
+  const store = temporaryStore(t);
+  const [a, b] = [commitOf("A"), commitOf("B")];
+  record(store, pushOf({ before: a, commit: b }));
+  run(store, "succeeded");
+  store.transaction(() => recordWish(store, { trigger: "rollback", ref: "refs/heads/main", commit: a }));
+  run(store, "succeeded");
+  assert.equal(record(store, pushOf({ before: null, commit: a })).deployment.state, "superseded");
+  assert.equal(
+    store.transaction(() => claimNext(store)),
+    null,
+  );
+});
+
+test("a force push back to a commit that was deployed before is deployed", (t) => {
+  const store = temporaryStore(t);
+  const [a, b] = [commitOf("A"), commitOf("B")];
+  for (const [before, commit] of [[null, a] as const, [a, b] as const, [b, a] as const]) {
+    record(store, pushOf({ before, commit }));
+    assert.equal(run(store, "succeeded").commit, commit);
+  }
+});
+
+test("a push from a commit to itself, as a test button sends it, is deployed", (t) => {
+  const store = temporaryStore(t);
+  const commit = commitOf("A");
+  record(store, pushOf({ commit }));
+  run(store, "succeeded");
+  record(store, pushOf({ before: commit, commit }));
+  assert.equal(run(store, "succeeded").id, 2);
+});

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findDeployment, recordWish } from "../../src/deployments/record.ts";
+import type { Store } from "../../src/deployments/store.ts";
+import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+
+test("the newest push of a branch waits and the older ones say by which they were superseded", (t) => {
+  const store = temporaryStore(t);
+  for (const commit of ["A", "B", "C"]) record(store, pushOf({ commit: commitOf(commit) }));
+  assert.deepEqual(placesOf(store), [
+    [1, "superseded", 2],
+    [2, "superseded", 3],
+    [3, "queued", null],
+  ]);
+});
+
+test("a push of one branch does not supersede one of the other", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf({ ref: "refs/heads/main" }));
+  record(store, pushOf({ ref: "refs/heads/master" }));
+  assert.deepEqual(placesOf(store), [
+    [1, "queued", null],
+    [2, "queued", null],
+  ]);
+});
+
+test("a newer push takes the place in the queue of the one it supersedes", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf({ ref: "refs/heads/main" }));
+  record(store, pushOf({ ref: "refs/heads/master" }));
+  record(store, pushOf({ ref: "refs/heads/main" }));
+  assert.deepEqual([run(store, "succeeded").id, run(store, "succeeded").id], [3, 2]);
+});
+
+test("a branch that is pushed all the time does not keep the other from its turn", (t) => {
+  const store = temporaryStore(t);
+  const refs: string[] = [];
+  for (let round = 0; round < 6; round += 1) {
+    record(store, pushOf({ ref: "refs/heads/master" }));
+    record(store, pushOf({ ref: "refs/heads/main" }));
+    refs.push(run(store, "succeeded").ref);
+  }
+  assert.equal(refs.filter((ref) => ref === "refs/heads/main").length, 3);
+});
+
+test("the same delivery twice is one deployment, and the second is told of the first", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  record(store, push);
+  const again = record(store, { ...push, deliveryId: "another" });
+  assert.equal(again.kind, "duplicate");
+  assert.deepEqual(again.deployment, { id: 1, ref: push.ref, commit: push.commit, state: "queued" });
+  assert.equal(countOf(store, "deployments"), 1);
+});
+
+test("two deliveries of the same commit are two deployments", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  record(store, push);
+  assert.equal(record(store, { ...push, digest: "another" }).deployment.id, 2);
+});
+
+test("the delivery of a push that catch-up found first is linked to that deployment", (t) => {
+  const store = temporaryStore(t);
+  const commit = commitOf("B");
+  const found = store.transaction(() =>
+    recordWish(store, { trigger: "catch-up", ref: "refs/heads/main", commit }),
+  );
+  const push = pushOf({ before: commitOf("A"), commit });
+  assert.equal(record(store, push).deployment.id, found.id);
+  assert.equal(record(store, push).kind, "duplicate");
+  assert.equal(findDeployment(store, found.id)?.before, commitOf("A"));
+  assert.equal(countOf(store, "deployments"), 1);
+});
+
+test("the delivery of a push that catch-up deployed without success is tried", (t) => {
+  const store = temporaryStore(t);
+  const commit = commitOf("B");
+  store.transaction(() => recordWish(store, { trigger: "catch-up", ref: "refs/heads/main", commit }));
+  run(store, "failed");
+  assert.equal(record(store, pushOf({ commit })).deployment.id, 2);
+  assert.equal(findDeployment(store, 2)?.state, "queued");
+});
+
+function placesOf(store: Store) {
+  return store
+    .all("SELECT id, state, superseded_by FROM deployments ORDER BY id")
+    .map(({ id, state, superseded_by }) => [id, state, superseded_by]);
+}
+
+function countOf(store: Store, table: string): number {
+  return Number(store.get(`SELECT count(*) AS n FROM ${table}`)?.n);
+}

@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { readDeployments, readLog, untilDeployment } from "../harness/records.ts";
+import { letGo } from "../harness/script.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
+
+/**
+ * Says where it is, and goes on when there is a file `gap`, then one `go`, in which its exit code is. It ends when its
+ * directory is removed: no test leaves one behind.
+ */
+const patientScript = `#!/bin/sh
+echo "$DEPLOY_ID" >>runs
+echo before
+while [ -e deploy.sh ] && [ ! -e gap ]; do sleep 0.02; done
+echo in the gap
+while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
+echo after
+exit "$(cat go)"
+`;
+
+for (const [exitCode, state] of [
+  [0, "succeeded"],
+  [3, "failed"],
+] as const) {
+  test(`a script that outlives its service is adopted, and its exit code ${exitCode} recorded`, async (t) => {
+    const first = await startDeploying(t, patientScript);
+    await first.end("SIGKILL");
+    writeFileSync(join(first.repoPath, "gap"), "");
+    const second = await first.again();
+    await second.log.waitFor(({ event }) => event === "deployment.adopted");
+    await second.log.waitFor(({ msg }) => msg === "in the gap");
+    letGo(first.repoPath, exitCode);
+    assert.equal((await second.log.waitForEnding(1)).exitCode, exitCode);
+    const recorded = await untilDeployment(second.statePath, 1, (deployment) => deployment.state === state);
+    assert.deepEqual([recorded.exitCode, recorded.attempts], [exitCode, 1]);
+    assert.equal(readLog(second.statePath, 1), "before\nin the gap\nafter\n");
+    assert.equal(runsIn(second), "1\n");
+  });
+
+  test(`a script that ended with ${exitCode} while no service ran is recorded with that`, async (t) => {
+    const first = await startDeploying(t, patientScript);
+    await first.end("SIGKILL");
+    writeFileSync(join(first.repoPath, "gap"), "");
+    letGo(first.repoPath, exitCode);
+    await until("the script has ended", () => existsSync(join(first.statePath, "runs/1/exit")));
+    const second = await first.again();
+    await second.log.waitFor(({ event }) => event === "deployment.ended_unwatched");
+    const recorded = await untilDeployment(second.statePath, 1, (deployment) => deployment.state === state);
+    assert.deepEqual([recorded.exitCode, recorded.attempts], [exitCode, 1]);
+    assert.equal(runsIn(second), "1\n");
+  });
+}
+
+test("a survivor is adopted through three more deaths, and what is pushed meanwhile waits for it", async (t) => {
+  let service = await startDeploying(t, patientScript);
+  for (let deaths = 0; deaths < 3; deaths += 1) {
+    await service.end("SIGKILL");
+    service = await service.again();
+    await service.log.waitFor(({ event }) => event === "deployment.adopted");
+    assert.equal((await deliver(service.url, githubPush())).json.deployment?.state, "queued");
+  }
+  writeFileSync(join(service.repoPath, "gap"), "");
+  letGo(service.repoPath);
+  await untilDeployment(service.statePath, 4, ({ state }) => state === "succeeded");
+  assert.equal(runsIn(service), "1\n4\n");
+});
+
+test("a script that is killed together with its service runs again, three times at most", async (t) => {
+  let service = await startDeploying(t, patientScript);
+  for (const attempt of [1, 2, 3]) {
+    await untilDeployment(service.statePath, 1, ({ attempts }) => attempts === attempt);
+    await until("the script runs", () => runsIn(service) === "1\n".repeat(attempt));
+    const pid = keeperOf(service);
+    await service.end("SIGKILL");
+    process.kill(-pid, "SIGKILL");
+    service = await service.again();
+  }
+  const { problem } = await untilDeployment(service.statePath, 1, ({ state }) => state === "failed");
+  assert.equal(problem?.code, "deployment_gave_up");
+  assert.match(problem?.detail ?? "", /was started 3 times and Hotpush was stopped or killed each time/);
+  assert.equal(runsIn(service), "1\n1\n1\n");
+});
+
+test("a script that was killed together with its service runs again to its end, and so does the next push", async (t) => {
+  const service = await startDeploying(t, patientScript);
+  const pid = keeperOf(service);
+  await service.end("SIGKILL");
+  process.kill(-pid, "SIGKILL");
+  writeFileSync(join(service.repoPath, "gap"), "");
+  letGo(service.repoPath);
+  const next = await service.again();
+  const { attempts } = await untilDeployment(next.statePath, 1, ({ state }) => state === "succeeded");
+  assert.equal(attempts, 2);
+  await deliver(next.url, githubPush());
+  await untilDeployment(next.statePath, 2, ({ state }) => state === "succeeded");
+});
+
+test("a deployment that died with its service is superseded where a newer push waits", async (t) => {
+  const service = await startDeploying(t, patientScript);
+  await deliver(service.url, githubPush());
+  const pid = keeperOf(service);
+  await service.end("SIGKILL");
+  process.kill(-pid, "SIGKILL");
+  writeFileSync(join(service.repoPath, "gap"), "");
+  letGo(service.repoPath);
+  const next = await service.again();
+  await untilDeployment(next.statePath, 2, ({ state }) => state === "succeeded");
+  const [first] = readDeployments(next.statePath);
+  assert.deepEqual([first?.state, first?.supersededBy], ["superseded", 2]);
+  assert.equal(runsIn(next), "1\n2\n");
+});
+
+test("an adopted script still has its time-out", async (t) => {
+  const first = await startDeploying(t, patientScript, { DEPLOY_TIMEOUT: "3s" });
+  const pid = keeperOf(first);
+  await first.end("SIGKILL");
+  const second = await first.again();
+  assert.equal((await second.log.waitForEnding(1)).event, "deployment.timed_out");
+  assert.throws(() => process.kill(-pid, 0), { code: "ESRCH" });
+});
+
+test("an adopted script is not ended early because the clock on the wall was set ahead", async (t) => {
+  const first = await startDeploying(t, patientScript, { DEPLOY_TIMEOUT: "2m" });
+  await first.end("SIGKILL");
+  const database = new DatabaseSync(join(first.statePath, "hotpush.db"));
+  database.exec("UPDATE deployments SET started_at_ms = started_at_ms - 3600000");
+  database.close();
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "deployment.adopted");
+  const startMs = performance.now();
+  await until("it would have been ended", () => performance.now() - startMs > 2_000);
+  writeFileSync(join(first.repoPath, "gap"), "");
+  letGo(first.repoPath);
+  assert.equal((await second.log.waitForEnding(1)).event, "deployment.succeeded");
+});
+
+test("an adopted script that somebody kills has failed", async (t) => {
+  const first = await startDeploying(t, patientScript);
+  const pid = keeperOf(first);
+  await first.end("SIGKILL");
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "deployment.adopted");
+  process.kill(-pid, "SIGKILL");
+  const ending = await second.log.waitForEnding(1);
+  assert.deepEqual([ending.event, ending.code], ["deployment.failed", "script_killed"]);
+});
+
+async function startDeploying(
+  t: TestContext,
+  script: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningService> {
+  const service = await startService(t, { script, env });
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ msg }) => msg === "before");
+  return service;
+}
+
+/** The process group of the script of deployment 1. */
+function keeperOf({ statePath }: RunningService): number {
+  return Number(readFileSync(join(statePath, "runs/1/pid"), "utf8"));
+}
+
+function runsIn({ repoPath }: RunningService): string {
+  return readFileSync(join(repoPath, "runs"), "utf8");
+}

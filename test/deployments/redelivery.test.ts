@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { claimNext } from "../../src/deployments/claim.ts";
+import { findDeployment, recordPush } from "../../src/deployments/record.ts";
+import { pruneHistory } from "../../src/deployments/retention.ts";
+import { settle } from "../../src/deployments/settle.ts";
+import type { Store } from "../../src/deployments/store.ts";
+import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+
+for (const state of ["failed", "timed_out", "cancelled"] as const) {
+  test(`a delivery that is redelivered after its deployment has ${state} is queued again`, (t) => {
+    const store = temporaryStore(t);
+    const push = pushOf();
+    record(store, push);
+    run(store, state);
+    const again = record(store, push);
+    assert.equal(again.kind, "accepted");
+    assert.deepEqual(again.deployment, { id: 1, ref: push.ref, commit: push.commit, state: "queued" });
+    const claimed = run(store, "succeeded");
+    assert.deepEqual([claimed.id, claimed.attempts], [1, 1]);
+  });
+}
+
+for (const state of ["succeeded", "interrupted", "running"] as const) {
+  test(`a delivery that is redelivered when its deployment has ${state} changes nothing`, (t) => {
+    const store = temporaryStore(t);
+    const push = pushOf();
+    record(store, push);
+    store.transaction(() => store.run("UPDATE deployments SET state = ?", state));
+    const again = record(store, push);
+    assert.deepEqual([again.kind, again.deployment.state], ["duplicate", state]);
+    assert.equal(findDeployment(store, 1)?.state, state);
+  });
+}
+
+test("who redelivers what succeeded is told how to deploy again", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  record(store, push);
+  run(store, "succeeded");
+  const again = record(store, push);
+  assert.match(again.kind === "duplicate" ? again.detail : "", /push to it, with an empty commit/);
+});
+
+// Where the host does not say what a push departed from, that it came later is all there is to go by.
+for (const before of [commitOf("A"), null]) {
+  const known = before === null ? "nothing" : "the failed commit";
+  test(`a failed delivery is not tried again after a newer push, which departed from ${known}`, (t) => {
+    const store = temporaryStore(t);
+    const old = pushOf({ commit: commitOf("A") });
+    record(store, old);
+    run(store, "failed");
+    record(store, pushOf({ before, commit: commitOf("B") }));
+    run(store, "succeeded");
+    const again = record(store, old);
+    assert.equal(again.kind, "duplicate");
+    assert.match(again.kind === "duplicate" ? again.detail : "", /A newer push came after this one/);
+    assert.equal(findDeployment(store, 1)?.state, "failed");
+  });
+}
+
+test("a failed delivery is tried again where only the other branch was pushed since", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf({ ref: "refs/heads/main" });
+  record(store, push);
+  run(store, "failed");
+  record(store, pushOf({ ref: "refs/heads/master" }));
+  assert.equal(record(store, push).kind, "accepted");
+});
+
+test("a delivery whose deployment is pruned stays a duplicate, whatever became of it", (t) => {
+  const store = temporaryStore(t);
+  const failed = pushOf();
+  record(store, failed);
+  run(store, "failed");
+  for (let count = 0; count < 1_000; count += 1) {
+    store.transaction(() => {
+      recordPush(store, pushOf({ ref: "refs/heads/master" }));
+      const claimed = claimNext(store);
+      if (claimed) settle(store, claimed, { state: "succeeded", exitCode: null, problem: null });
+    });
+  }
+  store.transaction(() => pruneHistory(store));
+  assert.equal(findDeployment(store, 1), null);
+  const again = record(store, failed);
+  assert.deepEqual([again.kind, again.deployment.state], ["duplicate", "failed"]);
+  assert.equal(countOf(store, "deployments"), 1_000);
+});
+
+function countOf(store: Store, table: string): number {
+  return Number(store.get(`SELECT count(*) AS n FROM ${table}`)?.n);
+}

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { findDeployment, recordPush } from "../../src/deployments/record.ts";
+import { pruneHistory } from "../../src/deployments/retention.ts";
+import { noteStep } from "../../src/deployments/steps.ts";
+import type { Store } from "../../src/deployments/store.ts";
+import { pushOf, temporaryStore } from "../harness/store.ts";
+
+const silentLog = pino({ level: "silent" });
+const dayMs = 24 * 3_600_000;
+
+test("the newest 1,000 deployments are kept, with their steps, and no step of the others", (t) => {
+  const store = temporaryStore(t);
+  addDeployments(store, 1_005, "succeeded");
+  for (const id of [1, 5, 6]) noteStep(store, deploymentOf(store, id), "Build", silentLog);
+  prune(store);
+  assert.deepEqual(store.get("SELECT min(id) AS first, count(*) AS n FROM deployments"), asRow(6, 1_000));
+  assert.deepEqual(
+    store.all("SELECT deployment_id FROM steps").map((row) => row.deployment_id),
+    [6],
+  );
+});
+
+for (const state of ["queued", "running", "interrupted"]) {
+  test(`an old deployment that is ${state} is not forgotten`, (t) => {
+    const store = temporaryStore(t);
+    addDeployments(store, 1_005, "succeeded");
+    store.transaction(() => store.run("UPDATE deployments SET state = ? WHERE id = 2", state));
+    prune(store);
+    assert.equal(findDeployment(store, 2)?.state, state);
+    assert.equal(findDeployment(store, 1), null);
+  });
+}
+
+test("ids of pruned deployments are not given again", (t) => {
+  const store = temporaryStore(t);
+  addDeployments(store, 3, "succeeded");
+  store.transaction(() => store.run("DELETE FROM deployments"));
+  assert.equal(store.transaction(() => recordPush(store, pushOf())).deployment.id, 4);
+});
+
+test("deliveries are remembered for 90 days at least, however many they are", (t) => {
+  const store = temporaryStore(t);
+  addDeliveries(store, 10_050, Date.now() - 89 * dayMs);
+  prune(store);
+  assert.equal(countOfDeliveries(store), 10_050);
+});
+
+test("10,000 deliveries are remembered at least, however old they are", (t) => {
+  const store = temporaryStore(t);
+  addDeliveries(store, 10_050, Date.now() - 400 * dayMs);
+  prune(store);
+  assert.equal(countOfDeliveries(store), 10_000);
+  assert.equal(store.get("SELECT 1 FROM deliveries WHERE digest = 'delivery 49'"), undefined);
+  assert.ok(store.get("SELECT 1 FROM deliveries WHERE digest = 'delivery 50'"));
+});
+
+function prune(store: Store): void {
+  store.transaction(() => pruneHistory(store));
+}
+
+function deploymentOf(store: Store, id: number) {
+  const deployment = findDeployment(store, id);
+  assert.ok(deployment);
+  return deployment;
+}
+
+function addDeployments(store: Store, count: number, state: string): void {
+  store.transaction(() => {
+    for (let id = 1; id <= count; id += 1) {
+      recordPush(store, pushOf());
+      store.run("UPDATE deployments SET state = ? WHERE id = ?", state, id);
+    }
+  });
+}
+
+/** Each a millisecond younger than the one before. */
+function addDeliveries(store: Store, count: number, oldestMs: number): void {
+  store.transaction(() => {
+    for (let index = 0; index < count; index += 1) {
+      store.run(
+        "INSERT INTO deliveries (digest, deployment_id, ref, commit_id, received_at_ms) VALUES (?, 1, 'main', 'a', ?)",
+        `delivery ${index}`,
+        oldestMs + index,
+      );
+    }
+  });
+}
+
+function countOfDeliveries(store: Store): number {
+  return Number(store.get("SELECT count(*) AS n FROM deliveries")?.n);
+}
+
+function asRow(first: number, n: number) {
+  return Object.assign(Object.create(null), { first, n });
+}

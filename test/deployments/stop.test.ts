@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { letGo } from "../harness/script.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+
+const patientScript = `#!/bin/sh
+echo "$DEPLOY_ID" >>runs
+echo up
+while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
+`;
+const deafScript = patientScript.replace("echo up", "trap '' TERM\necho up");
+
+test("by default a service that is stopped while it deploys is gone within 10 s, with exit code 0", async (t) => {
+  const service = await startDeploying(t, deafScript);
+  const startMs = performance.now();
+  assert.equal(await service.end("SIGTERM"), 0);
+  const tookMs = performance.now() - startMs;
+  t.diagnostic(`stopped after ${tookMs.toFixed()} ms`);
+  assert.ok(tookMs >= 5_000 && tookMs < 10_000, `${tookMs} ms`);
+  const [deployment] = readDeployments(service.statePath);
+  assert.deepEqual([deployment?.state, deployment?.problem?.code], ["interrupted", "deployment_interrupted"]);
+});
+
+test("a deployment that was interrupted by stopping runs again at the next start", async (t) => {
+  const service = await startDeploying(t, patientScript, { SHUTDOWN_GRACE: "0" });
+  assert.equal(await service.end("SIGTERM"), 0);
+  assert.equal(readDeployments(service.statePath)[0]?.state, "interrupted");
+  letGo(service.repoPath);
+  const next = await service.again();
+  const { attempts } = await untilDeployment(next.statePath, 1, ({ state }) => state === "succeeded");
+  assert.equal(attempts, 2);
+  assert.equal(readFileSync(join(next.repoPath, "runs"), "utf8"), "1\n1\n");
+});
+
+test("a deployment that ends within the grace is seen through, and what waits is not started", async (t) => {
+  const service = await startDeploying(t, patientScript, { SHUTDOWN_GRACE: "30s" });
+  await deliver(service.url, githubPush());
+  const ended = once(service.child, "exit");
+  service.child.kill("SIGTERM");
+  await service.log.waitFor(({ event }) => event === "service.stopping");
+  letGo(service.repoPath);
+  assert.deepEqual(await ended, [0, null]);
+  const states = readDeployments(service.statePath).map(({ state }) => state);
+  assert.deepEqual(states, ["succeeded", "queued"]);
+});
+
+test("a second signal ends the service at once; the script lives on and is adopted", async (t) => {
+  const service = await startDeploying(t, deafScript, { SHUTDOWN_GRACE: "10m" });
+  service.child.kill("SIGTERM");
+  await service.log.waitFor(({ event }) => event === "service.stopping");
+  const startMs = performance.now();
+  assert.equal(await service.end("SIGTERM"), 0);
+  assert.ok(performance.now() - startMs < 5_000);
+  const next = await service.again();
+  await next.log.waitFor(({ event }) => event === "deployment.adopted");
+  letGo(service.repoPath);
+  assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
+});
+
+test("SIGINT stops as SIGTERM does", async (t) => {
+  const service = await startDeploying(t, patientScript, { SHUTDOWN_GRACE: "0" });
+  assert.equal(await service.end("SIGINT"), 0);
+  assert.equal(readDeployments(service.statePath)[0]?.state, "interrupted");
+});
+
+for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1", "SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"] as const) {
+  test(`${signal} changes nothing, while a script runs neither`, async (t) => {
+    const service = await startDeploying(t, patientScript);
+    service.child.kill(signal);
+    letGo(service.repoPath);
+    assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+    assert.equal((await fetch(`${service.url}/health`)).status, 200);
+    // Of SIGUSR1 Node would open its debugger to every user of the machine.
+    assert.deepEqual(service.log.otherText, []);
+  });
+}
+
+for (const signal of ["SIGQUIT", "SIGABRT", "SIGUSR2", "SIGALRM"] as const) {
+  test(`${signal} kills, as it kills any program, and costs nothing that was promised`, async (t) => {
+    const service = await startDeploying(t, patientScript);
+    const ended = once(service.child, "exit");
+    service.child.kill(signal);
+    assert.deepEqual(await ended, [null, signal]);
+    const next = await service.again();
+    await next.log.waitFor(({ event }) => event === "deployment.adopted");
+    letGo(service.repoPath);
+    assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
+  });
+}
+
+async function startDeploying(
+  t: TestContext,
+  script: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningService> {
+  const service = await startService(t, { script, env });
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ msg }) => msg === "up");
+  return service;
+}

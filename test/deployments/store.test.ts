@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { migrations } from "../../src/deployments/migrations.ts";
+import { recordPush } from "../../src/deployments/record.ts";
+import { openStore, type Store } from "../../src/deployments/store.ts";
+import { ProblemError } from "../../src/problems.ts";
+import { pushOf, temporaryStore } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("a new database has the newest schema, a write-ahead log and full syncs", (t) => {
+  const store = temporaryStore(t);
+  assert.equal(store.get("PRAGMA user_version")?.user_version, migrations.length);
+  assert.equal(store.get("PRAGMA journal_mode")?.journal_mode, "wal");
+  assert.equal(store.get("PRAGMA synchronous")?.synchronous, 2);
+});
+
+test("the state directory is made where it is missing, for nobody else to read", (t) => {
+  const directory = join(temporaryDirectory(t), "deep", "state");
+  reopened(t, directory);
+  assert.equal(statSync(directory).mode & 0o777, 0o700);
+});
+
+test("what was recorded is there when the database is opened again", (t) => {
+  const directory = temporaryDirectory(t);
+  const first = openStore(directory);
+  first.transaction(() => recordPush(first, pushOf()));
+  first.close();
+  const second = reopened(t, directory);
+  assert.equal(second.get("SELECT count(*) AS n FROM deployments")?.n, 1);
+  assert.equal(second.movedAsideTo, null);
+});
+
+test("a database of an empty file, version 0, is migrated", (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, "hotpush.db"), "");
+  const store = reopened(t, directory);
+  assert.equal(store.get("PRAGMA user_version")?.user_version, migrations.length);
+});
+
+test("a database made by a newer Hotpush is refused and left as it is", (t) => {
+  const directory = temporaryDirectory(t);
+  openStore(directory).close();
+  const database = new DatabaseSync(join(directory, "hotpush.db"));
+  database.exec(`PRAGMA user_version = ${migrations.length + 1}`);
+  database.close();
+  const problem = problemOf(() => openStore(directory));
+  assert.equal(problem.code, "state_unusable");
+  assert.match(problem.detail, new RegExp(`of version ${migrations.length + 1}.*start the newer Hotpush`));
+  assert.deepEqual(
+    readdirSync(directory).filter((name) => name.includes("corrupt")),
+    [],
+  );
+});
+
+test("the database itself refuses a second running deployment", (t) => {
+  const store = temporaryStore(t);
+  const makeTwoRun = () =>
+    store.transaction(() => {
+      recordPush(store, pushOf({ ref: "refs/heads/main" }));
+      recordPush(store, pushOf({ ref: "refs/heads/master" }));
+      store.run("UPDATE deployments SET state = 'running' WHERE id = 1");
+      store.run("UPDATE deployments SET state = 'running' WHERE id = 2");
+    });
+  assert.throws(makeTwoRun, /UNIQUE constraint failed/);
+  assert.equal(store.get("SELECT count(*) AS n FROM deployments")?.n, 0);
+});
+
+test("a transaction that fails leaves nothing behind and the next one works", (t) => {
+  const store = temporaryStore(t);
+  const fail = () =>
+    store.transaction(() => {
+      recordPush(store, pushOf());
+      throw new Error("enough");
+    });
+  assert.throws(fail, /enough/);
+  assert.equal(store.transaction(() => recordPush(store, pushOf())).deployment.id, 1);
+});
+
+test("a file that is no database is moved aside, not lost, and a new one takes its place", (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, "hotpush.db"), "this is no database\n".repeat(500));
+  const store = reopened(t, directory);
+  assert.ok(store.movedAsideTo?.startsWith(join(directory, "hotpush.db.corrupt-")));
+  assert.match(readFileSync(store.movedAsideTo ?? "", "utf8"), /^this is no database/);
+  store.transaction(() => recordPush(store, pushOf()));
+});
+
+test("a database whose pages are damaged is moved aside with its log", (t) => {
+  const directory = temporaryDirectory(t);
+  fill(directory);
+  damage(join(directory, "hotpush.db"));
+  const store = reopened(t, directory);
+  assert.ok(store.movedAsideTo);
+  assert.equal(store.get("SELECT count(*) AS n FROM deployments")?.n, 0);
+});
+
+test("a state directory that is a file is refused, with what to do", (t) => {
+  const path = join(temporaryDirectory(t), "state");
+  writeFileSync(path, "");
+  const problem = problemOf(() => openStore(path));
+  assert.equal(problem.code, "state_unusable");
+  assert.match(problem.detail, /Make it writable for this user, or set STATE_PATH/);
+});
+
+test("a database that is a directory is refused and stays", (t) => {
+  const directory = temporaryDirectory(t);
+  mkdirSync(join(directory, "hotpush.db"));
+  assert.equal(problemOf(() => openStore(directory)).code, "state_unusable");
+  assert.ok(existsSync(join(directory, "hotpush.db")));
+});
+
+test("instances that open a new state directory at the same moment all get it", async (t) => {
+  const openers = Array.from({ length: 4 }, () => fork(new URL("../harness/opener.ts", import.meta.url)));
+  t.after(() => {
+    for (const opener of openers) opener.kill();
+  });
+  await Promise.all(openers.map((opener) => once(opener, "message")));
+  const root = temporaryDirectory(t);
+  for (let round = 0; round < 40; round += 1) {
+    const order = { directory: join(root, String(round)), atMs: Date.now() + 5 };
+    const outcomes = openers.map(async (opener) => {
+      opener.send(order);
+      return (await once(opener, "message"))[0];
+    });
+    assert.deepEqual(await Promise.all(outcomes), Array(4).fill("opened"));
+  }
+});
+
+function reopened(t: TestContext, directory: string): Store {
+  const store = openStore(directory);
+  t.after(() => store.close());
+  return store;
+}
+
+function problemOf(work: () => unknown) {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof ProblemError) return error.problem;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
+
+function fill(directory: string): void {
+  const store = openStore(directory);
+  store.transaction(() => {
+    for (let count = 0; count < 2_000; count += 1) recordPush(store, pushOf());
+  });
+  store.close();
+}
+
+/** Overwrites the middle of the file, its header left whole. */
+function damage(path: string): void {
+  const bytes = readFileSync(path);
+  bytes.fill(0xa5, 8_192, 64 * 1_024);
+  writeFileSync(path, bytes);
+}

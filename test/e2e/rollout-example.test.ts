@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { testSecret } from "../harness/delivery.ts";
+import { buildImage, removeImage } from "../lab/image.ts";
+import { openLab } from "../lab/lab.ts";
+import { makeProject, type TestProject } from "../lab/project.ts";
+
+const lab = await openLab();
+const skip = lab.kind === "ready" ? false : lab.reason;
+const example = join(import.meta.dirname, "../../examples/compose");
+
+/** The example's server, that also echoes what it is sent, or cuts the connection off. */
+async function withMoreRoutes(): Promise<string> {
+  const server = await readFile(join(example, "app", "server.js"), "utf8");
+  const routes = `
+  if (request.url === "/echo") return request.pipe(response);
+  if (request.url === "/crash") {
+    console.log("cut off");
+    return request.socket.destroy();
+  }`;
+  return server.replace(
+    'if (request.url === "/health")',
+    `${routes.trim()}\n  if (request.url === "/health")`,
+  );
+}
+
+describe("examples/compose", { skip, concurrency: false }, () => {
+  let project: TestProject;
+  let image: string;
+
+  before(async () => {
+    project = await makeProject(lab.kind === "ready" ? lab.env : {});
+    await rm(join(project.directory, "app"), { recursive: true });
+    await cp(example, project.directory, { recursive: true });
+    await writeFile(join(project.directory, "app", "server.js"), await withMoreRoutes());
+    Object.assign(project.env, { SITE: ":80", HTTP_PORT: new URL(project.origin).port, HTTPS_PORT: "0" });
+    project.env.CHECK_URL = `${project.origin}/health`;
+    image = `hotpush-e2e:${project.name}`;
+    await buildImage(project.env, image);
+    Object.assign(project.env, {
+      HOTPUSH_IMAGE: image,
+      REPO_PATH: project.directory,
+      WEBHOOK_SECRET: testSecret,
+    });
+  });
+  after(async () => {
+    await project.remove();
+    await removeImage(project.env, image);
+  });
+
+  test("plain compose brings it up, before any roll-out", async () => {
+    await project.docker("compose", "up", "--detach", "--build", "--wait");
+    assert.match(await page(), /^Hello from version 1 /);
+  });
+
+  test("before any roll-out, a POST arrives whole, by way of the fallback", async () => {
+    const body = "x".repeat(1_000);
+    const response = await fetch(`${project.origin}/echo`, { method: "POST", body });
+    assert.equal(await response.text(), body);
+  });
+
+  test("a roll-out brings the next version", async () => {
+    const server = join(project.directory, "app", "server.js");
+    await writeFile(server, (await readFile(server, "utf8")).replace("version 1", "version 2"));
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 0, output);
+    assert.match(output, /^app +\S+ → \S+ .* none$/m);
+    assert.match(await page(), /^Hello from version 2 /);
+  });
+
+  test("a request that an app cut off is not sent again", async () => {
+    const before = await count();
+    const response = await fetch(`${project.origin}/crash`, { method: "POST", body: "x" });
+    assert.equal(response.status, 502);
+    assert.equal(await count(), before + 1);
+  });
+
+  test("after down and up the fallback serves, and the next roll-out puts the live file right", async () => {
+    await project.docker("compose", "down");
+    await project.docker("compose", "up", "--detach", "--wait");
+    assert.match(await page(), /^Hello from version 2 /);
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 0, output);
+    assert.match(output, /app +heal .* serves$/m);
+  });
+
+  /** How often the app was sent a request that it cuts off. */
+  async function count(): Promise<number> {
+    const [name = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+    return (await project.docker("logs", name)).split("\n").filter((line) => line === "cut off").length;
+  }
+
+  async function page(): Promise<string> {
+    return (await fetch(project.origin, { headers: { connection: "close" } })).text();
+  }
+});

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { countRepeatedRuns, recordedDeployments, recordedStates } from "../harness/database.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { until } from "../harness/until.ts";
+import { type HostedProject, makeHosted } from "../lab/hosted.ts";
+import { openLab } from "../lab/lab.ts";
+import { freePort } from "../lab/project.ts";
+
+const lab = await openLab();
+const skip = lab.kind === "ready" ? false : lab.reason;
+const labEnv = lab.kind === "ready" ? lab.env : {};
+const replacements = Number(process.env.HOTPUSH_SELF_DEPLOYMENTS ?? 10);
+const pushPauseMs = 50;
+
+/** Each deployment changes the configuration of Hotpush itself, and nothing else. */
+const script = `#!/bin/sh
+set -e
+sed -i "s/^MARK=.*/MARK=$DEPLOY_ID/" .env
+hotpush rollout
+sleep "$(cat linger 2>/dev/null || echo 0)"
+`;
+/** Longer than a service that is told to stop lets a script go on. */
+const lingerS = "7";
+const marked = { labels: { mark: `\${MARK}` } };
+
+describe("Hotpush deploys itself behind the proxy", { skip, concurrency: false }, () => {
+  let project: HostedProject;
+
+  before(async () => {
+    project = await makeHosted(labEnv, { script, override: marked, variables: { MARK: "0" } });
+  });
+  after(() => project.remove());
+
+  test(`${replacements} times under 20 pushes a second, none is lost or cut off`, async (t) => {
+    const pushes = startPushes(project.origin);
+    const seen = new Set<string>();
+    await until(
+      `${replacements} replacements`,
+      async () => {
+        seen.add(await project.live());
+        return seen.size > replacements;
+      },
+      replacements * 60_000,
+    ).catch(async (error: unknown) => {
+      await pushes.stop();
+      throw error;
+    });
+    const results = await pushes.stop();
+    const failures = results.filter(({ status }) => status !== 202);
+    assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${results.length} pushes failed`);
+    await settled();
+    const states = recordedStates(project.statePath);
+    const lost = results.filter(({ id }) => !["succeeded", "superseded"].includes(states.get(id) ?? "none"));
+    assert.deepEqual(lost.slice(0, 3), [], `${lost.length} of ${results.length} pushes were lost`);
+    const succeeded = [...states.values()].filter((state) => state === "succeeded").length;
+    t.diagnostic(
+      `${results.length} pushes, ${succeeded} deployed, the rest superseded; ${seen.size - 1} replacements`,
+    );
+    assert.ok(succeeded >= replacements, `${succeeded} succeeded`);
+    assert.equal(countRepeatedRuns(project.statePath), 0, "each was seen to its end where it was started");
+    await until("one instance", async () => (await project.instances()).length === 1);
+    assert.deepEqual(await project.instances(), [await project.live()]);
+  });
+
+  test("a script that goes on after its roll-out is seen to its end before the old one leaves", async () => {
+    const path = join(project.directory, "linger");
+    writeFileSync(path, lingerS);
+    const { json } = await deliver(project.origin, githubPush());
+    assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
+    rmSync(path);
+    assert.equal(countRepeatedRuns(project.statePath), 0);
+    await until("one instance", async () => (await project.instances()).length === 1);
+  });
+
+  test("the old one killed in the middle of its own replacement: the new one ends the deployment", async () => {
+    const old = await project.live();
+    const { json } = await deliver(project.origin, githubPush());
+    await until("the switch", async () => (await project.live()) !== old, 60_000);
+    await project.docker("kill", old);
+    assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
+    await until("one instance", async () => (await project.instances()).length === 1);
+  });
+
+  for (const [what, helper] of [
+    ["whose new container does not serve", null],
+    ["whose helper fails", { name: "hotpush-e2e-helper", project: "none", args: ["rollout", "--nonsense"] }],
+  ] as const) {
+    test(`a replacement ${what} is given up, and the old container goes on`, async () => {
+      await until("one instance", async () => (await project.instances()).length === 1);
+      const name = await project.live();
+      const old = await project.docker("inspect", "--format", "{{.Id}}", name);
+      const notePath = join(project.statePath, "replacement.json");
+      writeFileSync(`${notePath}.new`, JSON.stringify({ old, helper }), { mode: 0o600 });
+      renameSync(`${notePath}.new`, notePath);
+      await until("the note is gone", () => !existsSync(notePath), 60_000);
+      assert.match(await project.docker("logs", name), /"event":"service\.not_replaced"/);
+      const { json } = await deliver(project.origin, githubPush());
+      assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
+    });
+  }
+
+  function settled() {
+    return until(
+      "every deployment has ended",
+      () => {
+        const rows = recordedDeployments(project.statePath);
+        return rows.every(({ state }) => !["queued", "running", "interrupted"].includes(state)) && rows;
+      },
+      120_000,
+    );
+  }
+});
+
+describe("Hotpush with a published port deploys itself", { skip, concurrency: false }, () => {
+  let project: HostedProject;
+
+  before(async () => {
+    const ports = [`127.0.0.1:${await freePort()}:9000`];
+    project = await makeHosted(labEnv, { script, override: { ...marked, ports }, variables: { MARK: "0" } });
+  });
+  after(() => project.remove());
+
+  test("by a helper container, after its deployment is recorded; what is pushed next is deployed", async () => {
+    const [before] = await project.containers("hotpush");
+    const replaced = async (old: string | undefined) => {
+      await until("another container", async () => (await container()) !== old, 60_000);
+      await until(
+        "no helper",
+        async () => !(await project.docker("ps", "--all")).includes(`${project.name}-hotpush-helper`),
+        60_000,
+      );
+    };
+    const container = async () => (await project.containers("hotpush"))[0];
+    writeFileSync(join(project.directory, "linger"), lingerS);
+    const first = await deliver(project.origin, githubPush());
+    assert.equal(first.status, 202);
+    assert.equal(await project.ending(1), "succeeded");
+    await replaced(before);
+    const between = await container();
+    const second = await deliver(project.origin, githubPush());
+    assert.equal(second.status, 202);
+    assert.equal(await project.ending(2), "succeeded");
+    assert.equal(countRepeatedRuns(project.statePath), 0);
+    await replaced(between);
+  });
+});
+
+interface PushResult {
+  readonly status: number;
+  readonly id: number;
+  readonly failure: string | null;
+}
+
+/** Sends signed pushes, each a new one, twenty a second. */
+function startPushes(origin: string): { readonly stop: () => Promise<readonly PushResult[]> } {
+  const state = { isStopping: false };
+  const sent: Promise<PushResult>[] = [];
+  const startedAt = performance.now();
+  const sending = (async () => {
+    while (!state.isStopping) {
+      // A machine that is short of time makes up for the pushes it was too late for.
+      while (sent.length * pushPauseMs <= performance.now() - startedAt) sent.push(pushOnce(origin));
+      await sleep(pushPauseMs - ((performance.now() - startedAt) % pushPauseMs));
+    }
+  })();
+  return {
+    async stop() {
+      state.isStopping = true;
+      await sending;
+      return Promise.all(sent);
+    },
+  };
+}
+
+async function pushOnce(origin: string): Promise<PushResult> {
+  try {
+    const { status, json } = await deliver(origin, githubPush());
+    return { status, id: json.deployment?.id ?? 0, failure: json.detail ?? null };
+  } catch (error) {
+    return { status: 0, id: 0, failure: String((error as Error).cause ?? error) };
+  }
+}

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { recordedDeployments } from "../harness/database.ts";
+import { until } from "../harness/until.ts";
+import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
+import { type HostedProject, makeHosted } from "../lab/hosted.ts";
+import { openLab } from "../lab/lab.ts";
+import { type LoadResult, startLoad } from "../lab/load.ts";
+import type { Behaviour } from "../lab/project.ts";
+
+const lab = await openLab();
+const skip = lab.kind === "ready" ? false : lab.reason;
+const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
+
+describe("from git push to live, on a real engine, in the real image", { skip, concurrency: false }, () => {
+  let project: HostedProject;
+  let remote: GitRemote;
+
+  before(async () => {
+    // The container sees the remote where it is on the host.
+    const mount = `${remotePath({ directory: "$REPO_PATH" })}:${remotePath({ directory: "$REPO_PATH" })}`;
+    project = await makeHosted(lab.kind === "ready" ? lab.env : {}, {
+      script,
+      override: { volumes: [mount] },
+      prepare: async (prepared) => {
+        remote = await makeGitRemote(prepared);
+      },
+    });
+    await hotpush("rollout");
+  });
+  after(async () => {
+    await project?.remove();
+    await remote?.remove();
+  });
+
+  test("a push is pulled, built and live, and no request failed", async () => {
+    const { versions } = await underLoad(async () => {
+      await push("second", "graceful");
+      assert.equal(await project.ending(1), "succeeded", await log());
+    });
+    assert.deepEqual(versions, ["first", "second"]);
+    assert.equal((await project.containers("app")).length, 1);
+  });
+
+  test("a broken version never serves, and its failure is told with its reason", async () => {
+    const { versions } = await underLoad(async () => {
+      await push("broken-one", "crashes");
+      assert.equal(await project.ending(2), "failed", await log());
+    });
+    assert.deepEqual(versions, ["second"]);
+    const text = await log();
+    assert.match(text, /"event":"deployment\.failed","deployment":2/);
+    assert.match(text, /version broken-one cannot start: no database named/);
+  });
+
+  test("after a good push, roll back brings the version before it, and is recorded", async () => {
+    await push("third", "graceful");
+    assert.equal(await project.ending(3), "succeeded", await log());
+    const { versions } = await underLoad(async () => {
+      const output = await hotpush("rollback");
+      assert.match(output, /^Deployment 4 goes back to [0-9a-f]{40}\.$/m);
+      assert.match(output, /^Deployment 4: succeeded\.$/m);
+    });
+    assert.deepEqual(versions, ["third", "second"]);
+    assert.deepEqual(
+      recordedDeployments(project.statePath).map(({ state }) => state),
+      ["succeeded", "failed", "succeeded", "succeeded"],
+    );
+  });
+
+  test("prune leaves the image that serves, and the good ones that it is told to keep", async () => {
+    const before = await images();
+    assert.ok(before.length > 1, before.join());
+    await underLoad(async () => {
+      assert.match(await hotpush("prune", "--keep", "0"), /^Freed /m);
+    });
+    const now = await images();
+    assert.equal(now.length, 1, now.join());
+    const [container = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+    assert.equal(await project.docker("inspect", "--format", "{{.Image}}", container), now[0]);
+  });
+
+  async function push(version: string, behaviour: Behaviour): Promise<void> {
+    await remote.push((clone) =>
+      writeFile(join(clone, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
+    );
+  }
+
+  /** Runs a command as a person does, in the container that serves. */
+  async function hotpush(...args: readonly string[]): Promise<string> {
+    const [name = ""] = await project.instances();
+    return project.docker("exec", name, "hotpush", ...args);
+  }
+
+  async function log(): Promise<string> {
+    const [name = ""] = await project.instances();
+    return project.docker("logs", name);
+  }
+
+  /** The ids of the app's images. */
+  async function images(): Promise<readonly string[]> {
+    const listed = await project.docker("images", "--no-trunc", "--quiet", `${project.name}-app`);
+    return [...new Set(listed.split("\n").filter(Boolean))];
+  }
+
+  async function underLoad(work: () => Promise<void>): Promise<LoadResult> {
+    const load = startLoad(project.origin);
+    try {
+      await until("answers", () => load.answers.length > 100);
+      await work();
+      const soFar = load.answers.length;
+      await until("answers after it", () => load.answers.length > soFar + 100);
+    } finally {
+      await load.stop();
+    }
+    const result = await load.stop();
+    const counted = `${result.failures.length} of ${result.answers.length} requests failed`;
+    assert.deepEqual(result.failures.slice(0, 3), [], counted);
+    return result;
+  }
+});

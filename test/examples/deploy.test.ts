@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  commit,
+  deploy,
+  deployScript,
+  git,
+  gitCalls,
+  makeProject,
+  type Project,
+  page,
+  push,
+  realGit,
+  recordGit,
+} from "./project.ts";
+
+const main = "refs/heads/main";
+
+test("the pushed commit is deployed, and the last line says what is live", async (t) => {
+  const project = await makeProject(t);
+  const before = await git(project, project.checkout, "rev-parse", "HEAD");
+  const pushed = await commit(project, { "page.txt": "second\n" });
+  await push(project);
+  const { code, output } = await deploy(project, [main, pushed]);
+  assert.equal(code, 0, output);
+  assert.equal(await page(project), "second\n");
+  const steps = output.match(/^==> .*$/gm);
+  const done = `==> Done: main is at ${pushed.slice(0, 7)} (was ${before.slice(0, 7)})`;
+  assert.deepEqual(steps, ["==> Pull", "==> Health check", done]);
+  assert.ok(output.endsWith(`${done}\n`), output);
+});
+
+test("master is deployed where master was pushed", async (t) => {
+  const project = await makeProject(t);
+  const before = await git(project, project.checkout, "rev-parse", "main");
+  await git(project, project.clone, "checkout", "--quiet", "-b", "master");
+  const pushed = await commit(project, { "page.txt": "from master\n" });
+  await push(project);
+  const { code, output } = await deploy(project, ["refs/heads/master", pushed]);
+  assert.equal(code, 0, output);
+  assert.equal(await page(project), "from master\n");
+  assert.equal(await git(project, project.checkout, "branch", "--show-current"), "master");
+  assert.equal(await git(project, project.checkout, "rev-parse", "main"), before);
+});
+
+test("a push that comes late deploys the newer one that is there already", async (t) => {
+  const project = await makeProject(t);
+  const older = await commit(project, { "page.txt": "older\n" });
+  const newer = await commit(project, { "page.txt": "newer\n" });
+  await push(project);
+  const { code, output } = await deploy(project, [main, older]);
+  assert.equal(code, 0, output);
+  assert.equal(await page(project), "newer\n");
+  assert.match(output, new RegExp(`moved on since that push: .*${newer.slice(0, 7)}`));
+});
+
+test("a commit that the remote does not have yet is waited for", async (t) => {
+  const project = await makeProject(t);
+  const pushed = await commit(project, { "page.txt": "second\n" });
+  await recordGit(project, `${realGit} -C '${project.clone}' push --quiet origin HEAD`);
+  const { code, output } = await deploy(project, [main, pushed]);
+  assert.equal(code, 0, output);
+  assert.match(output, /is not there yet; trying again in 0 s/);
+  assert.equal((await fetches(project)).length, 2);
+  assert.equal(await page(project), "second\n");
+});
+
+test("a commit that a force push replaced fails, says so, and changes nothing", async (t) => {
+  const project = await makeProject(t);
+  const replaced = await commit(project, { "page.txt": "replaced\n" });
+  await push(project);
+  await git(project, project.clone, "reset", "--quiet", "--hard", "HEAD~1");
+  const now = await commit(project, { "page.txt": "in its place\n" });
+  await push(project, "--force");
+  const { code, output } = await deploy(project, [main, replaced]);
+  assert.equal(code, 1, output);
+  assert.match(
+    output,
+    /is not in main of origin: a force push has replaced it, or it is gone\. Nothing was changed/,
+  );
+  assert.ok(output.includes(`./deploy.sh refs/heads/main ${now}`), output);
+  assert.equal(await page(project), "first\n");
+  assert.ok(!output.includes("==> Done"));
+});
+
+test("local edits are discarded, untracked files stay", async (t) => {
+  const project = await makeProject(t);
+  const pushed = await commit(project, { "other.txt": "new\n" });
+  await push(project);
+  await writeFile(join(project.checkout, "page.txt"), "edited on the server\n");
+  await writeFile(join(project.checkout, ".env"), "KEY=value\n");
+  const { code, output } = await deploy(project, [main, pushed]);
+  assert.equal(code, 0, output);
+  assert.equal(await page(project), "first\n");
+  assert.equal(await readFile(join(project.checkout, ".env"), "utf8"), "KEY=value\n");
+});
+
+test("a deploy.sh that the push changed is the one that goes on, once", async (t) => {
+  const project = await makeProject(t);
+  const before = await git(project, project.checkout, "rev-parse", "HEAD");
+  const text = await readFile(deployScript, "utf8");
+  const changed = text.replace("check_health() {", 'check_health() {\n  echo "the new script"');
+  const pushed = await commit(project, { "deploy.sh": changed });
+  await push(project);
+  const { code, output, log } = await deploy(project, [main, pushed]);
+  assert.equal(code, 0, output);
+  assert.equal(output.match(/^the new script$/gm)?.length, 1, output);
+  assert.equal(output.match(/^==> Pull$/gm)?.length, 1, output);
+  assert.ok(output.endsWith(`(was ${before.slice(0, 7)})\n`), output);
+  assert.equal(log, output);
+});
+
+test("a deploy.sh that shares nothing with this one gets the ref and the commit", async (t) => {
+  const project = await makeProject(t);
+  const pushed = await commit(project, { "deploy.sh": '#!/bin/sh\necho "mine: $*"\nexit 9\n' });
+  await push(project);
+  const { code, output } = await deploy(project, [main, pushed]);
+  assert.equal(code, 9);
+  assert.ok(output.endsWith(`mine: refs/heads/main ${pushed}\n`), output);
+});
+
+test("it can be run by hand, from anywhere, and names its log", async (t) => {
+  const project = await makeProject(t);
+  const head = await git(project, project.checkout, "rev-parse", "HEAD");
+  const script = join(project.checkout, "deploy.sh");
+  const { status, stdout, stderr } = spawnSync(script, [main, head], {
+    cwd: "/",
+    env: project.env,
+    encoding: "utf8",
+  });
+  assert.equal(status, 0, stdout + stderr);
+  const path = /^Log: (.*)$/m.exec(stderr)?.[1] ?? "";
+  assert.ok(path.startsWith(join(project.root, "tmp")), stderr);
+  assert.equal(await readFile(path, "utf8"), stdout);
+});
+
+test("the script is shellcheck clean", (t) => {
+  const { error, status, stdout } = spawnSync("shellcheck", [deployScript], { encoding: "utf8" });
+  if (error) return t.skip("shellcheck is not installed (Debian: apt-get install shellcheck)");
+  assert.equal(status, 0, stdout);
+});
+
+async function fetches(project: Project): Promise<string[]> {
+  return (await gitCalls(project)).filter((call) => call.includes(" fetch "));
+}

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { before, type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { mountTmpfs, remount } from "../harness/mount.ts";
+import { readRecorded } from "../harness/recorded.ts";
+import { needs } from "../harness/requirements.ts";
+import {
+  quickScript,
+  type RunningService,
+  spawnService,
+  startedOrEnded,
+  startService,
+} from "../harness/service.ts";
+import { straced } from "../harness/straced.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+const damages = Number(process.env.HOTPUSH_TEST_DAMAGES ?? 50);
+
+/** A database with a history, as a service leaves it behind when it stops. */
+let healthy: Buffer;
+
+before(async (context) => {
+  const scope = context as unknown as Scope;
+  const service = await startService(scope);
+  for (let count = 0; count < 12; count += 1) {
+    const { json } = await deliver(service.url, githubPush());
+    if (count % 2 === 0) await service.log.waitForEnding(json.deployment?.id ?? 0);
+  }
+  await service.end();
+  healthy = readFileSync(databaseIn(service.statePath));
+});
+
+test(`a database with flipped bytes (${damages} seeds) is moved aside, refused with a word why, or still good`, async (t) => {
+  const outcomes = { movedAside: 0, refused: 0, refusing: 0, stillGood: 0 };
+  for (let seed = 1; seed <= damages; seed += 1) outcomes[await startOnFlipped(t, seed)] += 1;
+  t.diagnostic(JSON.stringify(outcomes));
+  assert.ok(outcomes.movedAside > damages / 10, "the damage was found");
+  assert.ok(outcomes.refusing <= damages / 10, "pushes go on with nearly all of them");
+  assert.ok(outcomes.refused <= 1, "only a changed version number is a reason not to start");
+});
+
+async function startOnFlipped(t: TestContext, seed: number) {
+  const statePath = stateWith(t, flipped(healthy, seed));
+  const repoPath = temporaryDirectory(t);
+  writeScript(join(repoPath, "deploy.sh"), quickScript);
+  const { child, log } = spawnService(t, { statePath, repoPath });
+  const started = await startedOrEnded({ child, log });
+  if (!started) {
+    assert.equal(child.exitCode, 78, `seed ${seed}`);
+    assert.match(log.otherText.join("\n"), /The database is of version|already exists/);
+    return "refused";
+  }
+  const url = `http://127.0.0.1:${started.port}`;
+  // A rule of the schema that reads differently now can refuse every push: nothing is promised, and so nothing lost.
+  const { status, json } = await deliver(url, githubPush());
+  const isRefusing = status === 503 && json.code === "storage_unavailable";
+  if (!isRefusing) await assertDeploys({ url, log }, `seed ${seed}`);
+  assert.equal(child.exitCode, null, `seed ${seed}: the service stays`);
+  child.kill("SIGKILL");
+  if (isRefusing) return "refusing";
+  return wasMovedAside({ log }) ? "movedAside" : "stillGood";
+}
+
+for (const [what, bytes] of [
+  ["cut short in the middle of a page", () => healthy.subarray(0, Math.floor(healthy.length / 2) + 100)],
+  ["of which the first page alone is left", () => healthy.subarray(0, 4096)],
+  ["that is something else altogether", () => Buffer.from("This is no database.\n".repeat(500))],
+  ["that is all zeros", () => Buffer.alloc(healthy.length)],
+] as const) {
+  test(`a database ${what} is moved aside, kept, and pushes go on`, async (t) => {
+    const service = await startOn(t, bytes());
+    const aside = service.log.lines.find(({ event }) => event === "store.moved_aside");
+    assert.ok(aside, "the log says that the database was moved");
+    assert.deepEqual(readFileSync(String(aside.path)), bytes());
+    await assertDeploys(service, what);
+  });
+}
+
+test("an empty file is a new database", async (t) => {
+  const service = await startOn(t, Buffer.alloc(0));
+  assert.equal(wasMovedAside(service), false);
+  await assertDeploys(service, "empty");
+});
+
+test("a database that only has other indexes than expected is kept, with all that was accepted", async (t) => {
+  const statePath = stateWith(t, healthy);
+  const database = new DatabaseSync(databaseIn(statePath));
+  database.exec("DROP INDEX arrivals; CREATE INDEX somebody_s ON deployments (host)");
+  const before = database.prepare("SELECT digest FROM deliveries").all();
+  database.close();
+  const service = await startService(t, { statePath });
+  assert.equal(wasMovedAside(service), false);
+  await assertDeploys(service, "other indexes");
+  const after = readRecorded(statePath, ({ all }) => all("SELECT digest FROM deliveries"));
+  assert.equal(after.length, before.length + 1);
+});
+
+test("a database of a newer version is left as it is: exit code 78 and what to do", async (t) => {
+  const statePath = stateWith(t, healthy);
+  const database = new DatabaseSync(databaseIn(statePath));
+  database.exec("PRAGMA user_version = 99");
+  database.close();
+  const { code, text } = await startInVain(t, statePath);
+  assert.equal(code, 78);
+  assert.match(text, /version 99.*start the newer Hotpush/);
+});
+
+test("a read-only state directory is refused: exit code 78 and what to do", needs("mount"), async (t) => {
+  for (const bytes of [null, healthy]) {
+    const disk = mountTmpfs(t, 4 * 1024 ** 2);
+    const statePath = join(disk, "state");
+    mkdirSync(statePath);
+    if (bytes) writeFileSync(databaseIn(statePath), bytes);
+    remount(disk, "ro");
+    const { code, text } = await startInVain(t, statePath);
+    assert.equal(code, 78);
+    assert.match(text, new RegExp(`The state directory ${statePath} cannot be used .*set STATE_PATH`));
+  }
+});
+
+test("a service killed at any write of its first start is well at the next", needs("strace"), async (t) => {
+  let kills = 0;
+  while (await isKilledAtWrite(t, kills + 1)) kills += 1;
+  t.diagnostic(`${kills} kills, one at each write of the migration`);
+  assert.ok(kills >= 20, `the first start has ${kills} writes`);
+});
+
+/** @returns false where the first start has fewer writes than that */
+async function isKilledAtWrite(t: TestContext, write: number): Promise<boolean> {
+  const paths = { statePath: join(temporaryDirectory(t), "state"), repoPath: temporaryDirectory(t) };
+  const fault = `pwrite64:signal=KILL:when=${write}`;
+  const first = spawnService(t, { ...paths, wrapper: straced(fault) });
+  if (await startedOrEnded(first)) return false;
+  assert.equal(first.child.signalCode, "SIGKILL");
+  const service = await startService(t, { statePath: paths.statePath });
+  assert.equal(wasMovedAside(service), false, `write ${write}`);
+  await assertDeploys(service, `write ${write}`);
+  await service.end("SIGKILL");
+  return true;
+}
+
+function databaseIn(statePath: string): string {
+  return join(statePath, "hotpush.db");
+}
+
+function stateWith(t: TestContext, bytes: Buffer): string {
+  const statePath = temporaryDirectory(t);
+  writeFileSync(databaseIn(statePath), bytes);
+  return statePath;
+}
+
+function startOn(t: TestContext, bytes: Buffer): Promise<RunningService> {
+  return startService(t, { statePath: stateWith(t, bytes) });
+}
+
+async function startInVain(t: TestContext, statePath: string) {
+  const { child, log } = spawnService(t, { statePath, repoPath: temporaryDirectory(t) });
+  assert.equal(await startedOrEnded({ child, log }), null, "the service must not start");
+  return { code: child.exitCode, text: log.otherText.join("\n") };
+}
+
+function wasMovedAside({ log }: Pick<RunningService, "log">): boolean {
+  return log.lines.some(({ event }) => event === "store.moved_aside");
+}
+
+async function assertDeploys(
+  { url, log }: Pick<RunningService, "url" | "log">,
+  claim: string,
+): Promise<void> {
+  const { status, json } = await deliver(url, githubPush());
+  assert.equal(status, 202, `${claim}: a push is answered ${status}`);
+  const ending = await log.waitForEnding(json.deployment?.id ?? 0);
+  assert.equal(ending.event, "deployment.succeeded", claim);
+}
+
+/** One to eight bytes changed, at places and to values that `seed` alone decides. */
+function flipped(bytes: Buffer, seed: number): Buffer {
+  const copy = Buffer.from(bytes);
+  const random = randomFrom(seed);
+  for (let count = 0; count <= seed % 8; count += 1) {
+    const offset = Math.floor(random() * copy.length);
+    copy[offset] = (copy[offset] ?? 0) ^ (1 + Math.floor(random() * 255));
+  }
+  return copy;
+}
+
+/** mulberry32: small, and the same everywhere. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
+import { makeImage, mountImage, mountTmpfs } from "../harness/mount.ts";
+import { digestOf, findLost } from "../harness/recorded.ts";
+import { needs } from "../harness/requirements.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const diskBytes = 12 * 1024 ** 2;
+const disks = {
+  tmpfs: { needed: needs("mount"), mount: (t: TestContext) => mountTmpfs(t, diskBytes) },
+  ext4: { needed: needs("mount", "ext4"), mount: mountExt4 },
+};
+
+/** Says that it has begun, waits to be let go, and begins a step and prints a lot once the disk is full. */
+const waitingScript = `#!/bin/sh
+echo "$2" >>"$REPO_PATH/begun"
+until [ -e "$REPO_PATH/go" ]; do sleep 0.02; [ -d "$REPO_PATH" ] || exit; done
+echo "==> Step on a full disk"
+yes "$(printf '%1000s' long)" | head -n 1500
+echo "$2" >>"$REPO_PATH/ended"
+`;
+
+for (const [name, { needed, mount }] of Object.entries(disks)) {
+  test(
+    `a full ${name} refuses pushes, loses none, and all goes on when there is space again`,
+    needed,
+    async (t) => {
+      const disk = mount(t);
+      const service = await startService(t, { statePath: join(disk, "state"), script: waitingScript });
+      const accepted = new Map<string, number>();
+      const push = () => pushAndNote(service, accepted);
+      const first = await push();
+      await service.log.waitFor(({ event }) => event === "deployment.started");
+      await until("the script has begun", () => linesIn(service, "begun").length === 1);
+
+      fill(disk);
+      const refusal = await pushUntil(push, ({ status }) => status !== 202);
+      assert.equal(refusal.status, 503);
+      assert.equal(refusal.json.code, "storage_unavailable");
+      assert.match(refusal.headers.get("retry-after") ?? "", /^\d+$/);
+      await until("/health says so", async () => (await healthStatus(service)) === 503, 6_000);
+
+      writeFileSync(join(service.repoPath, "go"), "");
+      await until("the script has ended", () => linesIn(service, "ended").length === 1);
+      await service.log.waitFor(({ event }) => event === "store.failed");
+      assert.equal((await push()).status, 503);
+
+      rmSync(join(disk, "ballast"));
+      const freedAtMs = performance.now();
+      await pushUntil(push, ({ status }) => status === 202);
+      const waitedMs = performance.now() - freedAtMs;
+      assert.ok(waitedMs < 5_000, `a push was accepted only ${waitedMs} ms after there was space`);
+      const ending = await service.log.waitForEnding(first.json.deployment?.id ?? 0);
+      assert.equal(ending.event, "deployment.succeeded");
+      await until("/health is well again", async () => (await healthStatus(service)) === 200, 6_000);
+      const last = Math.max(...accepted.values());
+      assert.equal((await service.log.waitForEnding(last)).event, "deployment.succeeded");
+      assert.equal(
+        new Set(linesIn(service, "begun")).size,
+        linesIn(service, "begun").length,
+        "a script ran twice",
+      );
+      assert.deepEqual(findLost(service.statePath, accepted), []);
+      assert.equal(service.child.exitCode, null, "the process is still the one that was started");
+    },
+  );
+}
+
+test(
+  "a script that ends on a full disk while no service is there is recorded as it ended",
+  needs("mount"),
+  async (t) => {
+    const disk = disks.tmpfs.mount(t);
+    const script =
+      '#!/bin/sh\nuntil [ -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho "$2" >>"$REPO_PATH/begun"\n';
+    const service = await startService(t, { statePath: join(disk, "state"), script });
+    await deliver(service.url, githubPush());
+    const pidPath = join(service.statePath, "runs/1/pid");
+    const pid = await until(
+      "the script is there",
+      () => existsSync(pidPath) && Number(readFileSync(pidPath, "utf8")),
+    );
+    await service.end("SIGKILL");
+    fill(disk);
+    writeFileSync(join(service.repoPath, "go"), "");
+    await until("the script has ended", () => !existsSync(`/proc/${pid}`));
+    rmSync(join(disk, "ballast"));
+    const next = await service.again();
+    assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
+    assert.equal(linesIn(service, "begun").length, 1);
+  },
+);
+
+function mountExt4(t: TestContext): string {
+  const imagePath = join(temporaryDirectory(t), "disk");
+  makeImage(imagePath, diskBytes);
+  return mountImage(t, imagePath);
+}
+
+async function pushAndNote({ url }: RunningService, accepted: Map<string, number>): Promise<WebhookReply> {
+  const delivery = githubPush();
+  const reply = await deliver(url, delivery);
+  if (reply.status === 202) accepted.set(digestOf(delivery), reply.json.deployment?.id ?? 0);
+  return reply;
+}
+
+/** A full disk still takes what fits into the pages that a file has already. */
+async function pushUntil(
+  push: () => Promise<WebhookReply>,
+  isEnough: (reply: WebhookReply) => boolean,
+): Promise<WebhookReply> {
+  return await until("the answer changes", async () => {
+    const reply = await push();
+    return isEnough(reply) && reply;
+  });
+}
+
+/** Takes all the space there is, to the last byte. */
+function fill(disk: string): void {
+  mkdirSync(disk, { recursive: true });
+  const fd = openSync(join(disk, "ballast"), "a");
+  for (const bytes of [1024 ** 2, 4096, 1]) {
+    try {
+      for (;;) writeSync(fd, Buffer.alloc(bytes));
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+    }
+  }
+  closeSync(fd);
+}
+
+async function healthStatus({ url }: RunningService): Promise<number> {
+  return (await fetch(`${url}/health`)).status;
+}
+
+function linesIn({ repoPath }: RunningService, name: string): string[] {
+  try {
+    return readFileSync(join(repoPath, name), "utf8").trim().split("\n");
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { cutPower, mountDisk } from "../harness/disk.ts";
+import { digestOf, findLost } from "../harness/recorded.ts";
+import { needs } from "../harness/requirements.ts";
+import { type RunningService, spawnService, startedOrEnded, startService } from "../harness/service.ts";
+import { straced } from "../harness/straced.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+/** How many calls, counted from the start of the service, are made to fail, one in each of as many services. */
+const syncCalls = Number(process.env.HOTPUSH_TEST_SYNC_CALLS ?? 24);
+const writeCalls = Number(process.env.HOTPUSH_TEST_WRITE_CALLS ?? 60);
+const pushes = 6;
+
+test(
+  `whichever of the first ${syncCalls} syncs fails, no accepted push is lost`,
+  needs("mount", "ext4", "strace"),
+  async (t) => {
+    const disk = mountDisk(t);
+    const tally = newTally();
+    for (let call = 1; call <= syncCalls; call += 1) {
+      const statePath = join(disk.path, `state-${call}`);
+      // The sync is not done at all, so what it was to make safe is gone when the power goes.
+      await runWithFault(
+        t,
+        { statePath, fault: `fsync,fdatasync:error=EIO:when=${call}`, tally },
+        (accepted) => {
+          const lost = cutPower(disk, (path) => findLost(join(path, `state-${call}`), accepted));
+          assert.deepEqual(lost, [], `accepted pushes lost where sync ${call} failed`);
+        },
+      );
+    }
+    t.diagnostic(describe(tally));
+    assert.ok(tally.refused > 0 && tally.gaveUp > 0, "the fault was felt at the start and by pushes");
+  },
+);
+
+test(
+  `whichever of the first ${writeCalls} writes finds the disk full, no accepted push is lost`,
+  needs("strace"),
+  async (t) => {
+    const tally = newTally();
+    for (let call = 1; call <= writeCalls; call += 1) {
+      const statePath = join(temporaryDirectory(t), "state");
+      await runWithFault(t, { statePath, fault: `pwrite64:error=ENOSPC:when=${call}`, tally }, (accepted) => {
+        assert.deepEqual(
+          findLost(statePath, accepted),
+          [],
+          `accepted pushes lost where write ${call} failed`,
+        );
+      });
+    }
+    t.diagnostic(describe(tally));
+    assert.ok(tally.refused > 0 && tally.gaveUp > 0, "the fault was felt at the start and by pushes");
+  },
+);
+
+test("a disk that fails for good refuses every push and says so on /health", needs("strace"), async (t) => {
+  const service = await startService(t);
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  await service.end();
+  const broken = await service.again({ wrapper: straced("fsync,fdatasync:error=EIO:when=20+") });
+  const statuses = await pushUntilRefused(broken);
+  assert.equal(statuses.at(-1), 503);
+  for (let count = 0; count < pushes; count += 1) {
+    assert.equal((await deliver(broken.url, githubPush())).status, 503);
+  }
+  await until("/health says so", async () => (await fetch(`${broken.url}/health`)).status === 503, 6_000);
+  assert.equal(broken.child.exitCode, null);
+});
+
+interface Tally {
+  accepted: number;
+  refused: number;
+  gaveUp: number;
+}
+
+interface Faulty {
+  readonly statePath: string;
+  /** In the words of strace's `inject`. */
+  readonly fault: string;
+  readonly tally: Tally;
+}
+
+/**
+ * Starts a service one of whose calls fails. It either gives up at once, in order, and is well when it is started again;
+ * or it stays, refuses what it can't store, and accepts again.
+ */
+async function runWithFault(
+  t: TestContext,
+  { statePath, fault, tally }: Faulty,
+  check: (accepted: ReadonlyMap<string, number>) => void,
+): Promise<void> {
+  const repoPath = temporaryDirectory(t);
+  writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
+  const { child, log } = spawnService(t, { statePath, repoPath, wrapper: straced(fault) });
+  const ended = once(child, "exit");
+  const started = await startedOrEnded({ child, log });
+  if (!started) {
+    tally.gaveUp += 1;
+    assert.ok([70, 78].includes(child.exitCode ?? -1), `${fault}: exit code ${child.exitCode}`);
+    assert.notEqual(log.otherText.length + log.lines.length, 0, `${fault}: not a word on why`);
+    const again = await startService(t, { statePath, repoPath, script: null });
+    assert.equal((await deliver(again.url, githubPush())).status, 202, `${fault}: started again`);
+    await again.end("SIGKILL");
+    return;
+  }
+  const accepted = await pushThrough(`http://127.0.0.1:${started.port}`, fault, tally);
+  assert.equal(child.exitCode, null, `${fault}: the service stays`);
+  check(accepted);
+  child.kill("SIGKILL");
+  await ended;
+  check(accepted);
+}
+
+async function pushThrough(url: string, fault: string, tally: Tally): Promise<ReadonlyMap<string, number>> {
+  const accepted = new Map<string, number>();
+  async function push(): Promise<number> {
+    const delivery = githubPush();
+    const { status, json } = await deliver(url, delivery);
+    assert.ok(status === 202 || json.code === "storage_unavailable", `${fault}: ${status} ${json.code}`);
+    if (status === 202) accepted.set(digestOf(delivery), json.deployment?.id ?? 0);
+    tally[status === 202 ? "accepted" : "refused"] += 1;
+    return status;
+  }
+  for (let count = 0; count < pushes; count += 1) await push();
+  await until(`${fault}: pushes are accepted again`, async () => (await push()) === 202, 5_000);
+  return accepted;
+}
+
+async function pushUntilRefused({ url }: RunningService): Promise<number[]> {
+  const statuses: number[] = [];
+  await until("a push is refused", async () => {
+    statuses.push((await deliver(url, githubPush())).status);
+    return statuses.at(-1) !== 202;
+  });
+  return statuses;
+}
+
+function newTally(): Tally {
+  return { accepted: 0, refused: 0, gaveUp: 0 };
+}
+
+function describe({ accepted, refused, gaveUp }: Tally): string {
+  return `${accepted} pushes accepted, ${refused} refused, 0 lost; ${gaveUp} services gave up at their start`;
+}

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { cutPower, cutPowerOf, mountDisk } from "../harness/disk.ts";
+import { startLoad } from "../harness/load.ts";
+import { makeMutant } from "../harness/mutant.ts";
+import { findLost, readRecorded } from "../harness/recorded.ts";
+import { needs } from "../harness/requirements.ts";
+import { startService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
+
+const cuts = Number(process.env.HOTPUSH_TEST_CUTS ?? 60);
+/** How many pushes are accepted between two cuts, at least. */
+const leastAccepted = 16;
+const needed = needs("mount", "ext4");
+
+test("the image of a mounted disk holds what was synced and nothing that was not", needed, (t) => {
+  const disk = mountDisk(t);
+  for (const [name, isSynced] of [["synced", true] as const, ["not-synced", false] as const]) {
+    for (let index = 0; index < 50; index += 1) writeRecord(join(disk.path, `${name}-${index}`), isSynced);
+  }
+  const isThere = (path: string) => readOrNull(path) === "record";
+  const found = cutPower(disk, (path) => ({
+    synced: countThere(path, "synced", isThere),
+    notSynced: countThere(path, "not-synced", isThere),
+  }));
+  assert.deepEqual(found, { synced: 50, notSynced: 0 });
+});
+
+test(`no accepted push is lost over ${cuts} power cuts`, needed, async (t) => {
+  const { losing, accepted, seconds } = await cutPowerUnderLoad(t, cuts);
+  t.diagnostic(`${cuts} cuts in ${seconds} s, ${accepted} pushes accepted, ${losing.length} cuts lost any`);
+  assert.deepEqual(losing, []);
+});
+
+test("with synchronous=NORMAL accepted pushes are lost: the test above can fail", needed, async (t) => {
+  const mainPath = makeMutant(t, {
+    file: "deployments/store.ts",
+    from: "PRAGMA synchronous = FULL",
+    to: "PRAGMA synchronous = NORMAL",
+  });
+  const { losing, accepted } = await cutPowerUnderLoad(t, 6, mainPath);
+  t.diagnostic(`6 cuts, ${accepted} pushes accepted, ${losing.length} cuts lost any`);
+  assert.notEqual(losing.length, 0);
+});
+
+/** Cuts the power `count` times while clients push, and gives what each cut lost. */
+async function cutPowerUnderLoad(t: TestContext, count: number, mainPath?: string) {
+  const startedAtMs = performance.now();
+  const disk = mountDisk(t);
+  const service = await startService(t, {
+    statePath: join(disk.path, "state"),
+    ...(mainPath ? { mainPath } : {}),
+  });
+  const load = startLoad(16);
+  load.aim(service.url);
+  const losing: string[] = [];
+  for (let cut = 0; cut < count; cut += 1) {
+    const accepted = load.accepted.size;
+    await delay(20 + Math.random() * 80);
+    await until("pushes are accepted", () => load.accepted.size >= accepted + leastAccepted);
+    const promised = new Map(load.accepted);
+    const fault = await cutPowerOf(disk, service.child.pid ?? 0, (path) =>
+      findFault(join(path, "state"), promised),
+    );
+    if (fault !== null) losing.push(`cut ${cut}: ${fault}`);
+  }
+  await load.stop();
+  await service.end("SIGKILL");
+  const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
+  return { losing, accepted: load.accepted.size, seconds };
+}
+
+function findFault(statePath: string, promised: ReadonlyMap<string, number>): string | null {
+  try {
+    const verdict = readRecorded(statePath, ({ all }) => all("PRAGMA integrity_check")[0]?.integrity_check);
+    if (verdict !== "ok") return `damaged: ${String(verdict)}`;
+    const lost = findLost(statePath, promised);
+    return lost.length === 0 ? null : `${lost.length} of ${promised.size} lost`;
+  } catch (error) {
+    return `unreadable: ${String(error)}`;
+  }
+}
+
+function writeRecord(path: string, isSynced: boolean): void {
+  const fd = openSync(path, "w");
+  writeSync(fd, "record");
+  if (isSynced) fsyncSync(fd);
+  closeSync(fd);
+}
+
+function countThere(path: string, name: string, isThere: (path: string) => boolean): number {
+  return Array.from({ length: 50 }, (_, index) => join(path, `${name}-${index}`)).filter(isThere).length;
+}
+
+function readOrNull(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
+import { readRecorded } from "../harness/recorded.ts";
+import { needs } from "../harness/requirements.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { injectFault, straced } from "../harness/straced.ts";
+import { until } from "../harness/until.ts";
+
+/** libuv starts a process by `clone`; threads are made by `clone3`, which is left alone. */
+const forks = "clone,fork,vfork";
+const countingScript = '#!/bin/sh\necho "$2" >>"$REPO_PATH/deployed"\n';
+
+for (const error of ["EAGAIN", "ENOMEM"]) {
+  test(
+    `while no process can be started (${error}) a deployment stays queued, and it runs once one can`,
+    needs("strace", "root"),
+    async (t) => {
+      const service = await startService(t, { script: countingScript });
+      const endFault = await injectFault(t, service.child.pid ?? 0, `${forks}:error=${error}`);
+      assert.equal((await deliver(service.url, githubPush())).status, 202);
+      await assertRetried(service);
+      await endFault();
+      await assertRanOnce(service, 1);
+    },
+  );
+}
+
+/** What is started for a deployment: what makes its pipe, what takes its lock, and the script itself. */
+for (const nth of [1, 2, 3]) {
+  test(
+    `a deployment runs once where process ${nth} of those it needs could not be started at first`,
+    needs("strace", "root"),
+    async (t) => {
+      const service = await startService(t, { script: countingScript });
+      await injectFault(t, service.child.pid ?? 0, `${forks}:error=EAGAIN:when=${nth}`);
+      assert.equal((await deliver(service.url, githubPush())).status, 202);
+      await service.log.waitFor(({ event }) => event === "deployment.not_started");
+      await assertRanOnce(service, 1);
+    },
+  );
+}
+
+test(
+  "a service that can start no process at its own start records pushes and deploys them once it can",
+  needs("strace"),
+  async (t) => {
+    const service = await startService(t, {
+      script: countingScript,
+      wrapper: straced(`${forks}:error=EAGAIN:when=1..4`),
+    });
+    assert.equal((await deliver(service.url, githubPush())).status, 202);
+    await assertRanOnce(service, 1);
+  },
+);
+
+/** The first two look for what is installed, the third takes the runner's lock. */
+for (const [nth, what] of [
+  ["4..5", "asking whether it still runs"],
+  ["5..6", "waiting for its end"],
+] as const) {
+  test(
+    `a script that outlived its service is seen through where a process for ${what} cannot be started at first`,
+    needs("strace"),
+    async (t) => {
+      const first = await startService(t, { script: `${countingScript}sleep 2\n` });
+      await deliver(first.url, githubPush());
+      await until("the script runs", () => deployedBy(first).length === 1);
+      await first.end("SIGKILL");
+      const service = await first.again({ wrapper: straced(`${forks}:error=EAGAIN:when=${nth}`) });
+      await assertRanOnce(service, 1);
+      assert.equal(service.child.exitCode, null);
+    },
+  );
+}
+
+test(
+  "while descriptors are short a deployment stays queued, and it runs once there are some",
+  needs("prlimit"),
+  async (t) => {
+    const spare = 40;
+    const idle = await startService(t);
+    const mostDescriptors = descriptorsOf(idle) + spare;
+    await idle.end();
+    const service = await startService(t, {
+      script: countingScript,
+      wrapper: ["prlimit", `--nofile=${mostDescriptors}:${mostDescriptors}`],
+    });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    t.after(() => agent.destroy());
+    const knock = { headers: {}, body: "" };
+    assert.equal(
+      await sendOver(agent, service, knock),
+      415,
+      "a connection is open before descriptors are short",
+    );
+    const letGo = await takeDescriptors(t, service, mostDescriptors);
+    assert.equal(await sendOver(agent, service, githubPush()), 202);
+    await assertRetried(service);
+    letGo();
+    await assertRanOnce(service, 1);
+  },
+);
+
+/** Twice at least, later each time, and the deployment waits meanwhile. */
+async function assertRetried({ log, statePath, child }: RunningService): Promise<void> {
+  const tries = () => log.lines.filter(({ event }) => event === "deployment.not_started");
+  await until("the start was tried twice", () => tries().length >= 2);
+  const [first, second] = tries().map(({ msg }) => msg ?? "");
+  assert.match(first ?? "", /Trying again in 1 s\.$/);
+  assert.match(second ?? "", /Trying again in 2 s\.$/);
+  await until("it is queued", () => stateOf(statePath, 1).state === "queued");
+  assert.equal(child.exitCode, null);
+}
+
+async function assertRanOnce(service: RunningService, id: number): Promise<void> {
+  assert.equal((await service.log.waitForEnding(id)).event, "deployment.succeeded");
+  assert.equal(deployedBy(service).length, 1);
+  assert.deepEqual({ ...stateOf(service.statePath, id) }, { state: "succeeded", attempts: 1 });
+}
+
+function stateOf(statePath: string, id: number): Readonly<Record<string, unknown>> {
+  const sql = `SELECT state, attempts FROM deployments WHERE id = ${id}`;
+  return readRecorded(statePath, ({ all }) => all(sql)[0] ?? {});
+}
+
+function deployedBy({ repoPath }: RunningService): string[] {
+  try {
+    return readFileSync(join(repoPath, "deployed"), "utf8").trim().split("\n");
+  } catch {
+    return [];
+  }
+}
+
+function descriptorsOf({ child }: RunningService): number {
+  return readdirSync(`/proc/${child.pid}/fd`).length;
+}
+
+/** Opens connections until the service has no descriptor left for one more. */
+async function takeDescriptors(t: TestContext, service: RunningService, most: number): Promise<() => void> {
+  const sockets: Socket[] = [];
+  const letGo = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  t.after(letGo);
+  await until("no descriptor is left", () => {
+    const socket = connect(service.port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.write("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    sockets.push(socket);
+    return descriptorsOf(service) >= most;
+  });
+  return letGo;
+}
+
+function sendOver(agent: Agent, { port }: RunningService, { headers, body }: Delivery): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      { agent, port, host: "127.0.0.1", method: "POST", path: "/webhook", headers },
+      (reply) => {
+        reply.resume().on("end", () => resolve(reply.statusCode ?? 0));
+      },
+    );
+    sent.on("error", reject).end(body);
+  });
+}

@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+export interface RecordedRow {
+  readonly id: number;
+  readonly ref: string;
+  readonly commit: string;
+  readonly state: string;
+}
+
+/** The deployments on disk, oldest first, read past the service. */
+export function recordedDeployments(statePath: string): readonly RecordedRow[] {
+  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  try {
+    return database
+      .prepare('SELECT id, ref, commit_id AS "commit", state FROM deployments ORDER BY id')
+      .all() as unknown as RecordedRow[];
+  } finally {
+    database.close();
+  }
+}
+
+/** How often scripts were started that had been started before: runs that were cut off. */
+export function countRepeatedRuns(statePath: string): number {
+  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  try {
+    const sql = "SELECT coalesce(sum(attempts - 1), 0) AS count FROM deployments WHERE attempts > 1";
+    return Number(database.prepare(sql).get()?.count);
+  } finally {
+    database.close();
+  }
+}
+
+/** The state of every deployment that was made for a delivery, of those pruned from the history too. */
+export function recordedStates(statePath: string): ReadonlyMap<number, string> {
+  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  try {
+    const sql = `SELECT deployment_id AS id, coalesce(deployments.state, last_state) AS state
+      FROM deliveries LEFT JOIN deployments ON deployments.id = deployment_id`;
+    return new Map(
+      database
+        .prepare(sql)
+        .all()
+        .map(({ id, state }) => [Number(id), String(state)]),
+    );
+  } finally {
+    database.close();
+  }
+}
+
+/** How many deliveries are known by their digest. */
+export function recordedDeliveryCount(statePath: string): number {
+  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  try {
+    return Number(database.prepare("SELECT count(*) AS count FROM deliveries").get()?.count);
+  } finally {
+    database.close();
+  }
+}
+
+function databasePath(statePath: string): string {
+  return join(statePath, "hotpush.db");
+}

@@ -1,0 +1,92 @@
+import { createHmac, randomBytes } from "node:crypto";
+
+export const testSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
+
+export interface Delivery {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer;
+}
+
+export interface PushFields {
+  readonly ref?: string;
+  readonly before?: string;
+  readonly after?: string;
+  readonly deleted?: boolean;
+  readonly repository?: string;
+  /** Makes two pushes different deliveries; a random one where it is not given. */
+  readonly mark?: string;
+  readonly [name: string]: unknown;
+}
+
+export const noCommit = "0".repeat(40);
+
+export function randomCommit(): string {
+  return randomBytes(20).toString("hex");
+}
+
+/** A push as GitHub sends it, with the fields that matter. */
+export function githubPush(fields: PushFields = {}, secret = testSecret): Delivery {
+  const { repository = "octo/app", mark = randomBytes(8).toString("hex"), ...rest } = fields;
+  const payload = {
+    ref: "refs/heads/main",
+    before: noCommit,
+    after: randomCommit(),
+    created: false,
+    deleted: false,
+    forced: false,
+    repository: { full_name: repository, pushed_at: 1_700_000_000 },
+    pusher: { name: "octo" },
+    head_commit: { message: mark },
+    ...rest,
+  };
+  return githubDelivery("push", JSON.stringify(payload), secret);
+}
+
+/** Any body, signed as GitHub signs. */
+export function githubDelivery(event: string, body: string | Buffer, secret = testSecret): Delivery {
+  return {
+    headers: {
+      "content-type": "application/json",
+      "user-agent": "GitHub-Hookshot/0000000",
+      "x-github-event": event,
+      "x-github-delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+      "x-hub-signature-256": `sha256=${sign(body, secret)}`,
+    },
+    body,
+  };
+}
+
+/** HMAC-SHA256 in hex. */
+export function sign(body: string | Buffer, secret = testSecret): string {
+  return createHmac("sha256", secret).update(body).digest("hex");
+}
+
+export interface WebhookReply {
+  readonly status: number;
+  readonly headers: Headers;
+  // The replies of the service are what the tests are about: they look into them freely.
+  readonly json: ReplyBody;
+}
+
+export interface ReplyBody {
+  readonly status?: string | number;
+  readonly reason?: string;
+  readonly code?: string;
+  readonly detail?: string;
+  readonly title?: string;
+  readonly type?: string;
+  readonly instance?: string;
+  readonly pointer?: string;
+  readonly deployment?: {
+    readonly id: number;
+    readonly ref: string;
+    readonly commit: string;
+    readonly state: string;
+  };
+}
+
+/** Sends a delivery to a running service with a real HTTP client. */
+export async function deliver(url: string, { headers, body }: Delivery): Promise<WebhookReply> {
+  const response = await fetch(`${url}/webhook`, { method: "POST", headers, body: body as string });
+  return { status: response.status, headers: response.headers, json: (await response.json()) as ReplyBody };
+}

@@ -1,0 +1,76 @@
+import { type Delivery, deliver, githubPush, type WebhookReply } from "./delivery.ts";
+import { digestOf } from "./recorded.ts";
+
+/** Clients that push without pause, and all that they were told: what was promised must be kept. */
+export interface Load {
+  /** Every push that was accepted, by its digest, with the id that the sender was told. */
+  readonly accepted: ReadonlyMap<string, number>;
+  /** Answers that contradict an earlier one to the same delivery. */
+  readonly contradictions: readonly string[];
+  /** How many pushes were sent, and how many were answered by each status. */
+  readonly sent: () => number;
+  readonly answers: ReadonlyMap<number, number>;
+  /** Points the clients at a service; after a broken connection they wait for this to be called again. */
+  readonly aim: (url: string) => void;
+  readonly stop: () => Promise<void>;
+}
+
+/** One push in this many is one that was sent before: an unanswered one, or one that was accepted. */
+const resendEvery = 8;
+
+/** Starts `count` clients, which wait until they are told where to push to. */
+export function startLoad(count: number): Load {
+  const accepted = new Map<string, number>();
+  const contradictions: string[] = [];
+  const answers = new Map<number, number>();
+  const known: Delivery[] = [];
+  let sent = 0;
+  let isStopped = false;
+  let aimed = Promise.withResolvers<void>();
+  let url: string | null = null;
+
+  function note(delivery: Delivery, { status, json }: WebhookReply): void {
+    answers.set(status, (answers.get(status) ?? 0) + 1);
+    const id = json.deployment?.id;
+    if (id === undefined) return;
+    const digest = digestOf(delivery);
+    const before = accepted.get(digest);
+    if (before !== undefined && before !== id) contradictions.push(`${digest} was ${before} and is ${id}`);
+    accepted.set(digest, id);
+  }
+
+  async function push(target: string, delivery: Delivery): Promise<void> {
+    sent += 1;
+    try {
+      note(delivery, await deliver(target, delivery));
+    } catch {
+      if (url === target) url = null;
+    }
+    known[sent % 64] = delivery;
+  }
+
+  async function client(): Promise<void> {
+    while (!isStopped) {
+      if (url === null) await aimed.promise;
+      else await push(url, (sent % resendEvery === 0 && known[(sent * 7) % 64]) || githubPush());
+    }
+  }
+
+  const clients = Array.from({ length: count }, client);
+  return {
+    accepted,
+    contradictions,
+    answers,
+    sent: () => sent,
+    aim(target) {
+      url = target;
+      aimed.resolve();
+      aimed = Promise.withResolvers();
+    },
+    async stop() {
+      isStopped = true;
+      aimed.resolve();
+      await Promise.all(clients);
+    },
+  };
+}

@@ -1,0 +1,9 @@
+import { readFileSync } from "node:fs";
+
+/** What a process has in memory now, and the most it ever had, as Linux counts it. */
+export function memoryOf(pid: number | undefined): { residentBytes: number; peakBytes: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const bytesOf = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024;
+  return { residentBytes: bytesOf("VmRSS"), peakBytes: bytesOf("VmHWM") };
+}

@@ -1,0 +1,58 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmdirSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Scope } from "./temporary.ts";
+
+/** Mounts a file system in memory of `sizeBytes` for the length of a test, and gives its path. */
+export function mountTmpfs(scope: Scope, sizeBytes: number): string {
+  return mountForTest(scope, ["-t", "tmpfs", "-o", `size=${sizeBytes}`, "tmpfs"]);
+}
+
+/**
+ * Makes a file that holds an empty ext4, with the blocks of 4 KiB that all but the smallest disks have. (On a full disk
+ * of smaller blocks SQLite's mapped memory finds no room, and the kernel ends the process with SIGBUS.)
+ */
+export function makeImage(path: string, sizeBytes: number): void {
+  writeFileSync(path, "");
+  truncateSync(path, sizeBytes);
+  execFileSync("mkfs.ext4", ["-q", "-F", "-b", "4096", "-m", "0", "-J", "size=4", path]);
+}
+
+/** Mounts an image file for the length of a test, and gives its path. */
+export function mountImage(scope: Scope, imagePath: string): string {
+  return mountForTest(scope, ["-o", "loop", imagePath]);
+}
+
+/** Mounts an image file as a machine does that comes back after a power cut, lets `look` read it, and unmounts it. */
+export function whileMounted<Result>(imagePath: string, look: (path: string) => Result): Result {
+  const path = mount(["-o", "loop", imagePath]);
+  try {
+    return look(path);
+  } finally {
+    unmount(path);
+  }
+}
+
+/** Mounts what is at `path` read-only, or writable again. */
+export function remount(path: string, mode: "ro" | "rw"): void {
+  execFileSync("mount", ["-o", `remount,${mode}`, path]);
+}
+
+function mountForTest(scope: Scope, args: readonly string[]): string {
+  const path = mount(args);
+  scope.after(() => unmount(path));
+  return path;
+}
+
+function mount(args: readonly string[]): string {
+  const path = mkdtempSync(join(tmpdir(), "hotpush-test-"));
+  execFileSync("mount", [...args, path]);
+  return path;
+}
+
+/** Lazily: what still has a file open there, such as a service that is being killed, keeps it until it lets go. */
+function unmount(path: string): void {
+  execFileSync("umount", ["--lazy", path]);
+  rmdirSync(path);
+}

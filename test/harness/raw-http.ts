@@ -1,0 +1,115 @@
+import { connect, type Socket } from "node:net";
+import type { Delivery } from "./delivery.ts";
+
+/** One answer as it came over the wire. */
+export interface RawReply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+export interface Exchange {
+  /** Final answers, in the order in which they came. */
+  readonly replies: readonly RawReply[];
+  /** Interim ones, such as 100. */
+  readonly interim: readonly number[];
+  /** Whether the service closed the connection. */
+  readonly isClosed: boolean;
+}
+
+export interface ExchangeOptions {
+  /** How many final answers are enough; where it is not given, the service is expected to close. */
+  readonly replyCount?: number;
+  readonly deadlineMs?: number;
+}
+
+const longestExchangeMs = 30_000;
+
+/** Writes `bytes` on a connection of its own and takes what comes back, until there is enough or nothing more comes. */
+export function exchange(
+  port: number,
+  bytes: string | Buffer,
+  options: ExchangeOptions = {},
+): Promise<Exchange> {
+  return converse(connect({ port, host: "127.0.0.1" }), bytes, options);
+}
+
+/** The same on a connection that is open already. */
+export function converse(
+  socket: Socket,
+  bytes: string | Buffer,
+  { replyCount = Number.POSITIVE_INFINITY, deadlineMs = longestExchangeMs }: ExchangeOptions = {},
+): Promise<Exchange> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const timer = setTimeout(() => finish(false, true), deadlineMs);
+
+    function finish(isClosed: boolean, isLate = false): void {
+      clearTimeout(timer);
+      const text = Buffer.concat(chunks).toString("latin1");
+      if (!socket.destroyed) socket.destroy();
+      if (isLate) reject(new Error(`no close and too few answers within ${deadlineMs} ms; so far: ${text}`));
+      else resolve({ ...parseReplies(text), isClosed });
+    }
+
+    socket.on("data", (chunk: Buffer) => {
+      chunks.push(chunk);
+      const soFar = replyCount === Number.POSITIVE_INFINITY ? null : Buffer.concat(chunks).toString("latin1");
+      if (soFar !== null && parseReplies(soFar).replies.length >= replyCount) finish(false);
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => finish(true));
+    socket.write(bytes);
+  });
+}
+
+/** The answers in `text`, a half one at its end left out. */
+export function parseReplies(text: string): { replies: RawReply[]; interim: number[] } {
+  const replies: RawReply[] = [];
+  const interim: number[] = [];
+  let rest = text;
+  for (let end = rest.indexOf("\r\n\r\n"); end >= 0; end = rest.indexOf("\r\n\r\n")) {
+    const [statusLine = "", ...fields] = rest.slice(0, end).split("\r\n");
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
+    if (Number.isNaN(status)) throw new Error(`this is no answer of HTTP: ${rest.slice(0, 200)}`);
+    const headers = new Headers(fields.map((field): [string, string] => splitField(field)));
+    const length = status < 200 ? 0 : Number(headers.get("content-length") ?? 0);
+    const body = rest.slice(end + 4, end + 4 + length);
+    if (body.length < length) break;
+    if (status < 200) interim.push(status);
+    else replies.push({ status, headers, body });
+    rest = rest.slice(end + 4 + length);
+  }
+  return { replies, interim };
+}
+
+/** A delivery as bytes: `extra` are header lines, `framing` replaces the Content-Length where it is given. */
+export function onTheWire(
+  { headers, body }: Delivery,
+  {
+    target = "/webhook",
+    method = "POST",
+    extra = [],
+    framing,
+  }: {
+    readonly target?: string;
+    readonly method?: string;
+    readonly extra?: readonly string[];
+    readonly framing?: readonly string[];
+  } = {},
+): string {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const length = framing ?? [`Content-Length: ${Buffer.byteLength(body)}`];
+  const lines = [`${method} ${target} HTTP/1.1`, "Host: hotpush.test", ...fields, ...extra, ...length];
+  return `${lines.join("\r\n")}\r\n\r\n${body.toString("latin1")}`;
+}
+
+/** `body` as one chunk and the last one. */
+export function asChunks(body: string): string {
+  return `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+}
+
+function splitField(field: string): [string, string] {
+  const colon = field.indexOf(":");
+  return [field.slice(0, colon), field.slice(colon + 1).trim()];
+}

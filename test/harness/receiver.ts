@@ -1,0 +1,50 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { pino } from "pino";
+import { makeSecret } from "../../src/config/secret.ts";
+import { createAdmission } from "../../src/receiver/admission.ts";
+import { createDeliveryLog } from "../../src/receiver/delivery-log.ts";
+import type { Push } from "../../src/receiver/push.ts";
+import { createReceiver } from "../../src/receiver/server.ts";
+import { makeKeys } from "../../src/receiver/verify.ts";
+import { createWebhook } from "../../src/receiver/webhook.ts";
+import { testSecret } from "./delivery.ts";
+import type { Scope } from "./temporary.ts";
+
+const bodyLimitBytes = 25 * 1024 ** 2;
+
+export interface RunningReceiver {
+  readonly port: number;
+  /** What was handed on to be recorded. */
+  readonly pushes: Push[];
+  /** Lines of the log at level error: faults that were answered with 500. */
+  readonly faults: string[];
+}
+
+/** The first stage alone, in this process but over real sockets: what it would record is only collected. */
+export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
+  const pushes: Push[] = [];
+  const faults: string[] = [];
+  const log = pino({ level: "error" }, { write: (line: string) => faults.push(line) });
+  const receiver = createReceiver({
+    webhook: createWebhook({
+      keys: makeKeys({ current: makeSecret(testSecret), previous: null }),
+      bodyLimitBytes,
+      repository: null,
+      admission: createAdmission(),
+      log: createDeliveryLog(log),
+      async record(push) {
+        pushes.push(push);
+        const { ref, commit } = push;
+        return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
+      },
+    }),
+    findFault: () => null,
+    bodyLimitBytes,
+    isStopping: () => false,
+    log,
+  });
+  await once(receiver.listen({ host: "127.0.0.1", port: 0 }), "listening");
+  scope.after(() => receiver.close());
+  return { port: (receiver.address() as AddressInfo).port, pushes, faults };
+}

@@ -1,0 +1,43 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Deployment } from "../../src/deployments/deployment.ts";
+import { columns, toDeployment } from "../../src/deployments/row.ts";
+import { until } from "./until.ts";
+
+/** What is on disk, read beside the running service: all deployments, oldest first. */
+export function readDeployments(statePath: string): readonly Deployment[] {
+  return readRows(statePath, `SELECT ${columns} FROM deployments ORDER BY id`).map(toDeployment);
+}
+
+/** The steps of deployment `id`, each as `attempt: name`. */
+export function readSteps(statePath: string, id: number): readonly string[] {
+  const sql = `SELECT attempt, name FROM steps WHERE deployment_id = ${id} ORDER BY attempt, position`;
+  return readRows(statePath, sql).map((row) => `${row.attempt}: ${row.name}`);
+}
+
+/** Waits until deployment `id` is as `matches` says. */
+export function untilDeployment(
+  statePath: string,
+  id: number,
+  matches: (deployment: Deployment) => boolean,
+): Promise<Deployment> {
+  return until(`deployment ${id}`, () =>
+    readDeployments(statePath).find((deployment) => deployment.id === id && matches(deployment)),
+  );
+}
+
+/** The log of a deployment as the service keeps it. */
+export function readLog(statePath: string, id: number): string {
+  const path = join(statePath, "logs", `${id}.log`);
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
+function readRows(statePath: string, sql: string) {
+  const database = new DatabaseSync(join(statePath, "hotpush.db"), { readOnly: true, timeout: 5_000 });
+  try {
+    return database.prepare(sql).all();
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,37 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** What a test may need of the machine that not every machine gives. */
+const probes = {
+  mount: { isThere: canMount, reason: "it mounts file systems, which takes root" },
+  ext4: { isThere: () => runs("mkfs.ext4", "-V"), reason: "it needs mkfs.ext4, of the package e2fsprogs" },
+  root: {
+    isThere: () => process.getuid?.() === 0,
+    reason: "it attaches to a running process, which takes root",
+  },
+  strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
+  prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
+} as const;
+
+/**
+ * Says whether a test is to be skipped, as the options of `test` want it. Where CI is set nothing is skipped: what is
+ * missing there makes the test fail.
+ */
+export function needs(...names: readonly (keyof typeof probes)[]): { readonly skip: string | false } {
+  if (process.env.CI) return { skip: false };
+  return { skip: names.map((name) => probes[name]).find(({ isThere }) => !isThere())?.reason ?? false };
+}
+
+function runs(program: string, ...args: readonly string[]): boolean {
+  return spawnSync(program, args, { stdio: "ignore" }).status === 0;
+}
+
+function canMount(): boolean {
+  const path = mkdtempSync(join(tmpdir(), "hotpush-test-"));
+  const isMounted = runs("mount", "-t", "tmpfs", "tmpfs", path);
+  if (isMounted) runs("umount", path);
+  rmdirSync(path);
+  return isMounted;
+}

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { pino } from "pino";
+import type { Deployment, Ending, Run, Runner } from "../../src/deployments/deployment.ts";
+import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
+import { readLog } from "./records.ts";
+import { commitOf } from "./store.ts";
+import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
+
+/** A real runner within the test's own process, and what it told. */
+export interface TestRunner {
+  readonly runner: Runner;
+  readonly repoPath: string;
+  readonly statePath: string;
+  /** The lines that went to the service's output. */
+  readonly lines: string[];
+  readonly steps: string[];
+  /** Starts `script` for a deployment of its own, or for that with `id`. */
+  readonly start: (
+    script: string,
+    id?: number,
+  ) => Promise<{ readonly deployment: Deployment; readonly run: Run }>;
+  /** Starts `script` and waits for its end. */
+  readonly run: (script: string, id?: number) => Promise<Ending>;
+  /** The log file of the deployment that was started last. */
+  readonly log: () => string;
+}
+
+export function createTestRunner(scope: Scope, options: Partial<RunnerOptions> = {}): TestRunner {
+  const statePath = join(temporaryDirectory(scope), "state");
+  const repoPath = options.repoPath ?? temporaryDirectory(scope);
+  mkdirSync(statePath);
+  const lines: string[] = [];
+  const steps: string[] = [];
+  const { PATH, HOME } = process.env;
+  const runner = createRunner({
+    env: { PATH, HOME },
+    deployEnv: [],
+    repoPath,
+    statePath,
+    deployTimeoutMs: 60_000,
+    log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),
+    onStep: (_deployment, name) => steps.push(name),
+    ...options,
+  });
+  let last = 0;
+  async function start(script: string, id = last + 1) {
+    last = id;
+    writeScript(join(repoPath, "deploy.sh"), script);
+    const deployment = deploymentWith(id);
+    const started = await runner.start(deployment);
+    assert.equal(started.kind, "started", JSON.stringify(started));
+    return { deployment, run: started.run };
+  }
+  return {
+    runner,
+    repoPath,
+    statePath,
+    lines,
+    steps,
+    start,
+    async run(script, id) {
+      const { deployment, run } = await start(script, id);
+      const ending = await run.ended;
+      runner.tidy(deployment.id);
+      assert.notEqual(ending.state, "not_started");
+      return ending as Ending;
+    },
+    log: () => readLog(statePath, last),
+  };
+}
+
+/** A deployment that is running, as the queue hands it to the runner. */
+export function deploymentWith(id: number): Deployment {
+  return {
+    id,
+    trigger: "push",
+    ref: "refs/heads/main",
+    before: null,
+    commit: commitOf(String(id)),
+    repository: null,
+    host: null,
+    deliveryId: null,
+    state: "running",
+    attempts: 1,
+    supersededBy: null,
+    exitCode: null,
+    problem: null,
+    createdAtMs: Date.now(),
+    startedAtMs: Date.now(),
+    finishedAtMs: null,
+  };
+}
+
+function takeLine(text: string, lines: string[]): void {
+  const { event, msg } = JSON.parse(text) as { event: string; msg: string };
+  if (event === "deployment.output") lines.push(msg);
+}

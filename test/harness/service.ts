@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { testSecret } from "./delivery.ts";
+import { LogReader } from "./log-reader.ts";
+import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
+import { until } from "./until.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+export const mainPath = join(root, "src/main.ts");
+
+export interface ServiceOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** The text of deploy.sh; none is written where it is null. */
+  readonly script?: string | null;
+  readonly statePath?: string;
+  readonly repoPath?: string;
+  /** What to put before the command line, such as `strace` and its arguments. */
+  readonly wrapper?: readonly string[];
+  /** Another main.ts than that of the checkout: one that was broken on purpose. */
+  readonly mainPath?: string;
+}
+
+/** A real service in a process of its own, with a repository directory and a state directory of its own. */
+export interface RunningService {
+  readonly url: string;
+  readonly port: number;
+  readonly child: ChildProcess;
+  readonly log: LogReader;
+  readonly statePath: string;
+  readonly repoPath: string;
+  /** Sends a signal and waits for the end; resolves with the exit code, null where a signal ended it. */
+  readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
+  /** Starts another one on the same directories and the same settings. */
+  readonly again: (options?: ServiceOptions) => Promise<RunningService>;
+}
+
+export const quickScript = '#!/bin/sh\necho "==> Deploy"\necho "deployed $1 $2"\n';
+
+/** Starts `node src/main.ts` and waits until it listens. */
+export async function startService(scope: Scope, options: ServiceOptions = {}): Promise<RunningService> {
+  const statePath = options.statePath ?? join(temporaryDirectory(scope), "state");
+  const repoPath = options.repoPath ?? temporaryDirectory(scope);
+  const script =
+    options.script === undefined && options.repoPath === undefined ? quickScript : options.script;
+  mkdirSync(repoPath, { recursive: true });
+  if (script) writeScript(join(repoPath, "deploy.sh"), script);
+  const { child, log } = spawnService(scope, { ...options, statePath, repoPath });
+  const started = await log.waitFor((line) => line.event === "service.started");
+  const port = Number(started.port);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    child,
+    log,
+    statePath,
+    repoPath,
+    end: (signal = "SIGTERM") => endProcess(child, signal),
+    again: (more = {}) => startService(scope, { ...options, script: null, ...more, statePath, repoPath }),
+  };
+}
+
+/** Starts the process and nothing more: for the cases in which it is expected to give up. */
+export function spawnService(
+  scope: Scope,
+  options: ServiceOptions & { statePath: string; repoPath: string },
+) {
+  const [program = process.execPath, ...before] = [...(options.wrapper ?? []), process.execPath];
+  const child = spawn(program, [...before, options.mainPath ?? mainPath], {
+    cwd: options.repoPath,
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      TMPDIR: process.env.TMPDIR,
+      NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
+      WEBHOOK_PORT: "0",
+      WEBHOOK_HOST: "127.0.0.1",
+      WEBHOOK_SECRET: testSecret,
+      REPO_PATH: options.repoPath,
+      STATE_PATH: options.statePath,
+      CATCH_UP_INTERVAL: "0",
+      ...options.env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  scope.after(() => endProcess(child, "SIGKILL"));
+  return { child, log: new LogReader(child) };
+}
+
+/** Waits until a service has started or has given up; null: it has given up. */
+export async function startedOrEnded({ child, log }: { child: ChildProcess; log: LogReader }) {
+  const started = () => log.lines.find((line) => line.event === "service.started");
+  const isOver = () => child.exitCode !== null || child.signalCode !== null;
+  const hasEnded = () => isOver() && child.stderr?.readableEnded;
+  await until("the service has started or ended", () => started() || hasEnded());
+  return started() ?? null;
+}
+
+async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const ended = once(child, "exit");
+  child.kill(signal);
+  await ended;
+  return child.exitCode;
+}

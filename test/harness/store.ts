@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { claimNext } from "../../src/deployments/claim.ts";
+import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
+import { recordPush } from "../../src/deployments/record.ts";
+import { settle } from "../../src/deployments/settle.ts";
+import { openStore, type Store } from "../../src/deployments/store.ts";
+import type { CommitId, Push } from "../../src/receiver/push.ts";
+import { type Scope, temporaryDirectory } from "./temporary.ts";
+
+/** A real database in a directory of its own. */
+export function temporaryStore(scope: Scope): Store {
+  const store = openStore(temporaryDirectory(scope));
+  scope.after(() => store.close());
+  return store;
+}
+
+/** A commit id that stands for `name`: the same name gives the same id. */
+export function commitOf(name: string): CommitId {
+  return createHash("sha1").update(name).digest("hex") as CommitId;
+}
+
+/** A verified push as the receiver hands it out; each is another delivery unless `digest` says otherwise. */
+export function pushOf(fields: Partial<Push> = {}): Push {
+  return {
+    host: "github",
+    ref: "refs/heads/main",
+    before: null,
+    commit: commitOf(randomBytes(8).toString("hex")),
+    repository: "octo/app",
+    digest: randomBytes(32).toString("hex"),
+    deliveryId: null,
+    ...fields,
+  };
+}
+
+/** Records a push as the service does. */
+export function record(store: Store, push: Push) {
+  return store.transaction(() => recordPush(store, push));
+}
+
+/** Lets the next deployment run and end so. */
+export function run(store: Store, state: Ending["state"]): Deployment {
+  return store.transaction(() => {
+    const claimed = claimNext(store);
+    assert.ok(claimed, "something is queued");
+    settle(store, claimed, { state, exitCode: null, problem: null });
+    return claimed;
+  });
+}

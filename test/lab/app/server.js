@@ -1,0 +1,51 @@
+// An app whose behaviour is built into its image (behaviour.json), so that each version is an image of its own.
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+
+const { version, behaviour } = JSON.parse(readFileSync("behaviour.json", "utf8"));
+const startedAt = Date.now();
+let isStopping = false;
+
+if (behaviour === "crashes") {
+  console.error(`version ${version} cannot start: no database named "shop"`);
+  process.exit(3);
+}
+console.log(`version ${version} starts, ${behaviour}`);
+
+const server = createServer((request, response) => {
+  const { pathname, searchParams } = new URL(request.url, "http://app");
+  if (pathname === "/health") return health(response);
+  if (behaviour === "broken" && startedAt + 500 < Date.now()) return answer(response, 500, "broken");
+  if (behaviour === "falls") process.exit(4);
+  const chunks = [];
+  request.on("data", (chunk) => chunks.push(chunk));
+  request.on("end", () => {
+    const size = Buffer.concat(chunks).length;
+    setTimeout(
+      () => answer(response, 200, `${version} ${request.method} ${size}`),
+      Number(searchParams.get("ms") ?? 0),
+    );
+  });
+});
+server.keepAliveTimeout = 75_000;
+server.listen(8080);
+
+function health(response) {
+  if (behaviour === "sick")
+    return answer(response, 500, `version ${version} is sick: no disk left in the app`);
+  if (behaviour === "slow-start" && Date.now() < startedAt + 10_000) return answer(response, 503, "not yet");
+  answer(response, 200, "ok");
+}
+
+function answer(response, status, text) {
+  if (isStopping) response.setHeader("connection", "close"); // Or a busy client would keep it open for ever.
+  response.writeHead(status, { "content-type": "text/plain" }).end(text);
+}
+
+process.on("SIGTERM", () => {
+  if (behaviour === "ignores-sigterm") return;
+  if (behaviour === "dies-on-sigterm") process.exit(0);
+  isStopping = true;
+  server.close(() => process.exit(0));
+  setInterval(() => server.closeIdleConnections(), 100);
+});

@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { writeScript } from "../harness/temporary.ts";
+import type { TestProject } from "./project.ts";
+
+const run = promisify(execFile);
+const sender = join(import.meta.dirname, "send-push.ts");
+
+/** A git remote that tells of each push as a git host does, and somebody's clone of it. */
+export interface GitRemote {
+  /** Commits what `change` does in the clone, and pushes it. @returns the commit */
+  readonly push: (change: (clone: string) => Promise<void>) => Promise<string>;
+  readonly remove: () => Promise<void>;
+}
+
+export function remotePath({ directory }: Pick<TestProject, "directory">): string {
+  return `${directory}-remote.git`;
+}
+
+/** Makes the project's directory a checkout of a new remote, whose pushes are delivered through the proxy. */
+export async function makeGitRemote(project: TestProject): Promise<GitRemote> {
+  const { directory, origin } = project;
+  const bare = remotePath(project);
+  const clone = `${directory}-clone`;
+  await git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
+  await git(directory, "init", "--quiet", "--initial-branch=main");
+  await git(directory, "remote", "add", "origin", bare);
+  await writeFile(join(directory, ".gitignore"), ".env\nstate\nother\n");
+  await commitAll(directory, "The first version");
+  await git(directory, "push", "--quiet", "origin", "main");
+  await git("/", "clone", "--quiet", bare, clone);
+  const command = [process.execPath, sender, origin].map((word) => `'${word}'`).join(" ");
+  writeScript(join(bare, "hooks/post-receive"), `#!/bin/sh\nexec ${command}\n`);
+  return {
+    async push(change) {
+      await change(clone);
+      await commitAll(clone, "A change");
+      await git(clone, "push", "--quiet", "origin", "main");
+      return git(clone, "rev-parse", "HEAD");
+    },
+    async remove() {
+      for (const path of [bare, clone]) await rm(path, { recursive: true, force: true });
+    },
+  };
+}
+
+async function commitAll(directory: string, message: string): Promise<void> {
+  await git(directory, "add", "--all");
+  await git(directory, "commit", "--quiet", "--message", message);
+}
+
+async function git(directory: string, ...args: readonly string[]): Promise<string> {
+  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
+  const { stdout } = await run("git", ["-C", directory, ...ada, ...args]);
+  return stdout.trim();
+}

@@ -1,0 +1,127 @@
+import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { recordedDeployments } from "../harness/database.ts";
+import { testSecret } from "../harness/delivery.ts";
+import { writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+import { buildImage, removeImage } from "./image.ts";
+import { makeProject, type TestProject } from "./project.ts";
+
+const example = join(import.meta.dirname, "../../examples/compose");
+
+/** examples/compose with the lab's app in it, and with Hotpush from its real image. */
+export interface HostedProject extends TestProject {
+  /** The state directory of Hotpush, as the host sees the volume. */
+  readonly statePath: string;
+  /** The container of Hotpush that gets the deliveries; empty before the first roll-out. */
+  readonly live: () => Promise<string>;
+  /** The names of Hotpush's containers. */
+  readonly instances: () => Promise<readonly string[]>;
+  /** Waits until deployment `id` has ended, and gives its state. */
+  readonly ending: (id: number, withinMs?: number) => Promise<string>;
+}
+
+export interface HostedOptions {
+  /** The text of deploy.sh. */
+  readonly script: string;
+  /** What compose.override.yaml says of the service hotpush. */
+  readonly override?: Readonly<Record<string, unknown>>;
+  /** Further lines of .env. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Called when the files are there and nothing runs yet. */
+  readonly prepare?: (project: TestProject) => Promise<void>;
+}
+
+/** Brings the project up with plain compose and waits until Hotpush is healthy. */
+export async function makeHosted(
+  labEnv: NodeJS.ProcessEnv,
+  { script, override = {}, variables = {}, prepare }: HostedOptions,
+): Promise<HostedProject> {
+  const project = await makeProject(labEnv);
+  const image = `hotpush-e2e:${project.name}`;
+  const remove = async () => {
+    await project.remove();
+    await removeImage(labEnv, image);
+  };
+  try {
+    await buildImage(labEnv, image);
+    await writeFiles(project, { image, script, override, variables });
+    await prepare?.(project);
+    await project.docker("compose", "up", "--detach", "--build", "--wait");
+    const statePath = await volumePath(project, "hotpush");
+    const livePath = await volumePath(project, "live");
+    return {
+      ...project,
+      statePath,
+      remove,
+      live: () =>
+        readFile(join(livePath, "hotpush"), "utf8").then(
+          (name) => name.trim(),
+          () => "",
+        ),
+      instances: () => instancesOf(project),
+      ending: endingIn(statePath),
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+async function writeFiles(
+  project: TestProject,
+  {
+    image,
+    script,
+    override,
+    variables,
+  }: Required<Omit<HostedOptions, "prepare">> & { readonly image: string },
+): Promise<void> {
+  const { directory, env } = project;
+  for (const name of ["compose.yaml", "Caddyfile", "other"]) {
+    await rm(join(directory, name), { recursive: true, force: true });
+  }
+  const isOurs = (path: string) => !path.startsWith(join(example, "app"));
+  await cp(example, directory, { recursive: true, filter: isOurs });
+  await project.write("first", "graceful");
+  await writeFile(
+    join(directory, "compose.override.yaml"),
+    JSON.stringify({ services: { hotpush: override } }),
+  );
+  const settings = {
+    COMPOSE_PROJECT_NAME: project.name,
+    SITE: ":80",
+    HTTP_PORT: new URL(project.origin).port,
+    HTTPS_PORT: "0",
+    REPO_PATH: directory,
+    WEBHOOK_SECRET: testSecret,
+    HOTPUSH_IMAGE: image,
+    DOCKER_SOCKET: (env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", ""),
+    CHECK_URL: "http://caddy/",
+    ...variables,
+  };
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(join(directory, ".env"), lines.join(""));
+  writeScript(join(directory, "deploy.sh"), script);
+}
+
+/** Where the host has a volume. */
+function volumePath({ name, docker }: TestProject, volume: string): Promise<string> {
+  return docker("volume", "inspect", `${name}_${volume}`, "--format", "{{.Mountpoint}}");
+}
+
+async function instancesOf(project: TestProject): Promise<readonly string[]> {
+  return (await project.containers("hotpush")).map((line) => line.split(" ")[0] ?? "");
+}
+
+function endingIn(statePath: string): HostedProject["ending"] {
+  return (id, withinMs = 120_000) =>
+    until(
+      `the end of deployment ${id}`,
+      () => {
+        const state = recordedDeployments(statePath).find((row) => row.id === id)?.state ?? "unknown";
+        return ["unknown", "queued", "running", "interrupted"].includes(state) ? null : state;
+      },
+      withinMs,
+    );
+}

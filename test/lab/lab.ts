@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const script = join(import.meta.dirname, "docker-lab.sh");
+
+/** A Docker to test against: the environment that reaches it, or the plain reason why there is none. */
+export type Lab =
+  | { readonly kind: "ready"; readonly env: NodeJS.ProcessEnv; readonly wasStarted: boolean }
+  | { readonly kind: "unavailable"; readonly reason: string };
+
+/**
+ * Gives the Docker that is already there, else starts the project's own lab (docker-lab.sh), which needs root and
+ * Debian's packages. A lab that was started stays up, so that several test files share it: `closeLab` removes it.
+ */
+export async function openLab(): Promise<Lab> {
+  if (await answers(process.env)) return { kind: "ready", env: process.env, wasStarted: false };
+  const obstacle = obstacleToLab();
+  if (obstacle) return { kind: "unavailable", reason: `No Docker answers here, and ${obstacle}.` };
+  try {
+    // One lab for all test files, which run side by side.
+    await run("flock", ["/tmp/hotpush-lab.lock", script, "up"], { timeout: 300_000 });
+  } catch (error) {
+    return { kind: "unavailable", reason: `The Docker lab did not start: ${lastLine(error)}` };
+  }
+  return { kind: "ready", env: { ...process.env, ...(await labVariables()) }, wasStarted: true };
+}
+
+/** Removes the lab with everything in it. */
+export async function closeLab(): Promise<void> {
+  await run(script, ["down"], { timeout: 120_000 });
+}
+
+/** Whether an engine and compose answer under `env`. */
+async function answers(env: NodeJS.ProcessEnv): Promise<boolean> {
+  try {
+    await run("docker", ["version", "--format", "{{.Server.Version}}"], { env, timeout: 10_000 });
+    await run("docker", ["compose", "version"], { env, timeout: 10_000 });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function obstacleToLab(): string | null {
+  if (process.platform !== "linux" || !existsSync("/etc/debian_version")) {
+    return "a lab of its own can only be made on Debian";
+  }
+  if (process.getuid?.() !== 0) return "a lab of its own needs root";
+  return null;
+}
+
+async function labVariables(): Promise<Record<string, string>> {
+  const { stdout } = await run("bash", ["-c", `eval "$("$0" env)"; env`, script]);
+  const wanted = ["DOCKER_HOST", "DOCKER_CONFIG", "PATH"];
+  const pairs = stdout.split("\n").map((line) => line.split(/=(.*)/s, 2));
+  return Object.fromEntries(pairs.filter(([name]) => wanted.includes(name ?? "")));
+}
+
+function lastLine(error: unknown): string {
+  const stderr = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
+  return stderr.trim().split("\n").at(-1) ?? "";
+}

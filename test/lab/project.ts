@@ -1,0 +1,145 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+export type Behaviour =
+  | "graceful"
+  | "dies-on-sigterm"
+  | "ignores-sigterm"
+  | "slow-start"
+  | "sick"
+  | "crashes"
+  | "broken"
+  | "falls";
+
+/** A compose project of the tests on a real engine: an app behind Caddy, and two services beside it. */
+export interface TestProject {
+  readonly name: string;
+  readonly directory: string;
+  readonly origin: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** Writes the sources of a version of the app; `commit` is what it is called in the roll-out. */
+  readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
+  readonly rollOut: (options?: RolloutOptions) => Promise<Ending>;
+  readonly spawnRollout: (options?: RolloutOptions) => ChildProcess;
+  readonly hotpush: (...args: readonly string[]) => Promise<Ending>;
+  readonly docker: (...args: readonly string[]) => Promise<string>;
+  /** The containers of a service with their ids, running or not. */
+  readonly containers: (service: string) => Promise<readonly string[]>;
+  readonly remove: () => Promise<void>;
+}
+
+export interface RolloutOptions {
+  readonly args?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export interface Ending {
+  readonly code: number;
+  readonly output: string;
+}
+
+const entry = join(import.meta.dirname, "hotpush.ts");
+
+/** Makes a project of its own name in a temporary directory; `remove` takes away its containers, images and files. */
+export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProject> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-e2e-"));
+  const name = basename(directory).toLowerCase();
+  const port = await freePort();
+  const env: NodeJS.ProcessEnv = {
+    ...labEnv,
+    COMPOSE_PROJECT_NAME: name,
+    PORT: String(port),
+    STATE_PATH: join(directory, "state"),
+    HOTPUSH_MIN_FREE: "1 MiB",
+  };
+  await cp(import.meta.dirname, directory, { recursive: true, filter: (path) => !/\.(ts|sh)$/.test(path) });
+  await mkdir(join(directory, "other"));
+  await writeFile(
+    join(directory, "other", "Dockerfile"),
+    'FROM debian:trixie-slim\nCMD ["sleep", "infinity"]\n',
+  );
+  const docker = async (...args: readonly string[]) =>
+    (await run("docker", args, { env, cwd: directory })).stdout.trim();
+  const spawnHotpush = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+    spawn(process.execPath, [entry, ...args], {
+      cwd: directory,
+      env: { ...env, ...more },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+  const spawnRollout = ({ args = [], env: more }: RolloutOptions = {}) =>
+    spawnHotpush(["rollout", ...args], more);
+  return {
+    name,
+    directory,
+    origin: `http://127.0.0.1:${port}`,
+    env,
+    write: (version, behaviour) =>
+      writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
+    spawnRollout,
+    rollOut: (options) => endOf(spawnRollout(options)),
+    hotpush: (...args) => endOf(spawnHotpush(args)),
+    docker,
+    containers: async (service) => {
+      const label = `label=com.docker.compose.service=${service}`;
+      const project = `label=com.docker.compose.project=${name}`;
+      const listed = await docker(
+        "ps",
+        "--all",
+        "--filter",
+        project,
+        "--filter",
+        label,
+        "--format",
+        "{{.Names}} {{.ID}}",
+      );
+      return listed.split("\n").filter(Boolean).sort();
+    },
+    remove: async () => {
+      await docker("compose", "down", "--volumes", "--rmi", "local", "--timeout", "1").catch(() => {});
+      const images = await docker(
+        "images",
+        "--quiet",
+        "--filter",
+        `label=com.docker.compose.project=${name}`,
+      );
+      if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Waits for the end of a command and gives both its outputs together. */
+export async function endOf(child: ChildProcess): Promise<Ending> {
+  const chunks: string[] = [];
+  child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
+  child.stderr?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
+  const [code]: (number | null)[] = await once(child, "close");
+  return { code: code ?? 128, output: chunks.join("") };
+}
+
+export async function readLive(project: TestProject, file: string = "app"): Promise<string> {
+  const volume = await project.docker(
+    "volume",
+    "inspect",
+    `${project.name}_live`,
+    "--format",
+    "{{.Mountpoint}}",
+  );
+  return (await readFile(join(volume, file), "utf8")).trim();
+}
+
+/** A port that nothing listens on at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address ? address.port : 0;
+}

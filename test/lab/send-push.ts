@@ -1,0 +1,10 @@
+/** A post-receive hook: tells `<url>` of each ref that was pushed, signed, as a git host does. */
+import { createInterface } from "node:readline";
+import { deliver, githubPush } from "../harness/delivery.ts";
+
+const url = process.argv[2] ?? "";
+for await (const line of createInterface({ input: process.stdin })) {
+  const [before = "", after = "", ref = ""] = line.split(" ");
+  const { status, json } = await deliver(url, githubPush({ ref, before, after }));
+  console.log(`${ref} ${status} ${JSON.stringify(json)}`);
+}

@@ -1,0 +1,99 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { type Behaviour, type Ending, endOf, freePort } from "./project.ts";
+
+const run = promisify(execFile);
+const entry = join(import.meta.dirname, "hotpush.ts");
+const example = join(import.meta.dirname, "../../examples/swarm");
+
+/** The stack of examples/swarm on a real Swarm, with the tests' app in it. */
+export interface TestStack {
+  readonly name: string;
+  readonly directory: string;
+  readonly origin: string;
+  /** Writes the sources of a version of the app. */
+  readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
+  readonly edit: (from: string | RegExp, to: string) => Promise<void>;
+  readonly spawnHotpush: (...args: readonly string[]) => ChildProcess;
+  readonly hotpush: (...args: readonly string[]) => Promise<Ending>;
+  readonly docker: (...args: readonly string[]) => Promise<string>;
+  /** The ids of the tasks of a service that Swarm wants to run. */
+  readonly tasks: (service: string) => Promise<readonly string[]>;
+  readonly remove: () => Promise<void>;
+}
+
+/** Makes the engine a Swarm manager, where it is none yet. Gives back what undoes that. */
+export async function joinSwarm(env: NodeJS.ProcessEnv): Promise<() => Promise<void>> {
+  const docker = (...args: readonly string[]) => run("docker", args, { env });
+  const { stdout } = await docker("info", "--format", "{{.Swarm.LocalNodeState}}");
+  if (stdout.trim() === "active") return async () => {};
+  await docker("swarm", "init", "--advertise-addr", "127.0.0.1");
+  return async () => {
+    await docker("swarm", "leave", "--force");
+  };
+}
+
+/** Puts the example into a temporary directory, under a name of its own; `remove` takes it all away. */
+export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));
+  const name = basename(directory).toLowerCase();
+  const port = await freePort();
+  const env: NodeJS.ProcessEnv = {
+    ...labEnv,
+    HTTPS_PORT: String(await freePort()),
+    STATE_PATH: join(directory, "state"),
+    HOTPUSH_MIN_FREE: "1 MiB",
+  };
+  const origin = `http://127.0.0.1:${port}`;
+  await cp(example, directory, { recursive: true });
+  await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
+  // What compose reads from here, docker stack deploy must see too.
+  await writeFile(join(directory, ".env"), `SITE=:80\nHTTP_PORT=${port}\nCHECK_URL=${origin}/\n`);
+  const path = join(directory, "stack.yaml");
+  const edit = async (from: string | RegExp, to: string) => {
+    const text = await readFile(path, "utf8");
+    const edited = text.replaceAll(from, to);
+    if (edited === text) throw new Error(`${from} is not in stack.yaml.`);
+    await writeFile(path, edited);
+  };
+  await edit(/\bshop\b/g, name);
+  await edit("start_period: 30s", "start_period: 4s");
+  await edit("interval: 10s", "interval: 1s");
+  await edit("monitor: 5s", "monitor: 2s");
+  const docker = async (...args: readonly string[]) =>
+    (await run("docker", args, { env, cwd: directory })).stdout.trim();
+  const spawnHotpush = (...args: readonly string[]) =>
+    spawn(process.execPath, [entry, ...args], { cwd: directory, env, stdio: ["ignore", "pipe", "pipe"] });
+  return {
+    name,
+    directory,
+    origin,
+    edit,
+    docker,
+    write: (version, behaviour) =>
+      writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
+    spawnHotpush,
+    hotpush: (...args) => endOf(spawnHotpush(...args)),
+    tasks: async (service) => {
+      const wanted = ["--filter", "desired-state=running", "--format", "{{.ID}}"];
+      return (await docker("service", "ps", `${name}_${service}`, ...wanted)).split("\n").sort();
+    },
+    remove: async () => {
+      await docker("stack", "rm", name).catch(() => {});
+      const label = `label=com.docker.stack.namespace=${name}`;
+      for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
+        if ((await docker("ps", "--all", "--quiet", "--filter", label)) === "") break;
+        await sleep(200);
+      }
+      await docker("volume", "rm", `${name}_caddy-data`).catch(() => {});
+      const built = `label=com.docker.compose.project=${name}`;
+      const images = await docker("images", "--quiet", "--filter", built);
+      if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { exitCodeOf, type ProblemCode, ProblemError, problems } from "../src/problems.ts";
+
+type Entry = { readonly title: string; readonly status?: number; readonly exitCode?: number };
+
+const entries = Object.entries(problems) as [ProblemCode, Entry][];
+
+test("every code is snake case, and every title its own, a sentence without its full stop", () => {
+  for (const [code, { title }] of entries) {
+    assert.match(code, /^[a-z]+(_[a-z]+)*$/);
+    assert.match(title, /^[A-Z].{8,60}[^.!?\s]$/, title);
+  }
+  assert.equal(new Set(entries.map(([, { title }]) => title)).size, entries.length);
+});
+
+test("every status is an error, none of them one that makes a host give up or ask elsewhere", () => {
+  for (const [code, { status }] of entries) {
+    if (status === undefined) continue;
+    assert(status >= 400 && status < 600, code);
+    assert(![410, 429, 502, 504].includes(status), code);
+  }
+});
+
+test("the process ends with 78 where the configuration is at fault and with 70 otherwise", () => {
+  const named = entries.filter(([, { exitCode }]) => exitCode !== undefined).map(([code]) => code);
+  for (const code of named) assert([70, 78].includes(exitCodeOf(code)), code);
+  assert.equal(exitCodeOf("configuration_invalid"), 78);
+  assert.equal(exitCodeOf("internal_error"), 70);
+  assert.equal(exitCodeOf("script_missing"), 70);
+});
+
+test("a ProblemError says its detail and keeps what was thrown", () => {
+  const cause = new Error("the disk is on fire");
+  const problem = { code: "state_unusable", detail: "The state directory cannot be used." } as const;
+  const error = new ProblemError(problem, cause);
+  assert.equal(error.message, problem.detail);
+  assert.equal(error.problem, problem);
+  assert.equal(error.cause, cause);
+  assert.equal(error.name, "ProblemError");
+  assert(!("cause" in new ProblemError(problem)));
+});

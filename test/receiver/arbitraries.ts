@@ -1,0 +1,177 @@
+import fc from "fast-check";
+import { githubDelivery, githubPush, sign } from "../harness/delivery.ts";
+import { onTheWire } from "../harness/raw-http.ts";
+
+const token = fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/);
+const fieldText = fc.stringMatching(/^[\x20-\x7e]{0,40}$/);
+const headerName = fc.oneof(
+  token,
+  fc.constantFrom(
+    "Content-Type",
+    "X-GitHub-Event",
+    "X-Hub-Signature-256",
+    "X-Hub-Signature",
+    "X-Gitlab-Token",
+  ),
+  fc.constantFrom("webhook-signature", "webhook-id", "webhook-timestamp", "X-Gitea-Signature", "X-Event-Key"),
+  fc.constantFrom("__proto__", "constructor", "Content-Encoding", "Accept", "Cookie"),
+);
+const headerValue = fc.oneof(
+  fieldText,
+  fc.stringMatching(/^[0-9a-fA-F]{60,68}$/).map((hex) => `sha256=${hex}`),
+  fc.constantFrom(
+    "application/json",
+    "push",
+    "sha256=",
+    "sha1=abc",
+    "v1,",
+    "v1,AAAA",
+    "gzip",
+    "100-continue",
+    ";",
+  ),
+);
+const target = fc.oneof(
+  fc.constantFrom(
+    "/webhook",
+    "/webhook",
+    "/webhook",
+    "/health",
+    "/webhook/",
+    "//webhook",
+    "*",
+    "/%2e%2e/webhook",
+  ),
+  fc.webPath().map((path) => path || "/"),
+  fc.stringMatching(/^\/[\x21-\x7e]{0,30}$/),
+);
+const method = fc.oneof(
+  fc.constantFrom("POST", "POST", "POST", "GET", "PUT", "DELETE"),
+  fc.constantFrom("OPTIONS", "PATCH", "TRACE"),
+);
+const bodyText = fc.oneof(
+  fieldText,
+  fc.json(),
+  fc.constant(""),
+  fc.string({ unit: "binary-ascii", maxLength: 100 }),
+);
+
+/** Requests that nobody signed with the secret, but that are HTTP: they can share a connection. */
+export const wellFormedUnsigned: fc.Arbitrary<string> = fc
+  .record({ method, target, headers: fc.dictionary(headerName, headerValue, { maxKeys: 6 }), body: bodyText })
+  .map(({ headers, body, ...options }) => onTheWire({ headers, body }, options));
+
+/** A push that has everything but the secret: signed with another one, for another body, or with anything at all. */
+export const forgedPush: fc.Arbitrary<string> = fc
+  .tuple(
+    fc.constantFrom("another secret than the right one", "", " ", "change-me"),
+    fc.option(fc.stringMatching(/^[0-9a-f]{64}$/), { nil: undefined }),
+    fc.constantFrom("x-hub-signature-256", "x-gitea-signature", "x-gogs-signature", "x-pagure-signature-256"),
+    fc.boolean(),
+  )
+  .map(([secret, hex, header, isForOtherBody]) => {
+    const { body } = githubPush();
+    const digest = hex ?? (isForOtherBody ? sign(`${body} `) : sign(body, secret));
+    const { "x-hub-signature-256": _, ...headers } = githubDelivery("push", body).headers;
+    const prefix = header.startsWith("x-hub") ? "sha256=" : "";
+    return onTheWire({ headers: { ...headers, [header]: prefix + digest }, body });
+  });
+
+/** Bytes that are nearly HTTP, or hardly: each needs a connection of its own. */
+export const anyBytes: fc.Arbitrary<string> = fc.oneof(
+  fc.string({ unit: "binary-ascii", maxLength: 200 }),
+  fc
+    .tuple(wellFormedUnsigned, fc.nat(), fc.string({ unit: "binary-ascii", minLength: 1, maxLength: 3 }))
+    .map(([wire, at, junk]) => wire.slice(0, at % wire.length) + junk + wire.slice((at % wire.length) + 1)),
+);
+
+const oddValues: readonly unknown[] = [
+  null,
+  true,
+  false,
+  0,
+  -1,
+  1.5,
+  1e308,
+  "",
+  " ",
+  "main",
+  "refs/heads/main",
+  "refs/heads/master",
+  "refs/heads/main\n",
+  "refs/heads/main ",
+  "refs/heads/Main",
+  "REFS/HEADS/MAIN",
+  "refs/heads/main/../x",
+  "refs/heads/-main",
+  "refs/heads/$(id)",
+  "refs/heads/m\u0430in",
+  "\0",
+  "\ud800",
+  "a".repeat(5_000),
+  "0".repeat(40),
+  "f".repeat(40),
+  "F".repeat(40),
+  "f".repeat(41),
+  "f".repeat(64),
+  [],
+  ["refs/heads/main"],
+  {},
+  { toString: "x" },
+  [[[[]]]],
+];
+
+const paths = [
+  "ref",
+  "before",
+  "after",
+  "deleted",
+  "created",
+  "repository",
+  "repository.full_name",
+  "head_commit",
+  "action",
+  "__proto__",
+];
+
+/** A push as GitHub sends it with up to three fields replaced or taken away, then signed. */
+export const mutatedPush: fc.Arbitrary<string> = fc
+  .array(fc.tuple(fc.constantFrom(...paths), fc.option(fc.constantFrom(...oddValues), { nil: undefined })), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  .map((changes) => {
+    let text = githubPush({ mark: "mutated" }).body.toString();
+    for (const [path, value] of changes) text = replaceIn(text, path, value);
+    return signed(text);
+  });
+
+/** Any JSON, or no JSON, signed. */
+export const signedDocument: fc.Arbitrary<string> = fc
+  .oneof(
+    fc
+      .anything({ withNullPrototype: true, maxDepth: 4 })
+      .map((value) => JSON.stringify(value) ?? "undefined"),
+    fc.json({ maxDepth: 6 }),
+    fc.string({ unit: "binary", maxLength: 60 }),
+  )
+  .chain((text) => fc.constantFrom("push", "ping", "issues", "").map((event) => signed(text, event)));
+
+function signed(text: string, event = "push"): string {
+  return onTheWire(githubDelivery(event, Buffer.from(text)));
+}
+
+/** Sets or, with undefined, takes away one field in JSON text, `__proto__` too. */
+function replaceIn(text: string, path: string, value: unknown): string {
+  const payload = JSON.parse(text) as Record<string, unknown>;
+  const [first = "", second] = path.split(".");
+  const owner = second === undefined ? payload : payload[first];
+  if (typeof owner !== "object" || owner === null) return text;
+  Object.defineProperty(owner, second ?? first, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
+  return JSON.stringify(payload);
+}

@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { assertProblem } from "../harness/assert-problem.ts";
+import { recordedDeployments } from "../harness/database.ts";
+import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
+import { converse, onTheWire } from "../harness/raw-http.ts";
+import { letGo, waitingScript } from "../harness/script.ts";
+import { startService } from "../harness/service.ts";
+
+const longestRecoveryMs = 20_000;
+
+/** Makes the kernel refuse what `child` writes to files past `bytes`, as a full disk does. */
+function limitFileSize({ pid }: ChildProcess, bytes: string): void {
+  execFileSync("prlimit", ["--pid", String(pid), `--fsize=${bytes}:unlimited`]);
+}
+
+test("while nothing can be stored a push gets 503 and is not promised, and /health says so", async (t) => {
+  const service = await startService(t);
+  limitFileSize(service.child, "4096");
+  const push = githubPush();
+  const reply = await deliver(service.url, push);
+  assertProblem({ ...reply, body: reply.json }, "storage_unavailable");
+  assert.equal(reply.headers.get("retry-after"), "30");
+  const health = await fetch(`${service.url}/health`);
+  assertProblem({ status: health.status, headers: health.headers, body: await health.text() }, "unhealthy");
+  limitFileSize(service.child, "unlimited");
+  // 503 means "not promised", not "not stored".
+  assert([202, 200].includes((await deliver(service.url, push)).status));
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  const deadline = performance.now() + longestRecoveryMs;
+  while ((await fetch(`${service.url}/health`)).status !== 200) {
+    assert(performance.now() < deadline, "the service did not get well");
+    await delay(100);
+  }
+});
+
+test("a failed deployment is no ill health", async (t) => {
+  const service = await startService(t, { script: "#!/bin/sh\nexit 1\n" });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  assert.equal((await fetch(`${service.url}/health`)).status, 200);
+});
+
+test("a push on an open connection gets 503 while the service is stopping, and /health says so", async (t) => {
+  const service = await startService(t, { script: waitingScript, env: { SHUTDOWN_GRACE: "20s" } });
+  await deliver(service.url, githubPush());
+  const sockets = [1, 2].map(() => connect({ port: service.port, host: "127.0.0.1" }));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  // A whole request and the beginning of the next in one go: its answer says that the beginning has arrived too, so
+  // that the connection is not idle when the service stops.
+  const first = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+  const wires = [onTheWire(githubPush()), first];
+  for (const [index, socket] of sockets.entries()) {
+    socket.write(first + wires[index]?.slice(0, 12));
+    await once(socket, "data");
+  }
+  const ended = service.end("SIGTERM");
+  await service.log.waitFor(({ event }) => event === "service.stopping");
+  const [webhook, health] = await Promise.all(
+    sockets.map((socket, index) => converse(socket, wires[index]?.slice(12) ?? "")),
+  );
+  assertProblem(webhook?.replies[0] as never, "shutting_down");
+  assert.equal(webhook?.replies[0]?.headers.get("retry-after"), "30");
+  assert.equal(webhook?.replies[0]?.headers.get("connection"), "close");
+  assertProblem(health?.replies[0] as never, "unhealthy");
+  await assert.rejects(fetch(`${service.url}/health`), "new connections are refused");
+  letGo(service.repoPath);
+  assert.equal(await ended, 0);
+  assert.equal(recordedDeployments(service.statePath).length, 1);
+});
+
+test("no accepted push is lost when the service stops under load", async (t) => {
+  const service = await startService(t);
+  const accepted: string[] = [];
+  let isOver = false;
+  const statuses = new Set<number>();
+
+  async function send(): Promise<void> {
+    while (!isOver) {
+      const commit = randomCommit();
+      try {
+        const { status, json } = await deliver(service.url, githubPush({ after: commit }));
+        statuses.add(status);
+        if (status === 202) accepted.push(json.deployment?.commit ?? "");
+      } catch {
+        // Refused or cut off: nothing was promised.
+        await delay(5);
+      }
+    }
+  }
+
+  const senders = Array.from({ length: 8 }, () => send());
+  while (accepted.length < 50) await delay(5);
+  assert.equal(await service.end("SIGTERM"), 0);
+  isOver = true;
+  await Promise.all(senders);
+  assert.deepEqual(
+    [...statuses].filter((status) => status !== 202 && status !== 503),
+    [],
+  );
+  const stored = new Set(recordedDeployments(service.statePath).map(({ commit }) => commit));
+  assert.deepEqual(
+    accepted.filter((commit) => !stored.has(commit)),
+    [],
+  );
+});

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hosts, identifyHost } from "../../../src/receiver/hosts/identify.ts";
+import { hostsWithDeliveries } from "./fixtures.ts";
+
+test("every host has deliveries that are tested", () => {
+  const names = [...hosts.map((host) => host.name), "unknown"];
+  assert.deepEqual(names.toSorted(), hostsWithDeliveries().toSorted());
+});
+
+const senders = [
+  ["forgejo", ["x-forgejo-event", "x-gitea-event", "x-gogs-event", "x-github-event"]],
+  ["gitea", ["x-gitea-event", "x-gogs-event", "x-github-event"]],
+  ["gogs", ["x-gogs-event", "x-github-event"]],
+  ["github", ["x-github-event"]],
+] as const;
+
+for (const [name, headers] of senders) {
+  test(`${headers.join(", ")} are sent by ${name}, in whatever order`, () => {
+    for (const order of [headers, headers.toReversed()]) {
+      const received = Object.fromEntries(order.map((header) => [header, "push"]));
+      assert.equal(identifyHost(received).name, name);
+    }
+  });
+}
+
+test("an empty event header still names its host", () => {
+  assert.equal(identifyHost({ "x-forgejo-event": "" }).name, "forgejo");
+});
+
+test("the Bitbuckets are told apart by their events and the names of their request ids", () => {
+  assert.equal(identifyHost({ "x-event-key": "repo:push" }).name, "bitbucket-cloud");
+  assert.equal(identifyHost({ "x-event-key": "repo:fork", "x-request-uuid": "1" }).name, "bitbucket-cloud");
+  assert.equal(identifyHost({ "x-event-key": "repo:refs_changed" }).name, "bitbucket-data-center");
+  assert.equal(identifyHost({ "x-event-key": "diagnostics:ping" }).name, "bitbucket-data-center");
+});
+
+test("headers that name no host are of an unknown one", () => {
+  for (const headers of [{}, { "x-hub-signature-256": "sha256=" }, { "x-request-uuid": "1" }])
+    assert.equal(identifyHost(headers).name, "unknown");
+});

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { type Delivery, githubDelivery, githubPush } from "../harness/delivery.ts";
+import { exchange, onTheWire } from "../harness/raw-http.ts";
+import { startReceiver } from "../harness/receiver.ts";
+
+const receiver = await startReceiver({ after });
+
+const commit = "f".repeat(40);
+const real = githubPush({ after: commit, mark: "x" }).body.toString();
+const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+const documents: readonly [string, () => string | Buffer, number][] = [
+  ["100 levels deep", () => nested(100), 422],
+  ["1,000,000 levels deep", () => nested(1_000_000), 422],
+  ["a push with 1,000,000 levels in a field", () => real.replace("{", `{"x":${nested(1_000_000)},`), 202],
+  ["ref twice: the last counts", () => real.replace("{", '{"ref":"refs/heads/other",'), 202],
+  [
+    "ref twice: the last counts, though the first is main",
+    () => `${real.slice(0, -1)},"ref":"refs/heads/other"}`,
+    200,
+  ],
+  ["__proto__ with a ref", () => `{"__proto__":${real}}`, 422],
+  ["a constructor with a ref", () => `{"constructor":{"prototype":${real}}}`, 422],
+  ["a byte order mark", () => `\ufeff${real}`, 400],
+  ["bad UTF-8", () => Buffer.concat([Buffer.from(real), Buffer.from([0xc3, 0x28])]), 400],
+  [
+    "overlong UTF-8",
+    () => Buffer.concat([Buffer.from('{"ref":"'), Buffer.from([0xc0, 0xaf]), Buffer.from('"}')]),
+    400,
+  ],
+  ["a half surrogate", () => real.replace("octo/app", "\\ud800"), 202],
+  [
+    "a million integer-like keys",
+    () => `{${Array.from({ length: 1_000_000 }, (_, index) => `"${index * 65_536}":0`).join(",")}}`,
+    422,
+  ],
+  ["a number of a million digits", () => `{"ref":${"9".repeat(1_000_000)}}`, 422],
+  ["white space only", () => " ".repeat(10_000), 400],
+  ["NUL bytes", () => "\0".repeat(100), 400],
+];
+
+for (const [name, make, expected] of documents) {
+  test(`${name}: ${expected}`, async () => {
+    const delivery: Delivery = githubDelivery("push", make());
+    const startMs = performance.now();
+    const response = await fetch(`http://127.0.0.1:${receiver.port}/webhook`, {
+      method: "POST",
+      headers: delivery.headers,
+      body: delivery.body as string,
+    });
+    assert.equal(response.status, expected, await response.text());
+    assert(performance.now() - startMs < 10_000, "the host would have hung up");
+    assert.deepEqual(receiver.faults, []);
+  });
+}
+
+test("a signature header of any length and any characters is refused with 401", async () => {
+  const { headers, body } = githubPush();
+  for (const length of [0, 1, 6, 7, 63, 64, 65, 70, 71, 72, 100, 1_000, 10_000]) {
+    for (const unit of ["a", "\xe9", "=", "0"]) {
+      for (const text of [unit.repeat(length), `sha256=${unit.repeat(length)}`]) {
+        const wire = onTheWire({ headers: { ...headers, "x-hub-signature-256": text }, body });
+        const { replies } = await exchange(receiver.port, Buffer.from(wire, "latin1"), { replyCount: 1 });
+        assert.equal(replies[0]?.status, 401, text.slice(0, 80));
+      }
+    }
+  }
+});

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { assertProblem } from "../harness/assert-problem.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { memoryOf } from "../harness/memory.ts";
+import { parseReplies, type RawReply } from "../harness/raw-http.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+
+const loadPath = fileURLToPath(new URL("../harness/upload-load.ts", import.meta.url));
+const connectionCount = 1_000;
+const trickleMs = 1_000;
+/** The flags of `npm start`. */
+const asNpmStart = { NODE_OPTIONS: "--max-semi-space-size=2" };
+
+interface Closed {
+  readonly reply: RawReply | undefined;
+  readonly afterMs: number;
+}
+
+/** Sends `start`, then a byte a second, until the service has had enough. */
+function trickle(port: number, start: string): Promise<Closed> {
+  const startMs = performance.now();
+  return new Promise((resolve) => {
+    let received = "";
+    const socket = connect({ port, host: "127.0.0.1" });
+    socket.write(start);
+    const timer = start === "" ? undefined : setInterval(() => socket.write("a"), trickleMs);
+    socket.on("data", (chunk) => {
+      received += chunk.toString("latin1");
+    });
+    socket.on("end", () => clearInterval(timer));
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearInterval(timer);
+      resolve({ reply: parseReplies(received).replies[0], afterMs: performance.now() - startMs });
+    });
+  });
+}
+
+/** Sends pushes and asks /health, each on a connection of its own, until `isOver`; every one has to pass. */
+async function useService(service: RunningService, isOver: () => boolean): Promise<number[]> {
+  const latenciesMs: number[] = [];
+  while (!isOver()) {
+    const startMs = performance.now();
+    const push = githubPush({ ref: "refs/heads/develop" });
+    assert.equal((await deliver(service.url, withOwnConnection(push))).status, 200);
+    latenciesMs.push(performance.now() - startMs);
+    assert.equal((await fetch(`${service.url}/health`, { headers: { connection: "close" } })).status, 200);
+    await delay(10);
+  }
+  const main = await deliver(service.url, withOwnConnection(githubPush()));
+  assert.equal(main.status, 202);
+  return latenciesMs.sort((one, other) => one - other);
+}
+
+function withOwnConnection({ headers, body }: ReturnType<typeof githubPush>) {
+  return { headers: { ...headers, connection: "close" }, body };
+}
+
+function summary(latenciesMs: readonly number[]): string {
+  const at = (share: number) => `${(latenciesMs[Math.floor(latenciesMs.length * share)] ?? 0).toFixed(1)} ms`;
+  return `${latenciesMs.length} pushes, median ${at(0.5)}, p99 ${at(0.99)}, slowest ${at(0.9999)}`;
+}
+
+const slowHead = "POST /webhook HTTP/1.1\r\nHost: a\r\nX-Slow: ";
+const slowBody = [
+  "POST /webhook HTTP/1.1",
+  "Host: a",
+  "Content-Type: application/json",
+  "X-GitHub-Event: push",
+  `X-Hub-Signature-256: sha256=${"0".repeat(64)}`,
+  "Content-Length: 20000",
+  "",
+  "{",
+].join("\r\n");
+
+test("a thousand slow and silent connections are closed with 408 while pushes and /health pass", async (t) => {
+  const service = await startService(t);
+  const kinds = [
+    { start: slowHead, leastMs: 4_500, mostMs: 9_500 },
+    { start: slowBody, leastMs: 9_000, mostMs: 15_000 },
+    { start: "", leastMs: 4_500, mostMs: 9_500 },
+  ];
+  let isOver = false;
+  const using = useService(service, () => isOver);
+  const closings = Array.from({ length: connectionCount }, async (_, index) => {
+    const kind = kinds[index % kinds.length] ?? { start: "", leastMs: 0, mostMs: 0 };
+    return { kind, closed: await trickle(service.port, kind.start) };
+  });
+  for (const { kind, closed } of await Promise.all(closings)) {
+    const { afterMs, reply } = closed;
+    assert(
+      afterMs > kind.leastMs && afterMs < kind.mostMs,
+      `${kind.start}: closed after ${afterMs} ms with ${reply?.status}`,
+    );
+    assertProblem(reply as never, "request_timeout");
+  }
+  isOver = true;
+  t.diagnostic(`meanwhile ${summary(await using)}`);
+  t.diagnostic(`peak ${Math.round(memoryOf(service.child.pid).peakBytes / 1024 ** 2)} MiB`);
+});
+
+test("500 badly signed bodies of 25 MB at once leave memory under 256 MB and real pushes unharmed", async (t) => {
+  const service = await startService(t, { env: asNpmStart });
+  await deliver(service.url, githubPush());
+  const idle = memoryOf(service.child.pid);
+  const load = spawn(process.execPath, [loadPath, String(service.port), "500", "25000000"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => load.kill("SIGKILL"));
+  let isOver = false;
+  const ended = once(load, "exit").then(() => {
+    isOver = true;
+  });
+  const printed = text(load.stdout);
+  const latenciesMs = await useService(service, () => isOver);
+  await ended;
+  const counts: Record<string, number> = JSON.parse(await printed);
+  const { peakBytes } = memoryOf(service.child.pid);
+  const mebibytes = (bytes: number) => `${Math.round(bytes / 1024 ** 2)} MiB`;
+  t.diagnostic(`idle ${mebibytes(idle.residentBytes)}, peak ${mebibytes(peakBytes)}`);
+  t.diagnostic(`uploads by status ${JSON.stringify(counts)}; meanwhile ${summary(latenciesMs)}`);
+  assert(peakBytes < 256e6, `${peakBytes} bytes at most`);
+  assert.deepEqual(
+    Object.keys(counts).filter((status) => !["401", "408", "cut"].includes(status)),
+    [],
+  );
+  assert.equal(
+    Object.values(counts).reduce((sum, count) => sum + count, 0),
+    500,
+  );
+});

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+
+const entry = join(import.meta.dirname, "..", "lab", "hotpush.ts");
+const state = mkdtempSync(join(tmpdir(), "hotpush-cli-"));
+after(() => rmSync(state, { recursive: true }));
+
+function hotpush(...args: readonly string[]) {
+  const env = {
+    PATH: process.env.PATH,
+    DOCKER_HOST: "unix:///nonexistent/docker.sock",
+    STATE_PATH: state,
+  };
+  return spawnSync(process.execPath, [entry, ...args], { encoding: "utf8", env });
+}
+
+const wrong = [
+  ["rollout", "--unknown"],
+  ["rollout", "--lock-wait", "soon"],
+  ["prune", "--keep", "many"],
+  ["prune", "app"],
+];
+
+for (const args of wrong) {
+  test(`hotpush ${args.join(" ")} ends with 2 and shows the usage`, () => {
+    const { status, stderr } = hotpush(...args);
+    assert.equal(status, 2);
+    assert.match(stderr, new RegExp(`^Usage: hotpush ${args[0]} `, "m"));
+  });
+}
+
+for (const command of ["rollout", "prune"]) {
+  test(`hotpush ${command} --help shows the usage`, () => {
+    const { status, stdout } = hotpush(command, "--help");
+    assert.equal(status, 0);
+    assert.match(stdout, new RegExp(`^Usage: hotpush ${command} `));
+  });
+
+  test(`hotpush ${command} in a directory without a compose file says so`, () => {
+    const { status, stdout, stderr } = hotpush(command, "--directory", import.meta.dirname);
+    assert.equal(status, 1);
+    assert.match(stdout + stderr, /cannot be read|no docker program/);
+  });
+}

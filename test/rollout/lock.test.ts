@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { lockRollout } from "../../src/rollout/lock.ts";
+
+async function lockPath(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-lock-"));
+  t.after(() => rm(directory, { recursive: true }));
+  return join(directory, "state", "shop.lock");
+}
+
+test("a second roll-out is refused while the first holds the lock, and is told who holds it", async (t) => {
+  const path = await lockPath(t);
+  const lock = await lockRollout(path, 0);
+  await assert.rejects(lockRollout(path, 0), {
+    code: "rollout_locked",
+    message: new RegExp(`process ${process.pid}\\b`),
+  });
+  await lock.release();
+  await (await lockRollout(path, 0)).release();
+});
+
+test("a second roll-out that waits gets the lock when the first is done", async (t) => {
+  const path = await lockPath(t);
+  const lock = await lockRollout(path, 0);
+  const second = lockRollout(path, 10);
+  await lock.release();
+  await (await second).release();
+});
+
+test("a child that was given the descriptor keeps the lock after the roll-out was killed", async (t) => {
+  const path = await lockPath(t);
+  const lock = await lockRollout(path, 0);
+  const child = spawn("sleep", ["60"], { stdio: ["ignore", "ignore", "ignore", lock.descriptor] });
+  await once(child, "spawn");
+  await lock.release(); // As the kernel does when a process is killed.
+  await assert.rejects(lockRollout(path, 0), { code: "rollout_locked" });
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  await (await lockRollout(path, 0)).release();
+});

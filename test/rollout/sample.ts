@@ -1,0 +1,38 @@
+import type { Container } from "../../src/rollout/container.ts";
+import type { Service } from "../../src/rollout/project.ts";
+
+/** A container as tests need it: healthy and up to date, but for `differences`. */
+export function sampleContainer(differences: Partial<Container> = {}): Container {
+  const number = differences.number ?? 1;
+  return {
+    id: `id-${number}`,
+    name: `shop-app-${number}`,
+    service: "app",
+    number,
+    image: "sha256:1",
+    imageName: "shop-app",
+    configHash: "hash",
+    status: "running",
+    health: "healthy",
+    healthLog: [],
+    exitCode: 0,
+    restartCount: 0,
+    startedAtMs: 0,
+    ...differences,
+  };
+}
+
+/** The service of those containers, but for `differences`. */
+export function sampleService(differences: Partial<Service> = {}): Service {
+  return {
+    name: "app",
+    image: "shop-app",
+    isBuilt: true,
+    replicas: 1,
+    replacement: { how: "roll" },
+    healthyTimeoutMs: 60_000,
+    checkUrl: null,
+    configHash: "hash",
+    ...differences,
+  };
+}

@@ -1,0 +1,38 @@
+import type { SwarmService, UpdateStatus } from "../../../src/rollout/swarm/swarm-service.ts";
+import type { Task } from "../../../src/rollout/swarm/task.ts";
+
+/** A service of a stack as tests need it: two tasks, both running, never updated; but for `differences`. */
+export function sampleSwarmService(differences: Partial<SwarmService> = {}): SwarmService {
+  return {
+    id: "service-1",
+    name: "app",
+    version: 10,
+    image: "shop-app:111111111111",
+    previousImage: null,
+    definition: "one",
+    spec: {},
+    desiredTasks: 2,
+    runningTasks: 2,
+    update: null,
+    isJob: false,
+    ...differences,
+  };
+}
+
+export function sampleUpdate(state: UpdateStatus["state"], startedAt: string = "10:00"): UpdateStatus {
+  return { state, startedAt, message: `update ${state}` };
+}
+
+/** A running task of it, but for `differences`. */
+export function sampleTask(differences: Partial<Task> = {}): Task {
+  return {
+    id: "x7f2a9k1",
+    serviceId: "service-1",
+    place: "1",
+    state: "running",
+    isWanted: true,
+    error: "",
+    containerId: "c1",
+    ...differences,
+  };
+}

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Engine } from "../../../src/rollout/engine.ts";
+import { listServices, rollBackService } from "../../../src/rollout/swarm/swarm-service.ts";
+
+const listed = {
+  ID: "s1",
+  Version: { Index: 41 },
+  Spec: {
+    Name: "shop_app",
+    Labels: { "com.docker.stack.image": "ghcr.io/shop/app:0a1b" },
+    TaskTemplate: { ContainerSpec: { Image: "ghcr.io/shop/app:0a1b@sha256:1" }, Placement: {} },
+    Mode: { Replicated: { Replicas: 2 } },
+  },
+  ServiceStatus: { RunningTasks: 1, DesiredTasks: 2 },
+};
+
+/** An engine that answers every GET with `services` and notes what else it is asked. */
+function engineWith(services: readonly unknown[]) {
+  const asked: string[] = [];
+  const ask = (method: string) => async (path: string) => {
+    asked.push(`${method} ${path}`);
+    return Buffer.from(JSON.stringify(services));
+  };
+  const engine: Engine = { get: ask("GET"), post: ask("POST"), delete: ask("DELETE") };
+  return { engine, asked };
+}
+
+test("a service goes by its name in the stack file, and its image by the name that the stack gave it", async () => {
+  const app = (await listServices(engineWith([listed]).engine, "shop")).get("app");
+  assert.equal(app?.image, "ghcr.io/shop/app:0a1b");
+  assert.deepEqual([app?.runningTasks, app?.desiredTasks, app?.update], [1, 2, null]);
+});
+
+test("the platforms that the registry told are no change of a service", async () => {
+  const { TaskTemplate } = listed.Spec;
+  const withPlatforms = { ...TaskTemplate, Placement: { Platforms: [{ OS: "linux" }] } };
+  const other = { ...listed, Spec: { ...listed.Spec, TaskTemplate: withPlatforms } };
+  const definition = async (one: unknown) =>
+    (await listServices(engineWith([one]).engine, "shop")).get("app")?.definition;
+  assert.equal(await definition(other), await definition(listed));
+});
+
+test("roll back names the version that was seen, so that a change in between is not lost", async () => {
+  const { engine, asked } = engineWith([listed]);
+  const app = (await listServices(engine, "shop")).get("app");
+  if (app) await rollBackService(engine, app);
+  assert.equal(asked.at(-1), "POST /services/s1/update?version=41&rollback=previous");
+});

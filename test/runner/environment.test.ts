@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { deliver, githubPush, randomCommit, testSecret } from "../harness/delivery.ts";
+import { createTestRunner } from "../harness/runs.ts";
+import { startService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
+
+const alwaysThere = [
+  "DEBIAN_FRONTEND",
+  "DEPLOY_BRANCH",
+  "DEPLOY_COMMIT",
+  "DEPLOY_ID",
+  "DEPLOY_LOG",
+  "DEPLOY_REF",
+  "DEPLOY_TRIGGER",
+  "GIT_ASKPASS",
+  "GIT_SSH_COMMAND",
+  "GIT_TERMINAL_PROMPT",
+  "PATH",
+  "REPO_PATH",
+  "SSH_ASKPASS",
+];
+/** A shell sets these by itself. */
+// Node itself hands the last one on while the coverage of the tests is measured.
+const shellsOwn = new Set(["PWD", "OLDPWD", "SHLVL", "_", "NODE_V8_COVERAGE"]);
+
+test("the script sees what the allow-list names, what it is to deploy, and nothing else", async (t) => {
+  const passed = {
+    HOME: "/root",
+    LANG: "C.UTF-8",
+    LC_ALL: "C.UTF-8",
+    TZ: "UTC",
+    DOCKER_HOST: "unix:///run/docker.sock",
+    COMPOSE_PROJECT_NAME: "app",
+    GIT_CONFIG_COUNT: "0",
+    SSH_AUTH_SOCK: "/run/ssh",
+    https_proxy: "http://proxy",
+  };
+  const kept = {
+    WEBHOOK_SECRET: testSecret,
+    WEBHOOK_SECRET_PREVIOUS: testSecret,
+    WEBHOOK_SECRET_FILE: "/run/secret",
+    WEBHOOK_PORT: "9000",
+    AWS_SECRET_ACCESS_KEY: "key",
+    NODE_OPTIONS: "--max-old-space-size=100",
+    LD_PRELOAD: "",
+    DOCKERFILE: "x",
+  };
+  const { PATH } = process.env;
+  const runner = createTestRunner(t, {
+    env: { PATH, ...passed, ...kept, API_KEY: "wanted" },
+    deployEnv: ["API_KEY", "NOT_SET"],
+  });
+  await runner.run("#!/bin/sh\nenv\n");
+  const names = namesIn(runner.lines);
+  assert.deepEqual(names, [...alwaysThere, ...Object.keys(passed), "API_KEY"].sort());
+});
+
+test("no child of the service has the secret, the long-lived ones neither", async (t) => {
+  const script = "#!/bin/sh\nwhile [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done\n";
+  const first = await startService(t, { script, env: { WEBHOOK_SECRET_PREVIOUS: `${testSecret}-old` } });
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "runner.waiting");
+  await deliver(first.url, githubPush());
+  await first.log.waitFor(({ event }) => event === "deployment.started");
+  const pids = await until("both have children", () => {
+    const children = [first, second].map(({ child }) => childrenOf(child.pid ?? 0));
+    return children.every(({ length }) => length > 0) && children.flat();
+  });
+  for (const pid of pids) {
+    const environ = readFileSync(`/proc/${pid}/environ`, "latin1");
+    assert.ok(!environ.includes(testSecret), `process ${pid} has the secret in its environment`);
+  }
+});
+
+test("what is to be deployed is in the arguments and in the environment", async (t) => {
+  const service = await startService(t, {
+    script: '#!/bin/sh\necho "$# $1 $2"\nenv | grep -E "^(DEPLOY|REPO)_" | sort\n',
+  });
+  const after = randomCommit();
+  await deliver(service.url, githubPush({ ref: "refs/heads/master", after }));
+  await service.log.waitForEnding(1);
+  assert.deepEqual(service.log.outputOf(1), [
+    `2 refs/heads/master ${after}`,
+    "DEPLOY_BRANCH=master",
+    `DEPLOY_COMMIT=${after}`,
+    "DEPLOY_ID=1",
+    `DEPLOY_LOG=${join(process.env.TMPDIR ?? "/tmp", `hotpush-${process.getuid?.()}`, "deploy-1.log")}`,
+    "DEPLOY_REF=refs/heads/master",
+    "DEPLOY_TRIGGER=push",
+    `REPO_PATH=${service.repoPath}`,
+  ]);
+});
+
+test("a payload full of shell tricks reaches the script in no other way than as a commit id", async (t) => {
+  const service = await startService(t, { script: '#!/bin/sh\necho "$*"\nenv\n' });
+  const trick = "$(touch canary);`touch canary`|touch canary\n--upload-pack=touch canary";
+  const after = randomCommit();
+  const push = githubPush({
+    after,
+    repository: `octo/${trick}`,
+    pusher: { name: trick },
+    head_commit: { message: trick, url: trick },
+    compare: trick,
+  });
+  await deliver(service.url, push);
+  await service.log.waitForEnding(1);
+  assert.ok(!service.log.outputOf(1).join("\n").includes("canary"));
+  assert.deepEqual(
+    readdirSync(service.repoPath).filter((name) => name === "canary"),
+    [],
+  );
+});
+
+test("the script starts in the repository, with no other descriptors than 0 to 3", async (t) => {
+  const service = await startService(t, {
+    script: "#!/bin/sh\npwd\nls /proc/$$/fd\nreadlink /proc/$$/fd/0\n",
+  });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const [directory, ...rest] = service.log.outputOf(1);
+  assert.equal(directory, service.repoPath);
+  // dash holds the script itself open as 10; what this very test was started with is not the service's doing.
+  const known = new Set(["10", ...descriptorsOfAnyChild().filter((fd) => Number(fd) > 3)]);
+  assert.deepEqual(
+    rest.filter((line) => !known.has(line)),
+    ["0", "1", "2", "3", "/dev/null"],
+  );
+});
+
+test("the script ignores and blocks no signal, and has the umask of the service", async (t) => {
+  // Not a shell: shells have signals of their own. As the interpreter, cat prints what it is given, itself included.
+  const service = await startService(t, { script: "#!/usr/bin/env -S cat /proc/self/status\n" });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const status = service.log.outputOf(1).join("\n");
+  assert.match(status, /^SigBlk:\s0+$/m);
+  assert.match(status, /^SigIgn:\s0+$/m);
+  const own = /^Umask:.*$/m.exec(readFileSync(`/proc/${service.child.pid}/status`, "latin1"))?.[0];
+  assert.equal(/^Umask:.*$/m.exec(status)?.[0].replace(" ", "\t"), own);
+});
+
+test("the script is the leader's child in a process group of its own", async (t) => {
+  const runner = createTestRunner(t);
+  await runner.run(
+    '#!/bin/sh\nread -r _ _ _ parent group session _ </proc/$$/stat\necho "$parent $group $session"\n',
+  );
+  const [parent, group, session] = (runner.lines[0] ?? "").split(" ");
+  assert.equal(parent, group);
+  assert.equal(group, session);
+});
+
+test("git that would ask for a password fails at once", async (t) => {
+  const runner = createTestRunner(t);
+  const script =
+    "#!/bin/sh\ngit -c credential.helper= credential fill <<END\nprotocol=https\nhost=git.example\n\nEND\n";
+  const ending = await runner.run(script);
+  assert.equal(ending.state, "failed");
+  assert.match(runner.log(), /could not read Username|terminal prompts disabled/);
+});
+
+function namesIn(lines: readonly string[]): string[] {
+  return lines
+    .map((line) => line.slice(0, line.indexOf("=")))
+    .filter((name) => !shellsOwn.has(name))
+    .sort();
+}
+
+function descriptorsOfAnyChild(): readonly string[] {
+  return spawnSync("ls", ["/proc/self/fd"], { encoding: "utf8" }).stdout.split("\n");
+}
+
+function childrenOf(pid: number): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => parentOf(name) === pid)
+    .map(Number);
+}
+
+function parentOf(pid: string): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    return Number(stat.slice(stat.lastIndexOf(")")).split(" ")[2]);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { isFinished } from "../../src/deployments/states.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { untilDeployment } from "../harness/records.ts";
+import { createTestRunner, deploymentWith } from "../harness/runs.ts";
+import { startService } from "../harness/service.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+test("200 deployments leave no descriptor, no process and no run directory behind", async (t) => {
+  const script = "#!/bin/sh\necho '==> Deploy'\n[ $((DEPLOY_ID % 4)) != 0 ]\n";
+  const service = await startService(t, { script });
+  const pid = service.child.pid ?? 0;
+  let before = 0;
+  for (let id = 1; id <= 200; id += 1) {
+    await deliver(service.url, githubPush());
+    await untilDeployment(service.statePath, id, ({ state }) => isFinished(state));
+    if (id === 20) before = readdirSync(`/proc/${pid}/fd`).length;
+  }
+  await fetch(`${service.url}/health`);
+  assert.deepEqual(readdirSync(join(service.statePath, "runs")), []);
+  const after = readdirSync(`/proc/${pid}/fd`).length;
+  t.diagnostic(`${before} descriptors after 20 deployments, ${after} after 200`);
+  assert.ok(after <= before + 2, `${before} descriptors after 20 deployments, ${after} after 200`);
+  assert.deepEqual(zombiesOf(pid), []);
+});
+
+test("the logs of 50 deployments are kept, and those the scripts wrote themselves", async (t) => {
+  const temporaryPath = temporaryDirectory(t);
+  const script = '#!/bin/sh\necho own >"$DEPLOY_LOG"\necho told\n';
+  const service = await startService(t, { script, env: { TMPDIR: temporaryPath } });
+  for (let id = 1; id <= 55; id += 1) {
+    await deliver(service.url, githubPush());
+    await untilDeployment(service.statePath, id, ({ state }) => isFinished(state));
+  }
+  const [ownDirectory = ""] = readdirSync(temporaryPath);
+  for (const [directory, newest, oldest] of [
+    [join(service.statePath, "logs"), "55.log", "6.log"],
+    [join(temporaryPath, ownDirectory), "deploy-55.log", "deploy-6.log"],
+  ] as const) {
+    await until("the oldest are removed", () => readdirSync(directory).length === 50);
+    assert.ok(readdirSync(directory).includes(newest));
+    assert.ok(readdirSync(directory).includes(oldest));
+  }
+  assert.equal(statSync(join(temporaryPath, ownDirectory)).mode & 0o777, 0o700);
+});
+
+test("a script that cannot be started leaves no descriptor behind, however often it is tried", async (t) => {
+  const { runner, repoPath, statePath } = createTestRunner(t);
+  writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
+  // A directory where the log is to be: the pipe is open when that shows.
+  mkdirSync(join(statePath, "logs/1.log"), { recursive: true });
+  const before = readdirSync("/proc/self/fd").length;
+  for (let count = 0; count < 20; count += 1) {
+    assert.equal((await runner.start(deploymentWith(1))).kind, "try-again");
+  }
+  assert.ok(readdirSync("/proc/self/fd").length <= before + 2);
+  rmSync(join(statePath, "logs"), { recursive: true });
+  const started = await runner.start(deploymentWith(1));
+  assert.equal(started.kind, "started");
+  if (started.kind === "started") assert.equal((await started.run.ended).state, "succeeded");
+});
+
+function zombiesOf(parent: number): readonly string[] {
+  return readdirSync("/proc").filter((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "latin1");
+      const [state, ppid] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return state === "Z" && Number(ppid) === parent;
+    } catch {
+      return false;
+    }
+  });
+}

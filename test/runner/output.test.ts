@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openLogFile } from "../../src/runner/log-file.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { readLog, readSteps } from "../harness/records.ts";
+import { createTestRunner } from "../harness/runs.ts";
+import { startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const mebibyte = 1024 ** 2;
+
+test("of 30 MB of output the log keeps the first mebibyte and the last nine at most", async (t) => {
+  const runner = createTestRunner(t);
+  const ending = await runner.run("#!/bin/sh\necho first line\nseq 3900000\necho last line\n");
+  assert.equal(ending.state, "succeeded");
+  const log = runner.log();
+  assert.ok(log.length <= 10 * mebibyte + 100, `the log has ${log.length} bytes`);
+  assert.ok(log.length > 5 * mebibyte, `the log has ${log.length} bytes only`);
+  assert.ok(log.startsWith("first line\n1\n2\n"));
+  assert.ok(log.endsWith("3900000\nlast line\n"));
+  const leftOut = Number(/\n\[(\d+) bytes left out here\]\n/.exec(log)?.[1]);
+  const note = `\n[${leftOut} bytes left out here]\n`;
+  const whole = Buffer.byteLength("first line\nlast line\n") + bytesOfSeq(3_900_000);
+  assert.equal(log.length - note.length + leftOut, whole);
+});
+
+test("the log of a script that was tried again and again stays within its limit", async (t) => {
+  const runner = createTestRunner(t);
+  for (const attempt of ["one", "two", "three"]) {
+    await runner.run(
+      `#!/bin/sh\necho attempt ${attempt}\nyes "$(printf %0999d 0)" | head -c 12000000\necho\necho end of ${attempt}\n`,
+      1,
+    );
+    const log = runner.log();
+    assert.ok(log.length <= 10 * mebibyte + 200, `the log has ${log.length} bytes`);
+    assert.ok(log.startsWith("attempt one\n"));
+    assert.ok(log.endsWith(`end of ${attempt}\n`));
+  }
+});
+
+test("where the service dies the log keeps what it had of the tail, and goes on", async (t) => {
+  const path = join(temporaryDirectory(t), "1.log");
+  const limits = { headBytes: 4, tailBytes: 8 };
+  const dead = openLogFile(path, limits);
+  dead.write(Buffer.from("headtail1"));
+  const next = openLogFile(path, limits);
+  next.write(Buffer.from("234"));
+  await next.close();
+  assert.equal(readFileSync(path, "utf8"), "headtail1234");
+  await dead.close();
+});
+
+test("where a disk refuses a tail the deployment goes on without", async (t) => {
+  const path = join(temporaryDirectory(t), "1.log");
+  const log = openLogFile(path, { headBytes: 4, tailBytes: 8 });
+  mkdirSync(`${path}.tail-2`);
+  log.write(Buffer.from("head and more than goes there"));
+  await log.close();
+  assert.match(readFileSync(path, "utf8"), /^head\n\[\d+ bytes left out here\]\n/);
+});
+
+test("an output of a little less than the head is kept whole", async (t) => {
+  const runner = createTestRunner(t);
+  await runner.run("#!/bin/sh\nseq 150000\n");
+  assert.equal(runner.log(), `${Array.from({ length: 150_000 }, (_, index) => index + 1).join("\n")}\n`);
+});
+
+test("while a script floods its output for seconds /health answers and memory stays bounded", async (t) => {
+  const script = "#!/bin/sh\ntimeout 4 yes\ntrue\n";
+  const service = await startService(t, { script });
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ event }) => event === "deployment.output");
+  let slowestMs = 0;
+  let mostBytes = 0;
+  let answers = 0;
+  const ending = service.log.waitForEnding(1);
+  let isOver = false;
+  void ending.then(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    const startMs = performance.now();
+    assert.equal((await fetch(`${service.url}/health`)).status, 200);
+    slowestMs = Math.max(slowestMs, performance.now() - startMs);
+    mostBytes = Math.max(mostBytes, residentBytes(service.child.pid ?? 0));
+    answers += 1;
+  }
+  t.diagnostic(
+    `${answers} answers, the slowest ${slowestMs.toFixed()} ms, most ${(mostBytes / mebibyte).toFixed()} MiB`,
+  );
+  assert.ok(slowestMs < 2_000, `/health took ${slowestMs} ms`);
+  assert.ok(mostBytes < 256 * mebibyte, `the service took ${mostBytes} bytes`);
+  assert.equal((await ending).event, "deployment.succeeded");
+  assert.ok(readLog(service.statePath, 1).length <= 10 * mebibyte + 100);
+});
+
+test("lines are told as they come, with the deployment's id, and what has no line end too", async (t) => {
+  const service = await startService(t, {
+    script: "#!/bin/sh\nprintf 'one\\n\\ntwo'\nprintf ' and a half' >&2\n",
+  });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  assert.deepEqual(service.log.outputOf(1), ["one", "", "two and a half"]);
+  assert.equal(readLog(service.statePath, 1), "one\n\ntwo and a half");
+});
+
+test("a line is told before the script has ended", async (t) => {
+  const script = "#!/bin/sh\necho now\nwhile [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done\n";
+  const service = await startService(t, { script });
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ event, msg }) => event === "deployment.output" && msg === "now");
+  assert.ok(!service.log.lines.some(({ event }) => event === "deployment.succeeded"));
+});
+
+test("Windows line ends, colours and control characters are not passed on, the log file has them all", async (t) => {
+  const runner = createTestRunner(t);
+  await runner.run(
+    "#!/bin/sh\nprintf 'one\\r\\n\\033[31mred\\033[0m\\n\\033]0;title\\007bell\\a\\n50%%\\r100%%\\n'\n",
+  );
+  assert.deepEqual(runner.lines, ["one", "red", "bell ", "50% 100%"]);
+  assert.equal(runner.log(), "one\r\n\u001b[31mred\u001b[0m\n\u001b]0;title\u0007bell\u0007\n50%\r100%\n");
+});
+
+test("bytes that are no UTF-8 are replaced, and a character cut in two by the pipe is not", async (t) => {
+  const runner = createTestRunner(t);
+  await runner.run("#!/bin/sh\nprintf 'a\\377b\\n\\303'\nsleep 0.1\nprintf '\\251\\n\\303'\n");
+  assert.deepEqual(runner.lines, ["a\ufffdb", "é", "\ufffd"]);
+});
+
+test("a line of 1 MB without an end is told in pieces, and nothing of it is lost", async (t) => {
+  const runner = createTestRunner(t);
+  await runner.run("#!/bin/sh\nhead -c 1000000 /dev/zero | tr '\\0' x\n");
+  assert.ok(runner.lines.every((line) => line.length <= 8_192));
+  assert.equal(runner.lines.join("").length, 1_000_000);
+});
+
+test("steps are noticed, told and stored in their order", async (t) => {
+  const script =
+    "#!/bin/sh\necho '==> Pull'\necho ' ==> no step'\necho '==>none'\necho '==> '\necho '==> Build the image '\n";
+  const service = await startService(t, { script });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const told = service.log.lines.filter(({ event }) => event === "deployment.step").map(({ step }) => step);
+  assert.deepEqual(told, ["Pull", "Build the image"]);
+  assert.deepEqual(readSteps(service.statePath, 1), ["1: Pull", "1: Build the image"]);
+});
+
+test("a child that keeps the output open does not hold the deployment", async (t) => {
+  const tookMs: number[] = [];
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const runner = createTestRunner(t);
+    const startMs = performance.now();
+    const ending = await runner.run("#!/bin/sh\necho before\nsleep 6 &\necho after\n");
+    tookMs.push(performance.now() - startMs);
+    assert.equal(ending.state, "succeeded");
+    assert.deepEqual(runner.lines, ["before", "after"]);
+  }
+  // The quickest of three, for the machine may have other things to do.
+  assert.ok(Math.min(...tookMs) < 1_000, `it took ${tookMs.join(", ")} ms`);
+});
+
+test("a child that goes on writing after the script's end does not hold the deployment either", async (t) => {
+  const runner = createTestRunner(t);
+  const ending = await runner.run("#!/bin/sh\n(timeout 8 yes) &\nsleep 0.1\necho bye\n");
+  assert.equal(ending.state, "succeeded");
+});
+
+test("what is written at the very end is in the log", async (t) => {
+  const runner = createTestRunner(t);
+  for (let count = 0; count < 20; count += 1) {
+    await runner.run("#!/bin/sh\nseq 2000\necho the end\n");
+    assert.ok(runner.log().endsWith("2000\nthe end\n"));
+  }
+});
+
+function bytesOfSeq(last: number): number {
+  let bytes = 0;
+  for (let digits = 1, first = 1; first <= last; digits += 1, first *= 10) {
+    bytes += (Math.min(last, first * 10 - 1) - first + 1) * (digits + 1);
+  }
+  return bytes;
+}
+
+function residentBytes(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "latin1");
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+}

@@ -1,0 +1,143 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ProblemCode } from "../../src/problems.ts";
+import { quickScript } from "../harness/service.ts";
+import { writeScript } from "../harness/temporary.ts";
+
+/** Where a set-up is made; all of it is removed after the test. */
+export interface Place {
+  /** What REPO_PATH is set to. */
+  readonly repoPath: string;
+  readonly scriptPath: string;
+  /** The service's TMPDIR. */
+  readonly temporaryPath: string;
+  /** Where else something may be put. */
+  readonly besidePath: string;
+}
+
+/** A way in which no script can be started, and what the message tells to do about it. */
+export interface BrokenSetUp {
+  readonly name: string;
+  readonly code: ProblemCode;
+  /** What the message has to say of the cure. */
+  readonly cure: RegExp;
+  /** True where the service runs as `nobody`, for root may do everything. */
+  readonly isUnprivileged?: boolean;
+  readonly make: (place: Place) => void;
+  /** Does what the message says. */
+  readonly mend: (place: Place, cure: RegExpExecArray) => void;
+}
+
+export const nobody = 65_534;
+
+export const brokenPlaces: readonly BrokenSetUp[] = [
+  {
+    name: "a repository directory that does not exist",
+    code: "repository_missing",
+    cure: /Clone the repository there, mount it, or set REPO_PATH\.$/,
+    make: () => {},
+    mend: (place) => makeRepository(place),
+  },
+  {
+    name: "a file in place of the repository directory",
+    code: "repository_not_a_directory",
+    cure: /Set it to the root of the repository\.$/,
+    make: ({ repoPath }) => writeFileSync(repoPath, ""),
+    mend(place) {
+      unlinkSync(place.repoPath);
+      makeRepository(place);
+    },
+  },
+  {
+    name: "a repository directory of another user that nobody else may enter",
+    code: "repository_not_accessible",
+    cure: /Run: (chown -R \d+ \S+)$/,
+    isUnprivileged: true,
+    make(place) {
+      makeRepository(place);
+      chmodSync(place.repoPath, 0o700);
+    },
+    mend: runInShell,
+  },
+  {
+    name: "a git repository of another user",
+    code: "repository_dubious_ownership",
+    cure: /Run: (chown -R \d+ [^\s;]+); or/,
+    make: makeRepositoryOfAnother,
+    mend: runInShell,
+  },
+  {
+    name: "a git repository of another user, cured by trusting them",
+    code: "repository_dubious_ownership",
+    cure: /trust that user, run: (git config --global --add safe\.directory \S+)$/,
+    make: makeRepositoryOfAnother,
+    mend: runInShell,
+  },
+  {
+    name: "a link in place of the directory for the script's own log",
+    code: "temporary_directory_unusable",
+    cure: /Run: (rm -rf [^\s;]+); or set TMPDIR/,
+    make(place) {
+      makeRepository(place);
+      symlinkSync(place.besidePath, logDirectory(place));
+    },
+    mend: runInShell,
+  },
+  {
+    name: "a directory for the script's own log that belongs to another user",
+    code: "temporary_directory_unusable",
+    cure: /Run: (rm -rf [^\s;]+); or set TMPDIR/,
+    make(place) {
+      makeRepository(place);
+      mkdirSync(logDirectory(place));
+      chownSync(logDirectory(place), nobody, nobody);
+    },
+    mend: runInShell,
+  },
+  {
+    name: "a directory for the script's own log to which all may write",
+    code: "temporary_directory_unusable",
+    cure: /Run: (rm -rf [^\s;]+); or set TMPDIR/,
+    make(place) {
+      makeRepository(place);
+      mkdirSync(logDirectory(place));
+      chmodSync(logDirectory(place), 0o777);
+    },
+    mend: runInShell,
+  },
+  {
+    name: "a temporary directory that is a file",
+    code: "temporary_directory_unusable",
+    cure: /Make (\S+) writable for this user \(uid \d+\), or set TMPDIR/,
+    make(place) {
+      makeRepository(place);
+      rmSync(place.temporaryPath, { recursive: true });
+      writeFileSync(place.temporaryPath, "");
+    },
+    mend({ temporaryPath }) {
+      unlinkSync(temporaryPath);
+      mkdirSync(temporaryPath);
+    },
+  },
+];
+
+export function makeRepository({ repoPath, scriptPath }: Place, script = quickScript): void {
+  mkdirSync(repoPath);
+  writeScript(scriptPath, script);
+}
+
+function makeRepositoryOfAnother(place: Place): void {
+  makeRepository(place);
+  execFileSync("git", ["-C", place.repoPath, "init", "--quiet"]);
+  execFileSync("chown", ["-R", String(nobody), place.repoPath]);
+}
+
+function logDirectory({ temporaryPath }: Place): string {
+  return join(temporaryPath, `hotpush-${process.getuid?.()}`);
+}
+
+/** Runs the command that the message gives, as the person who reads it would: in a shell. */
+export function runInShell({ besidePath }: Place, [, command = "false"]: RegExpExecArray): void {
+  execFileSync("sh", ["-c", command], { env: { ...process.env, HOME: besidePath } });
+}

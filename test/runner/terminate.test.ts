@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { type TestContext, test } from "node:test";
+import type { Ending } from "../../src/deployments/deployment.ts";
+import { signalGroup } from "../../src/runner/terminate.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { createTestRunner } from "../harness/runs.ts";
+import { startService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
+
+const quickTimeout = { deployTimeoutMs: 300, timeoutGraceMs: 500 };
+const longGrace = { deployTimeoutMs: 300, timeoutGraceMs: 30_000 };
+
+test("a script that runs out of time is asked to end, and has time to clean up", async (t) => {
+  const runner = createTestRunner(t, longGrace);
+  const ending = await runner.run(
+    "#!/bin/sh\ntrap 'echo cleaning; sleep 0.3; echo clean; exit 5' TERM\nwhile :; do sleep 0.02; done\n",
+  );
+  assert.deepEqual([ending.state, ending.exitCode], ["timed_out", null]);
+  assert.deepEqual(runner.lines.slice(-2), ["cleaning", "clean"]);
+  assert.equal(
+    detailOf(ending),
+    "deploy.sh ran for longer than 300 ms, the value of DEPLOY_TIMEOUT. It ended when asked. Its last line: clean",
+  );
+});
+
+test("a script that ends with 0 when its time is over has still timed out", async (t) => {
+  const runner = createTestRunner(t, longGrace);
+  const ending = await runner.run("#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.02; done\n");
+  assert.equal(ending.state, "timed_out");
+});
+
+test("a script that does not listen is forced to end after the grace period, not before", async (t) => {
+  const runner = createTestRunner(t, quickTimeout);
+  const startMs = performance.now();
+  const ending = await runner.run("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.02; done\n");
+  assert.ok(performance.now() - startMs >= 800);
+  assert.equal(ending.state, "timed_out");
+  assert.match(detailOf(ending), /It did not end when asked and was forced to\. It printed nothing\.$/);
+});
+
+test("a script that is stopped by a signal is forced to end as well", async (t) => {
+  const ending = await createTestRunner(t, quickTimeout).run("#!/bin/sh\nkill -STOP $$\n");
+  assert.equal(ending.state, "timed_out");
+});
+
+test("children and grandchildren that ignore the question are gone too", async (t) => {
+  const runner = createTestRunner(t, quickTimeout);
+  const stubborn = 'trap "" TERM; echo $$; while :; do sleep 0.02; done';
+  await runner.run(
+    `#!/bin/sh\nsh -c '${stubborn}' &\n(sh -c '${stubborn}' &)\nwhile :; do sleep 0.02; done\n`,
+  );
+  assert.equal(runner.lines.length, 2);
+  for (const pid of runner.lines) assert.ok(isGone(Number(pid)), `process ${pid} is gone`);
+});
+
+test("children that outlive a script that was asked are gone before the ending is told", async (t) => {
+  const runner = createTestRunner(t, quickTimeout);
+  const stubborn = 'trap "" TERM; echo $$; while :; do sleep 0.02; done';
+  const ending = await runner.run(`#!/bin/sh\nsh -c '${stubborn}' &\nexec sleep 600\n`);
+  assert.match(detailOf(ending), /was forced to/);
+  assert.ok(isGone(Number(runner.lines[0])));
+});
+
+test("a process that left the group is reported with its id and its command", async (t) => {
+  const runner = createTestRunner(t, quickTimeout);
+  const ending = await runner.run("#!/bin/sh\nsetsid sleep 987 &\nwhile :; do sleep 0.02; done\n");
+  const [, pid] = /These processes of it still run: (\d+) \(sleep 987\)\./.exec(detailOf(ending)) ?? [];
+  assert.ok(pid, detailOf(ending));
+  process.kill(Number(pid), "SIGKILL");
+});
+
+test("a run can be cancelled, and the first reason to end it counts", async (t) => {
+  const runner = createTestRunner(t);
+  const { run } = await runner.start("#!/bin/sh\necho up\nwhile :; do sleep 0.02; done\n");
+  await until("the script runs", () => runner.lines.length > 0);
+  run.end("cancelled", 30_000);
+  run.end("interrupted", 0);
+  assert.deepEqual(await run.ended, { state: "cancelled", exitCode: null, problem: null });
+});
+
+test("a run that has ended cannot be ended any more", async (t) => {
+  const runner = createTestRunner(t);
+  const { run } = await runner.start("#!/bin/sh\nexit 0\n");
+  await run.ended;
+  run.end("cancelled", 0);
+  assert.equal((await run.ended).state, "succeeded");
+});
+
+test("a deployment that ended while the whole service was asleep has not timed out", async (t) => {
+  const script = "#!/bin/sh\nsleep 1\ntouch done\n";
+  const service = await startService(t, { script, env: { DEPLOY_TIMEOUT: "2s" } });
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  service.child.kill("SIGSTOP");
+  const startMs = performance.now();
+  await until("the time-out is over", () => performance.now() - startMs > 2_500);
+  service.child.kill("SIGCONT");
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+});
+
+test("through the whole service: a time-out is recorded and the next push runs", async (t) => {
+  const script = "#!/bin/sh\n[ $DEPLOY_ID = 2 ] || sleep 600\n";
+  const service = await startService(t, { script, env: { DEPLOY_TIMEOUT: "1s" } });
+  await deliver(service.url, githubPush());
+  await deliver(service.url, githubPush());
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.timed_out");
+  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+});
+
+const takesRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to be two users" };
+
+test("a group in which only processes of another user are left is no fault of ours", takesRoot, async (t) => {
+  const pid = await sleeperOfItsOwnGroup(t);
+  const terminateUrl = new URL("../../src/runner/terminate.ts", import.meta.url);
+  const text = `const { signalGroup } = await import("${terminateUrl.href}"); console.log(signalGroup(${pid}, "SIGTERM"))`;
+  const asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath];
+  const result = spawnSync("setpriv", [...asNobody, "--input-type=module", "--eval", text], {
+    encoding: "utf8",
+  });
+  assert.equal(result.stdout, "true\n", result.stderr);
+  assert.equal(signalGroup(pid, 0), true);
+});
+
+test("a group of which nothing is left is said to be gone", async (t) => {
+  const pid = await sleeperOfItsOwnGroup(t);
+  process.kill(pid, "SIGKILL");
+  await until("it is gone", () => !signalGroup(pid, 0));
+});
+
+async function sleeperOfItsOwnGroup(t: TestContext): Promise<number> {
+  const child = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
+  t.after(() => child.kill("SIGKILL"));
+  await once(child, "spawn");
+  return child.pid ?? 0;
+}
+
+function detailOf({ problem }: Ending): string {
+  return problem?.detail ?? "";
+}
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
