@@ -1,25 +1,41 @@
-/** A command takes its arguments and the environment, and gives the exit code of the process. */
-type Command = (args: readonly string[], env: NodeJS.ProcessEnv) => Promise<number>;
+import { Command } from "commander";
+import { type MakeCommand, parse } from "./command.ts";
 
-/** Each is loaded when it is called for, so that none costs the others memory. */
-const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  rollout: async () => (await import("./rollout.ts")).runRolloutCommand,
-  prune: async () => (await import("./prune.ts")).runPruneCommand,
-  rollback: async () => (await import("./rollback.ts")).runRollbackCommand,
-};
+interface Entry {
+  readonly summary: string;
+  readonly group: string;
+  readonly load: () => Promise<MakeCommand>;
+}
 
-const usage = `Usage: hotpush [command] [options]
+const serving = "What is served:";
 
-Without a command, the service starts: it receives pushes and runs deploy.sh.
-
-  hotpush rollout            new containers replace the old ones of a compose project, no request is dropped
-  hotpush rollout app --json only the service app; events as JSON
-  hotpush prune --keep 3     old images go, the live version and 3 good ones before it stay
-  hotpush rollback           the previous good version is back, as a deployment of its own
-  hotpush rollback 7         the version of deployment 7 is
-
-"hotpush <command> --help" says more.
-`;
+/** Every command, in the order in which help shows them. Each is loaded when it is called for. */
+const commands: ReadonlyMap<string, Entry> = new Map([
+  [
+    "rollout",
+    {
+      summary: "new containers replace the old ones, no request is dropped",
+      group: serving,
+      load: async () => (await import("./rollout.ts")).makeRolloutCommand,
+    },
+  ],
+  [
+    "rollback",
+    {
+      summary: "an earlier good version is back",
+      group: serving,
+      load: async () => (await import("./rollback.ts")).makeRollbackCommand,
+    },
+  ],
+  [
+    "prune",
+    {
+      summary: "old images of this project go",
+      group: serving,
+      load: async () => (await import("./prune.ts")).makePruneCommand,
+    },
+  ],
+]);
 
 /**
  * Runs the command that `argv` names.
@@ -27,13 +43,20 @@ Without a command, the service starts: it receives pushes and runs deploy.sh.
  * @returns the exit code: that of the command, 0 for help, 2 for a wrong command line
  */
 export async function runCommandLine(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const [name = "help", ...args] = argv;
-  if (["help", "--help", "-h"].includes(name)) {
-    process.stdout.write(usage);
-    return 0;
+  let exitCode = 0;
+  const surroundings = {
+    env,
+    finish: (code: number) => {
+      exitCode = code;
+    },
+  };
+  const program = new Command("hotpush").description(
+    "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
+  );
+  const wanted = argv.find((word) => !word.startsWith("-") && word !== "help") ?? "";
+  for (const [name, { summary, group, load }] of commands) {
+    const command = name === wanted ? (await load())(surroundings) : new Command(name);
+    program.addCommand(command.summary(summary).helpGroup(group));
   }
-  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (load) return (await load())(args, env);
-  process.stderr.write(`hotpush: there is no command "${name}".\n\n${usage}`);
-  return 2;
+  return (await parse(program, argv)) ?? exitCode;
 }

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
 import { connectEngine } from "../rollout/engine.ts";
 import { locateProject } from "../rollout/locate-project.ts";
@@ -10,60 +10,46 @@ import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { pruneStack } from "../rollout/swarm/prune-stack.ts";
 import { loadStack } from "../rollout/swarm/read-stack.ts";
-
-const usage = `Usage: hotpush prune [options]
-
-Removes old images of this compose project or stack: all but those of containers, of the live version and of the
-good versions before it. Other projects are not touched.
-
-  --keep <n>           how many good versions before the live one stay (default: 2)
-  --directory <path>   the compose project (default: REPO_PATH, else the working directory)
-  --file <path>        a compose file; can be given more than once (default: what compose finds)
-  --json               the result as one JSON object
-  --help
-`;
+import { another, newCommand, type Surroundings } from "./command.ts";
 
 const lockWaitS = 600;
 
-/** `hotpush prune`: says on standard output what was removed. Returns the exit code: 0, 1, or 2 for a wrong command line. */
-export async function runPruneCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const values = readOptions(args);
-  if (typeof values === "string") {
-    process.stderr.write(`${values}\n\n${usage}`);
-    return 2;
-  }
-  if (values.help) {
-    process.stdout.write(usage);
-    return 0;
-  }
+interface Options {
+  readonly keep: number;
+  readonly directory?: string;
+  readonly file?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** `hotpush prune`: says on standard output what was removed. */
+export function makePruneCommand({ env, finish }: Surroundings): Command {
+  const summary =
+    "Removes old images of this compose project or stack: all but those of containers, of the live version and of the good versions before it. Other projects are not touched.";
+  return newCommand("prune", summary, [
+    "hotpush prune            the live version and the 2 good ones before it stay",
+    "hotpush prune --keep 5   as for a project that is often rolled back",
+  ])
+    .option("--keep <n>", "how many good versions before the live one stay", versionCount, 2)
+    .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
+    .option("--file <path>", "a compose file, can be repeated (default: what compose finds)", another)
+    .option("--json", "the result as one JSON object")
+    .action(async (options: Options) => finish(await runPrune(options, env)));
+}
+
+function versionCount(text: string): number {
+  if (/^\d{1,3}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Not a number of versions.");
+}
+
+async function runPrune(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
   try {
-    const pruned = await pruneProject(values, env);
-    process.stdout.write(values.json ? `${JSON.stringify(pruned)}\n` : told(pruned));
+    const pruned = await pruneProject(options, env);
+    process.stdout.write(options.json ? `${JSON.stringify(pruned)}\n` : told(pruned));
     return 0;
   } catch (error) {
     if (!(error instanceof RolloutError)) throw error;
     process.stderr.write(`${[error.message, ...error.evidence].join("\n")}\n`);
     return rolloutExitCode(error.code);
-  }
-}
-
-type Options = Exclude<ReturnType<typeof readOptions>, string>;
-
-function readOptions(args: readonly string[]) {
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        keep: { type: "string", default: "2" },
-        directory: { type: "string" },
-        file: { type: "string", multiple: true },
-        json: { type: "boolean" },
-        help: { type: "boolean" },
-      },
-    });
-    return /^\d{1,3}$/.test(values.keep) ? values : `--keep is "${values.keep}", not a number of versions.`;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
   }
 }
 
@@ -77,7 +63,7 @@ async function pruneProject({ directory, file, keep }: Options, env: NodeJS.Proc
   try {
     const signal = new AbortController().signal;
     const surroundings = { env, signal, lockDescriptor: lock.descriptor, target };
-    const request = { engine, versionsPath, keep: Number(keep) };
+    const request = { engine, versionsPath, keep };
     if ((await chooseEngine(surroundings)) === "swarm") {
       // The commit only matters for names in the file that are yet to be built.
       const { stack } = await loadStack(surroundings, "0".repeat(12));

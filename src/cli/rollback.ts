@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Deployment } from "../deployments/deployment.ts";
 import { findDeployment } from "../deployments/record.ts";
 import { recordRollback } from "../deployments/roll-back.ts";
@@ -9,69 +9,55 @@ import { ProblemError } from "../problems.ts";
 import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { previousVersion, readVersions } from "../rollout/versions.ts";
 import { flock } from "../runner/flock.ts";
+import { newCommand, refuse, type Surroundings } from "./command.ts";
 import { followDeployment } from "./follow-deployment.ts";
 
-const usage = `Usage: hotpush rollback [options] [deployment | commit]
+interface Options {
+  readonly directory?: string;
+  readonly detach?: boolean;
+}
 
-Brings an earlier good version back by a roll-out without a build: the previous one, or that of a deployment
-(by its number) or of a commit (by its first digits). The service runs it as a deployment of its own, when the
-one that runs has ended, and what was pushed meanwhile stays away until the next push.
+/** `hotpush rollback`: has the service roll back, and shows what it prints. Its exit code is 0 where the earlier version serves. */
+export function makeRollbackCommand({ env, finish }: Surroundings): Command {
+  const summary =
+    "Brings an earlier good version back by a roll-out without a build: the previous one, or that of a deployment (by its number) or of a commit (by its first digits). The service runs it as a deployment of its own, when the one that runs has ended, and what was pushed meanwhile stays away until the next push.";
+  return newCommand("rollback", summary, [
+    "hotpush rollback           the previous good version",
+    "hotpush rollback 7         that of deployment 7",
+    "hotpush rollback 3f2c1a9   that of this commit",
+  ])
+    .argument("[version]", "a deployment's number, or a commit", version)
+    .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
+    .option("--detach", "do not wait for its end; so it is always within a deploy.sh, whose end it waits for")
+    .action(async (wanted: string | undefined, options: Options) =>
+      finish(await runRollback(wanted, options, env)),
+    );
+}
 
-  hotpush rollback           the previous good version
-  hotpush rollback 7         that of deployment 7
-  hotpush rollback 3f2c1a9   that of this commit
+function version(text: string): string {
+  if (/^[0-9a-f]{1,64}$/i.test(text)) return text;
+  throw new InvalidArgumentError("One deployment's number, or one commit.");
+}
 
-  --directory <path>   the compose project (default: REPO_PATH, else the working directory)
-  --detach             do not wait for its end; so it is always within a deploy.sh, whose end it waits for
-  --help
-`;
-
-/**
- * `hotpush rollback`: has the service roll back, and shows what it prints.
- *
- * @returns the exit code: 0 where the earlier version serves (or is to, with --detach), 1 where not, 2 for a wrong
- *   command line
- */
-export async function runRollbackCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const options = readOptions(args);
-  if (typeof options === "string") {
-    process.stderr.write(`${options}\n\n${usage}`);
-    return 2;
-  }
-  if (options.values.help) {
-    process.stdout.write(usage);
-    return 0;
-  }
+async function runRollback(
+  wanted: string | undefined,
+  options: Options,
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  const { directory = env.REPO_PATH ?? process.cwd(), detach } = options;
   const statePath = stateDirectoryOf(env);
   if (!(await isServiceRunning(statePath))) {
     return refuse(
       `No Hotpush runs deployments in ${statePath}. Start it, or set STATE_PATH to where its state is; without it: hotpush rollout --back`,
     );
   }
-  const { directory = env.REPO_PATH ?? process.cwd(), detach } = options.values;
   const { versionsPath } = rolloutState(statePath, directory);
   return withStore(statePath, async (store) => {
-    const asked = await askFor(store, versionsPath, options.positionals[0]);
+    const asked = await askFor(store, versionsPath, wanted);
     if (typeof asked === "string") return refuse(asked);
     process.stdout.write(`Deployment ${asked.id} goes back to ${asked.commit}.\n`);
     return detach || env.DEPLOY_ID !== undefined ? 0 : await followDeployment(store, statePath, asked.id);
   });
-}
-
-function readOptions(args: readonly string[]) {
-  try {
-    const parsed = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { directory: { type: "string" }, detach: { type: "boolean" }, help: { type: "boolean" } },
-    });
-    const [wanted] = parsed.positionals;
-    const isUsable = wanted === undefined || /^[0-9a-f]{1,64}$/i.test(wanted);
-    if (parsed.positionals.length > 1 || !isUsable) return "One deployment's number, or one commit.";
-    return parsed;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
 }
 
 /** The one that runs deployments holds this lock. */
@@ -125,9 +111,4 @@ async function askFor(
 function commitOf(store: Store, wanted: string): string {
   const deployment = /^\d{1,9}$/.test(wanted) ? findDeployment(store, Number(wanted)) : null;
   return deployment?.commit ?? wanted.toLowerCase();
-}
-
-function refuse(text: string): number {
-  process.stderr.write(`hotpush: ${text}\n`);
-  return 1;
 }

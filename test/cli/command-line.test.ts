@@ -14,10 +14,13 @@ function hotpush(...args: readonly string[]) {
   return spawnSync(launcher, args, { encoding: "utf8", env: { PATH: process.env.PATH, HOME: "/" } });
 }
 
-test("an unknown command is refused with exit code 2 and told what there is", () => {
-  const { status, stderr, stdout } = hotpush("deploy");
+test("an unknown command is refused with exit code 2, and the one that was meant is named", () => {
+  const { status, stderr, stdout } = hotpush("rolout");
   assert.equal(status, 2);
-  assert.match(stderr, /there is no command "deploy"\.\n\nUsage: hotpush/);
+  assert.match(
+    stderr,
+    /^hotpush: unknown command 'rolout'\n\(Did you mean rollout\?\)\n\nSee: hotpush --help/,
+  );
   assert.equal(stdout, "");
 });
 
@@ -25,13 +28,22 @@ for (const name of ["constructor", "--nonsense"]) {
   test(`${name} is no command`, () => assert.equal(hotpush(name).status, 2));
 }
 
-test("help says how each command is used", () => {
+test("help names every command, and each says how it is used, with an example", () => {
   const { status, stdout } = hotpush("--help");
   assert.equal(status, 0);
-  for (const [, command = ""] of stdout.matchAll(/^ {2}hotpush (\w+)/gm)) {
-    const help = hotpush(command, "--help");
+  const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = ""]) => name);
+  assert.ok(names.includes("rollout"), stdout);
+  for (const name of names) {
+    const help = hotpush(name, "--help");
     assert.equal(help.status, 0, help.stderr);
-    assert.match(help.stdout, new RegExp(`^Usage: hotpush ${command} `));
+    assert.match(help.stdout, new RegExp(`^Usage: hotpush ${name} `));
+    assert.match(help.stdout, new RegExp(`^Examples:\n {2}hotpush ${name}`, "m"));
+  }
+});
+
+test("help fits a terminal of 80 columns", () => {
+  for (const name of ["rollout", "rollback", "prune"]) {
+    for (const line of hotpush(name, "--help").stdout.split("\n")) assert.ok(line.length <= 80, line);
   }
 });
 

@@ -59,7 +59,7 @@ test("where no service runs, it says so", async (t) => {
 test("two targets are a wrong command line", async (t) => {
   const { code, stderr } = await run(temporaryDirectory(t), temporaryDirectory(t), ["1", "2"]);
   assert.equal(code, 2);
-  assert.match(stderr, /Usage: hotpush rollback/);
+  assert.match(stderr, /See: hotpush rollback --help/);
 });
 
 /** Two deployments that succeeded, as two versions that a roll-out left. */

@@ -17,6 +17,7 @@ const dockerfile = `FROM node:24-trixie-slim
 COPY --from=docker:28-cli /usr/local/bin/docker /usr/local/bin/docker
 COPY --from=docker:28-cli /usr/local/libexec/docker /usr/local/libexec/docker
 COPY src /hotpush/src
+COPY node_modules /hotpush/node_modules
 COPY test/lab/hotpush.ts /hotpush/test/lab/hotpush.ts
 ENTRYPOINT ["node", "${entry}"]
 `;
@@ -30,6 +31,9 @@ describe("a roll-out from inside a container", { skip, concurrency: false }, () 
     image = `${project.name}-hotpush`;
     const context = await mkdtemp(join(tmpdir(), "hotpush-image-"));
     await cp(join(root, "src"), join(context, "src"), { recursive: true });
+    await cp(join(root, "node_modules/commander"), join(context, "node_modules/commander"), {
+      recursive: true,
+    });
     await cp(join(root, "test/lab/hotpush.ts"), join(context, "test/lab/hotpush.ts"));
     await writeFile(join(context, "package.json"), '{ "type": "module" }');
     await writeFile(join(context, "Dockerfile"), dockerfile);

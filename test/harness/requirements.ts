@@ -3,6 +3,9 @@ import { mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** Who owns nothing, on any Debian. */
+const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+
 /** What a test may need of the machine that not every machine gives. */
 const probes = {
   mount: { isThere: canMount, reason: "it mounts file systems, which takes root" },
@@ -11,17 +14,23 @@ const probes = {
     isThere: () => process.getuid?.() === 0,
     reason: "it attaches to a running process, which takes root",
   },
+  otherUser: {
+    isThere: canBeAnother,
+    reason: "it runs this checkout as another user, which that one must be able to reach",
+  },
   strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
 
 /**
- * Says whether a test is to be skipped, as the options of `test` want it. Where CI is set nothing is skipped: what is
- * missing there makes the test fail.
+ * Says whether a test is to be skipped, as the options of `test` want it. Where CI is set nothing is skipped that
+ * could be installed: what is missing there makes the test fail.
  */
 export function needs(...names: readonly (keyof typeof probes)[]): { readonly skip: string | false } {
-  if (process.env.CI) return { skip: false };
-  return { skip: names.map((name) => probes[name]).find(({ isThere }) => !isThere())?.reason ?? false };
+  const mayBeMissing = names.filter((name) => name === "otherUser" || !process.env.CI);
+  return {
+    skip: mayBeMissing.map((name) => probes[name]).find(({ isThere }) => !isThere())?.reason ?? false,
+  };
 }
 
 function runs(program: string, ...args: readonly string[]): boolean {
@@ -34,4 +43,8 @@ function canMount(): boolean {
   if (isMounted) runs("umount", path);
   rmdirSync(path);
   return isMounted;
+}
+
+function canBeAnother(): boolean {
+  return runs("setpriv", ...nobody, process.execPath, "--check", import.meta.filename);
 }

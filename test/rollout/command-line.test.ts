@@ -26,10 +26,10 @@ const wrong = [
 ];
 
 for (const args of wrong) {
-  test(`hotpush ${args.join(" ")} ends with 2 and shows the usage`, () => {
+  test(`hotpush ${args.join(" ")} ends with 2 and says where the usage is`, () => {
     const { status, stderr } = hotpush(...args);
     assert.equal(status, 2);
-    assert.match(stderr, new RegExp(`^Usage: hotpush ${args[0]} `, "m"));
+    assert.match(stderr, new RegExp(`^See: hotpush ${args[0]} --help`, "m"));
   });
 }
 

@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import { isFinished } from "../../src/deployments/states.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { brokenScripts } from "./script-set-ups.ts";
@@ -17,7 +18,8 @@ const said = new Map<string, string>();
 const asRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to give files to another user" };
 
 for (const setUp of brokenSetUps) {
-  test(`${setUp.name}: told at start, told at the run, and mended by what is told`, asRoot, async (t) => {
+  const runs = setUp.isUnprivileged ? needs("otherUser") : asRoot;
+  test(`${setUp.name}: told at start, told at the run, and mended by what is told`, runs, async (t) => {
     const { place, service } = await startBroken(t, setUp);
     const told = await service.log.waitFor(({ event }) => event === "script.unusable");
     assert.equal(told.code, setUp.code);
@@ -46,8 +48,8 @@ for (const setUp of brokenSetUps) {
 }
 
 test("what is broken in different ways is told in different words", asRoot, () => {
-  assert.equal(said.size, brokenSetUps.length);
-  const codes = new Set(brokenSetUps.map(({ code }) => code));
+  const seen = brokenSetUps.filter(({ name }) => said.has(name));
+  const codes = new Set(seen.map(({ code }) => code));
   assert.ok(codes.size >= 10);
   const messages = new Set(said.values());
   assert.ok(messages.size >= codes.size, `${messages.size} messages for ${codes.size} codes`);

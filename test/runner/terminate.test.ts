@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import type { Ending } from "../../src/deployments/deployment.ts";
 import { signalGroup } from "../../src/runner/terminate.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { needs } from "../harness/requirements.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
@@ -109,19 +110,21 @@ test("through the whole service: a time-out is recorded and the next push runs",
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
 });
 
-const takesRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to be two users" };
-
-test("a group in which only processes of another user are left is no fault of ours", takesRoot, async (t) => {
-  const pid = await sleeperOfItsOwnGroup(t);
-  const terminateUrl = new URL("../../src/runner/terminate.ts", import.meta.url);
-  const text = `const { signalGroup } = await import("${terminateUrl.href}"); console.log(signalGroup(${pid}, "SIGTERM"))`;
-  const asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath];
-  const result = spawnSync("setpriv", [...asNobody, "--input-type=module", "--eval", text], {
-    encoding: "utf8",
-  });
-  assert.equal(result.stdout, "true\n", result.stderr);
-  assert.equal(signalGroup(pid, 0), true);
-});
+test(
+  "a group in which only processes of another user are left is no fault of ours",
+  needs("otherUser"),
+  async (t) => {
+    const pid = await sleeperOfItsOwnGroup(t);
+    const terminateUrl = new URL("../../src/runner/terminate.ts", import.meta.url);
+    const text = `const { signalGroup } = await import("${terminateUrl.href}"); console.log(signalGroup(${pid}, "SIGTERM"))`;
+    const asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath];
+    const result = spawnSync("setpriv", [...asNobody, "--input-type=module", "--eval", text], {
+      encoding: "utf8",
+    });
+    assert.equal(result.stdout, "true\n", result.stderr);
+    assert.equal(signalGroup(pid, 0), true);
+  },
+);
 
 test("a group of which nothing is left is said to be gone", async (t) => {
   const pid = await sleeperOfItsOwnGroup(t);
