@@ -13,7 +13,7 @@ const example = join(import.meta.dirname, "../../examples/compose");
 async function withMoreRoutes(): Promise<string> {
   const server = await readFile(join(example, "app", "server.js"), "utf8");
   const routes = `
-  if (request.url === "/echo") return request.pipe(response);
+  if (request.url === "/echo") return request.toArray().then((chunks) => response.end(Buffer.concat(chunks)));
   if (request.url === "/crash") {
     console.log("cut off");
     return request.socket.destroy();

@@ -2,9 +2,7 @@ import assert from "node:assert/strict";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { untilTold } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 const liveVolumeBytes = 1024 ** 2;
@@ -156,22 +154,6 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     );
     assert.equal(await project.version(), "known");
     assert.deepEqual(await project.containers("other"), others);
-  });
-
-  test("with Caddy away in mid roll-out the old version stays, and serves when Caddy is back", async () => {
-    await project.serving("known");
-    const containers = await project.containers("app");
-    await project.write("unseen", "slow-start");
-    const rollout = project.spawnRollout();
-    const { code, output } = await untilTold(rollout, /app +start /, () =>
-      project.docker("kill", `${project.name}-caddy-1`),
-    );
-    assert.equal(code, 1, output);
-    assert.match(output, /did not answer well through the proxy/);
-    assert.match(output, /Caddy did not answer on admin\.sock in the live directory: waited 10 s instead/);
-    assert.deepEqual(await project.containers("app"), containers);
-    await project.docker("compose", "start", "caddy");
-    await until("the old version", async () => (await project.version().catch(() => "")) === "known");
   });
 
   /** Does `work` while a service's Dockerfile is another. */

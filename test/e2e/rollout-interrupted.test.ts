@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endOf, untilTold } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
@@ -29,6 +30,21 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
       assert.match(output, /FAILED: The roll-out was asked to stop/);
     });
     assert.deepEqual(await project.containers("app"), containers);
+  });
+
+  test("with Caddy away in mid roll-out the old version stays, and serves when Caddy is back", async () => {
+    const containers = await project.containers("app");
+    await project.write("unseen", "slow-start");
+    const rollout = project.spawnRollout();
+    const { code, output } = await untilTold(rollout, /app +start /, () =>
+      project.docker("kill", `${project.name}-caddy-1`),
+    );
+    assert.equal(code, 1, output);
+    assert.match(output, /did not answer well through the proxy/);
+    assert.match(output, /Caddy did not answer on admin\.sock in the live directory: waited 10 s instead/);
+    assert.deepEqual(await project.containers("app"), containers);
+    await project.docker("compose", "start", "caddy");
+    await until("the old version", async () => (await project.version().catch(() => "")) === "first");
   });
 
   test("killed at any moment, the app serves on and the next roll-out heals", {

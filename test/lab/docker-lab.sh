@@ -23,7 +23,7 @@ export DEBIAN_FRONTEND=noninteractive
 
 log() { printf '[lab %4ss] %s\n' "$SECONDS" "$*" >&2; }
 die() { log "ERROR: $*"; exit 1; }
-alive() { [ -s "$PIDF" ] && kill -0 "$(cat "$PIDF")" 2>/dev/null && grep -qa dockerd "/proc/$(cat "$PIDF")/comm"; }
+alive() { [ -s "$PIDF" ] && kill -0 "$(cat "$PIDF")" 2>/dev/null && grep -qa dockerd "/proc/$(cat "$PIDF")/comm" && ! grep -q '^State:.*Z' "/proc/$(cat "$PIDF")/status"; }
 useenv() { export DOCKER_HOST=unix://$SOCK DOCKER_CONFIG=$LAB/docker-config PATH=$LAB/bin:$PATH; }
 
 apt_private() { # suite, then apt-get arguments: an apt with its own lists/cache, nothing of the host's touched
@@ -76,6 +76,7 @@ engine() { # unpack dockerd, containerd, docker, compose, buildx, caddy of the n
 
 start() {
   alive && return 0
+  rm -f "$PIDF" # One that was killed has left it, and may still be there as a zombie.
   pgrep -x dockerd >/dev/null && log "WARNING: another dockerd runs here; both write the same iptables chains - stop it if networks misbehave"
   local mtu; mtu=$(cat /sys/class/net/"$(ip -o route get 1.1.1.1 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -1)"/mtu 2>/dev/null || echo 1500)
   mkdir -p "$LAB/data" "$LAB/exec"

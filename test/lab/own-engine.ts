@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 const script = join(import.meta.dirname, "docker-lab.sh");
@@ -24,7 +25,9 @@ export function ownEngine({ DOCKER_HOST = "", ...env }: NodeJS.ProcessEnv): OwnE
   const pid = async () => Number(await readFile(join(directory, "dockerd.pid"), "utf8"));
   return {
     kill: async () => {
-      process.kill(await pid(), "SIGKILL");
+      const victim = await pid();
+      process.kill(victim, "SIGKILL");
+      await until("the end of the engine", () => isGone(victim));
     },
     start: async () => {
       await run(script, ["up"], { env: { ...env, LAB: directory, LIVE_RESTORE: "true" }, timeout: 120_000 });
@@ -35,4 +38,10 @@ export function ownEngine({ DOCKER_HOST = "", ...env }: NodeJS.ProcessEnv): OwnE
       process.kill(await pid(), "SIGHUP");
     },
   };
+}
+
+/** Also where nobody has asked for its exit code yet. */
+async function isGone(pid: number): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  return status === "" || /^State:\s+Z/m.test(status);
 }
