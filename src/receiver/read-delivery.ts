@@ -6,7 +6,7 @@ import { type DeliveryLog, deliveryIdOf } from "./delivery-log.ts";
 import type { Host } from "./hosts/host.ts";
 import { isJsonObject } from "./hosts/payload.ts";
 import type { Push } from "./push.ts";
-import { selectPush } from "./select-push.ts";
+import { type IgnoreReason, ignoreDetails, selectPush } from "./select-push.ts";
 import { deliveryDigest, type SecretSlot, type VerifiableSignature } from "./verify.ts";
 
 /** What a deployment looks like to the sender of a push. */
@@ -29,6 +29,14 @@ export interface DeliveryOptions {
   /** Resolves once the push is on disk. Rejects where it can't be promised: nothing was accepted then. */
   readonly record: (push: Push) => Promise<Recorded>;
 }
+
+const pong = jsonAnswer(200, { status: "pong" });
+const ignoredAnswers = Object.fromEntries(
+  Object.entries(ignoreDetails).map(([reason, detail]) => [
+    reason,
+    jsonAnswer(200, { status: "ignored", reason, detail }),
+  ]),
+) as Record<IgnoreReason, Answer>;
 
 /** Reads a delivery whose sender is known to have the secret, and records the push that it tells of. */
 export async function readDelivery(
@@ -54,10 +62,10 @@ export async function readDelivery(
   switch (selection.kind) {
     case "pong":
       options.log.pong(host, request);
-      return jsonAnswer(200, { status: "pong" });
+      return pong;
     case "ignored":
       options.log.ignored(host, selection.reason, request);
-      return jsonAnswer(200, { status: "ignored", reason: selection.reason, detail: selection.detail });
+      return ignoredAnswers[selection.reason];
     case "unusable":
       return refuse("invalid_payload", selection.detail, { pointer: selection.field });
     case "push":
