@@ -1,5 +1,4 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { git } from "./git.ts";
 
 /** Where a git remote is, as its URL says; credentials in it are left behind. */
 export interface GitRemote {
@@ -66,9 +65,4 @@ function decoded(path: string): string {
   } catch {
     return path;
   }
-}
-
-async function git(directory: string, ...args: readonly string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)("git", ["-C", directory, ...args], { timeout: 10_000 });
-  return stdout.trim();
 }
