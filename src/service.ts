@@ -15,6 +15,7 @@ import { createDeliveryLog } from "./receiver/delivery-log.ts";
 import { createReceiver } from "./receiver/server.ts";
 import { makeKeys } from "./receiver/verify.ts";
 import { createWebhook } from "./receiver/webhook.ts";
+import { createRehearsal } from "./rehearsal.ts";
 import { checkScript } from "./runner/check-script.ts";
 import { checkTools } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
@@ -41,7 +42,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const store = openStore(config.statePath);
   if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
   const { queue, catchUp } = wireDeployments(config, script, store, log);
-  const receiver = wireReceiver(config, store, queue, stopping.signal, log);
+  const receiver = wireReceiver(config, script, store, queue, stopping.signal, log);
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
   const takingOver = takeOver(config.statePath, queue, catchUp, stopping.signal, log);
@@ -93,7 +94,14 @@ function wireDeployments(config: Config, script: EnvironmentOptions, store: Stor
   return { queue, catchUp };
 }
 
-function wireReceiver(config: Config, store: Store, queue: Queue, stopping: AbortSignal, log: Log) {
+function wireReceiver(
+  config: Config,
+  script: EnvironmentOptions,
+  store: Store,
+  queue: Queue,
+  stopping: AbortSignal,
+  log: Log,
+) {
   const findFault = createHealthCheck(store, config.deployTimeoutMs);
   const webhook = createWebhook({
     keys: makeKeys(config.secrets),
@@ -102,6 +110,7 @@ function wireReceiver(config: Config, store: Store, queue: Queue, stopping: Abor
     admission: createAdmission(),
     log: createDeliveryLog(log),
     record: queue.accept,
+    rehearse: createRehearsal(store, script),
   });
   return createReceiver({
     webhook,

@@ -7,10 +7,19 @@ interface Entry {
   readonly load: () => Promise<MakeCommand>;
 }
 
+const settingUp = "Set up:";
 const serving = "What is served:";
 
 /** Every command, in the order in which help shows them. Each is loaded when it is called for. */
 const commands: ReadonlyMap<string, Entry> = new Map([
+  [
+    "send",
+    {
+      summary: "a signed push or ping, as a git host sends it; --dry-run runs nothing",
+      group: settingUp,
+      load: async () => (await import("./send.ts")).makeSendCommand,
+    },
+  ],
   [
     "rollout",
     {

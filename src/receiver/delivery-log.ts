@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Log } from "../log.ts";
 import type { HttpProblemCode } from "../problems.ts";
+import type { Would } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
 import type { Push } from "./push.ts";
 import type { Recorded } from "./read-delivery.ts";
@@ -13,6 +14,7 @@ export interface DeliveryLog {
   readonly refused: (code: HttpProblemCode, request: IncomingMessage, reason?: string) => void;
   readonly pong: (host: Host, request: IncomingMessage) => void;
   readonly ignored: (host: Host, reason: IgnoreReason, request: IncomingMessage) => void;
+  readonly rehearsed: (host: Host, would: Would, request: IncomingMessage) => void;
   readonly recorded: (push: Push, slot: SecretSlot, recorded: Recorded) => void;
   readonly notRecorded: (push: Push, error: unknown, request: IncomingMessage) => void;
 }
@@ -56,6 +58,11 @@ export function createDeliveryLog(log: Log): DeliveryLog {
       const delivery = deliveryIdOf(host, request);
       const level = reason === "branch_deleted" ? "warn" : "info";
       log[level]({ event: "delivery.ignored", host: host.name, reason, delivery }, "A delivery was ignored");
+    },
+    rehearsed(host, would, request) {
+      const from = request.socket.remoteAddress;
+      const fields = { event: "delivery.dry_run", host: host.name, would: Object.keys(would)[0], from };
+      log.info(fields, "A dry run was answered; nothing was recorded");
     },
     recorded(push, slot, { kind, deployment }) {
       const { host, ref, commit, deliveryId: delivery, repository } = push;

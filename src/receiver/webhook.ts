@@ -78,7 +78,8 @@ async function receiveSigned(
     );
     return answered(signatureInvalid());
   }
-  return answered(await readDelivery(request, host, slot, signature, result.body.join(), options));
+  const delivered = { request, host, slot, signature, body: result.body.join() };
+  return answered(await readDelivery(delivered, options));
 }
 
 function refuseClaim(
