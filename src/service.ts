@@ -19,6 +19,8 @@ import { createRehearsal } from "./rehearsal.ts";
 import { checkScript } from "./runner/check-script.ts";
 import { checkTools } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
+import type { SecretSources } from "./runner/masking/known-secrets.ts";
+import { findUnmasked } from "./runner/masking/script-mask.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
 import { becomeRunner, type RunnerLock } from "./runner/runner-lock.ts";
@@ -38,13 +40,15 @@ export interface Service {
 export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
   await checkTools();
   const stopping = new AbortController();
-  const script = { env, deployEnv: config.deployEnv, repoPath: config.repoPath };
+  const { deployEnv, repoPath, secrets } = config;
+  const script = { env, deployEnv, repoPath, secrets };
   const store = openStore(config.statePath);
   if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
   const { queue, catchUp } = wireDeployments(config, script, store, log);
   const receiver = wireReceiver(config, script, store, queue, stopping.signal, log);
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
+  void tellUnmasked(script, log);
   const takingOver = takeOver(config.statePath, queue, catchUp, stopping.signal, log);
   let closed: Promise<void> | null = null;
   const close = () => {
@@ -75,7 +79,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   }
 }
 
-function wireDeployments(config: Config, script: EnvironmentOptions, store: Store, log: Log) {
+function wireDeployments(config: Config, script: SecretSources, store: Store, log: Log) {
   const runner = createRunner({
     ...script,
     statePath: config.statePath,
@@ -150,6 +154,10 @@ async function tellWhetherScriptCanRun(script: EnvironmentOptions, log: Log): Pr
   const problem = await checkScript(script.repoPath, childEnvironment(script));
   if (!problem) return;
   log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
+}
+
+async function tellUnmasked(sources: SecretSources, log: Log): Promise<void> {
+  for (const text of await findUnmasked(sources)) log.warn({ event: "mask.too_short" }, text);
 }
 
 async function listen(receiver: ReturnType<typeof createReceiver>, { host, port }: Config): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Deployment, Ending, NotStarted, Run } from "../deployments/deployment.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed } from "./ending.ts";
+import type { Mask } from "./masking/mask.ts";
 import type { Output, OutputSink } from "./output.ts";
 import { printable } from "./printable.ts";
 import { findProcessesOf } from "./process-table.ts";
@@ -14,6 +15,7 @@ export interface RunContext {
   readonly directory: RunDirectory;
   readonly environment: Record<string, string>;
   readonly logPath: string;
+  readonly mask: Mask;
   readonly timeoutMs: number;
   /** How long a script that has run out of time may take to end by itself. */
   readonly timeoutGraceMs: number;

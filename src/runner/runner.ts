@@ -1,15 +1,17 @@
 import type { Deployment, Runner } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
 import { adoptRun } from "./adopt.ts";
-import { type EnvironmentOptions, scriptEnvironment } from "./environment.ts";
+import { scriptEnvironment } from "./environment.ts";
 import { longestLine } from "./lines.ts";
 import { deployLogPath, logPath, pruneLogs } from "./log-paths.ts";
+import type { SecretSources } from "./masking/known-secrets.ts";
+import { createScriptMask } from "./masking/script-mask.ts";
 import { printable } from "./printable.ts";
 import type { RunContext } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
 import { startRun } from "./start.ts";
 
-export interface RunnerOptions extends EnvironmentOptions {
+export interface RunnerOptions extends SecretSources {
   readonly statePath: string;
   readonly deployTimeoutMs: number;
   /** 15 s where it is not given. */
@@ -22,13 +24,14 @@ export interface RunnerOptions extends EnvironmentOptions {
 /** Runs deploy scripts; that there is only one at a time is seen to by who asks. */
 export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
-  const contextOf = (deployment: Deployment): RunContext => ({
+  const contextOf = async (deployment: Deployment): Promise<RunContext> => ({
     deployment,
     statePath,
     repoPath: options.repoPath,
     directory: runDirectory(statePath, deployment.id),
     environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
     logPath: logPath(statePath, deployment.id),
+    mask: await createScriptMask(options),
     timeoutMs: options.deployTimeoutMs,
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
     sink: {
@@ -38,8 +41,8 @@ export function createRunner(options: RunnerOptions): Runner {
     },
   });
   return {
-    start: (deployment) => startRun(contextOf(deployment)),
-    adopt: (deployment) => adoptRun(contextOf(deployment)),
+    start: async (deployment) => startRun(await contextOf(deployment)),
+    adopt: async (deployment) => adoptRun(await contextOf(deployment)),
     tidy(deploymentId) {
       try {
         removeRunDirectory(runDirectory(statePath, deploymentId));
