@@ -118,7 +118,10 @@ async function deployHead(service: RunningService, { remotePath }: Project): Pro
 async function startLooking(t: TestContext, project: Project, interval = "1s") {
   const directory = temporaryDirectory(t);
   const counter = join(directory, "looks");
-  writeScript(join(directory, "git"), `#!/bin/sh\necho >>${counter}\nPATH=\${PATH#*:} exec git "$@"\n`);
+  writeScript(
+    join(directory, "git"),
+    `#!/bin/sh\ncase " $* " in *" ls-remote "*) echo >>${counter} ;; esac\nPATH=\${PATH#*:} exec git "$@"\n`,
+  );
   const service = await startService(t, {
     repoPath: project.repoPath,
     env: { CATCH_UP_INTERVAL: interval, PATH: `${directory}:${process.env.PATH}` },
