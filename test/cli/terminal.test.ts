@@ -76,7 +76,7 @@ for (const command of ["deploy --wait", "logs -f"]) {
       terminal.type(`clear; hotpush ${command}; echo exit $?`);
       await terminal.waitFor(/^Deployment 1: Build, for/m);
       terminal.press("C-c");
-      await terminal.waitFor(/^exit 130$/m);
+      await terminal.waitFor(/^exit 130\nready>/m);
       const lines = terminal.screen();
       const [before, said, exit, prompt] = lines.slice(-4);
       assert.match(before ?? "", /a return$/, lines.join("\n"));
