@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { type MakeCommand, parse } from "./command.ts";
+import { type MakeCommand, parse, type Surroundings } from "./command.ts";
 
 interface Entry {
   readonly summary: string;
@@ -10,6 +10,7 @@ interface Entry {
 const settingUp = "Set up:";
 const watching = "Watch and act:";
 const serving = "What is served:";
+const settingUp = "Setting up:";
 
 /** Every command, in the order in which help shows them. Each is loaded when it is called for. */
 const commands: ReadonlyMap<string, Entry> = new Map([
@@ -85,6 +86,22 @@ const commands: ReadonlyMap<string, Entry> = new Map([
       load: async () => (await import("./prune.ts")).makePruneCommand,
     },
   ],
+  [
+    "secret",
+    {
+      summary: "a new secret, while the old one still works",
+      group: settingUp,
+      load: async () => (await import("./secret.ts")).makeSecretCommand,
+    },
+  ],
+  [
+    "completion",
+    {
+      summary: "bash, zsh or fish complete hotpush",
+      group: settingUp,
+      load: async () => (await import("./completion.ts")).makeCompletionCommand,
+    },
+  ],
 ]);
 
 /**
@@ -94,19 +111,34 @@ const commands: ReadonlyMap<string, Entry> = new Map([
  */
 export async function runCommandLine(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   let exitCode = 0;
+  // Whoever reads our output may go away, as head does.
+  process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
   const surroundings = {
     env,
     finish: (code: number) => {
       exitCode = code;
     },
   };
+  const wanted = argv.find((word) => !word.startsWith("-") && word !== "help") ?? "";
+  const program = await loadProgram(surroundings, (name) => name === wanted);
+  return (await parse(program, argv)) ?? exitCode;
+}
+
+/**
+ * Builds the program; the commands that are not wanted are in it by their names alone.
+ *
+ * @param isWanted all of them where it is not given
+ */
+export async function loadProgram(
+  surroundings: Surroundings,
+  isWanted: (name: string) => boolean = () => true,
+): Promise<Command> {
   const program = new Command("hotpush").description(
     "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
   );
-  const wanted = argv.find((word) => !word.startsWith("-") && word !== "help") ?? "";
   for (const [name, { summary, group, load }] of commands) {
-    const command = name === wanted ? (await load())(surroundings) : new Command(name);
+    const command = isWanted(name) ? (await load())(surroundings) : new Command(name);
     program.addCommand(command.summary(summary).helpGroup(group));
   }
-  return (await parse(program, argv)) ?? exitCode;
+  return program;
 }
