@@ -8,9 +8,18 @@ interface Entry {
 }
 
 const serving = "What is served:";
+const settingUp = "Setting up:";
 
 /** Every command, in the order in which help shows them. Each is loaded when it is called for. */
 const commands: ReadonlyMap<string, Entry> = new Map([
+  [
+    "doctor",
+    {
+      summary: "what would keep a push from being deployed, and what mends it",
+      group: settingUp,
+      load: async () => (await import("./doctor.ts")).makeDoctorCommand,
+    },
+  ],
   [
     "rollout",
     {
