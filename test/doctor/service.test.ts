@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { cpSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { isInContainer } from "../../src/doctor/in-container.ts";
 import { look, makePlace, runDoctor, runInShell, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
+import { listenHere } from "../harness/listen.ts";
 import { inOwnEtc } from "../harness/own-etc.ts";
 import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
@@ -15,17 +15,6 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const onMachine = isInContainer() ? { skip: "a container has no systemd" } : needs("mount");
-
-/** A web server of somebody else on a port of its own. */
-async function otherServer(t: TestContext, answer: RequestListener): Promise<number> {
-  const server = createServer(answer).listen({ host: "127.0.0.1", port: 0 });
-  await once(server, "listening");
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
 
 const portOf = (port: number) => ({ WEBHOOK_PORT: String(port) });
 
@@ -35,7 +24,15 @@ testBroken([
     check: "port",
     says: /^Port \d+ is taken by another program/,
     breakIt: async (place, t) =>
-      setSettings(place, portOf(await otherServer(t, (_, response) => response.end("hello")))),
+      setSettings(
+        place,
+        portOf(
+          await listenHere(
+            t,
+            createServer((_, response) => response.end("hello")),
+          ),
+        ),
+      ),
   },
   {
     name: "an address of another machine",

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Cure, type Fault, problem } from "../check.ts";
 import { quote } from "../quote.ts";
-import { outputOf } from "../run-program.ts";
 import type { Scene } from "../scene.ts";
 import type { RemoteAnswer } from "./ask-remote.ts";
 import { readSshSettings } from "./ssh-settings.ts";
@@ -33,13 +32,8 @@ export async function faultOfAccess(answer: Failed, scene: Scene): Promise<Fault
 }
 
 /** The remote must get the public half of a key, by a form of the git host. */
-async function keyRefused({ address }: Failed, { settings, repoPath, scriptEnv }: Scene): Promise<Fault> {
+async function keyRefused({ address }: Failed, { scriptEnv }: Scene): Promise<Fault> {
   const { host } = address;
-  const own = await outputOf(["git", "-C", repoPath, "config", "core.sshCommand"], { env: scriptEnv });
-  if (own !== null && settings.env.GIT_SSH_COMMAND === undefined) {
-    const text = `${host} refuses this user's keys. The repository's core.sshCommand names another one, which the service's own GIT_SSH_COMMAND hides:`;
-    return problem(text, settings.set("GIT_SSH_COMMAND", quote(`${own} -o BatchMode=yes`)));
-  }
   const { keys } = await readSshSettings(address, scriptEnv);
   const text = `${host} refuses the keys of this user (permission denied). Print the public key and add it in the repository's settings there, as a deploy key that may read:`;
   return problem(text, publicKey(keys));

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { type Check, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";
+import { hiddenSshCommand } from "./hidden-command.ts";
 import { readSshSettings, type SshSettings } from "./ssh-settings.ts";
 
 /** By its key ssh knows that the host is the same as before; a person is asked once, but here there is none. */
@@ -8,8 +9,8 @@ export const hostKeyCheck: Check = {
   id: "host-key",
   group: "Git",
   subject: "ssh knows the key of the git host",
-  async look({ remote, scriptEnv }) {
-    const answer = await remote();
+  async look(scene) {
+    const answer = await scene.remote();
     if (answer.kind === "none" || answer.kind === "unasked") return skipped("there is no remote to ask");
     const { scheme, host } = answer.address;
     if (scheme !== "ssh") return skipped("the remote is not reached by ssh");
@@ -17,7 +18,9 @@ export const hostKeyCheck: Check = {
     if (answer.cause !== "host-key-unknown" && answer.cause !== "host-key-changed") {
       return skipped("ssh did not get that far, or got further: see remote");
     }
-    const ssh = await readSshSettings(answer.address, scriptEnv);
+    if ((await hiddenSshCommand(scene)) !== null)
+      return skipped("the command for ssh comes first: see remote");
+    const ssh = await readSshSettings(answer.address, scene.scriptEnv);
     if (answer.cause === "host-key-changed") {
       const text = `The key of ${ssh.knownAs} is another one than before. If the git host has told of a new key, forget the old one; if not, somebody may be in between. Compare the fingerprint that is printed:`;
       const forget = `ssh-keygen -R ${quote(ssh.knownAs)} -f ${quote(ssh.knownHostsFile)}`;

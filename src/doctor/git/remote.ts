@@ -3,6 +3,7 @@ import { quote } from "../quote.ts";
 import type { Scene } from "../scene.ts";
 import { faultOfAccess } from "./access.ts";
 import type { RemoteAnswer } from "./ask-remote.ts";
+import { hiddenSshCommand } from "./hidden-command.ts";
 import { faultOfNetwork } from "./network.ts";
 
 /** Asked as the script will ask: without a terminal, with the service's keys and tokens. */
@@ -19,9 +20,12 @@ export const remoteCheck: Check = {
         return judge([withoutOrigin(answer.others, scene.repoPath)], "");
       case "refs":
         return ok(answer.address.text);
-      case "failed":
+      case "failed": {
+        const hidden = answer.address.scheme === "ssh" ? await hiddenSshCommand(scene) : null;
+        if (hidden !== null) return judge([hidden], "");
         if (answer.cause.startsWith("host-key")) return skipped("the key of the git host comes first");
         return judge([await faultOf(answer, scene)], "");
+      }
     }
   },
 };
