@@ -8,7 +8,7 @@ import { isInContainer } from "../../src/doctor/in-container.ts";
 import { look, makePlace, runDoctor, runInShell, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
 import { listenHere } from "../harness/listen.ts";
-import { inOwnEtc } from "../harness/own-etc.ts";
+import { inOwnEtc } from "../harness/own-mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -128,7 +128,7 @@ test("restart: no unit is told, and the printed commands bring it back", onMachi
   const place = makePlace(t);
   const told = await look(place, "restart");
   assert.match(told.faults[0]?.text ?? "", /^No systemd unit and no compose service/);
-  const after = inOwnEtc(t, place, [told.faults[0]?.command ?? "false"], ["restart"]);
+  const after = await look(place, "restart", { wrapper: inOwnEtc(t, [told.faults[0]?.command ?? "false"]) });
   assert.equal(after.outcome, "ok", JSON.stringify(after));
   assert.equal(after.fact, "the systemd unit is enabled");
 });
@@ -137,8 +137,10 @@ test("restart: a unit that is not enabled is told, and its command enables it", 
   const place = makePlace(t);
   const unit = join(import.meta.dirname, "../../examples/systemd/hotpush.service");
   const install = `cp ${unit} /etc/systemd/system/hotpush.service`;
-  const told = inOwnEtc(t, place, [install], ["restart"]);
+  const told = await look(place, "restart", { wrapper: inOwnEtc(t, [install]) });
   assert.equal(told.faults[0]?.command, "systemctl enable hotpush");
-  const after = inOwnEtc(t, place, [install, told.faults[0]?.command ?? ""], ["restart"]);
+  const after = await look(place, "restart", {
+    wrapper: inOwnEtc(t, [install, told.faults[0]?.command ?? ""]),
+  });
   assert.equal(after.outcome, "ok", JSON.stringify(after));
 });
