@@ -18,7 +18,7 @@ export const restartCheck: Check = {
       const { restart } = own.service;
       if (restart === "always" || restart === "unless-stopped") return ok(`restart: ${restart}`);
       const text = `The compose service ${own.name} has no restart policy that survives a crash and a reboot.`;
-      return judge([problem(text, { change: `services.${own.name}: restart: unless-stopped` })], "");
+      return judge([problem(text, { change: `services.${own.name}.restart: unless-stopped` })], "");
     }
     const unit = await readUnit(scene.scriptEnv);
     if (unit.kind === "unit") {
