@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmdirSync } from "node:fs";
+import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -22,6 +22,10 @@ const probes = {
   zsh: { isThere: () => runs("zsh", "--version"), reason: "it needs zsh" },
   fish: { isThere: () => runs("fish", "--version"), reason: "it needs fish" },
   strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
+  sshd: {
+    isThere: () => existsSync("/usr/sbin/sshd"),
+    reason: "it needs sshd, of the package openssh-server",
+  },
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
 
