@@ -7,10 +7,60 @@ interface Entry {
   readonly load: () => Promise<MakeCommand>;
 }
 
+const settingUp = "Set up:";
+const watching = "Watch and act:";
 const serving = "What is served:";
 
 /** Every command, in the order in which help shows them. Each is loaded when it is called for. */
 const commands: ReadonlyMap<string, Entry> = new Map([
+  [
+    "send",
+    {
+      summary: "a signed push or ping, as a git host sends it; --dry-run runs nothing",
+      group: settingUp,
+      load: async () => (await import("./send.ts")).makeSendCommand,
+    },
+  ],
+  [
+    "status",
+    {
+      summary: "what runs, what waits, how the service is",
+      group: watching,
+      load: async () => (await import("./status.ts")).makeStatusCommand,
+    },
+  ],
+  [
+    "history",
+    {
+      summary: "the newest deployments",
+      group: watching,
+      load: async () => (await import("./history.ts")).makeHistoryCommand,
+    },
+  ],
+  [
+    "logs",
+    {
+      summary: "what a deployment prints",
+      group: watching,
+      load: async () => (await import("./logs.ts")).makeLogsCommand,
+    },
+  ],
+  [
+    "deploy",
+    {
+      summary: "what the branch is now, without a push",
+      group: watching,
+      load: async () => (await import("./deploy.ts")).makeDeployCommand,
+    },
+  ],
+  [
+    "cancel",
+    {
+      summary: "what runs or waits ends",
+      group: watching,
+      load: async () => (await import("./cancel.ts")).makeCancelCommand,
+    },
+  ],
   [
     "rollout",
     {

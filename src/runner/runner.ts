@@ -22,6 +22,8 @@ export interface RunnerOptions extends SecretSources {
   readonly log: Log;
   /** Told of each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
+  /** Told of each line that a script prints, as it stands. */
+  readonly onLine?: (deployment: Deployment, line: string) => void;
 }
 
 /** Runs deploy scripts; that there is only one at a time is seen to by who asks. */
@@ -39,8 +41,10 @@ export function createRunner(options: RunnerOptions): Runner {
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
     silenceMs: options.deploySilenceMs,
     sink: {
-      onLine: (line) =>
-        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine)),
+      onLine(line) {
+        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
+        options.onLine?.(deployment, line);
+      },
       onStep: (name) => options.onStep(deployment, printable(name)),
       onSilent: (silence) => logSilence(log, deployment, silence),
     },
