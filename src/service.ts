@@ -99,6 +99,7 @@ function wireDeployments(config: Config, script: SecretSources, store: Store, fe
     ...script,
     statePath: config.statePath,
     deployTimeoutMs: config.deployTimeoutMs,
+    deploySilenceMs: config.deploySilenceMs,
     log,
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);

@@ -19,7 +19,14 @@ export interface Output {
   readonly finish: () => Promise<void>;
   /** The last lines, for a person who wants to know why it failed. */
   readonly lastLines: () => readonly string[];
+  /** The step that began last, or null. */
+  readonly step: () => string | null;
+  /** When output came last, or when reading began, by the clock of `performance.now()`. */
+  readonly quietSinceMs: () => number;
 }
+
+/** An output that is read: what it is made of is known here alone. */
+export type OutputReader = Omit<Output, "writeFd" | "keptOpenFd">;
 
 export interface OutputOptions {
   readonly pipePath: string;
@@ -64,7 +71,7 @@ export function openOutput({ pipePath, logPath, mask, sink }: OutputOptions): Ou
 }
 
 /** Reads on where a service that is gone stopped reading. */
-export function resumeOutput(options: OutputOptions): Pick<Output, "finish" | "lastLines"> {
+export function resumeOutput(options: OutputOptions): OutputReader {
   const { pipePath, logPath, mask, sink } = options;
   const masker = mask.stream({ isResumed: true });
   return readOutput(openSync(pipePath, readWithoutWaiting), { logPath, masker, sink });
@@ -76,20 +83,19 @@ interface Destination {
   readonly sink: OutputSink;
 }
 
-function readOutput(
-  fd: number,
-  { logPath, masker, sink }: Destination,
-): Pick<Output, "finish" | "lastLines"> {
+function readOutput(fd: number, { logPath, masker, sink }: Destination): OutputReader {
   const log: LogFile = openLogFile(logPath);
   const lastLines: string[] = [];
   let toldBytes = 0;
   let steps = 0;
+  let lastStep: string | null = null;
   const cutter = createLineCutter((line) => {
     lastLines.push(line);
     if (lastLines.length > lastLineCount) lastLines.shift();
     const step = steps < mostSteps ? stepOf(line) : null;
     if (step !== null) {
       steps += 1;
+      lastStep = step;
       sink.onStep(step);
     }
     toldBytes += line.length + 1;
@@ -101,7 +107,7 @@ function readOutput(
   };
   const socket = new Socket({ fd, readable: true, writable: false });
   let isEnded = false;
-  let lastReadMs = 0;
+  let lastReadMs = performance.now();
   socket.on("data", (chunk: Buffer) => {
     lastReadMs = performance.now();
     tell(masker.push(chunk));
@@ -136,6 +142,8 @@ function readOutput(
 
   return {
     lastLines: () => lastLines,
+    step: () => lastStep,
+    quietSinceMs: () => lastReadMs,
     async finish() {
       await drain();
       tell(masker.finish());

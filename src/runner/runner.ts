@@ -1,3 +1,4 @@
+import { formatDuration } from "../config/duration.ts";
 import type { Deployment, Runner } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
 import { adoptRun } from "./adopt.ts";
@@ -7,13 +8,15 @@ import { deployLogPath, logPath, pruneLogs } from "./log-paths.ts";
 import type { SecretSources } from "./masking/known-secrets.ts";
 import { createScriptMask } from "./masking/script-mask.ts";
 import { printable } from "./printable.ts";
-import type { RunContext } from "./run.ts";
+import type { RunContext, Silence } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
 import { startRun } from "./start.ts";
 
 export interface RunnerOptions extends SecretSources {
   readonly statePath: string;
   readonly deployTimeoutMs: number;
+  /** A script that prints nothing for this long is told of; 0: never. */
+  readonly deploySilenceMs: number;
   /** 15 s where it is not given. */
   readonly timeoutGraceMs?: number;
   readonly log: Log;
@@ -36,12 +39,14 @@ export function createRunner(options: RunnerOptions): Runner {
     mask: await createScriptMask(options),
     timeoutMs: options.deployTimeoutMs,
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
+    silenceMs: options.deploySilenceMs,
     sink: {
       onLine(line) {
         log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
         options.onLine?.(deployment, line);
       },
       onStep: (name) => options.onStep(deployment, printable(name)),
+      onSilent: (silence) => logSilence(log, deployment, silence),
     },
   });
   return {
@@ -57,4 +62,14 @@ export function createRunner(options: RunnerOptions): Runner {
       }
     },
   };
+}
+
+function logSilence(log: Log, { id }: Deployment, { silentMs, step, lastLine, processes }: Silence): void {
+  const where = step === null ? "" : ` in the step ${printable(step)}`;
+  const last = lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
+  const waiting = processes.map((line) => `\n  ${line}`).join("");
+  log.warn(
+    { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine, processes },
+    `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}${waiting && `\nIts processes:${waiting}`}`,
+  );
 }

@@ -43,6 +43,7 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions> =
     secrets: { current: makeSecret(testSecret), previous: null },
     statePath,
     deployTimeoutMs: 60_000,
+    deploySilenceMs: 0,
     log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),
     onStep: (_deployment, name) => steps.push(name),
     ...options,
