@@ -31,11 +31,8 @@ export async function readCompose(repoPath: string, env: Record<string, string>)
     return { kind: "model", version, model: await loadModel(surroundings) };
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    return {
-      kind: "invalid",
-      version,
-      lines: (error.problem.evidence ?? []).length > 0 ? (error.problem.evidence ?? []) : [error.message],
-    };
+    const { evidence = [] } = error.problem;
+    return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] };
   }
 }
 
