@@ -43,9 +43,7 @@ function choose(names: readonly string[]): readonly Check[] {
 
 function knownName(name: string, before: readonly string[] = []): readonly string[] {
   if (checks.some(({ id }) => id === name)) return [...before, name];
-  throw new InvalidArgumentError(
-    `There is no such check. There are: ${checks.map(({ id }) => id).join(", ")}.`,
-  );
+  throw new InvalidArgumentError("There is no such check: docs/troubleshooting.md has them all.");
 }
 
 function publicUrl(text: string): string {

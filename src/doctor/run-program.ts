@@ -5,6 +5,7 @@ export type Ran =
   | { readonly kind: "ended"; readonly code: number | null; readonly output: string; readonly lines: string }
   | { readonly kind: "missing" };
 
+/** What a program is run with; the time-out is 5 s where none is given. */
 export interface RunOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly timeoutMs?: number;

@@ -16,6 +16,7 @@ export type ComposeAnswer =
 
 const timeoutMs = 6_000;
 
+/** Asks compose for its version and for the project in `repoPath`. Takes 6 s at most for each. */
 export async function readCompose(repoPath: string, env: Record<string, string>): Promise<ComposeAnswer> {
   if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
   const surroundings: Surroundings = {

@@ -12,6 +12,7 @@ const defaultGraceMs = 10_000;
 /** What the service takes after its own grace is over (main.ts). */
 const stopMarginMs = 4_000;
 
+/** Docker kills what has not ended within its grace period, in the middle of what it does. */
 export const stopGraceLint = lintCheck(
   "lint-stop-grace",
   "what is stopped gets the time to end what it does",
