@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { readVersion } from "../version.ts";
 import { type MakeCommand, parse } from "./command.ts";
 
 interface Entry {
@@ -100,9 +101,11 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
       exitCode = code;
     },
   };
-  const program = new Command("hotpush").description(
-    "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
-  );
+  const program = new Command("hotpush")
+    .version(readVersion(), "-V, --version", "print the version")
+    .description(
+      "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
+    );
   const wanted = argv.find((word) => !word.startsWith("-") && word !== "help") ?? "";
   for (const [name, { summary, group, load }] of commands) {
     const command = name === wanted ? (await load())(surroundings) : new Command(name);
