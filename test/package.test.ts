@@ -22,6 +22,13 @@ import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 const checkout = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
 
+/** npm tells its children of the package that it runs in, and they would take that for theirs. */
+const ownEnv = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^npm_/i.test(name) || /^npm_config_(?:registry|cache|userconfig|globalconfig)$/i.test(name),
+  ),
+);
+
 interface PackedFile {
   readonly path: string;
   readonly mode: number;
@@ -185,7 +192,12 @@ function pack(source: string): Packed {
 }
 
 function npm(directory: string, ...args: readonly string[]): string {
-  return execFileSync("npm", args, { cwd: directory, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  return execFileSync("npm", args, {
+    cwd: directory,
+    env: ownEnv,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 function run(
@@ -196,7 +208,7 @@ function run(
 ) {
   return spawnSync(program, args, {
     cwd: directory,
-    env: { ...process.env, ...env },
+    env: { ...ownEnv, ...env },
     encoding: "utf8",
   }) as SpawnSyncReturns<string>;
 }
