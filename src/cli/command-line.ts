@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { readVersion } from "../version.ts";
 import { parse, type Surroundings } from "./command.ts";
 import { commands } from "./commands.ts";
 
@@ -31,9 +32,11 @@ export async function loadProgram(
   surroundings: Surroundings,
   isWanted: (name: string) => boolean = () => true,
 ): Promise<Command> {
-  const program = new Command("hotpush").description(
-    "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
-  );
+  const program = new Command("hotpush")
+    .version(readVersion(), "-V, --version", "print the version")
+    .description(
+      "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
+    );
   for (const { name, summary, group, load } of commands) {
     const command = isWanted(name) ? (await load())(surroundings) : new Command(name);
     program.addCommand(command.summary(summary).helpGroup(group));
