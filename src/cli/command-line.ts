@@ -13,6 +13,14 @@ const serving = "What is served:";
 /** Every command, in the order in which help shows them. Each is loaded when it is called for. */
 const commands: ReadonlyMap<string, Entry> = new Map([
   [
+    "init",
+    {
+      summary: "everything that a push needs to deploy this project",
+      group: settingUp,
+      load: async () => (await import("./init.ts")).makeInitCommand,
+    },
+  ],
+  [
     "send",
     {
       summary: "a signed push or ping, as a git host sends it; --dry-run runs nothing",
