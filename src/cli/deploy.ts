@@ -16,7 +16,7 @@ export function makeDeployCommand({ env, finish }: Surroundings): Command {
   const summary =
     "Deploys what the branch is at the git host now, without a push: even where the same commit is live already. It takes its turn like a push, and takes the place of what waits.";
   return newCommand("deploy", summary, [
-    "hotpush deploy            the branch that was deployed last; exit code 0 if well",
+    "hotpush deploy                 the branch that was deployed last",
     "hotpush deploy main --detach   only ask for it",
   ])
     .addArgument(

@@ -27,9 +27,9 @@ printf 'no line end'
 test("who comes in the middle sees what was printed before, and each line and step once", async (t) => {
   const service = await startService(t, { script: steppingScript });
   await deliver(service.url, githubPush());
-  const early = startCommand(t, service, "logs", "-f", "--json");
+  const early = await startCommand(t, service, "logs", "-f", "--json");
   await early.waitForLine(/"one"/);
-  const late = startCommand(t, service, "logs", "-f", "--json", "1");
+  const late = await startCommand(t, service, "logs", "-f", "--json", "1");
   await late.waitForLine(/"one"/);
   letGo(service.repoPath);
   for (const { ended, lines } of [early, late]) {
@@ -59,7 +59,7 @@ test("a deployment that waits is followed through its turn", async (t) => {
   const service = await startService(t, { script: steppingScript });
   await deliver(service.url, githubPush());
   await deliver(service.url, githubPush());
-  const command = startCommand(t, service, "logs", "-f", "2", "--json");
+  const command = await startCommand(t, service, "logs", "-f", "2", "--json");
   await command.waitForLine(/queued/);
   letGo(service.repoPath);
   assert.equal(await command.ended, 0);
@@ -72,7 +72,7 @@ test("a deployment that waits is followed through its turn", async (t) => {
 test("one that gives way while it is followed says so and ends", async (t) => {
   const service = await startService(t, { script: steppingScript });
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
-  const command = startCommand(t, service, "logs", "-f", "2");
+  const command = await startCommand(t, service, "logs", "-f", "2");
   await command.waitForLine(/waits for its turn/);
   await deliver(service.url, githubPush());
   assert.equal(await command.ended, 0);
@@ -85,7 +85,7 @@ test("a reader that stops reading costs lines, which are counted, and neither me
   const script = `#!/bin/sh\necho begin\nwhile [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
   const service = await startService(t, { script });
   await deliver(service.url, githubPush());
-  const command = startCommand(t, service, "logs", "-f", "--json");
+  const command = await startCommand(t, service, "logs", "-f", "--json");
   await command.waitForLine(/begin/);
   command.child.stdout?.pause();
   command.child.kill("SIGSTOP");
@@ -105,7 +105,7 @@ test("a reader that stops reading costs lines, which are counted, and neither me
 test("a service that goes away ends the following with exit code 1 and the way to go on", async (t) => {
   const service = await startService(t, { script: steppingScript });
   await deliver(service.url, githubPush());
-  const command = startCommand(t, service, "logs", "-f");
+  const command = await startCommand(t, service, "logs", "-f");
   await command.waitForLine(/one/);
   await service.end("SIGKILL");
   assert.equal(await command.ended, 1);

@@ -1,6 +1,8 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { socketPath } from "../../src/control/socket-path.ts";
 import type { RunningService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
@@ -14,14 +16,16 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-export type Target = Pick<RunningService, "statePath"> & {
-  readonly env?: NodeJS.ProcessEnv;
-  readonly cwd?: string;
-};
+export type Target = Pick<RunningService, "statePath"> &
+  Partial<Pick<RunningService, "child">> & {
+    readonly env?: NodeJS.ProcessEnv;
+    readonly cwd?: string;
+  };
 
 /** Runs a command of `hotpush` against the service of `target`, as a person without a terminal would. */
-export function hotpush(target: Target, ...args: readonly string[]): Promise<CommandResult> {
-  return new Promise((resolve) => {
+export async function hotpush(target: Target, ...args: readonly string[]): Promise<CommandResult> {
+  await untilAnswering(target);
+  return await new Promise((resolve) => {
     const options = { env: commandEnvironment(target), cwd: target.cwd ?? "/", maxBuffer: 64 * 1024 ** 2 };
     execFile(launcher, args, options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
@@ -36,6 +40,13 @@ export async function hotpushJson<Answer>(target: Target, ...args: readonly stri
   return JSON.parse(stdout) as Answer;
 }
 
+/** A service says that it has started when it takes pushes, which is a moment before it has the lock to run them. */
+async function untilAnswering({ child, statePath }: Target): Promise<void> {
+  if (child?.exitCode === null && child.signalCode === null) {
+    await until("the control socket", () => existsSync(socketPath(statePath)));
+  }
+}
+
 export interface RunningCommand {
   readonly child: ChildProcess;
   /** The lines of its output so far. */
@@ -46,7 +57,12 @@ export interface RunningCommand {
 }
 
 /** Starts a command and leaves it running. */
-export function startCommand(scope: Scope, target: Target, ...args: readonly string[]): RunningCommand {
+export async function startCommand(
+  scope: Scope,
+  target: Target,
+  ...args: readonly string[]
+): Promise<RunningCommand> {
+  await untilAnswering(target);
   const child = spawn(launcher, args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
   const [lines, errors]: [string[], string[]] = [[], []];
   createInterface(child.stdout).on("line", (line) => lines.push(line));

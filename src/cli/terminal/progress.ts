@@ -9,10 +9,11 @@ export interface Progress {
 }
 
 const redrawMs = 1_000;
-const clearLine = "\r\u001b[2K";
+const eraseRest = "\u001b[K";
 
 /**
- * Shows what `text` gives, anew every second.
+ * Shows what `text` gives, anew every second. Each change is one write that overwrites what is there before it erases
+ * what is left of it, so that nothing flickers.
  *
  * @param write takes what goes to the terminal as it stands
  */
@@ -24,25 +25,26 @@ export function showProgress(
   if (!terminal.isInteractive) return { print: terminal.print, end() {} };
   let shown = "";
 
-  function draw(): void {
-    const next = text().slice(0, terminal.columns - 1);
-    // Rewriting what has not changed would flicker.
-    if (next !== shown) write(`${clearLine}${next === "" ? "" : terminal.paint("dim", next)}`);
-    shown = next;
+  /** What overwrites the line that is shown with the present text. */
+  function redrawn(): string {
+    const before = shown;
+    shown = text().slice(0, terminal.columns - 1);
+    if (shown === "") return before === "" ? "" : `\r${eraseRest}`;
+    return `\r${terminal.paint("dim", shown)}${eraseRest}`;
   }
 
-  const timer = setInterval(draw, redrawMs).unref();
-  draw();
+  const timer = setInterval(() => {
+    if (text().slice(0, terminal.columns - 1) !== shown) write(redrawn());
+  }, redrawMs).unref();
+  write(redrawn());
   return {
     print(...lines) {
-      if (shown !== "") write(clearLine);
-      shown = "";
-      terminal.print(...lines);
-      draw();
+      const start = shown === "" ? "" : "\r";
+      write(`${lines.map((line) => `${start}${line}${start && eraseRest}\n`).join("")}${redrawn()}`);
     },
     end() {
       clearInterval(timer);
-      if (shown !== "") write(clearLine);
+      if (shown !== "") write(`\r${eraseRest}`);
       shown = "";
     },
   };

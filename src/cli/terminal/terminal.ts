@@ -13,6 +13,7 @@ export type Colour = keyof typeof codes;
 
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const;
 const usualColumns = 80;
+const tabColumns = 8;
 
 /** The terminal behind `stream`; NO_COLOR as https://no-color.org has it: any text in it switches colour off. */
 export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Terminal {
@@ -26,20 +27,27 @@ export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv)
   };
 }
 
-/** What a script printed, so that it cannot steer the terminal that it is shown on; tabs stay. */
+/** What a script printed, so that it cannot steer the terminal that it is shown on; tabs are spaces then. */
 export function harmless(line: string): string {
-  return stripVTControlCharacters(line).replace(/(?!\t)[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "");
+  const text = stripVTControlCharacters(line).replace(/(?!\t)[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "");
+  const [first = "", ...rest] = text.split("\t");
+  // A tab would jump over what is still on the line from before.
+  return rest.reduce(
+    (before, part) => before + " ".repeat(tabColumns - (before.length % tabColumns)) + part,
+    first,
+  );
 }
 
-/** Breaks `text` at spaces into lines of at most `columns`; a word that is longer stays whole. */
+/** Breaks `text` at spaces into lines of at most `columns`, colours not counted; a word that is longer stays whole. */
 export function wrap(text: string, columns: number): readonly string[] {
   const lines: string[] = [];
   let line = "";
   for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > columns) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (line !== "" && stripVTControlCharacters(longer).length > columns) {
       lines.push(line);
       line = word;
-    } else line = line === "" ? word : `${line} ${word}`;
+    } else line = longer;
   }
   return [...lines, line];
 }
