@@ -4,7 +4,7 @@ import { join } from "node:path";
 /** A deploy.sh that says that it has started and goes on until `letGo`, then ends with the exit code in that file. */
 export const waitingScript = `#!/bin/sh
 echo started
-while [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+while [ ! -e "$REPO_PATH/go" ] && [ -d "$REPO_PATH" ]; do sleep 0.02; done
 exit "$(cat "$REPO_PATH/go")"
 `;
 
