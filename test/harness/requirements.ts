@@ -19,6 +19,8 @@ const probes = {
     reason: "it runs this checkout as another user, which that one must be able to reach",
   },
   strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
+  faketime: { isThere: () => runs("faketime", "now", "true"), reason: "it needs faketime" },
+  openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },
   sshd: {
     isThere: () => existsSync("/usr/sbin/sshd"),
     reason: "it needs sshd, of the package openssh-server",
