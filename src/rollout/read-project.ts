@@ -1,6 +1,6 @@
+import { ProblemError } from "../problems.ts";
 import { configCommand, hashCommand } from "./compose.ts";
 import type { ComposeModel } from "./compose-model.ts";
-import { RolloutError } from "./problems.ts";
 import { type Project, readProject } from "./project.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
 
@@ -9,7 +9,7 @@ const readTimeoutMs = 60_000;
 /**
  * Asks compose for the project: the model with all variables resolved, and the hash that tells what changed.
  *
- * @throws RolloutError `compose_invalid` with what compose says
+ * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function loadProject(
   surroundings: Surroundings,
@@ -44,9 +44,9 @@ async function ask(
   });
   if (ending.kind === "exited" && hasEndedWell(ending)) return ending.output;
   const where = surroundings.target.projectDirectory;
-  throw new RolloutError(
-    "compose_invalid",
-    `The compose project in ${where} cannot be read.`,
-    linesOf(ending),
-  );
+  throw new ProblemError({
+    code: "compose_invalid",
+    detail: `The compose project in ${where} cannot be read.`,
+    evidence: linesOf(ending),
+  });
 }

@@ -1,5 +1,5 @@
+import { ProblemError } from "../problems.ts";
 import type { ComposeService } from "./compose-model.ts";
-import { RolloutError } from "./problems.ts";
 
 /**
  * How a new container takes the place of the old one.
@@ -16,15 +16,15 @@ export type Replacement =
  * Decides it from the compose file: the label `hotpush.rollout` (`live`, `scale` or `recreate`) where there is one,
  * else by what would clash if two containers ran.
  *
- * @throws RolloutError `compose_invalid` where the label asks for what cannot be
+ * @throws ProblemError `compose_invalid` where the label asks for what cannot be
  */
 export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
   const label = service.labels?.["hotpush.rollout"];
   if (label !== undefined && !["live", "scale", "recreate"].includes(label)) {
-    throw new RolloutError(
-      "compose_invalid",
-      `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`,
-    );
+    throw new ProblemError({
+      code: "compose_invalid",
+      detail: `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`,
+    });
   }
   if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
   const clash = clashOfTwo(service);
@@ -59,7 +59,8 @@ const databases =
 const dataDirectories =
   /^\/(?:var\/lib\/(?:postgresql|mysql|mongodb|redis|rabbitmq|clickhouse)|bitnami|data\/db)(?:\/|$)/;
 
-function keepsData(service: ComposeService): string | null {
+/** The image or the volume by which `service` is known to be a database, or null. */
+export function keepsData(service: ComposeService): string | null {
   if (service.image && databases.test(service.image)) return `database ${service.image}`;
   const volume = service.volumes?.find(({ target }) => dataDirectories.test(target));
   return volume ? `data directory ${volume.target}` : null;

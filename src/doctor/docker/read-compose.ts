@@ -1,6 +1,6 @@
+import { ProblemError } from "../../problems.ts";
 import { versionCommand } from "../../rollout/compose.ts";
 import type { ComposeModel } from "../../rollout/compose-model.ts";
-import { RolloutError } from "../../rollout/problems.ts";
 import { loadModel } from "../../rollout/read-project.ts";
 import { hasEndedWell, runCompose, type Surroundings } from "../../rollout/run-compose.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
@@ -31,8 +31,9 @@ export async function readCompose(repoPath: string, env: Record<string, string>)
     if ((await chooseEngine(surroundings)) === "swarm") return { kind: "swarm", version };
     return { kind: "model", version, model: await loadModel(surroundings) };
   } catch (error) {
-    if (!(error instanceof RolloutError)) throw error;
-    return { kind: "invalid", version, lines: error.evidence.length > 0 ? error.evidence : [error.message] };
+    if (!(error instanceof ProblemError)) throw error;
+    const { evidence = [] } = error.problem;
+    return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] };
   }
 }
 
@@ -41,7 +42,7 @@ async function readVersion(surroundings: Surroundings): Promise<string | null> {
     const ending = await runCompose(surroundings, versionCommand(), { timeoutMs });
     return ending.kind === "exited" && hasEndedWell(ending) ? ending.output.trim().replace(/^v/, "") : null;
   } catch (error) {
-    if (error instanceof RolloutError) return null;
+    if (error instanceof ProblemError) return null;
     throw error;
   }
 }

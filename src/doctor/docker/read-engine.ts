@@ -1,5 +1,5 @@
+import { ProblemError } from "../../problems.ts";
 import { connectEngine, defaultDockerHost, type Engine } from "../../rollout/engine.ts";
-import { RolloutError } from "../../rollout/problems.ts";
 
 /** What the Docker engine says of itself. */
 export type EngineAnswer =
@@ -30,7 +30,7 @@ export async function readEngine(env: Readonly<Record<string, string | undefined
     const [{ Version, ApiVersion }, { DockerRootDir }] = await Promise.all([ask("/version"), ask("/info")]);
     return { kind: "answers", engine, version: Version, apiVersion: ApiVersion, rootPath: DockerRootDir };
   } catch (error) {
-    if (!(error instanceof RolloutError) && !(error instanceof SyntaxError)) throw error;
+    if (!(error instanceof ProblemError) && !(error instanceof SyntaxError)) throw error;
     const cause = error.cause as NodeJS.ErrnoException | undefined;
     const socketPath = dockerHost.startsWith("unix://") ? dockerHost.slice("unix://".length) : null;
     const code =

@@ -1,5 +1,5 @@
+import { ProblemError } from "../../problems.ts";
 import type { ComposeModel, ComposeService } from "../../rollout/compose-model.ts";
-import { RolloutError } from "../../rollout/problems.ts";
 import { type Replacement, replacementOf } from "../../rollout/replacement.ts";
 import { hotpushServiceOf } from "../service/own-compose-service.ts";
 
@@ -55,7 +55,7 @@ function replacementOrNull(service: ComposeService): Replacement | null {
   try {
     return replacementOf(service, false);
   } catch (error) {
-    if (error instanceof RolloutError) return null;
+    if (error instanceof ProblemError) return null;
     throw error;
   }
 }
