@@ -115,7 +115,7 @@ test("a service started from the package deploys a signed push, and its script f
   const { port } = await log.waitFor(({ event }) => event === "service.started");
   assert.match(
     readFileSync(`/proc/${child.pid}/cmdline`, "latin1"),
-    /--max-semi-space-size=\d+\0\S+dist\/main\.js/,
+    /--max-semi-space-size=\d+\0--\0\S+dist\/main\.js/,
   );
   const url = `http://127.0.0.1:${port}`;
   assert.equal((await deliver(url, githubPush())).status, 202);

@@ -26,7 +26,7 @@ const inDotenv = "the value of WEBHOOK_SECRET in .env";
 
 function tellFields({ fields, makesSecret, host }: HostForm, secret: string): void {
   const width = Math.max(...fields.map(([label]) => label.length));
-  for (const [label, value] of fields) say(`    ${label.padEnd(width)}  ${value}`);
+  for (const [label, value] of fields) say(fieldLine(label, value, width));
   const own = fields.find(([, value]) => value === secret)?.[0];
   if (makesSecret) {
     say(
@@ -37,6 +37,12 @@ function tellFields({ fields, makesSecret, host }: HostForm, secret: string): vo
       ),
     );
   }
+}
+
+/** A value that would wrap has a line of its own, so that it can be copied. */
+function fieldLine(label: string, value: string, width: number): string {
+  const line = `  ${label.padEnd(width)}  ${value}`;
+  return line.length <= 80 ? line : `  ${label}\n    ${value}`;
 }
 
 /** An address of this machine is of no use to a git host. */

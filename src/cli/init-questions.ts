@@ -11,33 +11,36 @@ export const takeDefaults: Questions = {
 };
 
 export const personAtTerminal: Questions = {
-  askUrl: () => {
-    const question = `Where will your git host reach this server? Such as https://shop.example.org; empty for not yet known`;
-    return ask<URL | null | "again">(question, "", (text) => {
-      if (text === "") return "again";
+  askUrl: async () => {
+    tell("Where will your git host reach this server, such as https://shop.example.org?");
+    tell("(Enter where that is not known yet: it can be said later.)");
+    const answer = await ask<{ readonly url: URL | null }>("Address", "", (text) => {
       const url = parseAddress(text);
-      if (url === null) tellWrong("That is no address.");
-      return url;
-    }).then((url) => (url === "again" ? null : url));
+      if (url === null && text !== "") tell("That is no address.");
+      return url === null && text !== "" ? null : { url };
+    });
+    return answer.url;
   },
   askHost: (name) => {
-    const question = `Which git host is ${name}? One of ${gitHosts.join(", ")}`;
-    return ask<GitHost>(question, "gitea", (text) => {
+    tell(`Which git host is ${name}? One of:`);
+    tell(`  ${gitHosts.join(" ")}`);
+    return ask<GitHost>("Git host", "gitea", (text) => {
       if (isGitHost(text)) return text;
-      tellWrong(`${text} is none of them.`);
+      tell(`${text} is none of them.`);
       return null;
     });
   },
   askService: (names) => {
-    const question = `Which service is the app that visitors reach? One of ${names.join(", ")}`;
-    return ask<string>(question, names[0] ?? "", (text) => {
+    tell("Which service is the app that visitors reach? One of:");
+    tell(`  ${names.join(" ")}`);
+    return ask<string>("Service", names[0] ?? "", (text) => {
       if (names.includes(text)) return text;
-      tellWrong(`${text} is none of them.`);
+      tell(`${text} is none of them.`);
       return null;
     });
   },
 };
 
-function tellWrong(text: string): void {
+function tell(text: string): void {
   process.stdout.write(`${text}\n`);
 }

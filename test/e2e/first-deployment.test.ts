@@ -65,7 +65,7 @@ describe("the first deployment, by what the README says and nothing else", {
     assert.equal(commands.length, 3, commands.join("\n"));
     const [init = "", up = "", send = ""] = commands;
 
-    const told = await typeInto(init, [/Where will your git host reach this server\?[^:]*.*: /, origin]);
+    const told = await typeInto(init, [/Where will your git host reach this server[\s\S]*Address: /, origin]);
     typed.push(origin);
     assert.match(told, /Caddy takes the place of app/);
     const form = readForm(told);
