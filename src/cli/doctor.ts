@@ -29,7 +29,11 @@ export function makeDoctorCommand({ env, finish }: Surroundings): Command {
   ])
     .argument("[checks...]", "only these, by their names", knownName)
     .option("--env-file <path>", "the file with the service's settings (default: .env here)")
-    .option("--url <url>", "where the git host sends to; a signed ping is sent there", publicUrl)
+    .option(
+      "--url <url>",
+      "where the git host sends to; a signed ping goes there (default: WEBHOOK_URL)",
+      publicUrl,
+    )
     .option("--json", "the result as one JSON object")
     .action(async (names: readonly string[], options: Options) => {
       finish(await runDoctor(choose(names), options, env));

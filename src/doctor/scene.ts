@@ -21,8 +21,8 @@ export interface Scene {
   readonly statePath: string;
   /** The environment that the script will get. */
   readonly scriptEnv: Record<string, string>;
-  /** Where the git host sends to, as people see it. */
-  readonly publicUrl: string | null;
+  /** The webhook's address as it was asked for on the command line. */
+  readonly askedUrl: string | null;
   readonly remote: () => Promise<RemoteAnswer>;
   readonly compose: () => Promise<ComposeAnswer>;
   readonly engine: () => Promise<EngineAnswer>;
@@ -30,7 +30,7 @@ export interface Scene {
 }
 
 /** Reads what is set, leniently: a value that cannot be used is told by its own check, and its default stands in here. */
-export function makeScene(settings: Settings, publicUrl: string | null): Scene {
+export function makeScene(settings: Settings, askedUrl: string | null): Scene {
   const { env } = settings;
   const { secret, faults, warnings } = readConfig(env);
   const repoPath = lenient(env, "REPO_PATH");
@@ -48,7 +48,7 @@ export function makeScene(settings: Settings, publicUrl: string | null): Scene {
     repoPath,
     statePath: lenient(env, "STATE_PATH"),
     scriptEnv,
-    publicUrl,
+    askedUrl,
     remote: once(() => askRemote(repoPath, scriptEnv)),
     compose: once(() => readCompose(repoPath, scriptEnv)),
     engine,

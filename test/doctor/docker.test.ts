@@ -155,8 +155,39 @@ test(
     const [fault] = (await look(place, "restart", run)).faults;
     // The engine of the test has no containers that could be changed: it says what that command would have changed.
     const policy = /^docker update --restart (\S+) 0123456789ab$/.exec(fault?.command ?? "")?.[1];
-    RestartPolicy.Name = policy ?? "";
+    assert.equal(policy, "unless-stopped", JSON.stringify(fault));
+    RestartPolicy.Name = policy;
     assert.equal((await look(place, "restart", run)).fact, "Docker brings the container back");
+  },
+);
+
+test(
+  "running: a service behind a proxy has no port here, and is found by its container",
+  onMachine,
+  async (t) => {
+    const place = makePlace(t);
+    const hotpush = { image: "hotpush", environment: { WEBHOOK_SECRET: "s" }, restart: "always" };
+    const run = standInForDocker(place, {
+      composeVersion: "2.40.0",
+      model: { name: "shop", services: { hotpush } },
+    });
+    const State = { Status: "exited", ExitCode: 70, StartedAt: "2026-01-01T00:00:00Z" };
+    const Labels = { "com.docker.compose.service": "hotpush", "com.docker.compose.container-number": "1" };
+    const container = { Id: "0", Name: "/shop-hotpush-1", Image: "sha256:0", RestartCount: 0, State };
+    await startEngine(t, place, { container: { ...container, Config: { Image: "hotpush", Labels } } });
+    const [fault] = (await look(place, "running", run)).faults;
+    assert.match(fault?.text ?? "", /nobody receives a push/);
+    // In place of compose, which would start it.
+    assert.equal(fault?.command, `docker compose --project-directory ${place.repoPath} up --detach hotpush`);
+    State.Status = "running";
+    assert.equal((await look(place, "running", run)).fact, "in the container shop-hotpush-1");
+    for (const id of ["state-directory", "state-file-system"]) {
+      assert.match(
+        (await look(place, id, run)).fact ?? "",
+        /^it is in the container: docker compose exec/,
+        id,
+      );
+    }
   },
 );
 

@@ -122,6 +122,11 @@ function hidden(_request: IncomingMessage, response: ServerResponse): boolean {
   return false;
 }
 
+function broken(_request: IncomingMessage, response: ServerResponse): boolean {
+  response.writeHead(500).end();
+  return false;
+}
+
 /** As a git host asks for a token. */
 function withPassword({ headers }: IncomingMessage, response: ServerResponse): boolean {
   const right = `Basic ${Buffer.from("octo:token-of-octo").toString("base64")}`;
@@ -149,6 +154,15 @@ test("remote: a token in the address is never shown", async (t) => {
     assert.match(told, /http:\/\/…@127\.0\.0\.1:\d+\/octo\/app\.git is not there/);
     assert.ok(!told.includes("ghp_abcdef123456"), told);
   }
+});
+
+test("remote: a token is not shown either where git is quoted", async (t) => {
+  const place = makePlace(t);
+  const url = await serveRemote(t, place, broken);
+  useRemote(place, url.replace("//", "//octo:ghp_abcdef123456@"));
+  const { faults } = await look(place, "remote");
+  assert.match(faults[0]?.text ?? "", /^git cannot ask http:\/\/…@127\.0\.0\.1:\d+\/octo\/app\.git: .*500/);
+  assert.ok(!JSON.stringify(faults).includes("ghp_abcdef123456"));
 });
 
 test("remote: ssh that nothing lets out has another way at the well-known hosts", async (t) => {

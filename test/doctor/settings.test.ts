@@ -136,8 +136,8 @@ test(
     const place = makePlace(t);
     const { home, root } = place;
     for (const path of [join(root, ".."), root, home]) chmodSync(path, 0o777);
-    assert.equal((await look(place, "user")).fact, "the service has not run yet");
     mkdirSync(place.statePath);
+    assert.equal((await look(place, "user")).fact, "the service has not run yet");
     const database = join(place.statePath, "hotpush.db");
     writeFileSync(database, "");
     for (const path of [place.statePath, database, place.envFile]) chownSync(path, 65_534, 65_534);

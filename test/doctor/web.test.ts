@@ -46,6 +46,14 @@ test("public-url: a proxy that passes deliveries on is all right, and nothing is
   const url = await startBehindProxy(t, place, () => null);
   assert.deepEqual((await lookAt(place, url)).fact, `${url}/webhook has accepted a signed ping`);
   assert.equal((await lookAt(place, `${url}/webhook`)).outcome, "ok");
+  setSettings(place, { WEBHOOK_URL: `${url}/webhook` });
+  assert.equal((await look(place, "public-url")).fact, `${url}/webhook has accepted a signed ping`);
+});
+
+test("public-url: where the service does not run, the address of the settings says nothing of it", async (t) => {
+  const place = makePlace(t);
+  setSettings(place, { WEBHOOK_URL: `http://127.0.0.1:${unusedPort + 3}/webhook` });
+  assert.equal((await look(place, "public-url")).fact, "the service does not run");
 });
 
 const proxies: readonly (readonly [string, ProxyRule, RegExp, RegExp])[] = [

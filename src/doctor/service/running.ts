@@ -4,6 +4,7 @@ import { type Check, type Cure, judge, ok, problem, skipped } from "../check.ts"
 import { quote } from "../quote.ts";
 import type { Scene } from "../scene.ts";
 import type { Settings } from "../settings/settings.ts";
+import { findInCompose } from "./in-compose.ts";
 import { hotpushServiceOf } from "./own-compose-service.ts";
 import { readUnit } from "./unit.ts";
 
@@ -15,6 +16,8 @@ export const runningCheck: Check = {
   async look(scene) {
     const service = await scene.service();
     if (service.kind === "hotpush") return ok(`it answers at ${service.url}`);
+    const inCompose = await findInCompose(scene);
+    if (inCompose?.kind === "serving") return ok(`in the container ${inCompose.container}`);
     const text = `Hotpush does not answer on port ${scene.port}: nobody receives a push.`;
     if (scene.configFaults.length > 0) return judge([problem(`${text} Mend its configuration first.`)], "");
     return judge([problem(text, await startCommand(scene))], "");
@@ -28,7 +31,7 @@ export const secretInUseCheck: Check = {
   subject: "the running service has the secret that is set here",
   async look(scene) {
     const service = await scene.service();
-    if (service.kind !== "hotpush") return skipped("the service does not run");
+    if (service.kind !== "hotpush") return skipped("there is no service at a port of this machine");
     if (service.acceptsSecret === null) return skipped("there is no secret that could be tried");
     if (service.acceptsSecret) return ok("it has accepted a signed ping");
     const text =

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readVersion } from "../../version.ts";
 import { type Check, judge, ok, skipped, warning } from "../check.ts";
 import { listeningProcess } from "./listening-process.ts";
 import { readUnit } from "./unit.ts";
@@ -33,7 +34,7 @@ export const versionCheck: Check = {
     const changedAtMs = newestChangeMs(code);
     const text = `The files in ${root} were changed after the service (process ${running.pid}) was started: it runs the earlier version.${again}`;
     if (changedAtMs > running.startedAtMs + slackMs) return judge([warning(text, { command: restart })], "");
-    return ok(`process ${running.pid} runs ${installedVersion()}`);
+    return ok(`process ${running.pid} runs ${readVersion()}`);
   },
 };
 
@@ -45,9 +46,4 @@ function newestChangeMs(directory: string): number {
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
   return Math.max(...files.map(({ parentPath, name }) => statSync(join(parentPath, name)).ctimeMs));
-}
-
-function installedVersion(): string {
-  const manifest: { readonly version: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  return manifest.version;
 }

@@ -1,16 +1,18 @@
-import { statSync } from "node:fs";
-import { basename, dirname } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { type Check, judge, ok, problem, skipped, warning } from "../check.ts";
 import { quote } from "../quote.ts";
 import { runProgram } from "../run-program.ts";
+import type { Scene } from "../scene.ts";
 
 /** Who can read the file can sign pushes. */
 export const settingsModeCheck: Check = {
   id: "settings-mode",
   group: "Configuration",
   subject: "nobody else can read the file with the secret",
-  look({ settings: { file, isFileThere } }) {
-    if (!isFileThere) return skipped(`there is no ${file}`);
+  look(scene) {
+    const file = fileOf(scene);
+    if (file === null) return skipped("there is no file with settings");
     const { mode } = statSync(file);
     const octal = (mode & 0o777).toString(8).padStart(4, "0");
     if ((mode & 0o077) === 0) return ok(`${file} has mode ${octal}`);
@@ -24,8 +26,10 @@ export const settingsIgnoredCheck: Check = {
   id: "settings-ignored",
   group: "Configuration",
   subject: "git leaves the file with the secret alone",
-  async look({ settings: { file, isFileThere }, scriptEnv }) {
-    if (!isFileThere) return skipped(`there is no ${file}`);
+  async look(scene) {
+    const file = fileOf(scene);
+    const { scriptEnv } = scene;
+    if (file === null) return skipped("there is no file with settings");
     const git = (...args: readonly string[]) =>
       runProgram(["git", "-C", dirname(file), ...args], { env: scriptEnv });
     const inside = await git("rev-parse", "--is-inside-work-tree");
@@ -47,3 +51,9 @@ export const settingsIgnoredCheck: Check = {
     return judge([warning(text, { command: ignore })], "");
   },
 };
+
+/** The file with the settings; in a container it is not read by the service, but it is in the repository all the same. */
+function fileOf({ settings: { file, isFileThere }, repoPath }: Scene): string | null {
+  const inRepository = join(repoPath, ".env");
+  return isFileThere ? file : existsSync(inRepository) ? inRepository : null;
+}

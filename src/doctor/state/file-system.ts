@@ -1,10 +1,11 @@
 import { existsSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { variables } from "../../config.ts";
-import { type Check, type Fault, judge, problem } from "../check.ts";
+import { type Check, type Fault, judge, problem, skipped } from "../check.ts";
 import { isInContainer } from "../in-container.ts";
 import { quote } from "../quote.ts";
 import type { Scene } from "../scene.ts";
+import { stateIsElsewhere } from "../service/in-compose.ts";
 
 /** By the numbers of statfs(2): where SQLite's locks do not hold, and where nothing outlives a restart. */
 const unfit: ReadonlyMap<number, { readonly name: string; readonly reason: string }> = new Map([
@@ -21,7 +22,9 @@ export const stateFileSystemCheck: Check = {
   id: "state-file-system",
   group: "Disk",
   subject: "the state is on a local disk that outlives a restart",
-  look(scene) {
+  async look(scene) {
+    const elsewhere = await stateIsElsewhere(scene);
+    if (elsewhere !== null) return skipped(elsewhere);
     const fault = faultOf(scene);
     return judge(fault === null ? [] : [fault], "a local disk");
   },

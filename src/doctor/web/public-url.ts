@@ -1,6 +1,7 @@
 import { type Check, type Fault, judge, problem, skipped } from "../check.ts";
 import type { Scene } from "../scene.ts";
 import { ping, type Reply } from "../service/ask-hotpush.ts";
+import { isServiceThere } from "../service/in-compose.ts";
 
 /** More than nginx lets through by default (1 MiB): a push of many commits is as large. */
 const largeBytes = 2 * 1024 ** 2;
@@ -11,10 +12,12 @@ export const publicUrlCheck: Check = {
   group: "Service",
   subject: "a delivery to the public URL reaches this service",
   async look(scene) {
-    const { publicUrl, secret } = scene;
+    const { askedUrl, secret, settings } = scene;
+    const publicUrl = askedUrl ?? webhookUrl(settings.env.WEBHOOK_URL ?? "");
     if (publicUrl === null)
       return skipped("say where your git host sends to: hotpush doctor --url https://…");
     if (secret === null) return skipped("there is no secret to sign with");
+    if (askedUrl === null && !(await isServiceThere(scene))) return skipped("the service does not run");
     const fault = faultOf(await ping(publicUrl, secret), publicUrl, scene);
     if (fault !== null) return judge([fault], "");
     const large = await ping(publicUrl, secret, largeBytes);
