@@ -29,12 +29,8 @@ export async function takeOver(options: TakeOver): Promise<Taken | null> {
   const become = () => becomeRunner(statePath, { signal: stopping, onWait });
   const lock = await keepTrying(become, { what, signal: stopping, log });
   if (lock === null) return null;
-  // First, so that a script finds it open when it is started.
-  const door = await openControl(options);
-  if (!stopping.aborted) {
-    queue.takeOver();
-    catchUp.start();
-    secretUses.begin();
-  }
-  return { lock, door };
+  queue.takeOver();
+  catchUp.start();
+  secretUses.begin();
+  return { lock, door: await openControl(options) };
 }

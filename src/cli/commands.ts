@@ -15,6 +15,12 @@ const serving = "What is served:";
 /** Every command, in the order in which help shows them. */
 export const commands: readonly Entry[] = [
   {
+    name: "init",
+    group: settingUp,
+    summary: "everything that a push needs to deploy this project",
+    load: async () => (await import("./init.ts")).makeInitCommand,
+  },
+  {
     name: "send",
     group: settingUp,
     summary: "a signed push or ping, as a git host sends it; --dry-run runs nothing",

@@ -20,6 +20,7 @@ export interface Check {
   readonly look: (scene: Scene) => Result | Promise<Result>;
 }
 
+/** What a look gave: all right, nothing to look at, or what is wrong. */
 export type Result =
   | { readonly outcome: "ok"; readonly fact: string }
   | { readonly outcome: "skipped"; readonly reason: string }
@@ -31,6 +32,7 @@ export interface Fault extends Cure {
   readonly text: string;
 }
 
+/** How a fault is mended, as far as it can be said exactly. */
 export interface Cure {
   /** What mends it when it is pasted into a shell of the user that the text names, else of this one. */
   readonly command?: string;
@@ -38,18 +40,22 @@ export interface Cure {
   readonly change?: string;
 }
 
+/** All right; `fact` is what was found, in a few words. */
 export function ok(fact: string): Result {
   return { outcome: "ok", fact };
 }
 
+/** Not looked at, because of `reason`. */
 export function skipped(reason: string): Result {
   return { outcome: "skipped", reason };
 }
 
+/** A fault that keeps a push from being deployed, told in a sentence. */
 export function problem(text: string, cure: Cure = {}): Fault {
   return { severity: "problem", text, ...cure };
 }
 
+/** A fault that will be regretted later, told in a sentence. */
 export function warning(text: string, cure: Cure = {}): Fault {
   return { severity: "warning", text, ...cure };
 }

@@ -3,6 +3,7 @@ import { type Check, judge, type Result, warning } from "./check.ts";
 import { checks } from "./checks.ts";
 import type { Scene } from "./scene.ts";
 
+/** A check and what it gave. */
 export interface Examined {
   readonly check: Check;
   readonly result: Result;
@@ -34,6 +35,7 @@ async function lookWithin(check: Check, scene: Scene): Promise<Result> {
   }
 }
 
+/** How many faults there are, and how many checks without. */
 export interface Counts {
   readonly problems: number;
   readonly warnings: number;
@@ -41,6 +43,7 @@ export interface Counts {
   readonly skipped: number;
 }
 
+/** Counts the faults by severity, and the checks that have none. */
 export function count(examined: readonly Examined[]): Counts {
   const faults = examined.flatMap(({ result }) => (result.outcome === "faulty" ? result.faults : []));
   const withOutcome = (outcome: Result["outcome"]) =>

@@ -29,6 +29,7 @@ export interface Scene {
   readonly service: () => Promise<FoundService>;
 }
 
+/** Reads what is set, leniently: a value that cannot be used is told by its own check, and its default stands in here. */
 export function makeScene(settings: Settings, publicUrl: string | null): Scene {
   const { env } = settings;
   const { secret, faults, warnings } = readConfig(env);

@@ -2,10 +2,16 @@ import assert from "node:assert/strict";
 import { renameSync } from "node:fs";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { type CommandResult, hotpush, hotpushJson, startCommand } from "../harness/hotpush.ts";
+import {
+  type CommandResult,
+  hotpush,
+  hotpushJson,
+  startAnswering,
+  startCommand,
+} from "../harness/hotpush.ts";
 import { makeProject, type Project } from "../harness/project.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import type { RunningService } from "../harness/service.ts";
 
 interface Answer {
   readonly deployment: {
@@ -145,5 +151,5 @@ function refusal({ code, stdout, stderr }: CommandResult): string {
 async function start(t: TestContext, script: string): Promise<{ service: RunningService; project: Project }> {
   const project = makeProject(t);
   project.script(script);
-  return { service: await startService(t, { repoPath: project.repoPath }), project };
+  return { service: await startAnswering(t, { repoPath: project.repoPath }), project };
 }

@@ -59,6 +59,6 @@ test("hotpush doctor: a check that does not exist and a URL that is none are a w
   const place = makePlace(t);
   const unknown = await runDoctor(place, { args: ["nothing"] });
   assert.equal(unknown.exitCode, 2);
-  assert.match(unknown.stderr, /There is no such check\. There are: configuration, /);
+  assert.match(unknown.stderr, /There is no such check: docs\/troubleshooting\.md has them all\./);
   assert.equal((await runDoctor(place, { args: ["--url", "shop"] })).exitCode, 2);
 });

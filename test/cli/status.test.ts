@@ -4,9 +4,8 @@ import { test } from "node:test";
 import type { StatusJson } from "../../src/control/status.ts";
 import { readVersion } from "../../src/version.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, hotpushJson } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { letGo } from "../harness/script.ts";
-import { startService } from "../harness/service.ts";
 
 const script = `#!/bin/sh
 echo "==> Build"
@@ -15,7 +14,7 @@ exit "$(cat "$REPO_PATH/go")"
 `;
 
 test("status says what runs, at which step, what waits, and how the last of each branch ended", async (t) => {
-  const service = await startService(t, { script });
+  const service = await startAnswering(t, { script });
   const before = await hotpushJson<StatusJson>(service, "status");
   assert.deepEqual(
     [before.version, before.running, before.waiting, before.last],
@@ -48,7 +47,7 @@ test("status says what runs, at which step, what waits, and how the last of each
 });
 
 test("an empty history says what to do, and the limit is held", async (t) => {
-  const service = await startService(t);
+  const service = await startAnswering(t);
   assert.match(
     (await hotpush(service, "history")).stdout,
     /^Nothing was deployed yet\. Push to main, or run: hotpush deploy\n$/,
@@ -70,7 +69,7 @@ test("an empty history says what to do, and the limit is held", async (t) => {
 });
 
 test("no line of the tables is longer than 80 columns, whatever has happened", async (t) => {
-  const service = await startService(t, {
+  const service = await startAnswering(t, {
     script: `#!/bin/sh\necho "==> ${"A step with a long name ".repeat(8)}"\nexit 1\n`,
     env: { WEBHOOK_SECRET_PREVIOUS: "x".repeat(32) },
   });
@@ -83,7 +82,7 @@ test("no line of the tables is longer than 80 columns, whatever has happened", a
 });
 
 test("an unreachable service is refused by every command that needs it, with where it looked and what to do", async (t) => {
-  const { statePath, end } = await startService(t);
+  const { statePath, end } = await startAnswering(t);
   await end();
   for (const name of ["status", "history", "logs", "deploy", "cancel", "rollback"]) {
     const { code, stdout, stderr } = await hotpush({ statePath }, name);
@@ -96,7 +95,7 @@ test("an unreachable service is refused by every command that needs it, with whe
 });
 
 test("STATE_PATH is taken from the .env of the working directory, as the service takes it", async (t) => {
-  const service = await startService(t);
+  const service = await startAnswering(t);
   writeFileSync(`${service.repoPath}/.env`, `STATE_PATH=${service.statePath}\n`);
   const { code } = await hotpush(
     { ...service, env: { STATE_PATH: undefined }, cwd: service.repoPath },

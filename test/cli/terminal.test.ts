@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
 import { type TestContext, test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
-import { socketPath } from "../../src/control/socket-path.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { startAnswering } from "../harness/hotpush.ts";
 import { makeProject } from "../harness/project.ts";
 import { needs } from "../harness/requirements.ts";
 import { letGo } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import type { RunningService } from "../harness/service.ts";
 import { openTestTerminal, type TestTerminal } from "../harness/tmux.ts";
-import { until } from "../harness/until.ts";
 
 const colours = /\[[0-9;]*3[0-7]m/;
 const script = `#!/bin/sh
@@ -107,8 +105,7 @@ test(
 async function start(t: TestContext): Promise<{ service: RunningService; terminal: TestTerminal }> {
   const project = makeProject(t);
   project.script(script);
-  const service = await startService(t, { repoPath: project.repoPath });
-  await until("the control socket", () => existsSync(socketPath(service.statePath)));
+  const service = await startAnswering(t, { repoPath: project.repoPath });
   return { service, terminal: openTestTerminal(t, { STATE_PATH: service.statePath }) };
 }
 

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { logFiles } from "../../src/runner/log-paths.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, startCommand } from "../harness/hotpush.ts";
+import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
+import { untilDeployment } from "../harness/records.ts";
 import { letGo } from "../harness/script.ts";
-import { startService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
 
 interface Event {
   readonly event: string;
@@ -25,7 +28,7 @@ printf 'no line end'
 `;
 
 test("who comes in the middle sees what was printed before, and each line and step once", async (t) => {
-  const service = await startService(t, { script: steppingScript });
+  const service = await startAnswering(t, { script: steppingScript });
   await deliver(service.url, githubPush());
   const early = await startCommand(t, service, "logs", "-f", "--json");
   await early.waitForLine(/"one"/);
@@ -56,7 +59,7 @@ const expected = [
 ];
 
 test("a deployment that waits is followed through its turn", async (t) => {
-  const service = await startService(t, { script: steppingScript });
+  const service = await startAnswering(t, { script: steppingScript });
   await deliver(service.url, githubPush());
   await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f", "2", "--json");
@@ -70,7 +73,7 @@ test("a deployment that waits is followed through its turn", async (t) => {
 });
 
 test("one that gives way while it is followed says so and ends", async (t) => {
-  const service = await startService(t, { script: steppingScript });
+  const service = await startAnswering(t, { script: steppingScript });
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f", "2");
   await command.waitForLine(/waits for its turn/);
@@ -83,7 +86,7 @@ test("one that gives way while it is followed says so and ends", async (t) => {
 test("a reader that stops reading costs lines, which are counted, and neither memory nor the deployment", async (t) => {
   const lines = 100_000;
   const script = `#!/bin/sh\necho begin\nwhile [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
-  const service = await startService(t, { script });
+  const service = await startAnswering(t, { script });
   await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f", "--json");
   await command.waitForLine(/begin/);
@@ -102,8 +105,32 @@ test("a reader that stops reading costs lines, which are counted, and neither me
   assert.equal(seen + skipped, lines + 1);
 });
 
+test("who reads slowly what was printed before gets all of it, though the deployment ends meanwhile", async (t) => {
+  const lines = 60_000;
+  const script = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\necho printed\nwhile [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho last\n`;
+  const service = await startAnswering(t, { script });
+  await deliver(service.url, githubPush());
+  // Not from the service's own log, which leaves lines out where it is not read in time.
+  await until("all is read", () =>
+    logFiles(service.statePath, 1).some(
+      (path) => existsSync(path) && readFileSync(path, "utf8").endsWith("\nprinted\n"),
+    ),
+  );
+  const command = await startCommand(t, service, "logs", "-f", "--json");
+  await command.waitForLine(/line 1 of/);
+  command.child.kill("SIGSTOP");
+  letGo(service.repoPath);
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  command.child.kill("SIGCONT");
+  assert.equal(await command.ended, 0);
+  const events = command.lines
+    .map((line) => JSON.parse(line) as Event)
+    .filter(({ event }) => event === "line");
+  assert.deepEqual([events.length, events.at(-1)?.line], [lines + 2, "last"]);
+});
+
 test("a service that goes away ends the following with exit code 1 and the way to go on", async (t) => {
-  const service = await startService(t, { script: steppingScript });
+  const service = await startAnswering(t, { script: steppingScript });
   await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f");
   await command.waitForLine(/one/);

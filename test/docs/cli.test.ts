@@ -4,9 +4,8 @@ import { test } from "node:test";
 import { loadProgram } from "../../src/cli/command-line.ts";
 import { describeProgram } from "../../src/cli/completion/tree.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, hotpushJson } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { letGo } from "../harness/script.ts";
-import { startService } from "../harness/service.ts";
 
 const page = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
 const oldSecret = "the secret that was before this one, 2025";
@@ -29,7 +28,7 @@ test("docs/cli.md has every command with an example, and names each of its optio
 });
 
 test("docs/cli.md has every member of what --json prints, and no other", async (t) => {
-  const service = await startService(t, { script, env: { WEBHOOK_SECRET_PREVIOUS: oldSecret } });
+  const service = await startAnswering(t, { script, env: { WEBHOOK_SECRET_PREVIOUS: oldSecret } });
   for (const ref of ["refs/heads/main", "refs/heads/master"]) await deliver(service.url, githubPush({ ref }));
   await service.log.waitFor(({ event }) => event === "deployment.step");
   const status = await hotpushJson<{ running: Answer }>(service, "status");
@@ -44,7 +43,7 @@ test("docs/cli.md has every member of what --json prints, and no other", async (
 });
 
 test("docs/cli.md has every event of logs --json", async (t) => {
-  const service = await startService(t);
+  const service = await startAnswering(t);
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
   const { stdout } = await hotpush(service, "logs", "1", "--json");

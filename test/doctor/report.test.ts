@@ -67,7 +67,7 @@ test("a command that takes several lines does the same when it is pasted", () =>
 
 const endings: readonly (readonly [readonly Result[], string])[] = [
   [[ok("a"), ok("b")], "All 2 checks passed"],
-  [[ok("a"), skipped("b")], "All 1 checks passed, 1 skipped"],
+  [[ok("a"), skipped("b")], "1 check passed, 1 skipped"],
   [[ok("a"), judge([problem("a"), problem("b"), warning("c")], "")], "2 problems, 1 warning"],
   [[judge([warning("a"), warning("b")], "")], "2 warnings"],
   [[judge([problem("a")], "")], "1 problem"],

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isInContainer } from "../../src/doctor/in-container.ts";
-import { look, makePlace, runDoctor, runInShell, setSettings } from "../harness/doctor.ts";
+import { look, makePlace, placeEnvironment, runDoctor, runInShell, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
 import { listenHere } from "../harness/listen.ts";
 import { inOwnEtc } from "../harness/own-mounts.ts";
@@ -44,12 +45,13 @@ testBroken([
     name: "nothing listens",
     check: "running",
     says: /does not answer on port \d+: nobody receives a push/,
-    breakIt: (place, t) => void t.after(() => runInShell(place, `kill "$(cat ${place.home}/pid)"`)),
-    async mend(place, { command }) {
-      assert.ok(command);
-      // The same, and its process id, so that it can be ended.
-      const withPid = command.replace("setsid ", `setsid sh -c 'echo $$ >${place.home}/pid; exec "$@"' - `);
-      await runInShell(place, withPid);
+    breakIt: () => {},
+    async mend(place, { command }, t) {
+      // It stays in the foreground: for as long as the test lasts.
+      const child = spawn("sh", ["-c", command ?? "false"], { env: placeEnvironment(place), detached: true });
+      const { pid } = child;
+      assert.ok(pid);
+      t.after(() => process.kill(-pid, "SIGKILL"));
       await until("the service runs", async () => (await look(place, "running")).outcome === "ok");
     },
   },

@@ -58,6 +58,7 @@ export function placeEnvironment({ home, temporaryPath }: Place): Record<string,
     GIT_AUTHOR_EMAIL: "octo@example.com",
     GIT_COMMITTER_NAME: "octo",
     GIT_COMMITTER_EMAIL: "octo@example.com",
+    NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/compiled"),
     // No engine of this machine has a part in these tests.
     DOCKER_HOST: `unix://${home}/docker.sock`,
   };

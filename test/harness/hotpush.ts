@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { socketPath } from "../../src/control/socket-path.ts";
-import type { RunningService } from "./service.ts";
+import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
@@ -38,6 +38,13 @@ export async function hotpushJson<Answer>(target: Target, ...args: readonly stri
   const { code, stdout, stderr } = await hotpush(target, ...args, "--json");
   if (code !== 0) throw new Error(`hotpush ${args.join(" ")} ended with ${code}: ${stderr}`);
   return JSON.parse(stdout) as Answer;
+}
+
+/** Starts a service, and waits until it runs deployments and answers commands. */
+export async function startAnswering(scope: Scope, options: ServiceOptions = {}): Promise<RunningService> {
+  const service = await startService(scope, options);
+  await untilAnswering(service);
+  return service;
 }
 
 /** A service says that it has started when it takes pushes, which is a moment before it has the lock to run them. */

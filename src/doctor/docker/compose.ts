@@ -5,6 +5,7 @@ import { compareVersions } from "./version.ts";
 /** The first that hands `start_interval` on to the engine; `pull --ignore-buildable` came with 2.15. */
 const neededVersion = "2.24.0";
 
+/** `docker compose` is a plugin that is installed, and grows old, by itself. */
 export const composeCheck: Check = {
   id: "compose",
   group: "Docker",

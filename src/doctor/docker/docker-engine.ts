@@ -5,6 +5,7 @@ import { compareVersions } from "./version.ts";
 /** Of Docker 25: the first that knows `start_interval`, by which a new container is found healthy early. */
 const neededApi = "1.44";
 
+/** An engine that is down or old lets every roll-out fail. */
 export const dockerEngineCheck: Check = {
   id: "docker-engine",
   group: "Docker",

@@ -14,8 +14,9 @@ export type ComposeAnswer =
   | { readonly kind: "invalid"; readonly version: string; readonly lines: readonly string[] }
   | { readonly kind: "model"; readonly version: string; readonly model: ComposeModel };
 
-const timeoutMs = 6_000;
+const timeoutMs = 10_000;
 
+/** Asks compose for its version and for the project in `repoPath`. Takes 10 s at most. */
 export async function readCompose(repoPath: string, env: Record<string, string>): Promise<ComposeAnswer> {
   if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
   const surroundings: Surroundings = {
@@ -31,11 +32,8 @@ export async function readCompose(repoPath: string, env: Record<string, string>)
     return { kind: "model", version, model: await loadModel(surroundings) };
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    return {
-      kind: "invalid",
-      version,
-      lines: (error.problem.evidence ?? []).length > 0 ? (error.problem.evidence ?? []) : [error.message],
-    };
+    const { evidence = [] } = error.problem;
+    return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] };
   }
 }
 

@@ -21,6 +21,7 @@ export type EngineAnswer =
 
 const answerTimeoutMs = 4_000;
 
+/** Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most. */
 export async function readEngine(env: Readonly<Record<string, string | undefined>>): Promise<EngineAnswer> {
   const dockerHost = env.DOCKER_HOST || defaultDockerHost;
   try {

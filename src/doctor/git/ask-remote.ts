@@ -14,6 +14,7 @@ export type RemoteAnswer =
       readonly lines: string;
     };
 
+/** Why it did not answer, by what git and ssh said of it. */
 export type RemoteCause = (typeof causes)[number][0] | "timeout" | "unknown";
 
 const timeoutMs = 5_000;

@@ -13,6 +13,7 @@ export interface SshSettings {
   readonly keys: readonly string[];
 }
 
+/** Asks ssh itself, with the options of GIT_SSH_COMMAND; quotes in that are not understood. */
 export async function readSshSettings(
   { host, user, port }: RemoteAddress,
   env: Record<string, string>,

@@ -20,6 +20,7 @@ export const portsLint = lintCheck(
   },
 );
 
+/** A name is for one container at a time. */
 export const containerNameLint = lintCheck(
   "lint-container-name",
   "no app has a fixed container name",
@@ -32,6 +33,7 @@ export const containerNameLint = lintCheck(
     }),
 );
 
+/** An address, or the network of another, is for one container at a time. */
 export const networkLint = lintCheck(
   "lint-network",
   "no app is bound to a fixed address or another's network",

@@ -32,6 +32,7 @@ const labels: ReadonlyMap<string, Label> = new Map([
   ],
 ]);
 
+/** A label that is misspelt is silently no label. */
 export const labelLint = lintCheck(
   "lint-label",
   "every label of Hotpush means something",

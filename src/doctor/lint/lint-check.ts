@@ -3,6 +3,7 @@ import { type Check, type Fault, judge, skipped } from "../check.ts";
 import type { Scene } from "../scene.ts";
 import { type Role, rolesOf } from "./roles.ts";
 
+/** The compose file as a rule sees it. */
 export interface Project {
   readonly model: ComposeModel;
   readonly roles: readonly Role[];

@@ -46,6 +46,7 @@ export function dataOf(service: ComposeService): string | null {
   return replacement?.how === "recreate" ? replacement.reason : null;
 }
 
+/** Whether the directory of the live files is mounted in it. */
 export function mountsLiveFiles({ volumes = [] }: ComposeService): boolean {
   return volumes.some(({ target }) => target === "/run/live");
 }

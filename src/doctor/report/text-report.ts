@@ -47,10 +47,10 @@ function faultLines({ text, command, change }: Fault, paint: Paint): readonly st
 }
 
 function lastLine({ problems, warnings, passed, skipped }: Counts): string {
-  const checks = passed + skipped;
   if (problems + warnings > 0)
     return [plural(problems, "problem"), plural(warnings, "warning")].filter(Boolean).join(", ");
-  return skipped === 0 ? `All ${checks} checks passed` : `All ${passed} checks passed, ${skipped} skipped`;
+  const all = passed === 1 ? "1 check passed" : `All ${passed} checks passed`;
+  return skipped === 0 ? all : `${all}, ${skipped} skipped`;
 }
 
 function plural(number: number, word: string): string {

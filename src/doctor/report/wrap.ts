@@ -12,14 +12,16 @@ export function wrapWords(text: string, width: number): readonly string[] {
 
 /**
  * A command in lines of at most `width` columns that can be pasted as they stand: a shell goes on after `&&`, `||` and
- * `|`, and after a backslash between words. What is in quotes is never broken.
+ * `|`, and after a backslash between words. What is in quotes is never broken. Where it takes several lines, each `&&`
+ * ends one.
  */
 export function wrapCommand(command: string, width: number): readonly string[] {
   const lines: string[] = [];
   for (const word of shellWords(command)) {
     const last = lines.at(-1);
     const margin = " \\".length;
-    if (last !== undefined && last.length + 1 + word.length + margin <= width) {
+    const isOver = command.length > width && last?.endsWith("&&");
+    if (last !== undefined && !isOver && last.length + 1 + word.length + margin <= width) {
       lines[lines.length - 1] = `${last} ${word}`;
     } else lines.push(lines.length === 0 ? word : `  ${word}`);
   }

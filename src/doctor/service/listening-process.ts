@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
+/** A process as proc(5) shows it. */
 export interface ListeningProcess {
   readonly pid: number;
   readonly argv: readonly string[];

@@ -1,5 +1,6 @@
 import type { ComposeModel, ComposeService } from "../../rollout/compose-model.ts";
 
+/** A service of a compose file, with its name. */
 export interface NamedService {
   readonly name: string;
   readonly service: ComposeService;

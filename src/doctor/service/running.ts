@@ -1,8 +1,9 @@
-import { extname } from "node:path";
-import { fileURLToPath } from "node:url";
+import { basename, dirname, join } from "node:path";
+import { binDirectory } from "../../runner/environment.ts";
 import { type Check, type Cure, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";
 import type { Scene } from "../scene.ts";
+import type { Settings } from "../settings/settings.ts";
 import { hotpushServiceOf } from "./own-compose-service.ts";
 import { readUnit } from "./unit.ts";
 
@@ -15,6 +16,7 @@ export const runningCheck: Check = {
     const service = await scene.service();
     if (service.kind === "hotpush") return ok(`it answers at ${service.url}`);
     const text = `Hotpush does not answer on port ${scene.port}: nobody receives a push.`;
+    if (scene.configFaults.length > 0) return judge([problem(`${text} Mend its configuration first.`)], "");
     return judge([problem(text, await startCommand(scene))], "");
   },
 };
@@ -44,9 +46,11 @@ async function startCommand(scene: Scene): Promise<Cure> {
   if (own !== null) {
     return { command: `docker compose --project-directory ${quote(repoPath)} up --detach ${own.name}` };
   }
-  const main = fileURLToPath(new URL(`../../main${extname(import.meta.filename)}`, import.meta.url));
-  const variables = settings.isFileThere ? `set -a && . ${quote(settings.file)} &&` : "";
-  return {
-    command: `(${variables} setsid ${quote(process.execPath)} ${quote(main)} </dev/null >>/tmp/hotpush.log 2>&1 &)`,
-  };
+  return { command: `${variablesCommand(settings)}${quote(join(binDirectory, "hotpush"))}` };
+}
+
+/** The service reads `.env` in its working directory by itself, and no other file. */
+function variablesCommand({ file, isFileThere }: Settings): string {
+  if (!isFileThere) return "";
+  return basename(file) === ".env" ? `cd ${quote(dirname(file))} && ` : `set -a && . ${quote(file)} && `;
 }

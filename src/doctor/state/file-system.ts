@@ -16,6 +16,7 @@ const unfit: ReadonlyMap<number, { readonly name: string; readonly reason: strin
 ]);
 const overlay = 0x794c7630;
 
+/** SQLite needs locks that hold, and a promise to a git host needs a disk. */
 export const stateFileSystemCheck: Check = {
   id: "state-file-system",
   group: "Disk",
