@@ -82,6 +82,7 @@ const commandLines: readonly (readonly [args: readonly string[], prints: RegExp]
   [["--version"], new RegExp(`^${version.replaceAll(".", "\\.")}\n$`)],
   [["--help"], /Without a command, the service starts\./],
   [["rollout", "--help"], /^Usage: hotpush rollout /],
+  [["doctor", "--help"], /^Usage: hotpush doctor /],
   [["send", "--help"], /^Usage: hotpush send /],
 ];
 

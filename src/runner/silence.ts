@@ -12,24 +12,15 @@ export interface SilenceOptions {
  * @returns a function that ends the watch
  */
 export function watchSilence({ silenceMs, quietSinceMs, onSilent }: SilenceOptions): () => void {
+  const measure = createSilenceMeasure(silenceMs, quietSinceMs());
   let timer: NodeJS.Timeout | null = null;
   let isOver = silenceMs === 0;
-  let sinceMs = quietSinceMs();
-  let tellAfterMs = silenceMs;
 
   function look(): void {
     if (isOver) return;
-    const latestMs = quietSinceMs();
-    if (latestMs !== sinceMs) {
-      sinceMs = latestMs;
-      tellAfterMs = silenceMs;
-    }
-    const silentMs = performance.now() - sinceMs;
-    if (silentMs >= tellAfterMs) {
-      onSilent(silentMs);
-      while (tellAfterMs <= silentMs) tellAfterMs *= 2;
-    }
-    lookIn(sinceMs + tellAfterMs - performance.now());
+    const { toldMs, nextMs } = measure(performance.now(), quietSinceMs());
+    if (toldMs !== null) onSilent(toldMs);
+    lookIn(nextMs);
   }
 
   function lookIn(ms: number): void {
@@ -41,5 +32,22 @@ export function watchSilence({ silenceMs, quietSinceMs, onSilent }: SilenceOptio
   return () => {
     isOver = true;
     if (timer) clearTimeout(timer);
+  };
+}
+
+/**
+ * Makes a function that says, of a moment and of when output came last before it, how long a silence is to be told now,
+ * or null, and in how many milliseconds to ask again.
+ */
+export function createSilenceMeasure(silenceMs: number, startMs: number) {
+  let sinceMs = startMs;
+  let tellAfterMs = silenceMs;
+  return (nowMs: number, latestMs: number): { readonly toldMs: number | null; readonly nextMs: number } => {
+    if (latestMs !== sinceMs) tellAfterMs = silenceMs;
+    sinceMs = latestMs;
+    const silentMs = nowMs - sinceMs;
+    const isTold = silentMs >= tellAfterMs;
+    while (tellAfterMs <= silentMs) tellAfterMs *= 2;
+    return { toldMs: isTold ? silentMs : null, nextMs: tellAfterMs - silentMs };
   };
 }
