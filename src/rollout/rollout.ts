@@ -18,6 +18,7 @@ import type { RolloutRequest } from "./request.ts";
 import { rollBackEarlier } from "./roll-back-earlier.ts";
 import { rollService } from "./roll-service.ts";
 import { runService } from "./run-service.ts";
+import { servingImages } from "./serving-images.ts";
 import { tellRemoved } from "./tell-removed.ts";
 import { withRollout } from "./with-rollout.ts";
 
@@ -53,7 +54,7 @@ export async function rollOut(request: RolloutRequest): Promise<RolloutEnding> {
     }
     await adoptLiveFiles(rollout, request.liveDirectory);
     await checkFirstStarts(rollout, services, outcomes);
-    await recordVersion(rollout, request, commit);
+    await recordVersion(request, commit, () => servingImages(rollout));
     rollout.report({
       event: "finished",
       durationMs: Math.round(performance.now() - startedAt),

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { countRepeatedRuns, recordedDeployments, recordedStates } from "../harness/database.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
+import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { freePort } from "../lab/project.ts";
@@ -115,38 +116,59 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
 
 onEngine("Hotpush with a published port deploys itself", (env) => {
   let project: HostedProject;
+  let remote: GitRemote;
 
   before(async () => {
     const ports = [`127.0.0.1:${await freePort()}:9000`];
-    project = await makeHosted(env, { script, override: { ...marked, ports }, variables: { MARK: "0" } });
+    const bare = remotePath({ directory: "$REPO_PATH" });
+    const override = { ...marked, ports, volumes: [`${bare}:${bare}`] };
+    project = await makeHosted(env, {
+      script,
+      override,
+      variables: { MARK: "0" },
+      prepare: async (prepared) => {
+        remote = await makeGitRemote(prepared);
+      },
+    });
   });
-  after(() => project?.remove());
+  after(async () => {
+    await project?.remove();
+    await remote?.remove();
+  });
 
-  test("by a helper container, after its deployment is recorded; what is pushed next is deployed", async () => {
+  test("by a helper container, after its deployment is recorded; a delivery that is lost meanwhile is caught up with", async () => {
     const [before] = await project.containers("hotpush");
-    const replaced = async (old: string | undefined) => {
-      await until("another container", async () => (await container()) !== old, 60_000);
-      await until(
-        "no helper",
-        async () => !(await project.docker("ps", "--all")).includes(`${project.name}-hotpush-helper`),
-        60_000,
-      );
-    };
-    const container = async () => (await project.containers("hotpush"))[0];
     writeFileSync(join(project.directory, "linger"), lingerS);
-    const first = await deliver(project.origin, githubPush());
-    assert.equal(first.status, 202);
+    await remote.push((clone) => changed(clone, "first"));
+    // As if it came while nothing listens: only the new instance's look at the remote can find it.
+    const untold = await remote.pushUntold((clone) => changed(clone, "untold"));
     assert.equal(await project.ending(1), "succeeded");
     await replaced(before);
     rmSync(join(project.directory, "linger"));
     const between = await container();
-    const second = await deliver(project.origin, githubPush());
-    assert.equal(second.status, 202);
     assert.equal(await project.ending(2), "succeeded");
-    assert.equal(countRepeatedRuns(project.statePath), 0);
+    const { commit, trigger } = recordedDeployments(project.statePath).find(({ id }) => id === 2) ?? {};
+    assert.deepEqual({ commit, trigger }, { commit: untold, trigger: "catch-up" });
     await replaced(between);
+    const [last] = [await remote.push((clone) => changed(clone, "last")), await project.ending(3)];
+    assert.equal(recordedDeployments(project.statePath).at(-1)?.commit, last);
+    assert.equal(countRepeatedRuns(project.statePath), 0);
   });
+
+  async function container(): Promise<string | undefined> {
+    return (await project.containers("hotpush"))[0];
+  }
+
+  async function replaced(old: string | undefined): Promise<void> {
+    await until("another container", async () => (await container()) !== old, 60_000);
+    const helper = `${project.name}-hotpush-helper`;
+    await until("no helper", async () => !(await project.docker("ps", "--all")).includes(helper), 60_000);
+  }
 });
+
+async function changed(clone: string, text: string): Promise<void> {
+  writeFileSync(join(clone, "change"), text);
+}
 
 interface PushResult {
   readonly status: number;

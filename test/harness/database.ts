@@ -6,6 +6,8 @@ export interface RecordedRow {
   readonly ref: string;
   readonly commit: string;
   readonly state: string;
+  /** What made it: a push, catch-up, a person. */
+  readonly trigger: string;
 }
 
 /** The deployments on disk, oldest first, read past the service. */
@@ -13,7 +15,7 @@ export function recordedDeployments(statePath: string): readonly RecordedRow[] {
   const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
   try {
     return database
-      .prepare('SELECT id, ref, commit_id AS "commit", state FROM deployments ORDER BY id')
+      .prepare('SELECT id, ref, commit_id AS "commit", state, trigger FROM deployments ORDER BY id')
       .all() as unknown as RecordedRow[];
   } finally {
     database.close();

@@ -9,7 +9,8 @@
 #   docker-lab.sh down    stop, and delete $LAB
 #
 # Environment: LAB (default: a directory in the temporary directory), SUITES (Debian suites to take the engine from,
-# the first whose programs run here wins), NODE_MAJORS, MIRROR (Debian mirror; default: the one apt uses here)
+# the first whose programs run here wins), NODE_MAJORS, MIRROR (Debian mirror; default: the one apt uses here), LIVE_RESTORE
+# (true: containers survive the engine; not together with a Swarm)
 set -euo pipefail
 LAB=${LAB:-${TMPDIR:-/tmp}/hotpush-lab}
 SUITES=${SUITES:-"sid trixie"}
@@ -82,7 +83,7 @@ start() {
   cat > "$LAB/daemon.json" <<J
 { "data-root": "$LAB/data", "exec-root": "$LAB/exec", "pidfile": "$PIDF", "hosts": ["unix://$SOCK"],
   "bridge": "dkrlab0", "mtu": $mtu, "default-network-opts": {"bridge": {"com.docker.network.driver.mtu": "$mtu"}},
-  "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "log-driver": "json-file", "log-opts": {"max-size": "5m"} }
+  "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "log-driver": "json-file", "log-opts": {"max-size": "5m"}, "live-restore": ${LIVE_RESTORE:-false} }
 J
   ( useenv; unset DOCKER_HOST; setsid nohup dockerd --config-file "$LAB/daemon.json" >"$LAB/dockerd.log" 2>&1 </dev/null & )
   for _ in $(seq 150); do ( useenv; docker version >/dev/null 2>&1 ) && { log "dockerd answers (pid $(cat "$PIDF"))"; return 0; }; sleep 0.2; done

@@ -12,6 +12,8 @@ const sender = join(import.meta.dirname, "send-push.ts");
 export interface GitRemote {
   /** Commits what `change` does in the clone, and pushes it. @returns the commit */
   readonly push: (change: (clone: string) => Promise<void>) => Promise<string>;
+  /** Pushes a commit whose delivery gets lost. @returns the commit */
+  readonly pushUntold: (change: (clone: string) => Promise<void>) => Promise<string>;
   readonly remove: () => Promise<void>;
 }
 
@@ -32,14 +34,17 @@ export async function makeGitRemote(project: TestProject): Promise<GitRemote> {
   await git(directory, "push", "--quiet", "origin", "main");
   await git("/", "clone", "--quiet", bare, clone);
   const command = [process.execPath, sender, origin].map((word) => `'${word}'`).join(" ");
-  writeScript(join(bare, "hooks/post-receive"), `#!/bin/sh\nexec ${command}\n`);
+  const hook = join(bare, "hooks/post-receive");
+  const push = async (change: (clone: string) => Promise<void>, isTold: boolean) => {
+    writeScript(hook, isTold ? `#!/bin/sh\nexec ${command}\n` : "#!/bin/sh\n");
+    await change(clone);
+    await commitAll(clone, "A change");
+    await git(clone, "push", "--quiet", "origin", "main");
+    return git(clone, "rev-parse", "HEAD");
+  };
   return {
-    async push(change) {
-      await change(clone);
-      await commitAll(clone, "A change");
-      await git(clone, "push", "--quiet", "origin", "main");
-      return git(clone, "rev-parse", "HEAD");
-    },
+    push: (change) => push(change, true),
+    pushUntold: (change) => push(change, false),
     async remove() {
       for (const path of [bare, clone]) await rm(path, { recursive: true, force: true });
     },

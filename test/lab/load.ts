@@ -20,7 +20,7 @@ const mixture: readonly Clients[] = [
 ];
 
 const body = Buffer.alloc(1024, "x");
-const timeoutMs = 20_000;
+const timeoutMs = 60_000;
 
 export interface Answer {
   readonly atMs: number;

@@ -13,6 +13,7 @@ export type Behaviour =
   | "dies-on-sigterm"
   | "ignores-sigterm"
   | "slow-start"
+  | "lingers"
   | "sick"
   | "crashes"
   | "broken"

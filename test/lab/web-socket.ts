@@ -16,6 +16,7 @@ export interface WebSocketClient {
 /** Opens one at `origin`; texts are shorter than 126 bytes. */
 export async function openWebSocket(origin: string): Promise<WebSocketClient> {
   const headers = {
+    host: "localhost",
     connection: "Upgrade",
     upgrade: "websocket",
     "sec-websocket-version": "13",
@@ -23,6 +24,7 @@ export async function openWebSocket(origin: string): Promise<WebSocketClient> {
   };
   const sent = request(`${origin}/socket`, { headers, rejectUnauthorized: false, servername: "localhost" });
   sent.end();
+  sent.on("response", ({ statusCode }) => sent.destroy(new Error(`status ${statusCode}, no WebSocket`)));
   const [, socket]: [IncomingMessage, Duplex] = (await once(sent, "upgrade")) as never;
   const texts: string[] = [];
   let ending: number | "cut" | null = null;

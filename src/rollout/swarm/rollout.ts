@@ -1,6 +1,7 @@
 import { checkThroughProxy } from "../check-through-proxy.ts";
 import { lockRollout } from "../lock.ts";
 import { prepareImages } from "../prepare-images.ts";
+import { recordVersion } from "../record-version.ts";
 import { type ServiceOutcome, timed } from "../report.ts";
 import type { RolloutRequest } from "../request.ts";
 import type { RolloutEnding } from "../rollout.ts";
@@ -15,9 +16,9 @@ import { containersHere, type LiveImage, liveImages } from "./live-images.ts";
 import { pruneStack } from "./prune-stack.ts";
 import { pushImages } from "./push-images.ts";
 import { loadStack } from "./read-stack.ts";
-import { recordStackVersion } from "./record-stack-version.ts";
 import { namesRegistry } from "./registry.ts";
 import { requireManager } from "./require-manager.ts";
+import { servingStackImages } from "./serving-images.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
 import type { StackService } from "./stack.ts";
 import { waitForServices } from "./wait-for-services.ts";
@@ -67,7 +68,7 @@ async function rollOutAs(
   const live = await liveImages(rollout.engine, before.services);
   const images = await bringImages(rollout, request, services, live, commit);
   const outcomes = await deployAndWait(rollout, request, before, images);
-  await recordStackVersion(rollout, request, commit);
+  await recordVersion(request, commit, () => servingStackImages(rollout));
   await nameAsInFile(rollout, services, images);
   const durationMs = Math.round(performance.now() - startedAt);
   report({ event: "finished", durationMs, services: outcomes });

@@ -36,6 +36,7 @@ server.listen(8080);
 function health(response) {
   if (behaviour === "sick")
     return answer(response, 500, `version ${version} is sick: no disk left in the app`);
+  if (isStopping) return answer(response, 503, "stopping");
   if (behaviour === "slow-start" && Date.now() < startedAt + 4_000) return answer(response, 503, "not yet");
   answer(response, 200, "ok");
 }
@@ -57,6 +58,10 @@ process.on("SIGTERM", () => {
   if (behaviour === "dies-on-sigterm") process.exit(0);
   isStopping = true;
   closeWebSockets();
+  setTimeout(close, behaviour === "lingers" ? 5_000 : 0);
+});
+
+function close() {
   server.close(() => process.exit(0));
   setInterval(() => server.closeIdleConnections(), 100);
-});
+}
