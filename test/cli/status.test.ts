@@ -9,7 +9,7 @@ import { letGo } from "../harness/script.ts";
 
 const script = `#!/bin/sh
 echo "==> Build"
-while [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
 exit "$(cat "$REPO_PATH/go")"
 `;
 

@@ -13,7 +13,7 @@ const colours = /\[[0-9;]*3[0-7]m/;
 const script = `#!/bin/sh
 echo "==> Build"
 printf 'a line\\twith \\033[31mcolour\\033[0m, \\033]0;a title\\007 and a \\rreturn\\n'
-while [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
 echo done
 `;
 

@@ -20,7 +20,7 @@ const steppingScript = `#!/bin/sh
 echo "==> Pull"
 echo one
 printf 'with'
-while [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
 echo 'out a break'
 echo "==> Build"
 echo two
@@ -85,7 +85,7 @@ test("one that gives way while it is followed says so and ends", async (t) => {
 
 test("a reader that stops reading costs lines, which are counted, and neither memory nor the deployment", async (t) => {
   const lines = 100_000;
-  const script = `#!/bin/sh\necho begin\nwhile [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
+  const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
   const service = await startAnswering(t, { script });
   await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f", "--json");
@@ -107,7 +107,7 @@ test("a reader that stops reading costs lines, which are counted, and neither me
 
 test("who reads slowly what was printed before gets all of it, though the deployment ends meanwhile", async (t) => {
   const lines = 60_000;
-  const script = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\necho printed\nwhile [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho last\n`;
+  const script = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\necho printed\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho last\n`;
   const service = await startAnswering(t, { script });
   await deliver(service.url, githubPush());
   // Not from the service's own log, which leaves lines out where it is not read in time.

@@ -11,7 +11,7 @@ const page = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8")
 const oldSecret = "the secret that was before this one, 2025";
 const script = `#!/bin/sh
 echo "==> Build"
-while [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
 exit 1
 `;
 
