@@ -9,7 +9,7 @@ import { rotationLines } from "./secret-text.ts";
 import { openTerminal } from "./terminal/terminal.ts";
 
 interface Options {
-  readonly env: string;
+  readonly envFile: string;
   readonly stdin?: boolean;
   readonly show?: boolean;
   readonly force?: boolean;
@@ -21,11 +21,11 @@ export function makeSecretCommand({ env, finish }: Surroundings): Command {
     "hotpush secret rotate          a new one; the old one is still accepted",
     "hotpush secret drop-previous   the old one is not accepted any more",
   ]);
-  const envPath = ["--env <path>", "the file that the service reads", ".env"] as const;
+  const envPath = ["--env-file <path>", "the file that the service reads", ".env"] as const;
   const rotate = newCommand(
     "rotate",
     "Makes a new secret of 32 bytes in the .env file of the service, or in the file that its WEBHOOK_SECRET_FILE names, keeps the old one as WEBHOOK_SECRET_PREVIOUS, and says what to do next. The new one is shown on a terminal only.",
-    ["hotpush secret rotate", "hotpush secret rotate --env /etc/hotpush.env"],
+    ["hotpush secret rotate", "hotpush secret rotate --env-file /etc/hotpush.env"],
   )
     .summary("a new one, while the old one is still accepted")
     .option(...envPath)
@@ -54,10 +54,7 @@ async function changing(work: () => Promise<number>): Promise<number> {
   }
 }
 
-async function runRotate(
-  { env: envFile, stdin, show, force }: Options,
-  env: NodeJS.ProcessEnv,
-): Promise<number> {
+async function runRotate({ envFile, stdin, show, force }: Options, env: NodeJS.ProcessEnv): Promise<number> {
   const secrets = await askForSecrets(env);
   const host = secrets?.current.host ?? secrets?.previous?.host ?? null;
   if (!stdin && (host === "gitlab" || host === "pagure")) {
@@ -75,7 +72,7 @@ async function runRotate(
   return 0;
 }
 
-async function runDrop({ env: envFile, force }: Options, env: NodeJS.ProcessEnv): Promise<number> {
+async function runDrop({ envFile, force }: Options, env: NodeJS.ProcessEnv): Promise<number> {
   if (!force) {
     const secrets = await askForSecrets(env);
     const sure = "To drop it all the same: hotpush secret drop-previous --force";

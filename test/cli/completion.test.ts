@@ -13,7 +13,7 @@ const cases = [
   { words: ["logs", "--fo"], some: ["--follow"], none: ["--json"] },
   { words: ["logs", "-f", "--j"], some: ["--json"], none: [] },
   { words: ["secret", ""], some: ["rotate", "drop-previous"], none: ["status"] },
-  { words: ["secret", "rotate", "--"], some: ["--env", "--show"], none: ["--follow"] },
+  { words: ["secret", "rotate", "--"], some: ["--env-file", "--show"], none: ["--follow"] },
   { words: ["deploy", "m"], some: ["main", "master"], none: ["develop"] },
   { words: ["completion", ""], some: ["bash", "zsh", "fish"], none: [] },
 ] as const;
@@ -30,7 +30,7 @@ test("bash completes the path that an option takes", (t) => {
   const script = scriptFor(t, "bash");
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "hotpush.env"), "");
-  const program = `source "$0"; COMP_WORDS=(hotpush secret rotate --env "$1"); COMP_CWORD=4; _hotpush; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const program = `source "$0"; COMP_WORDS=(hotpush secret rotate --env-file "$1"); COMP_CWORD=4; _hotpush; printf '%s\\n' "\${COMPREPLY[@]}"`;
   assert.deepEqual(run("bash", ["--norc", "-c", program, script, join(directory, "hot")]), [
     join(directory, "hotpush.env"),
   ]);

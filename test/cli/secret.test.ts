@@ -102,7 +102,7 @@ test("a missing file, one without a secret, and an empty new secret are refused,
   const { path, target } = envFile(t, "REPO_PATH=/srv/app\n");
   assert.match((await hotpush(target, "secret", "rotate")).stderr, /does not set WEBHOOK_SECRET.*--env/);
   assert.match(
-    (await hotpush(target, "secret", "rotate", "--env", "no.env")).stderr,
+    (await hotpush(target, "secret", "rotate", "--env-file", "no.env")).stderr,
     /no\.env cannot be read \(ENOENT\)/,
   );
   writeFileSync(path, text);
