@@ -51,6 +51,27 @@ export const problems = {
   deployment_timed_out: { title: "The deployment took too long" },
   deployment_interrupted: { title: "The deployment was interrupted" },
   deployment_gave_up: { title: "The deployment was interrupted too often" },
+
+  docker_unreachable: { title: "The Docker engine does not answer" },
+  docker_refused: { title: "The Docker engine refused a request" },
+  compose_missing: { title: "The docker program or docker compose is not installed" },
+  compose_invalid: { title: "The compose file is not valid" },
+  service_unknown: { title: "There is no such service in the compose file" },
+  repository_not_mounted: { title: "The repository is not at its path on the host" },
+  rollout_locked: { title: "Another roll-out is still at work" },
+  live_file_not_writable: { title: "The live files cannot be written" },
+  disk_full: { title: "There is too little free disk space" },
+  image_pull_failed: { title: "An image could not be pulled" },
+  build_failed: { title: "The build failed" },
+  no_previous_version: { title: "There is no earlier good version to go back to" },
+  container_start_failed: { title: "The new container could not be started" },
+  container_not_healthy: { title: "The new version did not become healthy" },
+  proxy_check_failed: { title: "The new version did not answer through the proxy" },
+  run_once_failed: { title: "A service that runs to its end ended badly" },
+  rollout_interrupted: { title: "The roll-out was interrupted" },
+  swarm_inactive: { title: "The Docker engine is no manager of a Swarm" },
+  image_push_failed: { title: "The image could not be pushed to the registry" },
+  stack_refused: { title: "Docker refused to deploy the stack" },
 } as const satisfies Record<string, CatalogueEntry>;
 
 interface CatalogueEntry {
@@ -70,6 +91,8 @@ export type HttpProblemCode = {
 export interface Problem<Code extends ProblemCode = ProblemCode> {
   readonly code: Code;
   readonly detail: string;
+  /** Lines to show beneath it, such as the last ones of a program's output. */
+  readonly evidence?: readonly string[];
 }
 
 /** A fault that ends what was being done; `problem` says it to a person, `cause` keeps what was thrown. */

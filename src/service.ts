@@ -1,10 +1,12 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { secretFingerprint } from "./config/secret-fingerprint.ts";
 import type { Config, Environment } from "./config.ts";
-import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
+import { createCatchUp } from "./deployments/catch-up.ts";
+import { createFeed, type Feed } from "./deployments/feed.ts";
 import { createHealthCheck } from "./deployments/health.ts";
-import { keepTrying } from "./deployments/keep-trying.ts";
 import { createQueue, type Queue } from "./deployments/queue.ts";
+import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
 import { noteStep } from "./deployments/steps.ts";
 import { openStore, type Store } from "./deployments/store.ts";
 import { createHandOver, createReplacementCheck } from "./hand-over.ts";
@@ -19,9 +21,11 @@ import { createRehearsal } from "./rehearsal.ts";
 import { checkScript } from "./runner/check-script.ts";
 import { checkTools } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
+import type { SecretSources } from "./runner/masking/known-secrets.ts";
+import { findUnmasked } from "./runner/masking/script-mask.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
-import { becomeRunner, type RunnerLock } from "./runner/runner-lock.ts";
+import { takeOver } from "./take-over.ts";
 
 export interface Service {
   readonly address: AddressInfo;
@@ -38,20 +42,31 @@ export interface Service {
 export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
   await checkTools();
   const stopping = new AbortController();
-  const script = { env, deployEnv: config.deployEnv, repoPath: config.repoPath };
+  const { deployEnv, repoPath, secrets } = config;
+  const script = { env, deployEnv, repoPath, secrets };
   const store = openStore(config.statePath);
   if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
-  const { queue, catchUp } = wireDeployments(config, script, store, log);
-  const receiver = wireReceiver(config, script, store, queue, stopping.signal, log);
+  const feed = createFeed(log);
+  const { queue, catchUp } = wireDeployments(config, script, store, feed, log);
+  const secretUses = wireSecretUses(config, store, log);
+  const findFault = createHealthCheck(store, config.deployTimeoutMs);
+  const receiver = wireReceiver(config, script, store, queue, secretUses, findFault, stopping.signal, log);
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
-  const takingOver = takeOver(config.statePath, queue, catchUp, stopping.signal, log);
+  void tellUnmasked(script, log);
+  const { statePath } = config;
+  const address = receiver.address() as AddressInfo;
+  const takingOver = takeOver({
+    ...{ store, queue, feed, secretUses, catchUp, findFault, statePath, repoPath, address, log },
+    readRemoteHead: (ref) => readRemoteHead(script, ref),
+    startedAtMs: Date.now(),
+    stopping: stopping.signal,
+  });
   let closed: Promise<void> | null = null;
   const close = () => {
     closed ??= closeAll();
     return closed;
   };
-  const { statePath } = config;
   const handOver = createHandOver({
     statePath,
     scriptEnv: childEnvironment(script),
@@ -60,7 +75,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
     log,
   });
   handOver.start();
-  return { address: receiver.address() as AddressInfo, close };
+  return { address, close };
 
   async function closeAll(): Promise<void> {
     stopping.abort();
@@ -68,22 +83,37 @@ export async function startService(config: Config, env: Environment, log: Log): 
     catchUp.stop();
     const receiverClosed = new Promise((resolve) => receiver.close(resolve));
     await queue.stop(config.shutdownGraceMs);
-    (await takingOver)?.release();
+    // In this order: the door is for whoever has the lock.
+    const taken = await takingOver;
+    taken?.door?.close();
+    taken?.lock.release();
+    secretUses.close();
     receiver.closeAllConnections();
     await receiverClosed;
     store.close();
   }
 }
 
-function wireDeployments(config: Config, script: EnvironmentOptions, store: Store, log: Log) {
+function wireDeployments(config: Config, script: SecretSources, store: Store, feed: Feed, log: Log) {
   const runner = createRunner({
     ...script,
     statePath: config.statePath,
     deployTimeoutMs: config.deployTimeoutMs,
+    deploySilenceMs: config.deploySilenceMs,
     log,
-    onStep: (deployment, name) => noteStep(store, deployment, name, log),
+    onStep(deployment, name) {
+      noteStep(store, deployment, name, log);
+      feed.tell(deployment.id, { kind: "step" });
+    },
+    onLine: ({ id }, line) => feed.tell(id, { kind: "line", line }),
   });
-  const queue = createQueue({ store, runner, isReplaced: createReplacementCheck(config.statePath), log });
+  const queue = createQueue({
+    store,
+    runner,
+    isReplaced: createReplacementCheck(config.statePath),
+    onChange: (id) => feed.tell(id, { kind: "changed" }),
+    log,
+  });
   const catchUp = createCatchUp({
     store,
     readRemoteHead: (ref) => readRemoteHead(script, ref),
@@ -94,15 +124,24 @@ function wireDeployments(config: Config, script: EnvironmentOptions, store: Stor
   return { queue, catchUp };
 }
 
+function wireSecretUses({ secrets: { current, previous } }: Config, store: Store, log: Log): SecretUses {
+  const fingerprints = {
+    current: secretFingerprint(current),
+    previous: previous && secretFingerprint(previous),
+  };
+  return createSecretUses({ store, fingerprints, log });
+}
+
 function wireReceiver(
   config: Config,
   script: EnvironmentOptions,
   store: Store,
   queue: Queue,
+  secretUses: SecretUses,
+  findFault: () => string | null,
   stopping: AbortSignal,
   log: Log,
 ) {
-  const findFault = createHealthCheck(store, config.deployTimeoutMs);
   const webhook = createWebhook({
     keys: makeKeys(config.secrets),
     bodyLimitBytes: config.bodyLimitBytes,
@@ -111,6 +150,7 @@ function wireReceiver(
     log: createDeliveryLog(log),
     record: queue.accept,
     rehearse: createRehearsal(store, script),
+    onVerified: secretUses.note,
   });
   return createReceiver({
     webhook,
@@ -119,26 +159,6 @@ function wireReceiver(
     isStopping: () => stopping.aborted,
     log,
   });
-}
-
-/** Waits for its turn to run deployments, where several instances share the state directory. */
-async function takeOver(
-  statePath: string,
-  queue: Queue,
-  catchUp: CatchUp,
-  stopping: AbortSignal,
-  log: Log,
-): Promise<RunnerLock | null> {
-  const text = "Another instance runs the deployments; this one records";
-  const onWait = () => log.info({ event: "runner.waiting" }, text);
-  const what = "This instance cannot find out whether it is the one to run deployments";
-  const become = () => becomeRunner(statePath, { signal: stopping, onWait });
-  const lock = await keepTrying(become, { what, signal: stopping, log });
-  if (lock) {
-    queue.takeOver();
-    catchUp.start();
-  }
-  return lock;
 }
 
 function tellMovedAside(path: string, log: Log): void {
@@ -150,6 +170,10 @@ async function tellWhetherScriptCanRun(script: EnvironmentOptions, log: Log): Pr
   const problem = await checkScript(script.repoPath, childEnvironment(script));
   if (!problem) return;
   log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
+}
+
+async function tellUnmasked(sources: SecretSources, log: Log): Promise<void> {
+  for (const text of await findUnmasked(sources)) log.warn({ event: "mask.too_short" }, text);
 }
 
 async function listen(receiver: ReturnType<typeof createReceiver>, { host, port }: Config): Promise<void> {

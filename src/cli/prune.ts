@@ -1,16 +1,16 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
+import { ProblemError } from "../problems.ts";
 import { connectEngine } from "../rollout/engine.ts";
 import { locateProject } from "../rollout/locate-project.ts";
 import { lockRollout } from "../rollout/lock.ts";
-import { RolloutError, rolloutExitCode } from "../rollout/problems.ts";
 import { type Pruned, prune } from "../rollout/prune.ts";
 import { loadProject } from "../rollout/read-project.ts";
 import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { pruneStack } from "../rollout/swarm/prune-stack.ts";
 import { loadStack } from "../rollout/swarm/read-stack.ts";
-import { another, newCommand, type Surroundings } from "./command.ts";
+import { another, newCommand, refuse, type Surroundings } from "./command.ts";
 
 const lockWaitS = 600;
 
@@ -47,9 +47,9 @@ async function runPrune(options: Options, env: NodeJS.ProcessEnv): Promise<numbe
     process.stdout.write(options.json ? `${JSON.stringify(pruned)}\n` : told(pruned));
     return 0;
   } catch (error) {
-    if (!(error instanceof RolloutError)) throw error;
-    process.stderr.write(`${[error.message, ...error.evidence].join("\n")}\n`);
-    return rolloutExitCode(error.code);
+    if (!(error instanceof ProblemError)) throw error;
+    const { detail, evidence = [] } = error.problem;
+    return refuse([detail, ...evidence.map((line) => `    ${line}`)].join("\n"));
   }
 }
 

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { ProblemError } from "../problems.ts";
 import { connectEngine } from "../rollout/engine.ts";
 import { locateProject } from "../rollout/locate-project.ts";
-import { RolloutError, rolloutExitCode } from "../rollout/problems.ts";
-import type { Report } from "../rollout/report.ts";
+import { type Report, reportFailure } from "../rollout/report.ts";
 import { reportJson } from "../rollout/report-json.ts";
 import { reportText } from "../rollout/report-text.ts";
 import type { RolloutRequest } from "../rollout/request.ts";
@@ -69,11 +69,11 @@ async function runRollout(
     const { back, to } = options;
     const roll = (await chooseEngine(request)) === "swarm" ? rollOutStack : rollOut;
     const ending = back || to !== undefined ? await rollBack(request, to, roll) : await roll(request);
-    return ending.kind === "succeeded" ? 0 : rolloutExitCode(ending.code);
+    return ending.kind === "succeeded" ? 0 : 1;
   } catch (error) {
-    if (!(error instanceof RolloutError)) throw error;
-    report({ event: "failed", code: error.code, detail: error.message, evidence: error.evidence });
-    return rolloutExitCode(error.code);
+    if (!(error instanceof ProblemError)) throw error;
+    reportFailure(report, error.problem);
+    return 1;
   } finally {
     process.removeListener("SIGTERM", stop).removeListener("SIGINT", stop);
   }

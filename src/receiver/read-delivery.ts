@@ -7,7 +7,7 @@ import { readDryRun, type Would, withoutDryRun } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
 import { isJsonObject } from "./hosts/payload.ts";
 import type { Push } from "./push.ts";
-import { type Selection, selectPush } from "./select-push.ts";
+import { type IgnoreReason, ignoreDetails, type Selection, selectPush } from "./select-push.ts";
 import { deliveryDigest, type SecretSlot, type VerifiableSignature } from "./verify.ts";
 
 /** What a deployment looks like to the sender of a push. */
@@ -41,6 +41,14 @@ interface Delivered {
   readonly signature: VerifiableSignature;
   readonly body: Buffer;
 }
+
+const pong = jsonAnswer(200, { status: "pong" });
+const ignoredAnswers = Object.fromEntries(
+  Object.entries(ignoreDetails).map(([reason, detail]) => [
+    reason,
+    jsonAnswer(200, { status: "ignored", reason, detail }),
+  ]),
+) as Record<IgnoreReason, Answer>;
 
 /** Reads a delivery whose sender is known to have the secret, and records the push that it tells of. */
 export async function readDelivery(delivered: Delivered, options: DeliveryOptions): Promise<Answer> {
@@ -76,10 +84,10 @@ async function act(selection: Usable, delivered: Delivered, options: DeliveryOpt
   switch (selection.kind) {
     case "pong":
       options.log.pong(host, request);
-      return jsonAnswer(200, { status: "pong" });
+      return pong;
     case "ignored":
       options.log.ignored(host, selection.reason, request);
-      return jsonAnswer(200, { status: "ignored", reason: selection.reason, detail: selection.detail });
+      return ignoredAnswers[selection.reason];
     case "push":
       return await recordPush(pushOf(selection, delivered, body), slot, request, options);
   }
@@ -90,8 +98,8 @@ async function rehearse(selection: Usable, delivered: Delivered, options: Delive
   const { host, request, slot, body } = delivered;
   if (selection.kind === "pong") return await act(selection, delivered, options);
   if (selection.kind === "ignored") {
-    const { reason, detail } = selection;
-    return rehearsed({ ignore: { reason, detail } });
+    const { reason } = selection;
+    return rehearsed({ ignore: { reason, detail: ignoreDetails[reason] } });
   }
   const push = pushOf(selection, delivered, withoutDryRun(body));
   try {

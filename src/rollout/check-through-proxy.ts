@@ -1,13 +1,13 @@
+import { ProblemError } from "../problems.ts";
 import { check } from "./check.ts";
 import type { Rollout } from "./context.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 import { timed } from "./report.ts";
 
 /**
  * Asks for the service as its users do, where the label `hotpush.check` says how.
  *
- * @throws RolloutError `check_failed` with the last bad answer
+ * @throws ProblemError `proxy_check_failed` with the last bad answer
  */
 export async function checkThroughProxy({ report }: Rollout, { name, checkUrl }: Service): Promise<void> {
   if (checkUrl === null) return;
@@ -15,7 +15,7 @@ export async function checkThroughProxy({ report }: Rollout, { name, checkUrl }:
     const checked = await check(checkUrl);
     if (checked.kind === "good") return;
     const text = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${checked.lastAnswer}).`;
-    throw new RolloutError("check_failed", text);
+    throw new ProblemError({ code: "proxy_check_failed", detail: text });
   };
   await timed(report, name, "check", ask, () => `${checkUrl} answers well`);
 }

@@ -1,8 +1,8 @@
 import { formatDuration } from "../config/duration.ts";
+import { ProblemError } from "../problems.ts";
 import { type Container, inspectContainer, lastLogLines } from "./container.ts";
 import type { Engine } from "./engine.ts";
 import type { Readiness } from "./health.ts";
-import { RolloutError } from "./problems.ts";
 
 /** Why a new container is not left in service. */
 export type Finding = Readiness | { readonly kind: "fell" };
@@ -14,7 +14,7 @@ export async function diagnose(
   engine: Engine,
   container: Container,
   readiness: Finding,
-): Promise<RolloutError> {
+): Promise<ProblemError> {
   const now = (await inspectContainer(engine, container.id)) ?? container;
   const evidence = [
     ...section(
@@ -23,11 +23,11 @@ export async function diagnose(
     ),
     ...section("Last log lines:", await lastLogLines(engine, container.id, shownLogLines)),
   ];
-  return new RolloutError(
-    "not_healthy",
-    `Container ${container.name} ${reasonOf(readiness, now)}.`,
+  return new ProblemError({
+    code: "container_not_healthy",
+    detail: `Container ${container.name} ${reasonOf(readiness, now)}.`,
     evidence,
-  );
+  });
 }
 
 function reasonOf(readiness: Finding, { health }: Container): string {

@@ -1,8 +1,8 @@
 import { statfs } from "node:fs/promises";
 import { parseSizeBytes } from "../config/size.ts";
+import { ProblemError } from "../problems.ts";
 import type { Rollout } from "./context.ts";
 import { inspectImage } from "./image.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 
 const gibibyte = 1024 ** 3;
@@ -12,7 +12,7 @@ const gibibyte = 1024 ** 3;
  * the size of the images to build, at least 1 GiB, or what HOTPUSH_MIN_FREE says (`2048 MiB`). With too little,
  * `prune` makes room first.
  *
- * @throws RolloutError `disk_full` with the number that is needed
+ * @throws ProblemError `disk_full` with the number that is needed
  */
 export async function requireDiskSpace(
   rollout: Pick<Rollout, "engine" | "env" | "report">,
@@ -30,17 +30,20 @@ export async function requireDiskSpace(
   await prune();
   const free = await freeBytes(directory);
   if (free >= neededBytes) return;
-  throw new RolloutError(
-    "disk_full",
-    `The build needs ${gigabytes(neededBytes)} of free disk space for ${directory}, but ${gigabytes(free)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`,
-  );
+  throw new ProblemError({
+    code: "disk_full",
+    detail: `The build needs ${gigabytes(neededBytes)} of free disk space for ${directory}, but ${gigabytes(free)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`,
+  });
 }
 
 function configuredBytes({ HOTPUSH_MIN_FREE: text }: NodeJS.ProcessEnv): number | null {
   if (!text) return null;
   const bytes = parseSizeBytes(text);
   if (bytes !== null) return bytes;
-  throw new RolloutError("usage", `HOTPUSH_MIN_FREE is "${text}", not a size such as "2048 MiB".`);
+  throw new ProblemError({
+    code: "configuration_invalid",
+    detail: `HOTPUSH_MIN_FREE is "${text}", not a size such as "2048 MiB".`,
+  });
 }
 
 async function estimateBytes(

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { type RequestOptions, request } from "node:http";
-import { RolloutError } from "./problems.ts";
+import { ProblemError } from "../problems.ts";
 
 /** The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up throws. */
 export interface Engine {
@@ -10,25 +10,31 @@ export interface Engine {
 }
 
 /** The engine refused; `status` 404 and 409 are ordinary answers to some questions. */
-export class EngineRefusal extends RolloutError {
+export class EngineRefusal extends ProblemError {
   readonly status: number;
 
-  constructor(status: number, message: string) {
-    super("docker_refused", message);
+  constructor(status: number, detail: string) {
+    super({ code: "docker_refused", detail });
     this.status = status;
   }
 }
 
 /** An engine that has not answered a request by then is taken for hung; stopping a container has its own grace on top. */
-const answerTimeoutMs = 120_000;
+const usualAnswerTimeoutMs = 120_000;
+
+/** Where the engine listens when DOCKER_HOST says nothing. */
+export const defaultDockerHost = "unix:///var/run/docker.sock";
 
 /**
  * Speaks to the engine at `dockerHost`: `unix:///var/run/docker.sock` (the default) or `tcp://host:port`.
  *
- * @throws RolloutError `docker_unreachable` from each call while nothing answers there
+ * @throws ProblemError `docker_unreachable` from each call while nothing answers there
  */
-export function connectEngine(dockerHost: string = "unix:///var/run/docker.sock"): Engine {
-  const address = addressOf(dockerHost);
+export function connectEngine(
+  dockerHost: string = defaultDockerHost,
+  answerTimeoutMs: number = usualAnswerTimeoutMs,
+): Engine {
+  const address = { ...addressOf(dockerHost), timeout: answerTimeoutMs };
   const call = (method: string, path: string, body?: unknown) =>
     send(dockerHost, { ...address, method, path }, body);
   return {
@@ -44,10 +50,10 @@ function addressOf(dockerHost: string): RequestOptions {
     const { hostname, port } = new URL(dockerHost);
     return { host: hostname, port: port || 2375 };
   }
-  throw new RolloutError(
-    "docker_unreachable",
-    `DOCKER_HOST is ${dockerHost}, but only unix:// and tcp:// are spoken.`,
-  );
+  throw new ProblemError({
+    code: "docker_unreachable",
+    detail: `DOCKER_HOST is ${dockerHost}, but only unix:// and tcp:// are spoken.`,
+  });
 }
 
 function send(dockerHost: string, options: RequestOptions, body: unknown): Promise<Buffer> {
@@ -58,7 +64,7 @@ function send(dockerHost: string, options: RequestOptions, body: unknown): Promi
     host: "docker",
   };
   return new Promise((resolve, reject) => {
-    const sent = request({ ...options, headers, agent: false, timeout: answerTimeoutMs }, (answer) => {
+    const sent = request({ ...options, headers, agent: false }, (answer) => {
       const chunks: Buffer[] = [];
       answer.on("data", (chunk: Buffer) => chunks.push(chunk));
       answer.on("error", (error) => reject(unreachable(dockerHost, error)));
@@ -69,7 +75,8 @@ function send(dockerHost: string, options: RequestOptions, body: unknown): Promi
         else reject(new EngineRefusal(status, refusalText(options, status, received)));
       });
     });
-    sent.on("timeout", () => sent.destroy(new Error(`no answer within ${answerTimeoutMs / 1_000} s`)));
+    const late = `no answer within ${(options.timeout ?? 0) / 1_000} s`;
+    sent.on("timeout", () => sent.destroy(new Error(late)));
     sent.on("error", (error) => reject(unreachable(dockerHost, error)));
     sent.end(payload);
   });
@@ -88,8 +95,11 @@ function messageIn(body: Buffer): string {
   }
 }
 
-function unreachable(dockerHost: string, error: NodeJS.ErrnoException): RolloutError {
-  return new RolloutError("docker_unreachable", `${dockerHost}: ${hintFor(error, dockerHost)}`, [], error);
+function unreachable(dockerHost: string, error: NodeJS.ErrnoException): ProblemError {
+  return new ProblemError(
+    { code: "docker_unreachable", detail: `${dockerHost}: ${hintFor(error, dockerHost)}` },
+    error,
+  );
 }
 
 function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {

@@ -1,7 +1,7 @@
 import { parseDurationMs } from "../config/duration.ts";
+import { ProblemError } from "../problems.ts";
 import type { ComposeHealthcheck } from "./compose-model.ts";
 import { parseGoDurationMs } from "./go-duration.ts";
-import { RolloutError } from "./problems.ts";
 
 /** Long enough for most services; Docker itself never calls a container late while its start period lasts. */
 const shortestMs = 60_000;
@@ -10,7 +10,7 @@ const shortestMs = 60_000;
  * How long a new container may take to be healthy: the label `hotpush.healthy-timeout` (such as `90s`), else a minute,
  * else as long as Docker's own health check needs to call it unhealthy, plus 10 s.
  *
- * @throws RolloutError `compose_invalid` where the label is no duration
+ * @throws ProblemError `compose_invalid` where the label is no duration
  */
 export function healthyTimeoutMs(
   healthcheck: ComposeHealthcheck | undefined,
@@ -19,10 +19,10 @@ export function healthyTimeoutMs(
   if (label !== undefined) {
     const ms = parseDurationMs(label);
     if (ms === null || ms === 0) {
-      throw new RolloutError(
-        "compose_invalid",
-        `The label hotpush.healthy-timeout is "${label}", not a duration such as 90s.`,
-      );
+      throw new ProblemError({
+        code: "compose_invalid",
+        detail: `The label hotpush.healthy-timeout is "${label}", not a duration such as 90s.`,
+      });
     }
     return ms;
   }

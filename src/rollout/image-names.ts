@@ -1,7 +1,7 @@
+import { ProblemError } from "../problems.ts";
 import type { Container } from "./container.ts";
 import type { Rollout } from "./context.ts";
 import { inspectImage, tagImage } from "./image.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 import type { Version } from "./versions.ts";
 
@@ -27,7 +27,7 @@ export async function restoreImageNames(
  * Gives the images of an earlier good version the names in the compose file. Services that are recreated and not built
  * here (databases) keep what they have: their data may not go back.
  *
- * @throws RolloutError `no_previous_version` where an image is no longer here
+ * @throws ProblemError `no_previous_version` where an image is no longer here
  */
 export async function nameImages(
   { engine }: Rollout,
@@ -42,7 +42,7 @@ export async function nameImages(
   for (const { service, image } of images) {
     if ((await inspectImage(engine, image.id)) !== null) continue;
     const text = `The image ${image.tag} of ${service.name} is no longer here: deploy the commit ${version.commit} again instead.`;
-    throw new RolloutError("no_previous_version", text);
+    throw new ProblemError({ code: "no_previous_version", detail: text });
   }
   for (const { service, image } of images) await tagImage(engine, image.id, service.image);
 }

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
+import { ProblemError } from "../problems.ts";
 import type { ComposeModel } from "./compose-model.ts";
 import { type Engine, EngineRefusal } from "./engine.ts";
-import { RolloutError } from "./problems.ts";
 
 /** Where the live directory is mounted in the proxy, and in Hotpush's own container. */
 const mountPoint = "/run/live";
@@ -12,7 +12,7 @@ const mountPoint = "/run/live";
  * else, on the host, what the compose file mounts at /run/live in any service.
  *
  * @returns its path here, or null where the project has none, or not yet (a volume that was never used)
- * @throws RolloutError `live_file_not_writable` where there is one that this process cannot write to
+ * @throws ProblemError `live_file_not_writable` where there is one that this process cannot write to
  */
 export async function findLiveDirectory(
   engine: Engine,
@@ -54,10 +54,10 @@ async function volumePath(engine: Engine, volume: string): Promise<string | null
 
 async function writable(path: string): Promise<string> {
   if (await isWritable(path)) return path;
-  throw new RolloutError(
-    "live_file_not_writable",
-    `The live files are in ${path}, where this process cannot write. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
-  );
+  throw new ProblemError({
+    code: "live_file_not_writable",
+    detail: `The live files are in ${path}, where this process cannot write. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
+  });
 }
 
 async function isWritable(path: string, mode: number = constants.W_OK): Promise<boolean> {

@@ -1,15 +1,15 @@
 import { mkdir, realpath, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
+import { ProblemError } from "../problems.ts";
 import type { ComposeTarget } from "./compose.ts";
 import type { Engine } from "./engine.ts";
 import { findOwnContainer, type Mount, type OwnContainer } from "./own-container.ts";
-import { RolloutError } from "./problems.ts";
 
 /**
  * Gives the compose project as the host sees it. In a container, the repository may be mounted at another path than
  * on the host; but bind mounts are resolved by the engine, on the host, so compose must be told the host's path.
  *
- * @throws RolloutError `repository_path` where that path cannot be made to work in here, with the line to change
+ * @throws ProblemError `repository_not_mounted` where that path cannot be made to work in here, with the line to change
  */
 export async function locateProject(engine: Engine, target: ComposeTarget): Promise<ComposeTarget> {
   const directory = resolve(target.projectDirectory);
@@ -54,18 +54,19 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
     await symlink(directory, hostDirectory);
   } catch (error) {
     if ((await realpath(hostDirectory).catch(() => null)) === (await realpath(directory))) return;
-    throw new RolloutError(
-      "repository_path",
-      `The repository is ${hostDirectory} on the host, but ${directory} in this container, where no link to it can be made. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`,
-      [],
+    throw new ProblemError(
+      {
+        code: "repository_not_mounted",
+        detail: `The repository is ${hostDirectory} on the host, but ${directory} in this container, where no link to it can be made. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`,
+      },
       error,
     );
   }
 }
 
-function notMounted(directory: string): RolloutError {
-  return new RolloutError(
-    "repository_path",
-    `${directory} is not mounted from the host, so the engine cannot see it. In the compose file, under Hotpush's volumes, mount the repository at the path that it has on the host, such as "/srv/shop:/srv/shop", and set REPO_PATH to that path.`,
-  );
+function notMounted(directory: string): ProblemError {
+  return new ProblemError({
+    code: "repository_not_mounted",
+    detail: `${directory} is not mounted from the host, so the engine cannot see it. In the compose file, under Hotpush's volumes, mount the repository at the path that it has on the host, such as "/srv/shop:/srv/shop", and set REPO_PATH to that path.`,
+  });
 }

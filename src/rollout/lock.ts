@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { RolloutError } from "./problems.ts";
+import { ProblemError } from "../problems.ts";
 
 /** The lock of a project's roll-outs, held. */
 export interface RolloutLock {
@@ -15,7 +15,7 @@ export interface RolloutLock {
  * Takes the lock at `path`, waiting for another roll-out up to `waitS` seconds. The kernel drops it with the last
  * process that holds it, so it is never stale. Node has no flock(2): util-linux's `flock` takes it on our descriptor.
  *
- * @throws RolloutError `rollout_locked` when the other one is not done by then
+ * @throws ProblemError `rollout_locked` when the other one is not done by then
  */
 export async function lockRollout(path: string, waitS: number): Promise<RolloutLock> {
   await mkdir(dirname(path), { recursive: true });
@@ -39,11 +39,11 @@ async function takeLock(descriptor: number, waitS: number): Promise<boolean> {
   return code === 0;
 }
 
-async function lockedBy(file: FileHandle, path: string, waitS: number): Promise<RolloutError> {
+async function lockedBy(file: FileHandle, path: string, waitS: number): Promise<ProblemError> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
   const pid = buffer.toString("utf8", 0, bytesRead).trim() || "unknown";
-  return new RolloutError(
-    "rollout_locked",
-    `Another roll-out of this project (process ${pid}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`,
-  );
+  return new ProblemError({
+    code: "rollout_locked",
+    detail: `Another roll-out of this project (process ${pid}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`,
+  });
 }

@@ -1,9 +1,9 @@
+import { ProblemError } from "../problems.ts";
 import { buildCommand, pullCommand } from "./compose.ts";
 import type { Container } from "./container.ts";
 import type { Rollout } from "./context.ts";
 import { requireDiskSpace } from "./disk-guard.ts";
 import { inspectImage } from "./image.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 import { type Step, timed } from "./report.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "./run-compose.ts";
@@ -71,7 +71,10 @@ async function keepRunningImages(
 async function tagBuilt({ engine, report }: Rollout, service: Service, commit: string): Promise<void> {
   const image = await inspectImage(engine, service.image);
   if (image === null) {
-    throw new RolloutError("build_failed", `The build ended well, but there is no image ${service.image}.`);
+    throw new ProblemError({
+      code: "build_failed",
+      detail: `The build ended well, but there is no image ${service.image}.`,
+    });
   }
   await timed(
     report,
@@ -95,7 +98,11 @@ async function runTold(
     const ending = await runCompose(rollout, argv, { timeoutMs: buildTimeoutMs, onLine });
     if (hasEndedWell(ending)) return;
     const text = `The ${step} of ${services.join(", ")} failed: ${complaintOf(step, ending)}. No container was touched.`;
-    throw new RolloutError("build_failed", text, linesOf(ending));
+    throw new ProblemError({
+      code: step === "pull" ? "image_pull_failed" : "build_failed",
+      detail: text,
+      evidence: linesOf(ending),
+    });
   };
   await timed(rollout.report, null, step, run, () => services.join(", "));
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { ProblemError } from "../problems.ts";
 import { recreateCommand } from "./compose.ts";
 import { type Container, listContainers } from "./container.ts";
 import type { Rollout } from "./context.ts";
 import { isServing } from "./health.ts";
 import { tagImage } from "./image.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 import { type ServiceOutcome, timed, unchanged } from "./report.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "./run-compose.ts";
@@ -18,7 +18,7 @@ const watchPollMs = 100;
  * Replaces a service of which two cannot run: the old container goes, then the new one comes. Says for how long the
  * service was away. A new version that does not become ready is replaced by the old image again.
  *
- * @throws RolloutError when the new version is not ready
+ * @throws ProblemError when the new version is not ready
  */
 export async function recreateService(
   rollout: Rollout,
@@ -56,11 +56,11 @@ async function recreate(rollout: Rollout, service: Service, reason: string) {
     const argv = recreateCommand(rollout.target, service.name);
     const ending = await runCompose(rollout, argv, { timeoutMs: recreateTimeoutMs });
     if (hasEndedWell(ending)) return;
-    throw new RolloutError(
-      "start_failed",
-      `${service.name}: ${complaintOf("recreate", ending)}.`,
-      linesOf(ending),
-    );
+    throw new ProblemError({
+      code: "container_start_failed",
+      detail: `${service.name}: ${complaintOf("recreate", ending)}.`,
+      evidence: linesOf(ending),
+    });
   };
   await timed(rollout.report, service.name, "recreate", up, () => `two cannot run: ${reason}`);
   const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);

@@ -1,5 +1,5 @@
+import { ProblemError } from "../problems.ts";
 import type { ComposeService } from "./compose-model.ts";
-import { RolloutError } from "./problems.ts";
 
 /**
  * How a new container takes the place of the old one.
@@ -16,15 +16,15 @@ export type Replacement =
  * Decides it from the compose file: the label `hotpush.rollout` (`live`, `scale` or `recreate`) where there is one,
  * else by what would clash if two containers ran.
  *
- * @throws RolloutError `compose_invalid` where the label asks for what cannot be
+ * @throws ProblemError `compose_invalid` where the label asks for what cannot be
  */
 export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
   const label = service.labels?.["hotpush.rollout"];
   if (label !== undefined && !["live", "scale", "recreate"].includes(label)) {
-    throw new RolloutError(
-      "compose_invalid",
-      `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`,
-    );
+    throw new ProblemError({
+      code: "compose_invalid",
+      detail: `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`,
+    });
   }
   if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
   const clash = clashOfTwo(service);

@@ -1,4 +1,4 @@
-import type { RolloutProblemCode } from "./problems.ts";
+import type { Problem, ProblemCode } from "../problems.ts";
 
 /** What a roll-out tells while it goes on: lines for a person, or one JSON object a line (`--json`, a contract). */
 export type RolloutEvent =
@@ -21,7 +21,7 @@ export type RolloutEvent =
   | { readonly event: "finished"; readonly durationMs: number; readonly services: readonly ServiceOutcome[] }
   | {
       readonly event: "failed";
-      readonly code: RolloutProblemCode;
+      readonly code: ProblemCode;
       readonly detail: string;
       readonly evidence: readonly string[];
     };
@@ -73,6 +73,18 @@ export function unchanged(
 }
 
 export type Report = (event: RolloutEvent) => void;
+
+/** The ending of a roll-out that was refused or failed. */
+export interface Failure extends Problem {
+  readonly kind: "failed";
+}
+
+/** Tells of a failure as the last event, and gives it as the ending. */
+export function reportFailure(report: Report, problem: Problem): Failure {
+  const { code, detail, evidence = [] } = problem;
+  report({ event: "failed", code, detail, evidence });
+  return { ...problem, kind: "failed" };
+}
 
 /** Does `work` and reports it as `step` with the time it took; `detailOf` says what came of it. */
 export async function timed<Result>(

@@ -26,7 +26,7 @@ const drainedGraceS = 10;
  * Replaces the containers `old` of a service by new ones with no request dropped: the new ones start beside the old,
  * and only when they are healthy does the traffic move; only when it has moved do the old ones stop.
  *
- * @throws RolloutError while the old ones still serve, and the new ones are gone
+ * @throws ProblemError while the old ones still serve, and the new ones are gone
  */
 export async function rollService(
   rollout: Rollout,

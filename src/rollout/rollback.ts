@@ -1,4 +1,4 @@
-import { RolloutError } from "./problems.ts";
+import { reportFailure } from "./report.ts";
 import type { RolloutRequest } from "./request.ts";
 import { type RolloutEnding, rollOut } from "./rollout.ts";
 import { previousVersion, readVersions } from "./versions.ts";
@@ -17,10 +17,6 @@ export async function rollBack(
   if (version) return roll({ ...request, version, withBuild: false, withPull: false });
   const known = versions.map((one) => one.commit.slice(0, 12)).join(", ") || "none";
   const wanted = commit === undefined ? "before the present one" : `of the commit ${commit}`;
-  const { code, message } = new RolloutError(
-    "no_previous_version",
-    `There is no good version ${wanted} to go back to. Good versions, oldest first: ${known}. Nothing was changed.`,
-  );
-  request.report({ event: "failed", code, detail: message, evidence: [] });
-  return { kind: "failed", code, detail: message };
+  const detail = `There is no good version ${wanted} to go back to. Good versions, oldest first: ${known}. Nothing was changed.`;
+  return reportFailure(request.report, { code: "no_previous_version", detail });
 }

@@ -1,3 +1,4 @@
+import { ProblemError } from "../problems.ts";
 import { adoptLiveFiles } from "./adopt-live-files.ts";
 import { checkThroughProxy } from "./check-through-proxy.ts";
 import type { Container } from "./container.ts";
@@ -7,13 +8,12 @@ import { inspectImage } from "./image.ts";
 import { nameImages, restoreImageNames } from "./image-names.ts";
 import { planService } from "./plan.ts";
 import { prepareImages } from "./prepare-images.ts";
-import { RolloutError, type RolloutProblemCode } from "./problems.ts";
 import type { Service } from "./project.ts";
 import { prune } from "./prune.ts";
 import { recordVersion } from "./record-version.ts";
 import { recreateService } from "./recreate-service.ts";
 import { recreateLater } from "./replace-own.ts";
-import { type ServiceOutcome, unchanged } from "./report.ts";
+import { type Failure, type ServiceOutcome, unchanged } from "./report.ts";
 import type { RolloutRequest } from "./request.ts";
 import { rollBackEarlier } from "./roll-back-earlier.ts";
 import { rollService } from "./roll-service.ts";
@@ -22,7 +22,7 @@ import { withRollout } from "./with-rollout.ts";
 
 export type RolloutEnding =
   | { readonly kind: "succeeded"; readonly commit: string; readonly services: readonly ServiceOutcome[] }
-  | { readonly kind: "failed"; readonly code: RolloutProblemCode; readonly detail: string };
+  | Failure;
 
 /**
  * Brings the services of a compose project to what the compose file and their sources now say, with no request
@@ -103,7 +103,8 @@ async function bringUpToDate(
   containers: readonly Container[],
   commit: string,
 ): Promise<ServiceOutcome> {
-  if (rollout.signal.aborted) throw new RolloutError("interrupted", "The roll-out was asked to stop.");
+  if (rollout.signal.aborted)
+    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
   const isOwn = rollout.own?.service === service.name;
   // A new container has taken the place of the one that this runs in, which is about to go.
   if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) return unchanged(service, containers);

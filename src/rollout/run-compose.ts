@@ -1,6 +1,6 @@
+import { ProblemError } from "../problems.ts";
 import { type CommandEnding, runCommand } from "./command.ts";
 import type { Rollout } from "./context.ts";
-import { RolloutError } from "./problems.ts";
 import type { Step } from "./report.ts";
 
 export type Surroundings = Pick<Rollout, "env" | "signal" | "target"> & {
@@ -39,13 +39,13 @@ export async function runCompose(
     onLine,
   });
   if (ending.kind === "not_found") {
-    throw new RolloutError(
-      "compose_missing",
-      "There is no docker program here. Install docker-cli and docker compose.",
-    );
+    throw new ProblemError({
+      code: "compose_missing",
+      detail: "There is no docker program here. Install docker-cli and docker compose.",
+    });
   }
   if (ending.kind === "aborted") {
-    throw new RolloutError("interrupted", "The roll-out was asked to stop.");
+    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
   }
   return ending;
 }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { ProblemError } from "../problems.ts";
 import { recreateCommand } from "./compose.ts";
 import { type Container, lastLogLines, listContainers } from "./container.ts";
 import type { Rollout } from "./context.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 import { type ServiceOutcome, timed } from "./report.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "./run-compose.ts";
@@ -15,18 +15,18 @@ const pollMs = 200;
 /**
  * Runs a service that others wait for to its end, such as a migration.
  *
- * @throws RolloutError `run_once_failed` with its last log lines when it does not end with exit code 0
+ * @throws ProblemError `run_once_failed` with its last log lines when it does not end with exit code 0
  */
 export async function runService(rollout: Rollout, service: Service): Promise<ServiceOutcome> {
   const run = async () => {
     const argv = recreateCommand(rollout.target, service.name);
     const ending = await runCompose(rollout, argv, { timeoutMs: startTimeoutMs });
     if (!hasEndedWell(ending)) {
-      throw new RolloutError(
-        "start_failed",
-        `${service.name}: ${complaintOf("run", ending)}.`,
-        linesOf(ending),
-      );
+      throw new ProblemError({
+        code: "container_start_failed",
+        detail: `${service.name}: ${complaintOf("run", ending)}.`,
+        evidence: linesOf(ending),
+      });
     }
     return ended(rollout, service);
   };
@@ -51,10 +51,10 @@ async function ended({ engine, project, signal }: Rollout, service: Service): Pr
     if (failed) {
       const evidence = await lastLogLines(engine, failed.id, 20);
       const text = `${service.name} should run to its end, but container ${failed.name} ended with exit code ${failed.exitCode}.`;
-      throw new RolloutError("run_once_failed", text, evidence);
+      throw new ProblemError({ code: "run_once_failed", detail: text, evidence });
     }
     if (containers.length > 0 && containers.every(({ status }) => status === "exited")) return containers;
     await sleep(pollMs, undefined, { signal });
   }
-  throw new RolloutError("run_once_failed", `${service.name} did not run to its end.`);
+  throw new ProblemError({ code: "run_once_failed", detail: `${service.name} did not run to its end.` });
 }

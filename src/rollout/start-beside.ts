@@ -1,8 +1,8 @@
+import { ProblemError } from "../problems.ts";
 import { abandon } from "./abandon.ts";
 import { scaleUpCommand } from "./compose.ts";
 import { type Container, listContainers } from "./container.ts";
 import type { Rollout } from "./context.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 import { timed } from "./report.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "./run-compose.ts";
@@ -23,11 +23,11 @@ export async function startBeside(
     const fresh = await newContainers(rollout, service, old);
     if (hasEndedWell(ending) && fresh.length === service.replicas) return fresh;
     await abandon(rollout, service, fresh);
-    throw new RolloutError(
-      "start_failed",
-      `${service.name} was not started: ${complaintOf("start", ending)}.`,
-      linesOf(ending),
-    );
+    throw new ProblemError({
+      code: "container_start_failed",
+      detail: `${service.name} was not started: ${complaintOf("start", ending)}.`,
+      evidence: linesOf(ending),
+    });
   };
   const { result } = await timed(rollout.report, service.name, "start", start, (fresh) =>
     fresh.map(({ name }) => name).join(", "),

@@ -1,8 +1,8 @@
+import { ProblemError } from "../problems.ts";
 import type { Container } from "./container.ts";
 import type { Rollout } from "./context.ts";
 import { diagnose } from "./diagnosis.ts";
 import { waitReady } from "./health.ts";
-import { RolloutError } from "./problems.ts";
 import type { Service } from "./project.ts";
 import { timed } from "./report.ts";
 
@@ -10,7 +10,7 @@ import { timed } from "./report.ts";
  * Waits until every one of `containers` is ready.
  *
  * @returns milliseconds until the last one was
- * @throws RolloutError `not_healthy` with the last health output and log lines of the first one that is not
+ * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
  */
 export async function waitAllReady(
   rollout: Rollout,
@@ -36,7 +36,7 @@ export async function waitAllReady(
 
 function interrupted(error: unknown): never {
   if (error instanceof Error && error.name === "AbortError") {
-    throw new RolloutError("interrupted", "The roll-out was asked to stop.", [], error);
+    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
   }
   throw error;
 }

@@ -1,20 +1,14 @@
+import { ProblemError } from "../problems.ts";
 import { liveFilesRead } from "./caddy.ts";
 import { commitOf } from "./commit.ts";
 import type { Rollout } from "./context.ts";
 import { findLiveDirectory } from "./live-directory.ts";
 import { lockRollout } from "./lock.ts";
 import { findOwnContainer, type OwnContainer } from "./own-container.ts";
-import { RolloutError, type RolloutProblemCode } from "./problems.ts";
 import type { Project, Service } from "./project.ts";
 import { loadProject } from "./read-project.ts";
-import { timed } from "./report.ts";
+import { type Failure, reportFailure, timed } from "./report.ts";
 import type { RolloutRequest } from "./request.ts";
-
-interface Failure {
-  readonly kind: "failed";
-  readonly code: RolloutProblemCode;
-  readonly detail: string;
-}
 
 /**
  * Holds the project's lock while `work` is done with the project as it then is. An ending that was to be expected is
@@ -86,10 +80,10 @@ export function selectServices<Known extends Service>(
   const known = project.services.map(({ name }) => name);
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
-    throw new RolloutError(
-      "service_unknown",
-      `There is no service ${unknown.join(", ")} in the project ${project.name}. It has: ${known.join(", ")}.`,
-    );
+    throw new ProblemError({
+      code: "service_unknown",
+      detail: `There is no service ${unknown.join(", ")} in the project ${project.name}. It has: ${known.join(", ")}.`,
+    });
   }
   return project.services.filter(({ name }) => names.length === 0 || names.includes(name));
 }
@@ -102,14 +96,12 @@ export async function commitToTag({ commit, version, target, env }: RolloutReque
 }
 
 export function failed({ report, signal }: RolloutRequest, error: unknown): Failure {
-  const known = error instanceof RolloutError ? error : wasInterrupted(error, signal);
+  const known = error instanceof ProblemError ? error : wasInterrupted(error, signal);
   if (known === null) throw error;
-  const detail = known.message;
-  report({ event: "failed", code: known.code, detail, evidence: known.evidence });
-  return { kind: "failed", code: known.code, detail };
+  return reportFailure(report, known.problem);
 }
 
-function wasInterrupted(error: unknown, signal: AbortSignal): RolloutError | null {
+function wasInterrupted(error: unknown, signal: AbortSignal): ProblemError | null {
   if (!signal.aborted || !(error instanceof Error && error.name === "AbortError")) return null;
-  return new RolloutError("interrupted", "The roll-out was asked to stop.", [], error);
+  return new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
 }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { requireDiskSpace } from "../../src/rollout/disk-guard.ts";
 import type { Engine } from "../../src/rollout/engine.ts";
+import { isProblem } from "../harness/is-problem.ts";
 import { sampleService } from "./sample.ts";
 
 function engineWithImageOf(sizeBytes: number): Engine {
@@ -22,10 +23,10 @@ test("with too little space old images are removed first, then the number that i
   const prune = async () => {
     done.push("prune");
   };
-  await assert.rejects(requireDiskSpace(rollout, services, prune), {
-    code: "disk_full",
-    message: /needs 2097152\.0 GiB of free disk space .* GiB are left .* Nothing was changed/,
-  });
+  await assert.rejects(
+    requireDiskSpace(rollout, services, prune),
+    isProblem("disk_full", /needs 2097152\.0 GiB of free disk space .* GiB are left .* Nothing was changed/),
+  );
   assert.deepEqual(done, ["note", "prune"]);
 });
 
@@ -34,5 +35,5 @@ test("HOTPUSH_MIN_FREE says how much is needed, and a wrong one is refused", asy
   const rollout = { engine: engineWithImageOf(1024 ** 5), report: () => {} };
   await requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "1 MiB" } }, services, never);
   const wrong = requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "lots" } }, services, never);
-  await assert.rejects(wrong, { code: "usage", message: /HOTPUSH_MIN_FREE is "lots"/ });
+  await assert.rejects(wrong, isProblem("configuration_invalid", /HOTPUSH_MIN_FREE is "lots"/));
 });

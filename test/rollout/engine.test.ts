@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { lastLogLines, removeContainer } from "../../src/rollout/container.ts";
 import { connectEngine } from "../../src/rollout/engine.ts";
+import { isProblem } from "../harness/is-problem.ts";
 
 /** An engine on a socket of its own that answers as `listener` says. */
 async function engine(t: TestContext, listener: RequestListener) {
@@ -24,25 +25,22 @@ test("a refusal carries the engine's own words", async (t) => {
   const refusing = await engine(t, (_, response) =>
     response.writeHead(500).end('{"message":"no space left on device"}'),
   );
-  await assert.rejects(refusing.get("/info"), {
-    code: "docker_refused",
-    message: /500 to GET \/info: no space left/,
-  });
+  await assert.rejects(
+    refusing.get("/info"),
+    isProblem("docker_refused", /500 to GET \/info: no space left/),
+  );
 });
 
 test("a socket that is not there is told with what to do", async () => {
   const nowhere = connectEngine("unix:///nonexistent/docker.sock");
-  await assert.rejects(nowhere.get("/info"), {
-    code: "docker_unreachable",
-    message: /Mount it into the container/,
-  });
+  await assert.rejects(nowhere.get("/info"), isProblem("docker_unreachable", /Mount it into the container/));
 });
 
 test("an address of another kind is refused", () => {
-  assert.throws(() => connectEngine("ssh://host"), {
-    code: "docker_unreachable",
-    message: /only unix:\/\/ and tcp:\/\//,
-  });
+  assert.throws(
+    () => connectEngine("ssh://host"),
+    isProblem("docker_unreachable", /only unix:\/\/ and tcp:\/\//),
+  );
 });
 
 test("removing a container that is gone already is fine", async (t) => {

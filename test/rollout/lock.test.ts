@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { lockRollout } from "../../src/rollout/lock.ts";
+import { isProblem } from "../harness/is-problem.ts";
 
 async function lockPath(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-lock-"));
@@ -16,10 +17,10 @@ async function lockPath(t: TestContext): Promise<string> {
 test("a second roll-out is refused while the first holds the lock, and is told who holds it", async (t) => {
   const path = await lockPath(t);
   const lock = await lockRollout(path, 0);
-  await assert.rejects(lockRollout(path, 0), {
-    code: "rollout_locked",
-    message: new RegExp(`process ${process.pid}\\b`),
-  });
+  await assert.rejects(
+    lockRollout(path, 0),
+    isProblem("rollout_locked", new RegExp(`process ${process.pid}\\b`)),
+  );
   await lock.release();
   await (await lockRollout(path, 0)).release();
 });
@@ -38,7 +39,7 @@ test("a child that was given the descriptor keeps the lock after the roll-out wa
   const child = spawn("sleep", ["60"], { stdio: ["ignore", "ignore", "ignore", lock.descriptor] });
   await once(child, "spawn");
   await lock.release(); // As the kernel does when a process is killed.
-  await assert.rejects(lockRollout(path, 0), { code: "rollout_locked" });
+  await assert.rejects(lockRollout(path, 0), isProblem("rollout_locked"));
   child.kill("SIGKILL");
   await once(child, "exit");
   await (await lockRollout(path, 0)).release();

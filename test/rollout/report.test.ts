@@ -59,7 +59,12 @@ test("a step is a line with its duration", () => {
 test("what a container prints cannot steer the terminal", () => {
   const lines: string[] = [];
   const evidence = ["\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u0008\u0000"];
-  reportText((line) => lines.push(line))({ event: "failed", code: "not_healthy", detail: "No.", evidence });
+  reportText((line) => lines.push(line))({
+    event: "failed",
+    code: "container_not_healthy",
+    detail: "No.",
+    evidence,
+  });
   assert.equal(lines.join(""), "\nFAILED: No.\n    red\n");
 });
 

@@ -1,4 +1,4 @@
-import { RolloutError } from "../problems.ts";
+import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../request.ts";
 import { readStackModel } from "./read-stack.ts";
 import { stackEnvironment } from "./stack-environment.ts";
@@ -11,7 +11,7 @@ export type RolloutEngine = "compose" | "swarm";
  * Whether a project is rolled out by compose or as a stack of a Swarm: HOTPUSH_ENGINE says it, else the stack file
  * (`x-hotpush: { engine: swarm }`, or the label `hotpush.engine=swarm` of any service), else it is compose.
  *
- * @throws RolloutError `usage` or `compose_invalid` where another engine is named
+ * @throws ProblemError `configuration_invalid` or `compose_invalid` where another engine is named
  */
 export async function chooseEngine(
   request: Pick<RolloutRequest, "target" | "env" | "signal">,
@@ -21,7 +21,10 @@ export async function chooseEngine(
   const { HOTPUSH_ENGINE: named } = env;
   if (named) {
     if (isEngine(named)) return named;
-    throw new RolloutError("usage", `HOTPUSH_ENGINE is "${named}", neither compose nor swarm.`);
+    throw new ProblemError({
+      code: "configuration_invalid",
+      detail: `HOTPUSH_ENGINE is "${named}", neither compose nor swarm.`,
+    });
   }
   const target = { ...request.target, files: stackFiles(request.target, env) };
   // A file that cannot be read is reported by the roll-out itself, with what compose says.
@@ -36,10 +39,10 @@ export function engineNamedIn(model: StackModel): RolloutEngine {
   const named = [model["x-hotpush"]?.engine, ...labels].filter((name) => name !== undefined && name !== null);
   const unknown = named.find((name) => !isEngine(name));
   if (unknown !== undefined) {
-    throw new RolloutError(
-      "compose_invalid",
-      `hotpush.engine is "${unknown}" in the stack file, neither compose nor swarm.`,
-    );
+    throw new ProblemError({
+      code: "compose_invalid",
+      detail: `hotpush.engine is "${unknown}" in the stack file, neither compose nor swarm.`,
+    });
   }
   return named.includes("swarm") ? "swarm" : "compose";
 }

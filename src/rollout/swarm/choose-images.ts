@@ -1,5 +1,5 @@
+import { ProblemError } from "../../problems.ts";
 import { inspectImage } from "../image.ts";
-import { RolloutError } from "../problems.ts";
 import { tagByCommit } from "../tag.ts";
 import type { Version } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
@@ -63,5 +63,5 @@ async function imageOfVersion(
     return image.tag;
   }
   const text = `The image ${image.tag} of ${service.name} is no longer here: deploy the commit ${version.commit} again instead.`;
-  throw new RolloutError("no_previous_version", text);
+  throw new ProblemError({ code: "no_previous_version", detail: text });
 }

@@ -1,4 +1,4 @@
-import { RolloutError } from "../problems.ts";
+import { ProblemError } from "../../problems.ts";
 import { timed } from "../report.ts";
 import { hasEndedWell, linesOf, runCompose } from "../run-compose.ts";
 import type { StackRollout } from "./context.ts";
@@ -10,7 +10,7 @@ const deployTimeoutMs = 5 * 60_000;
 /**
  * Tells Swarm the new state of the stack; it then works on by itself.
  *
- * @throws RolloutError `stack_refused` with what Docker says
+ * @throws ProblemError `stack_refused` with what Docker says
  */
 export async function deployStack(
   rollout: StackRollout,
@@ -26,7 +26,11 @@ export async function deployStack(
       input: deployInput(project.services, images),
     });
     if (hasEndedWell(ending)) return;
-    throw new RolloutError("stack_refused", "docker stack deploy failed.", linesOf(ending));
+    throw new ProblemError({
+      code: "stack_refused",
+      detail: "docker stack deploy failed.",
+      evidence: linesOf(ending),
+    });
   };
   await timed(report, null, "deploy", deploy, () => `stack ${project.name}`);
 }

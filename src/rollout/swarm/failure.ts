@@ -1,7 +1,7 @@
 import { formatDuration } from "../../config/duration.ts";
+import { ProblemError } from "../../problems.ts";
 import { inspectContainer, plainLog } from "../container.ts";
 import type { Engine } from "../engine.ts";
-import { RolloutError } from "../problems.ts";
 import type { StackRollout } from "./context.ts";
 import type { Judgement } from "./judge.ts";
 import type { StackService } from "./stack.ts";
@@ -19,12 +19,16 @@ export async function failureOf(
   service: StackService,
   failure: UpdateFailure,
   freshTasks: readonly Task[],
-): Promise<RolloutError> {
+): Promise<ProblemError> {
   const task =
     freshTasks.findLast(hasFailed) ??
     freshTasks.findLast(({ state, isWanted }) => isWanted && state !== "running");
   const text = `${textOf(service.name, failure)}${task ? ` ${taskText(service.name, task)}.` : ""}`;
-  return new RolloutError("not_healthy", text, task ? await evidenceOf(engine, task) : []);
+  return new ProblemError({
+    code: "container_not_healthy",
+    detail: text,
+    evidence: task ? await evidenceOf(engine, task) : [],
+  });
 }
 
 function textOf(name: string, failure: UpdateFailure): string {

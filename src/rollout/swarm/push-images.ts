@@ -1,4 +1,4 @@
-import { RolloutError } from "../problems.ts";
+import { ProblemError } from "../../problems.ts";
 import { timed } from "../report.ts";
 import { hasEndedWell, linesOf, runCompose } from "../run-compose.ts";
 import type { StackRollout } from "./context.ts";
@@ -10,7 +10,7 @@ const pushTimeoutMs = 30 * 60_000;
 /**
  * Pushes those of `references` that name a registry, so that every node can get them.
  *
- * @throws RolloutError `push_failed` with what Docker says; nothing was deployed yet
+ * @throws ProblemError `image_push_failed` with what Docker says; nothing was deployed yet
  */
 export async function pushImages(rollout: StackRollout, references: readonly string[]): Promise<void> {
   const pushed = [...new Set(references)].filter(namesRegistry);
@@ -28,9 +28,9 @@ export async function pushImages(rollout: StackRollout, references: readonly str
 async function push(rollout: StackRollout, reference: string): Promise<void> {
   const ending = await runCompose(rollout, pushCommand(reference), { timeoutMs: pushTimeoutMs });
   if (hasEndedWell(ending)) return;
-  throw new RolloutError(
-    "push_failed",
-    `The image ${reference} could not be pushed. Is the registry up, and was docker login run for this user?`,
-    linesOf(ending),
-  );
+  throw new ProblemError({
+    code: "image_push_failed",
+    detail: `The image ${reference} could not be pushed. Is the registry up, and was docker login run for this user?`,
+    evidence: linesOf(ending),
+  });
 }

@@ -1,5 +1,5 @@
+import { ProblemError } from "../../problems.ts";
 import { configCommand } from "../compose.ts";
-import { RolloutError } from "../problems.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "../run-compose.ts";
 import { readStack, type Stack } from "./stack.ts";
 import { stackEnvironment } from "./stack-environment.ts";
@@ -18,7 +18,7 @@ const readTimeoutMs = 60_000;
  * Reads the stack that `surroundings` are about. Its name is what the stack file says (`x-hotpush: { stack: shop }`),
  * else COMPOSE_PROJECT_NAME, else the directory's name: `docker stack deploy` allows no `name:` in the file.
  *
- * @throws RolloutError `compose_invalid` with what is wrong in the file
+ * @throws ProblemError `compose_invalid` with what is wrong in the file
  */
 export async function loadStack(surroundings: Surroundings, commit: string): Promise<LoadedStack> {
   const { projectDirectory } = surroundings.target;
@@ -26,7 +26,7 @@ export async function loadStack(surroundings: Surroundings, commit: string): Pro
   const files = stackFiles(surroundings.target, env);
   if (files.length === 0) {
     const text = `There is no stack.yaml and no compose.yaml in ${projectDirectory}. Name the file with --file.`;
-    throw new RolloutError("compose_invalid", text);
+    throw new ProblemError({ code: "compose_invalid", detail: text });
   }
   const found = { ...surroundings, env, target: { projectDirectory, files } };
   const model = await readStackModel(found);
@@ -44,15 +44,19 @@ export async function readStackModel(surroundings: Surroundings): Promise<StackM
   });
   if (ending.kind === "exited" && hasEndedWell(ending)) return JSON.parse(ending.output) as StackModel;
   const where = surroundings.target.projectDirectory;
-  throw new RolloutError("compose_invalid", `The stack in ${where} cannot be read.`, linesOf(ending));
+  throw new ProblemError({
+    code: "compose_invalid",
+    detail: `The stack in ${where} cannot be read.`,
+    evidence: linesOf(ending),
+  });
 }
 
 function nameOf(model: StackModel): string {
   const named = model["x-hotpush"]?.stack;
   if (named === undefined || named === null) return model.name;
   if (typeof named === "string" && /^[a-z0-9][a-z0-9_-]*$/.test(named)) return named;
-  throw new RolloutError(
-    "compose_invalid",
-    `x-hotpush.stack is "${named}", not a name of lower-case letters, digits, "-" and "_".`,
-  );
+  throw new ProblemError({
+    code: "compose_invalid",
+    detail: `x-hotpush.stack is "${named}", not a name of lower-case letters, digits, "-" and "_".`,
+  });
 }

@@ -1,5 +1,5 @@
+import { ProblemError } from "../../problems.ts";
 import { parseGoDurationMs } from "../go-duration.ts";
-import { RolloutError } from "../problems.ts";
 import type { Service } from "../project.ts";
 import { namesRegistry } from "./registry.ts";
 import type { StackModelService, UpdateConfig } from "./stack-model.ts";
@@ -31,7 +31,7 @@ const defaults = { parallelism: 1, monitor: "5s", stopGrace: "10s" };
  * Reads it of a service. Swarm's own defaults are stop-first and pause: start-first and rollback are added, but for
  * services of which two cannot run, which are left to the file.
  *
- * @throws RolloutError `compose_invalid` where a failure is to be passed over (`failure_action: continue`)
+ * @throws ProblemError `compose_invalid` where a failure is to be passed over (`failure_action: continue`)
  */
 export function updatePolicyOf(service: Service, said: StackModelService): UpdatePolicy {
   const update = said.deploy?.update_config ?? {};
@@ -42,7 +42,7 @@ export function updatePolicyOf(service: Service, said: StackModelService): Updat
   }
   if (update.failure_action === "continue") {
     const text = `${service.name} has failure_action "continue": a version that fails would replace the one that serves. Write failure_action: rollback. Nothing was changed.`;
-    throw new RolloutError("compose_invalid", text);
+    throw new ProblemError({ code: "compose_invalid", detail: text });
   }
   const order = update.order === "stop-first" ? "stop-first" : "start-first";
   const failureAction = update.failure_action ?? "rollback";

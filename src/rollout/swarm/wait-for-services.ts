@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { RolloutError } from "../problems.ts";
+import { ProblemError } from "../../problems.ts";
 import { type ServiceOutcome, unchanged } from "../report.ts";
 import type { StackRollout } from "./context.ts";
 import { failureOf } from "./failure.ts";
@@ -18,7 +18,7 @@ type Settled = Extract<Judgement, { readonly kind: "unchanged" | "started" | "up
  * Waits until Swarm has brought every service of the stack to its new state, telling what becomes of each task.
  *
  * @param before the stack just before the deploy
- * @throws RolloutError `not_healthy` at the first service that Swarm rolled back, paused or did not get done in time
+ * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not get done in time
  */
 export async function waitForServices(
   rollout: StackRollout,
@@ -51,7 +51,11 @@ async function look(
   atMs: number,
 ): Promise<ServiceOutcome | null> {
   const present = now.services.get(service.name);
-  if (!present) throw new RolloutError("not_healthy", `The service ${service.name} was removed meanwhile.`);
+  if (!present)
+    throw new ProblemError({
+      code: "container_not_healthy",
+      detail: `The service ${service.name} was removed meanwhile.`,
+    });
   if (present.isJob) return outcomeOf(service, "unchanged", before, now, nothingSeen);
   const freshTasks = tasksOf(now, service.name, before);
   const observation = observe(seen.get(service.name) ?? nothingSeen, present, freshTasks, atMs);

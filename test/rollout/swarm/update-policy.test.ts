@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RolloutError } from "../../../src/rollout/problems.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
 import type { StackModelService } from "../../../src/rollout/swarm/stack-model.ts";
+import { isProblem } from "../../harness/is-problem.ts";
 
 function policyOf(said: StackModelService) {
   const [service] = readStack({
@@ -30,7 +30,7 @@ test("the file's start-first and rollback give no warning", () => {
 test("failure_action continue is refused: it would let a sick version take over", () => {
   assert.throws(
     () => policyOf({ deploy: { update_config: { failure_action: "continue" } } }),
-    (error) => error instanceof RolloutError && error.code === "compose_invalid",
+    isProblem("compose_invalid"),
   );
 });
 
