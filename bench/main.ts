@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureAccepting } from "./accept.ts";
@@ -11,6 +11,7 @@ import { measureHistory } from "./growth/history.ts";
 import { measureMemory } from "./memory.ts";
 import { full, type Pace, quick } from "./pace.ts";
 import { renderSection, renderTargets, type Section } from "./report.ts";
+import { rolloutSectionOf } from "./rollout/section.ts";
 import { measureStartUp } from "./start-up.ts";
 import { measureThroughput } from "./throughput.ts";
 import { isInstalled, missingText, webhook, wrk } from "./tools.ts";
@@ -61,6 +62,7 @@ async function main(isQuick: boolean, names: readonly string[]): Promise<void> {
   }
   console.log(renderTargets(sections));
   if (isQuick || names.length > 0) return;
-  writeFileSync(documentPath, renderDocument(sections));
+  const rollouts = rolloutSectionOf(readFileSync(documentPath, "utf8"));
+  writeFileSync(documentPath, renderDocument(sections, rollouts));
   console.log("\nWritten to docs/performance.md");
 }

@@ -53,7 +53,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const receiver = wireReceiver(config, script, store, queue, secretUses, findFault, stopping.signal, log);
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
-  void tellUnmasked(script, log);
+  for (const text of findUnmasked(script)) log.warn({ event: "mask.too_short" }, text);
   const { statePath } = config;
   const address = receiver.address() as AddressInfo;
   const takingOver = takeOver({
@@ -170,10 +170,6 @@ async function tellWhetherScriptCanRun(script: EnvironmentOptions, log: Log): Pr
   const problem = await checkScript(script.repoPath, childEnvironment(script));
   if (!problem) return;
   log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
-}
-
-async function tellUnmasked(sources: SecretSources, log: Log): Promise<void> {
-  for (const text of await findUnmasked(sources)) log.warn({ event: "mask.too_short" }, text);
 }
 
 async function listen(receiver: ReturnType<typeof createReceiver>, { host, port }: Config): Promise<void> {

@@ -17,28 +17,11 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
 import { LogReader } from "./harness/log-reader.ts";
+import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const checkout = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
-
-/** npm tells its children of the package that it runs in, and they would take that for theirs. */
-const ownEnv = Object.fromEntries(
-  Object.entries(process.env).filter(
-    ([name]) => !/^npm_/i.test(name) || /^npm_config_(?:registry|cache|userconfig|globalconfig)$/i.test(name),
-  ),
-);
-
-interface PackedFile {
-  readonly path: string;
-  readonly mode: number;
-}
-
-interface Packed {
-  readonly filename: string;
-  readonly size: number;
-  readonly files: readonly PackedFile[];
-}
 
 /** Packed and installed once: the folder of somebody who ran `npm install hotpush`. */
 const place = mkdtempSync(join(tmpdir(), "hotpush-test-"));
@@ -47,7 +30,7 @@ const bin = join(app, "node_modules/.bin");
 let packed: Packed;
 
 before(() => {
-  packed = pack(join(place, "source"));
+  packed = pack(place);
   mkdirSync(app);
   writeFileSync(join(app, "package.json"), "{}");
   npm(app, "install", "--prefer-offline", "--no-audit", "--no-fund", join(place, packed.filename));
@@ -117,7 +100,7 @@ test("a service started from the package deploys a signed push, and its script f
   const { port } = await log.waitFor(({ event }) => event === "service.started");
   assert.match(
     readFileSync(`/proc/${child.pid}/cmdline`, "latin1"),
-    /--max-semi-space-size=\d+\0\S+dist\/main\.js/,
+    /--max-semi-space-size=\d+\0--\0\S+dist\/main\.js/,
   );
   const url = `http://127.0.0.1:${port}`;
   assert.equal((await deliver(url, githubPush())).status, 202);
@@ -177,30 +160,6 @@ await service.close();
   const result = run(join(checkout, "node_modules/.bin/tsc"), [...options, "program.mts"]);
   assert.equal(result.status, 0, result.stdout);
 });
-
-/** Packs a copy of the checkout, so that nothing is compiled into it. */
-function pack(source: string): Packed {
-  mkdirSync(source);
-  for (const name of ["LICENSE", "README.md", "package.json", "tsconfig.json", "tsconfig.build.json"]) {
-    cpSync(join(checkout, name), join(source, name));
-  }
-  for (const name of ["bin", "docs", "examples", "src"]) {
-    cpSync(join(checkout, name), join(source, name), { recursive: true });
-  }
-  symlinkSync(join(checkout, "node_modules"), join(source, "node_modules"));
-  const told = JSON.parse(npm(source, "pack", "--json", "--pack-destination", place)) as object;
-  // A list of packages until npm 10, and an object since.
-  return Object.values(told)[0] as Packed;
-}
-
-function npm(directory: string, ...args: readonly string[]): string {
-  return execFileSync("npm", args, {
-    cwd: directory,
-    env: ownEnv,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-}
 
 function run(
   program: string,

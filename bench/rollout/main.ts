@@ -1,104 +1,49 @@
 /**
- * Rolls out a version after the other under load, in several ways and for apps that end in several ways, and prints a
- * Markdown table. `node bench/rollout/main.ts [roll-outs of hotpush] [roll-outs of the others]`
+ * Rolls out a version after the other under load, in several ways and for apps that end in several ways, and writes the
+ * section on roll-outs of docs/performance.md.
+ *
+ *   npm run bench:rollout                                    20 roll-outs of Hotpush and 3 of each other way, for each app
+ *   npm run bench:rollout -- --rollouts 2 --others 1 --apps graceful      prints, and writes nothing
  */
-import { fork } from "node:child_process";
-import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { openLab } from "../../test/lab/lab.ts";
-import { type Behaviour, makeProject, type TestProject } from "../../test/lab/project.ts";
-import type { LoadReport } from "./load-process.ts";
-import { type Way, ways } from "./ways.ts";
+import { parseArgs } from "node:util";
+import { closeLab, openLab } from "../../test/lab/lab.ts";
+import type { Behaviour } from "../../test/lab/project.ts";
+import { type Measurement, measure } from "./measure.ts";
+import { renderRollouts } from "./render.ts";
+import { withRolloutSection } from "./section.ts";
+import { hotpush, others } from "./ways.ts";
 
-const rounds = Number(process.argv[2] ?? 20);
-const roundsOfOthers = Number(process.argv[3] ?? 5);
-const quietMs = 2_000;
-const behaviours: readonly Behaviour[] = ["graceful", "dies-on-sigterm", "ignores-sigterm", "slow-start"];
-
-interface Window {
-  readonly startMs: number;
-  readonly endMs: number;
-}
+const page = join(import.meta.dirname, "../../docs/performance.md");
+const allApps: readonly Behaviour[] = ["graceful", "dies-on-sigterm", "ignores-sigterm", "slow-start"];
+const { values } = parseArgs({
+  options: {
+    rollouts: { type: "string", default: "20" },
+    others: { type: "string", default: "3" },
+    apps: { type: "string", default: allApps.join() },
+  },
+});
+const apps = allApps.filter((app) => values.apps.split(",").includes(app));
+const isWhole = Number(values.rollouts) >= 20 && apps.length === allApps.length;
 
 const lab = await openLab();
 if (lab.kind === "unavailable") throw new Error(lab.reason);
-const columns = [
-  "Way",
-  "App",
-  "Roll-outs",
-  "Requests",
-  "Failed",
-  "p99 [quiet] ms",
-  "Longest ms",
-  "s per roll-out",
-];
-console.log(`| ${columns.join(" | ")} |\n|${columns.map(() => "---|").join("")}`);
-for (const behaviour of behaviours) {
-  for (const way of ways) console.log(await measure(way, behaviour, lab.env));
-}
-
-async function measure(way: Way, behaviour: Behaviour, env: NodeJS.ProcessEnv): Promise<string> {
-  const project = await makeProject(env);
-  try {
-    await way.prepare(project);
-    await project.write("v0", behaviour);
-    await project.docker("compose", "up", "--detach", "--build", "--wait");
-    if (way === ways[0]) await way.deploy(project);
-    const count = way === ways[0] ? rounds : roundsOfOthers;
-    const { report, windows } = await underLoad(project, () => deployAll(way, behaviour, project, count));
-    return row(way, behaviour, report, windows);
-  } finally {
-    await project.remove();
+try {
+  const measurements: Measurement[] = [];
+  for (const app of apps) {
+    for (const way of [hotpush, ...others]) {
+      const count = Number(way === hotpush ? values.rollouts : values.others);
+      console.log(`${app}: ${way.name}, ${count} roll-outs`);
+      measurements.push(await measure(way, app, count, lab.env));
+    }
   }
-}
-
-async function underLoad(project: TestProject, work: () => Promise<readonly Window[]>) {
-  const load = fork(join(import.meta.dirname, "load-process.ts"), [project.origin]);
-  try {
-    await sleep(quietMs);
-    const windows = await work();
-    load.send("stop");
-    const [report]: LoadReport[] = await once(load, "message");
-    return { report: report ?? { answers: [] }, windows };
-  } finally {
-    load.kill();
+  const text = renderRollouts(measurements);
+  console.log(`\n${text}`);
+  if (isWhole) {
+    writeFileSync(page, withRolloutSection(readFileSync(page, "utf8"), text));
+    console.log("\nWritten to docs/performance.md");
   }
-}
-
-async function deployAll(way: Way, behaviour: Behaviour, project: TestProject, count: number) {
-  const windows: Window[] = [];
-  for (let round = 1; round <= count; round += 1) {
-    await project.write(`v${round}`, behaviour);
-    const startMs = Date.now();
-    await way.deploy(project);
-    windows.push({ startMs, endMs: Date.now() });
-    await sleep(quietMs);
-  }
-  return windows;
-}
-
-function row(way: Way, behaviour: Behaviour, { answers }: LoadReport, windows: readonly Window[]): string {
-  const isDuring = ({ atMs }: { readonly atMs: number }) =>
-    windows.some(({ startMs, endMs }) => atMs >= startMs && atMs <= endMs);
-  const fast = answers.filter(({ isFast, failure }) => isFast && failure === null);
-  const during = fast.filter(isDuring).map(({ latencyMs }) => latencyMs);
-  const quiet = fast.filter((answer) => !isDuring(answer)).map(({ latencyMs }) => latencyMs);
-  const durations = windows.map(({ startMs, endMs }) => (endMs - startMs) / 1_000);
-  const cells = [
-    way.name,
-    behaviour,
-    windows.length,
-    answers.length,
-    answers.filter(({ failure }) => failure !== null).length,
-    `${quantile(during, 0.99).toFixed(0)} [${quantile(quiet, 0.99).toFixed(0)}]`,
-    quantile(during, 1).toFixed(0),
-    quantile(durations, 0.5).toFixed(1),
-  ];
-  return `| ${cells.join(" | ")} |`;
-}
-
-function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+} finally {
+  if (lab.wasStarted) await closeLab();
 }

@@ -1,50 +1,85 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { TestProject } from "../../test/lab/project.ts";
 
 /** One way to bring a new version into service. */
 export interface Way {
   readonly name: string;
   readonly prepare: (project: TestProject) => Promise<void>;
-  readonly deploy: (project: TestProject) => Promise<void>;
+  /** What comes before the first roll-out that counts. */
+  readonly start: (project: TestProject) => Promise<unknown>;
+  readonly deploy: (project: TestProject) => Promise<Deployed>;
+  /** What is waited for before the next one, and does not count. */
+  readonly settle: (project: TestProject) => Promise<unknown>;
+}
+
+/** How long a roll-out took; and what of that was waiting for the app, where the way says so. */
+export interface Deployed {
+  readonly durationMs: number;
+  readonly healthyAfterMs?: number;
+  readonly drainedMs?: number;
 }
 
 /** The way of somebody who has not heard of live files: Caddy asks Docker's DNS for the service. */
 const plainCaddyfile = ":80 {\n\treverse_proxy app:8080\n}\n";
+const nothing = async () => {};
 
-export const ways: readonly Way[] = [
-  { name: "hotpush rollout", prepare: async () => {}, deploy: rollOut },
-  { name: "scale up, stop old", prepare: plainCaddy, deploy: scaleUpAndStop },
-  { name: "docker compose up -d", prepare: plainCaddy, deploy: upDetached },
-];
+export const hotpush: Way = {
+  name: "hotpush rollout",
+  prepare: nothing,
+  start: rollOut,
+  deploy: rollOut,
+  settle: nothing,
+};
 
-async function rollOut(project: TestProject): Promise<void> {
-  const { code, output } = await project.rollOut();
+/** Its measurements are what the length of Hotpush's own roll-outs is held against. */
+export const upDetached: Way = {
+  name: "docker compose up -d",
+  prepare: plainCaddy,
+  start: nothing,
+  deploy: (project) => timed(() => project.docker("compose", "up", "--detach", "--build", "app")),
+  settle: (project) => project.docker("compose", "up", "--detach", "--wait", "app"),
+};
+
+const scaleUp: Way = {
+  name: "scale up, stop old",
+  prepare: plainCaddy,
+  start: nothing,
+  deploy: (project) => timed(() => scaleUpAndStop(project)),
+  settle: nothing,
+};
+
+export const others: readonly Way[] = [scaleUp, upDetached];
+
+async function rollOut(project: TestProject): Promise<Deployed> {
+  const startedAt = performance.now();
+  const { code, output } = await project.rollOut({ args: ["--json"] });
+  const durationMs = performance.now() - startedAt;
   if (code !== 0) throw new Error(output);
+  const last = JSON.parse(output.trim().split("\n").at(-1) ?? "");
+  const app = last.services.find(({ service }: { readonly service: string }) => service === "app");
+  return { durationMs, healthyAfterMs: app.healthyAfterMs ?? 0, drainedMs: app.drainedMs ?? 0 };
+}
+
+async function timed(work: () => Promise<unknown>): Promise<Deployed> {
+  const startedAt = performance.now();
+  await work();
+  return { durationMs: performance.now() - startedAt };
 }
 
 async function plainCaddy(project: TestProject): Promise<void> {
   await writeFile(join(project.directory, "Caddyfile"), plainCaddyfile);
 }
 
-async function upDetached(project: TestProject): Promise<void> {
-  await project.docker("compose", "up", "--detach", "--build", "--wait", "app");
-}
-
 async function scaleUpAndStop(project: TestProject): Promise<void> {
-  const [old = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+  const [old = ""] = await names(project);
   await project.docker("compose", "build", "app");
-  await project.docker("compose", "up", "--detach", "--no-recreate", "--scale", "app=2", "app");
-  const fresh = (await project.containers("app"))
-    .map((line) => line.split(" ")[0] ?? "")
-    .find((name) => name !== old);
-  await untilHealthy(project, fresh ?? "");
+  const scale = ["--detach", "--wait", "--no-recreate", "--scale", "app=2"];
+  await project.docker("compose", "up", ...scale, "app");
   await project.docker("stop", old);
   await project.docker("rm", old);
 }
 
-async function untilHealthy(project: TestProject, container: string): Promise<void> {
-  const health = () => project.docker("inspect", container, "--format", "{{.State.Health.Status}}");
-  while ((await health()) !== "healthy") await sleep(150);
+async function names(project: TestProject): Promise<readonly string[]> {
+  return (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
 }

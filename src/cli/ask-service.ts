@@ -1,13 +1,24 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { NotRunningError, RefusedError } from "../control/client.ts";
+import { socketPath } from "../control/socket-path.ts";
 import { stateDirectoryOf } from "../rollout/state.ts";
 import { refuse } from "./command.ts";
 import { openTerminal, wrap } from "./terminal/terminal.ts";
 
-/** Where the service keeps its state: as the environment says, else the `.env` of the working directory, as it does. */
-export function statePathOf(env: NodeJS.ProcessEnv): string {
-  return stateDirectoryOf({ ...dotenvHere(), ...env });
+/** Where the container and the systemd unit keep it; a person's shell does not know of either. */
+const usualStatePath = "/var/lib/hotpush";
+
+/**
+ * Where the service keeps its state: as the environment says, else the `.env` of the working directory, as it does;
+ * where neither says anything, the usual places.
+ *
+ * @param usual where to look last
+ */
+export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): string {
+  const given = { ...dotenvHere(), ...env };
+  const path = stateDirectoryOf(given);
+  return given.STATE_PATH || existsSync(socketPath(path)) || !existsSync(socketPath(usual)) ? path : usual;
 }
 
 /**

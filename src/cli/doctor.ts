@@ -21,11 +21,11 @@ export function makeDoctorCommand({ env, finish }: Surroundings): Command {
   const summary =
     "Looks for everything that keeps a push from being deployed, and says what mends it. Nothing is changed. Run it where the service runs, as its user.";
   return newCommand("doctor", summary, [
-    "hotpush doctor                                  with the .env of this directory",
-    "hotpush doctor --env-file /etc/hotpush.env      as the systemd unit has it",
-    "hotpush doctor --url https://shop.example.com   as the git host reaches it",
-    "docker compose exec hotpush hotpush doctor      in its container",
-    "hotpush doctor remote host-key                  these checks again",
+    "hotpush doctor                               with the .env of this directory",
+    "hotpush doctor --env-file /etc/hotpush.env   as the systemd unit has it",
+    "hotpush doctor --url https://example.com     as the git host reaches it",
+    "docker compose exec hotpush hotpush doctor   in its container",
+    "hotpush doctor remote host-key               these checks again",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
     .option("--env-file <path>", "the file with the service's settings (default: .env here)")

@@ -1,4 +1,4 @@
-const unitsBytes = { B: 1, KiB: 1024, MiB: 1024 ** 2 } as const;
+const unitsBytes = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 } as const;
 
 /**
  * Reads a size such as `25 MiB`, `512KiB` or `26214400B`; a bare number is refused.
@@ -6,7 +6,7 @@ const unitsBytes = { B: 1, KiB: 1024, MiB: 1024 ** 2 } as const;
  * @returns bytes, or null where `text` is no such size
  */
 export function parseSizeBytes(text: string): number | null {
-  const match = /^(\d{1,9}) ?(B|KiB|MiB)$/.exec(text);
+  const match = /^(\d{1,9}) ?(B|KiB|MiB|GiB)$/.exec(text);
   return match ? Number(match[1]) * unitsBytes[match[2] as keyof typeof unitsBytes] : null;
 }
 

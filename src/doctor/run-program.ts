@@ -5,14 +5,14 @@ export type Ran =
   | { readonly kind: "ended"; readonly code: number | null; readonly output: string; readonly lines: string }
   | { readonly kind: "missing" };
 
-/** What a program is run with; the time-out is 5 s where none is given. */
+/** What a program is run with; the time-out is 10 s where none is given. */
 export interface RunOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly timeoutMs?: number;
   readonly input?: string;
 }
 
-const usualTimeoutMs = 5_000;
+const usualTimeoutMs = 10_000;
 
 /** Runs a program to its end, or until it has taken too long: then its whole process group is killed. */
 export async function runProgram(argv: readonly [string, ...string[]], options: RunOptions): Promise<Ran> {

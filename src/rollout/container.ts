@@ -1,5 +1,8 @@
 import { type Engine, EngineRefusal } from "./engine.ts";
 
+/** Where nobody says otherwise. */
+const dockersGraceS = 10;
+
 /** A container of a compose service, as the engine tells it at one moment. */
 export interface Container {
   readonly id: string;
@@ -18,6 +21,8 @@ export interface Container {
   readonly exitCode: number;
   readonly restartCount: number;
   readonly startedAtMs: number;
+  /** Seconds between SIGTERM and SIGKILL that the compose file gives it. */
+  readonly stopGraceS: number;
 }
 
 /** The containers of a compose project, running or not, oldest first; one-off ones (`compose run`) are left out. */
@@ -47,11 +52,15 @@ export async function inspectContainer(engine: Engine, id: string): Promise<Cont
 }
 
 /**
- * Asks a container to stop and kills it after `graceS` seconds, or after its own stop grace period where that is null.
+ * Asks a container to stop and kills it after its own stop grace period, but after `longestS` seconds at the latest.
  * One that has stopped or is gone is fine.
  */
-export async function stopContainer(engine: Engine, id: string, graceS: number | null): Promise<void> {
-  await unlessGone(engine.post(`/containers/${id}/stop${graceS === null ? "" : `?t=${graceS}`}`));
+export async function stopContainer(
+  engine: Engine,
+  { id, stopGraceS }: Container,
+  longestS: number,
+): Promise<void> {
+  await unlessGone(engine.post(`/containers/${id}/stop?t=${Math.min(stopGraceS, longestS)}`));
 }
 
 /** Removes a container; its volumes stay. One that is gone, or being removed, is fine. */
@@ -74,7 +83,11 @@ interface Inspected {
   readonly Name: string;
   readonly Image: string;
   readonly RestartCount: number;
-  readonly Config: { readonly Image: string; readonly Labels: Readonly<Record<string, string>> | null };
+  readonly Config: {
+    readonly Image: string;
+    readonly Labels: Readonly<Record<string, string>> | null;
+    readonly StopTimeout?: number | null;
+  };
   readonly State: {
     readonly Status: Container["status"];
     readonly ExitCode: number;
@@ -102,6 +115,7 @@ function readContainer({ Id, Name, Image, RestartCount, Config, State }: Inspect
     exitCode: State.ExitCode,
     restartCount: RestartCount,
     startedAtMs: Date.parse(State.StartedAt),
+    stopGraceS: Config.StopTimeout ?? dockersGraceS,
   };
 }
 

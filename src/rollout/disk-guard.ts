@@ -42,7 +42,7 @@ function configuredBytes({ HOTPUSH_MIN_FREE: text }: NodeJS.ProcessEnv): number 
   if (bytes !== null) return bytes;
   throw new ProblemError({
     code: "configuration_invalid",
-    detail: `HOTPUSH_MIN_FREE is "${text}", not a size such as "2048 MiB".`,
+    detail: `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`,
   });
 }
 

@@ -10,7 +10,12 @@ export interface DrainLimits {
   readonly blindMs: number;
 }
 
-export const drainLimits: DrainLimits = { settleMs: 500, pollMs: 100, timeoutMs: 30_000, blindMs: 10_000 };
+const longestRequestMs = 10_000;
+
+/** The limits of a drain that may take up to `timeoutMs`. */
+export function drainLimits(timeoutMs: number): DrainLimits {
+  return { settleMs: 500, pollMs: 100, timeoutMs, blindMs: Math.min(longestRequestMs, timeoutMs) };
+}
 
 export type Drained =
   | { readonly kind: "drained" }
@@ -24,7 +29,7 @@ export type Drained =
 export async function drain(
   directory: string,
   containers: readonly string[],
-  limits: DrainLimits = drainLimits,
+  limits: DrainLimits,
 ): Promise<Drained> {
   await sleep(limits.settleMs);
   const deadline = performance.now() + limits.timeoutMs;

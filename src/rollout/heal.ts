@@ -1,6 +1,6 @@
 import { type Container, listContainers, removeContainer, stopContainer } from "./container.ts";
 import type { Rollout } from "./context.ts";
-import { drain } from "./drain.ts";
+import { drain, drainLimits } from "./drain.ts";
 import { isServing } from "./health.ts";
 import { readLiveFiles, switchLiveFiles } from "./live-file.ts";
 import type { Service } from "./project.ts";
@@ -77,12 +77,13 @@ async function putRight(
       await drain(
         traffic.directory,
         running.map(({ name }) => name),
+        drainLimits(service.drainTimeoutMs),
       );
   }
   await Promise.all(
-    leftover.map(async ({ id }) => {
-      await stopContainer(rollout.engine, id, leftoverGraceS);
-      await removeContainer(rollout.engine, id);
+    leftover.map(async (container) => {
+      await stopContainer(rollout.engine, container, leftoverGraceS);
+      await removeContainer(rollout.engine, container.id);
     }),
   );
 }

@@ -1,5 +1,3 @@
-import { parseDurationMs } from "../config/duration.ts";
-import { ProblemError } from "../problems.ts";
 import type { ComposeHealthcheck } from "./compose-model.ts";
 import { parseGoDurationMs } from "./go-duration.ts";
 
@@ -7,25 +5,10 @@ import { parseGoDurationMs } from "./go-duration.ts";
 const shortestMs = 60_000;
 
 /**
- * How long a new container may take to be healthy: the label `hotpush.healthy-timeout` (such as `90s`), else a minute,
- * else as long as Docker's own health check needs to call it unhealthy, plus 10 s.
- *
- * @throws ProblemError `compose_invalid` where the label is no duration
+ * How long a new container may take to be healthy where no label says: a minute, or as long as Docker's own health check
+ * needs to call it unhealthy, plus 10 s.
  */
-export function healthyTimeoutMs(
-  healthcheck: ComposeHealthcheck | undefined,
-  label: string | undefined,
-): number {
-  if (label !== undefined) {
-    const ms = parseDurationMs(label);
-    if (ms === null || ms === 0) {
-      throw new ProblemError({
-        code: "compose_invalid",
-        detail: `The label hotpush.healthy-timeout is "${label}", not a duration such as 90s.`,
-      });
-    }
-    return ms;
-  }
+export function defaultHealthyTimeoutMs(healthcheck: ComposeHealthcheck | undefined): number {
   return Math.max(shortestMs, untilUnhealthyMs(healthcheck) + 10_000);
 }
 

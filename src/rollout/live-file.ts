@@ -1,5 +1,6 @@
 import { open, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { ProblemError } from "../problems.ts";
 
 /**
  * The live files of a service hold the names of its containers that get the traffic, one each; the proxy reads them on
@@ -19,6 +20,8 @@ export async function readLiveFiles(directory: string, service: string): Promise
  * Points the proxy at `containers`, from its next request on. Each file is replaced as a whole (rename) and is on disk
  * before this returns, so neither the proxy nor a power cut ever sees half a name. Files of replicas that are no more
  * name the first container, because the Caddyfile may still list them.
+ *
+ * @throws ProblemError `live_file_not_writable`, where the disk is full for example
  */
 export async function switchLiveFiles(
   directory: string,
@@ -27,11 +30,17 @@ export async function switchLiveFiles(
 ): Promise<void> {
   const present = await liveFiles(directory, service);
   const count = Math.max(containers.length, ...present.map(replicaOf));
-  for (let replica = 1; replica <= count; replica += 1) {
-    const container = containers[replica - 1] ?? containers[0];
-    if (container !== undefined) await replaceFile(directory, liveFile(service, replica), `${container}\n`);
+  try {
+    for (let replica = 1; replica <= count; replica += 1) {
+      const container = containers[replica - 1] ?? containers[0];
+      if (container !== undefined) await replaceFile(directory, liveFile(service, replica), `${container}\n`);
+    }
+    await syncDirectory(directory);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const detail = `The live files in ${directory} could not be written: ${reason}.`;
+    throw new ProblemError({ code: "live_file_not_writable", detail }, error);
   }
-  await syncDirectory(directory);
 }
 
 /** The file name of replica `replica` (from 1) of `service`. */

@@ -1,6 +1,10 @@
 import type { ComposeModel, ComposeService } from "./compose-model.ts";
-import { healthyTimeoutMs } from "./healthy-timeout.ts";
+import { durationLabelMs } from "./duration-label.ts";
+import { defaultHealthyTimeoutMs } from "./healthy-timeout.ts";
 import { type Replacement, replacementOf } from "./replacement.ts";
+
+/** How long the requests and streams of an old container may take to end, where no label says. */
+export const defaultDrainTimeoutMs = 30_000;
 
 /** A compose project as a roll-out sees it. */
 export interface Project {
@@ -18,6 +22,8 @@ export interface Service {
   readonly replacement: Replacement;
   /** How long a new container may take to be healthy. */
   readonly healthyTimeoutMs: number;
+  /** How long the requests and streams of the old container may take to end. */
+  readonly drainTimeoutMs: number;
   /** Asked through the proxy after the switch; null where the compose file names none. */
   readonly checkUrl: string | null;
   /** As compose computes it; equal to the `config-hash` label of containers that are up to date. */
@@ -51,7 +57,9 @@ function readService(
     isBuilt: service.build !== undefined,
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
     replacement: replacementOf(service, isAwaited),
-    healthyTimeoutMs: healthyTimeoutMs(service.healthcheck, service.labels?.["hotpush.healthy-timeout"]),
+    healthyTimeoutMs:
+      durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
+    drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout") ?? defaultDrainTimeoutMs,
     checkUrl: service.labels?.["hotpush.check"] || null,
     configHash,
   };

@@ -6,18 +6,18 @@ import { timed } from "./report.ts";
 /**
  * Stops and removes old containers that no request reaches any more.
  *
- * @param graceS - seconds between SIGTERM and SIGKILL, or null for each container's own stop grace period
+ * @param longestGraceS - the most seconds between SIGTERM and SIGKILL, where a container's own stop grace period is longer
  */
 export async function retire(
   { engine, report }: Rollout,
   service: Service,
   containers: readonly Container[],
-  graceS: number | null,
+  longestGraceS: number,
 ): Promise<void> {
   if (containers.length === 0) return;
   const names = containers.map(({ name }) => name).join(", ");
-  const stopAndRemove = (id: string) =>
-    stopContainer(engine, id, graceS).then(() => removeContainer(engine, id));
-  const stop = () => Promise.all(containers.map(({ id }) => stopAndRemove(id)));
+  const stopAndRemove = (container: Container) =>
+    stopContainer(engine, container, longestGraceS).then(() => removeContainer(engine, container.id));
+  const stop = () => Promise.all(containers.map(stopAndRemove));
   await timed(report, service.name, "stop", stop, () => `${names} stopped and removed`);
 }

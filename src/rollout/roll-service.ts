@@ -5,9 +5,9 @@ import { checkThroughProxy } from "./check-through-proxy.ts";
 import { type Container, inspectContainer } from "./container.ts";
 import type { Rollout } from "./context.ts";
 import { diagnose } from "./diagnosis.ts";
-import { type Drained, drain } from "./drain.ts";
+import { type Drained, drain, drainLimits } from "./drain.ts";
 import { isServing } from "./health.ts";
-import { switchLiveFiles } from "./live-file.ts";
+import { readLiveFiles, switchLiveFiles } from "./live-file.ts";
 import type { Service } from "./project.ts";
 import { leaveLater } from "./replace-own.ts";
 import { type ServiceOutcome, timed } from "./report.ts";
@@ -36,13 +36,13 @@ export async function rollService(
   const traffic = trafficOf(rollout, service);
   const fresh = await startBeside(rollout, service, old);
   const healthyAfterMs = await provingHealth(rollout, service, fresh);
-  await switchTraffic(rollout, service, traffic, fresh);
+  await switchOrAbandon(rollout, service, traffic, old, fresh);
   const drainedMs = old.length === 0 ? null : await proveInService(rollout, service, traffic, old, fresh);
   await retire(
     rollout,
     service,
     notOwn(rollout, service, old),
-    traffic.by === "live file" ? drainedGraceS : null,
+    traffic.by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY,
   );
   const hadOld = old.length > 0;
   return {
@@ -78,6 +78,24 @@ async function provingHealth(
     return await waitAllReady(rollout, service, fresh);
   } catch (error) {
     await abandon(rollout, service, fresh);
+    throw error;
+  }
+}
+
+/** New containers that a live file names already stay: the next roll-out heals. */
+async function switchOrAbandon(
+  rollout: Rollout,
+  service: Service,
+  traffic: Traffic,
+  old: readonly Container[],
+  fresh: readonly Container[],
+): Promise<void> {
+  try {
+    await switchTraffic(rollout, service, traffic, fresh);
+  } catch (error) {
+    await switchTraffic(rollout, service, traffic, old).catch(() => {});
+    const named = traffic.by === "live file" ? await readLiveFiles(traffic.directory, service.name) : [];
+    if (!fresh.some(({ name }) => named.includes(name))) await abandon(rollout, service, fresh);
     throw error;
   }
 }
@@ -153,7 +171,7 @@ async function drainOld(
     report,
     service.name,
     "drain",
-    () => drain(traffic.directory, names),
+    () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs)),
     (drained) => told(drained, names),
   );
   return durationMs;

@@ -18,6 +18,7 @@ import type { RolloutRequest } from "./request.ts";
 import { rollBackEarlier } from "./roll-back-earlier.ts";
 import { rollService } from "./roll-service.ts";
 import { runService } from "./run-service.ts";
+import { tellRemoved } from "./tell-removed.ts";
 import { withRollout } from "./with-rollout.ts";
 
 export type RolloutEnding =
@@ -38,6 +39,7 @@ export async function rollOut(request: RolloutRequest): Promise<RolloutEnding> {
       commit,
       services: services.map(({ name }) => name),
     });
+    await tellRemoved(rollout);
     const running = await healAll(rollout, services);
     const outcomes: ServiceOutcome[] = [];
     try {

@@ -24,7 +24,7 @@ export async function readRemoteHead(options: SecretSources, ref: string): Promi
     if (code === 2) return { kind: "unknown", detail: `the remote has no ${ref}.` };
     const reason = stderr?.trim().split("\n").at(-1) || "git gave no reason";
     // Git may name the URL of the remote, with what stands in it.
-    const mask = await createScriptMask(options);
+    const mask = createScriptMask(options)();
     return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${mask.text(reason)}` };
   }
 }

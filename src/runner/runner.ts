@@ -29,14 +29,15 @@ export interface RunnerOptions extends SecretSources {
 /** Runs deploy scripts; that there is only one at a time is seen to by who asks. */
 export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
-  const contextOf = async (deployment: Deployment): Promise<RunContext> => ({
+  const currentMask = createScriptMask(options);
+  const contextOf = (deployment: Deployment): RunContext => ({
     deployment,
     statePath,
     repoPath: options.repoPath,
     directory: runDirectory(statePath, deployment.id),
     environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
     logPath: logPath(statePath, deployment.id),
-    mask: await createScriptMask(options),
+    mask: currentMask(),
     timeoutMs: options.deployTimeoutMs,
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
     silenceMs: options.deploySilenceMs,
@@ -50,8 +51,8 @@ export function createRunner(options: RunnerOptions): Runner {
     },
   });
   return {
-    start: async (deployment) => startRun(await contextOf(deployment)),
-    adopt: async (deployment) => adoptRun(await contextOf(deployment)),
+    start: (deployment) => startRun(contextOf(deployment)),
+    adopt: (deployment) => adoptRun(contextOf(deployment)),
     tidy(deploymentId) {
       try {
         removeRunDirectory(runDirectory(statePath, deploymentId));

@@ -13,6 +13,7 @@ const taken: readonly [string, number][] = [
   ["25MiB", 26_214_400],
   ["25 MiB", 26_214_400],
   ["999999999B", 999_999_999],
+  ["2 GiB", 2_147_483_648],
 ];
 
 for (const [text, bytes] of taken) {
@@ -23,7 +24,7 @@ const refused = [
   ..."|0|25|26214400|-1B|+1B|1.5MiB|.5MiB|1,5MiB|1e3B|0x10B|1_000B|25  MiB| 25MiB|25MiB |25mib|25MIB|25Mib".split(
     "|",
   ),
-  ..."25MB|25M|25m|25K|25KB|25kb|25k|1GiB|1G|1GB|1TiB|B|KiB|MiB|25bytes|25 b|25iB|9999999999B|Infinity|NaN".split(
+  ..."25MB|25M|25m|25K|25KB|25kb|25k|1G|1GB|1TiB|B|KiB|MiB|25bytes|25 b|25iB|9999999999B|Infinity|NaN".split(
     "|",
   ),
   ..."25MiB\n|25\tMiB|25\u00a0MiB|２5MiB|٣MiB|25MiB;|1KiB1B|25 MiB 1 KiB|null".split("|"),

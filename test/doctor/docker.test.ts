@@ -143,6 +143,23 @@ test(
   },
 );
 
+test(
+  "restart: a container that Docker does not start again is told, and right when its policy is changed",
+  needs("mount"),
+  async (t) => {
+    const place = makePlace(t);
+    const RestartPolicy = { Name: "no" };
+    const container = { Config: { Labels: null }, Mounts: [], HostConfig: { RestartPolicy } };
+    await startEngine(t, place, { container });
+    const run = { wrapper: asInContainer(place) };
+    const [fault] = (await look(place, "restart", run)).faults;
+    // The engine of the test has no containers that could be changed: it says what that command would have changed.
+    const policy = /^docker update --restart (\S+) 0123456789ab$/.exec(fault?.command ?? "")?.[1];
+    RestartPolicy.Name = policy ?? "";
+    assert.equal((await look(place, "restart", run)).fact, "Docker brings the container back");
+  },
+);
+
 test("compose-file: what compose cannot read is told in its words", async (t) => {
   const place = makePlace(t);
   const run = standInForDocker(place, { composeVersion: "2.40.0" });

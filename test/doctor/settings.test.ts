@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
@@ -136,9 +136,11 @@ test(
     const place = makePlace(t);
     const { home, root } = place;
     for (const path of [join(root, ".."), root, home]) chmodSync(path, 0o777);
-    const service = join(root, "state");
-    git(place, "init", "--quiet", service);
-    for (const path of [service, place.envFile]) chownSync(path, 65_534, 65_534);
+    assert.equal((await look(place, "user")).fact, "the service has not run yet");
+    mkdirSync(place.statePath);
+    const database = join(place.statePath, "hotpush.db");
+    writeFileSync(database, "");
+    for (const path of [place.statePath, database, place.envFile]) chownSync(path, 65_534, 65_534);
     const told = await look(place, "user");
     assert.match(told.faults[0]?.text ?? "", /belongs to uid 65534, but this is uid 0/);
     const command = told.faults[0]?.command ?? "";

@@ -66,6 +66,7 @@ test(
     assert.match(faults[0]?.text ?? "", /is another one than before\. .+ somebody may be in between/);
     const ended = await runInShell(place, faults[0]?.command ?? "false");
     assert.equal(ended.exitCode, 0, ended.stderr);
+    assert.ok(!readFileSync(sshd.knownHosts, "utf8").includes(key ?? "none"), "the old key is forgotten");
     assert.deepEqual(await outcomes(place, "host-key", "remote"), ["ok", "ok"]);
   },
 );

@@ -8,6 +8,7 @@ import { type TestContext, test } from "node:test";
 import { webhookUrl } from "../../src/doctor/web/public-url.ts";
 import { git, look, makePlace, type Place, setSettings, unusedPort } from "../harness/doctor.ts";
 import { listenHere } from "../harness/listen.ts";
+import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
 
 /** What a proxy in front of the service does with a request; null: it passes it on. */
@@ -98,7 +99,7 @@ test("public-url: nobody there, and a name that is not known, are told", async (
   assert.match(unknown?.text ?? "", /^The name shop\.invalid is not known/);
 });
 
-test("public-url: a certificate that nobody has signed is told", async (t) => {
+test("public-url: a certificate that nobody has signed is told", needs("openssl"), async (t) => {
   const place = makePlace(t);
   const [key, cert] = [join(place.home, "key"), join(place.home, "cert")];
   const subject = ["-subj", "/CN=localhost", "-days", "2", "-keyout", key, "-out", cert];
@@ -121,21 +122,25 @@ test("public-url: the site stands for its webhook, another path for itself, and 
 
 const years = ["faketime", "2019-01-01 00:00:00"];
 
-test("clock: years behind the git host's is told, with what sets it, and right without the fault", async (t) => {
-  const place = makePlace(t);
-  const host = createServer((_, answer) => answer.end());
-  git(place, "remote", "set-url", "origin", `http://127.0.0.1:${await listenHere(t, host)}/octo/app.git`);
-  const [fault] = (await look(place, "clock", { wrapper: years })).faults;
-  assert.match(fault?.text ?? "", /^The clock is \d+ h( \d+ min)? behind that of 127\.0\.0\.1\.$/);
-  // The command sets the clock of the machine, which a test must not: only its form is looked at.
-  assert.match(
-    fault?.command ?? "",
-    /^(?:timedatectl set-ntp true|date --set "\$\(curl -skI http:\/\/127\.0\.0\.1:\d+\/ \| sed .+\)")$/,
-  );
-  assert.equal((await look(place, "clock")).fact, "as that of 127.0.0.1");
-});
+test(
+  "clock: years behind the git host's is told, with what sets it, and right without the fault",
+  needs("faketime"),
+  async (t) => {
+    const place = makePlace(t);
+    const host = createServer((_, answer) => answer.end());
+    git(place, "remote", "set-url", "origin", `http://127.0.0.1:${await listenHere(t, host)}/octo/app.git`);
+    const [fault] = (await look(place, "clock", { wrapper: years })).faults;
+    assert.match(fault?.text ?? "", /^The clock is \d+ h( \d+ min)? behind that of 127\.0\.0\.1\.$/);
+    // The command sets the clock of the machine, which a test must not: only its form is looked at.
+    assert.match(
+      fault?.command ?? "",
+      /^(?:timedatectl set-ntp true|date --set "\$\(curl -skI http:\/\/127\.0\.0\.1:\d+\/ \| sed .+\)")$/,
+    );
+    assert.equal((await look(place, "clock")).fact, "as that of 127.0.0.1");
+  },
+);
 
-test("clock: before the last commit is told where no host can be asked", async (t) => {
+test("clock: before the last commit is told where no host can be asked", needs("faketime"), async (t) => {
   const place = makePlace(t);
   const [fault] = (await look(place, "clock", { wrapper: years })).faults;
   assert.match(fault?.text ?? "", /^The clock shows 2019-01-01T00:0\d, which is before the last commit/);

@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { recordedDeployments } from "../harness/database.ts";
 import { githubPush } from "../harness/delivery.ts";
+import { pack } from "../harness/package.ts";
 import { until } from "../harness/until.ts";
 import { openLab } from "../lab/lab.ts";
 import { freePort } from "../lab/project.ts";
@@ -38,8 +39,8 @@ describe("the first deployment, by what the README says and nothing else", {
     const home = join(directory, "npm");
     const labEnv = lab.kind === "ready" ? lab.env : {};
     env = { ...labEnv, npm_config_prefix: home, npm_config_update_notifier: "false" };
-    // What the README says to do until Hotpush is on npm.
-    await run("npm", ["install", "--global", root], { env, cwd: directory });
+    // What stands in for the registry: npx takes what is installed globally before it asks there.
+    await run("npm", ["install", "--global", "--no-audit", "--no-fund", place(directory)], { env, cwd: directory });
     await makeRemote(directory, new URL(origin).port);
     directory = join(directory, basename(directory).toLowerCase());
     await git(join(directory, ".."), "clone", "--quiet", "remote.git", basename(directory));
@@ -139,6 +140,7 @@ describe("the first deployment, by what the README says and nothing else", {
     return seen;
   }
 });
+}
 
 /** The commands of the first block of the README's section about setting up. */
 async function readmeCommands(): Promise<readonly string[]> {

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, before, test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
 import { buildImage, removeImage } from "../lab/image.ts";
-import { openLab } from "../lab/lab.ts";
+import { onEngine } from "../lab/on-engine.ts";
 import { makeProject, type TestProject } from "../lab/project.ts";
 
-const lab = await openLab();
-const skip = lab.kind === "ready" ? false : lab.reason;
 const example = join(import.meta.dirname, "../../examples/compose");
 
 /** The example's server, that also echoes what it is sent, or cuts the connection off. */
@@ -26,12 +24,12 @@ async function withMoreRoutes(): Promise<string> {
   );
 }
 
-describe("examples/compose", { skip, concurrency: false }, () => {
+onEngine("examples/compose", (env) => {
   let project: TestProject;
   let image: string;
 
   before(async () => {
-    project = await makeProject(lab.kind === "ready" ? lab.env : {});
+    project = await makeProject(env);
     await rm(join(project.directory, "app"), { recursive: true });
     await cp(example, project.directory, { recursive: true });
     await writeFile(join(project.directory, "app", "server.js"), await withMoreRoutes());

@@ -1,51 +1,23 @@
 import assert from "node:assert/strict";
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
-import { openLab } from "../lab/lab.ts";
-import { makeProject, type TestProject } from "../lab/project.ts";
+import { after, before, test } from "node:test";
+import { buildImage, removeImage } from "../lab/image.ts";
+import { onEngine } from "../lab/on-engine.ts";
+import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
-const lab = await openLab();
-const skip = lab.kind === "ready" ? false : lab.reason;
-const root = join(import.meta.dirname, "../..");
-
-const entry = "/hotpush/test/lab/hotpush.ts";
-
-/** Only what the commands need: Node, the sources, docker and compose. */
-const dockerfile = `FROM node:24-trixie-slim
-COPY --from=docker:28-cli /usr/local/bin/docker /usr/local/bin/docker
-COPY --from=docker:28-cli /usr/local/libexec/docker /usr/local/libexec/docker
-COPY src /hotpush/src
-COPY node_modules /hotpush/node_modules
-COPY test/lab/hotpush.ts /hotpush/test/lab/hotpush.ts
-ENTRYPOINT ["node", "${entry}"]
-`;
-
-describe("a roll-out from inside a container", { skip, concurrency: false }, () => {
-  let project: TestProject;
+onEngine("a roll-out from inside a container", (env) => {
+  let project: RolledProject;
   let image: string;
 
   before(async () => {
-    project = await makeProject(lab.kind === "ready" ? lab.env : {});
-    image = `${project.name}-hotpush`;
-    const context = await mkdtemp(join(tmpdir(), "hotpush-image-"));
-    await cp(join(root, "src"), join(context, "src"), { recursive: true });
-    await cp(join(root, "node_modules/commander"), join(context, "node_modules/commander"), {
-      recursive: true,
-    });
-    await cp(join(root, "test/lab/hotpush.ts"), join(context, "test/lab/hotpush.ts"));
-    await writeFile(join(context, "package.json"), '{ "type": "module" }');
-    await writeFile(join(context, "Dockerfile"), dockerfile);
-    await project.docker("build", "--quiet", "--tag", image, context);
-    await rm(context, { recursive: true });
-    await project.write("first", "graceful");
-    const { code, output } = await project.rollOut();
-    assert.equal(code, 0, output);
+    project = await makeRolledProject(env);
+    image = `hotpush-e2e:${project.name}`;
+    await buildImage(project.env, image);
   });
   after(async () => {
-    await project.docker("rmi", "--force", image).catch(() => {});
-    await project.remove();
+    await project?.remove();
+    await removeImage(env, image);
   });
 
   /** Runs a command in a container that sees the repository at `path`. */
@@ -85,7 +57,7 @@ describe("a roll-out from inside a container", { skip, concurrency: false }, () 
     const first = await project.rollOut({ env: { SELF_VERSION: "1" } });
     assert.equal(first.code, 0, first.output);
     const [old = ""] = await names("a-self");
-    const output = await project.docker("exec", "--env", "SELF_VERSION=2", old, "node", entry, "rollout");
+    const output = await project.docker("exec", "--env", "SELF_VERSION=2", old, "hotpush", "rollout");
     assert.match(
       output,
       /a-self +note +is Hotpush itself: the old container finishes this deployment/,
@@ -96,7 +68,7 @@ describe("a roll-out from inside a container", { skip, concurrency: false }, () 
     assert.equal(both.length, 2);
     assert.ok(both.includes(old));
     const fresh = both.find((name) => name !== old) ?? "";
-    const next = await project.docker("exec", "--env", "SELF_VERSION=2", fresh, "node", entry, "rollout");
+    const next = await project.docker("exec", "--env", "SELF_VERSION=2", fresh, "hotpush", "rollout");
     assert.match(next, new RegExp(`a-self .*${old} stopped and removed|a-self +heal .*removed ${old}`), next);
     assert.deepEqual(await names("a-self"), [fresh]);
   });
@@ -109,18 +81,19 @@ describe("a roll-out from inside a container", { skip, concurrency: false }, () 
       image,
       entrypoint: ["sleep", "infinity"],
       init: true,
+      healthcheck: { test: ["CMD", "true"], start_period: "10s", start_interval: "200ms" },
       environment: {
         ...environment,
         COMPOSE_PROJECT_NAME: project.name,
         STATE_PATH: project.env.STATE_PATH,
         SELF: "$SELF_VERSION",
+        CHECK_URL: "http://caddy/",
       },
       volumes: [
         `${project.directory}:${project.directory}`,
         `${socket}:/var/run/docker.sock`,
         "live:/run/live",
       ],
-      network_mode: "bridge",
     };
     return JSON.stringify({ services: { "a-self": service } });
   }
@@ -135,7 +108,7 @@ describe("a roll-out from inside a container", { skip, concurrency: false }, () 
   });
 
   test("a repository that is not mounted from the host is told", async () => {
-    const output = await inside("/app", [], "rollout", "--directory", "/hotpush");
-    assert.match(output, /\/hotpush is not mounted from the host/);
+    const output = await inside("/app", [], "rollout", "--directory", "/opt/hotpush");
+    assert.match(output, /\/opt\/hotpush is not mounted from the host/);
   });
 });

@@ -22,6 +22,8 @@ const probes = {
   zsh: { isThere: () => runs("zsh", "--version"), reason: "it needs zsh" },
   fish: { isThere: () => runs("fish", "--version"), reason: "it needs fish" },
   strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
+  faketime: { isThere: () => runs("faketime", "now", "true"), reason: "it needs faketime" },
+  openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },
   sshd: {
     isThere: () => existsSync("/usr/sbin/sshd"),
     reason: "it needs sshd, of the package openssh-server",

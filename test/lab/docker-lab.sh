@@ -33,8 +33,9 @@ apt_private() { # suite, then apt-get arguments: an apt with its own lists/cache
     -o Dir::Cache="$d/cache" -o Dir::State::status=/dev/null -o Acquire::Languages=none -o APT::Sandbox::User=root "$@"
 }
 
-host_packages() { # iptables + debootstrap on the host; runc's library; all else is only unpacked under $LAB
+host_packages() { # iptables, debootstrap, iproute2 and curl on the host; runc's library; all else is only unpacked under $LAB
   local need=()
+  command -v ip >/dev/null || need+=(iproute2)
   command -v iptables >/dev/null || need+=(iptables)
   command -v debootstrap >/dev/null || need+=(debootstrap)
   [ -e /usr/lib/x86_64-linux-gnu/libseccomp.so.2 ] || need+=(libseccomp2)
@@ -164,7 +165,7 @@ case ${1:-up} in
       docker network prune -f >/dev/null || true
       p=$(cat "$PIDF"); kill "$p"; for _ in $(seq 100); do kill -0 "$p" 2>/dev/null || break; sleep 0.2; done; kill -0 "$p" 2>/dev/null && kill -9 "$p"
     fi
-    for l in dkrlab0 docker_gwbridge; do [ $l = docker_gwbridge ] && pgrep -x dockerd >/dev/null && continue; ip link del $l 2>/dev/null || true; done
+    pgrep -x dockerd >/dev/null || for l in dkrlab0 docker_gwbridge; do ip link del $l 2>/dev/null || true; done
     # the DOCKER* iptables chains stay (another dockerd may use them); the next dockerd rebuilds them
     if [ "${1}" = down ]; then
       awk -v l="$LAB/" 'index($2,l)==1{print $2}' /proc/mounts | sort -r | xargs -r -n1 umount -l || true

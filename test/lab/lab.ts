@@ -11,21 +11,37 @@ export type Lab =
   | { readonly kind: "ready"; readonly env: NodeJS.ProcessEnv; readonly wasStarted: boolean }
   | { readonly kind: "unavailable"; readonly reason: string };
 
+/** The variable that tells test files why there is no Docker, so that not each of them tries again. */
+export const unavailable = "HOTPUSH_LAB_UNAVAILABLE";
+
+/** The network that packages come over may be away for a moment. */
+const attempts = 2;
+
 /**
  * Gives the Docker that is already there, else starts the project's own lab (docker-lab.sh), which needs root and
  * Debian's packages. A lab that was started stays up, so that several test files share it: `closeLab` removes it.
  */
 export async function openLab(): Promise<Lab> {
+  const known = process.env[unavailable];
+  if (known) return { kind: "unavailable", reason: known };
   if (await answers(process.env)) return { kind: "ready", env: process.env, wasStarted: false };
   const obstacle = obstacleToLab();
   if (obstacle) return { kind: "unavailable", reason: `No Docker answers here, and ${obstacle}.` };
-  try {
-    // One lab for all test files, which run side by side.
-    await run("flock", ["/tmp/hotpush-lab.lock", script, "up"], { timeout: 300_000 });
-  } catch (error) {
-    return { kind: "unavailable", reason: `The Docker lab did not start: ${lastLine(error)}` };
-  }
+  const failure = await start(attempts);
+  if (failure !== null) return { kind: "unavailable", reason: `The Docker lab did not start: ${failure}` };
   return { kind: "ready", env: { ...process.env, ...(await labVariables()) }, wasStarted: true };
+}
+
+/** @returns null when it is up, else why it is not */
+async function start(attemptsLeft: number): Promise<string | null> {
+  try {
+    // One lab for all test files, should they run side by side.
+    await run("flock", ["/tmp/hotpush-lab.lock", script, "up"], { timeout: 300_000 });
+    return null;
+  } catch (error) {
+    await closeLab().catch(() => {});
+    return attemptsLeft > 1 ? start(attemptsLeft - 1) : lastLine(error);
+  }
 }
 
 /** Removes the lab with everything in it. */

@@ -51,9 +51,13 @@ export interface LoadResult {
 export function startLoad(origin: string, pauseMs: number = 10): Load {
   const answers: Answer[] = [];
   const state = { isStopping: false };
-  const clients = mixture.flatMap((kind) => Array.from({ length: kind.count }, () => client(kind)));
+  const clients = mixture.flatMap((kind) =>
+    Array.from({ length: kind.count }, (_, index) => client(kind, (index * kind.workMs) / kind.count)),
+  );
 
-  async function client(kind: Clients): Promise<void> {
+  /** `delayMs` spreads the slow ones, so that at any moment some have just begun and others are about to end. */
+  async function client(kind: Clients, delayMs: number): Promise<void> {
+    await sleep(delayMs);
     const agent = kind.keepsConnection ? new Agent({ keepAlive: true, maxSockets: 1 }) : false;
     while (!state.isStopping) {
       answers.push(await ask(origin, kind, agent));

@@ -32,6 +32,8 @@ export interface TestProject {
   readonly docker: (...args: readonly string[]) => Promise<string>;
   /** The containers of a service with their ids, running or not. */
   readonly containers: (service: string) => Promise<readonly string[]>;
+  /** Where the host has the directory of the live files. */
+  readonly livePath: () => Promise<string>;
   readonly remove: () => Promise<void>;
 }
 
@@ -101,18 +103,39 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
       );
       return listed.split("\n").filter(Boolean).sort();
     },
+    livePath: () => docker("volume", "inspect", `${name}_live`, "--format", "{{.Mountpoint}}"),
     remove: async () => {
-      await docker("compose", "down", "--volumes", "--rmi", "local", "--timeout", "1").catch(() => {});
-      const images = await docker(
-        "images",
-        "--quiet",
-        "--filter",
-        `label=com.docker.compose.project=${name}`,
-      );
-      if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});
+      const label = `label=com.docker.compose.project=${name}`;
+      const list = async (...what: string[]) =>
+        (await docker(...what, "--quiet", "--filter", label)).split("\n").filter(Boolean);
+      const removeAll = async (ids: readonly string[], ...how: string[]) => {
+        if (ids.length > 0) await docker(...how, ...new Set(ids)).catch(() => {});
+      };
+      await removeAll(await list("ps", "--all"), "rm", "--force", "--volumes");
+      await removeAll(await list("network", "ls"), "network", "rm");
+      await removeAll(await list("volume", "ls"), "volume", "rm", "--force");
+      await removeAll(await list("images"), "rmi", "--force");
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Does `work` as soon as `child` has told what matches `pattern`, then waits for its end. */
+export async function untilTold(
+  child: ChildProcess,
+  pattern: RegExp,
+  work: () => Promise<unknown>,
+): Promise<Ending> {
+  let told = "";
+  let working: Promise<unknown> | null = null;
+  child.stdout?.on("data", (chunk: Buffer) => {
+    told += chunk.toString();
+    if (working === null && pattern.test(told)) working = work();
+  });
+  const ending = await endOf(child);
+  if (working === null) throw new Error(`${pattern} was never told:\n${ending.output}`);
+  await working;
+  return ending;
 }
 
 /** Waits for the end of a command and gives both its outputs together. */
@@ -124,15 +147,9 @@ export async function endOf(child: ChildProcess): Promise<Ending> {
   return { code: code ?? 128, output: chunks.join("") };
 }
 
+/** The name in a live file of the project. */
 export async function readLive(project: TestProject, file: string = "app"): Promise<string> {
-  const volume = await project.docker(
-    "volume",
-    "inspect",
-    `${project.name}_live`,
-    "--format",
-    "{{.Mountpoint}}",
-  );
-  return (await readFile(join(volume, file), "utf8")).trim();
+  return (await readFile(join(await project.livePath(), file), "utf8")).trim();
 }
 
 /** A port that nothing listens on at the moment. */

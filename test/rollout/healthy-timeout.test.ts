@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseGoDurationMs } from "../../src/rollout/go-duration.ts";
-import { healthyTimeoutMs } from "../../src/rollout/healthy-timeout.ts";
+import { defaultHealthyTimeoutMs } from "../../src/rollout/healthy-timeout.ts";
 
 test("Go's durations are read", () => {
   assert.equal(parseGoDurationMs("1m30s"), 90_000);
@@ -11,16 +11,11 @@ test("Go's durations are read", () => {
 });
 
 test("a minute is given where there is no health check, or a quick one", () => {
-  assert.equal(healthyTimeoutMs(undefined, undefined), 60_000);
-  assert.equal(healthyTimeoutMs({ interval: "1s", timeout: "1s", start_period: "5s" }, undefined), 60_000);
+  assert.equal(defaultHealthyTimeoutMs(undefined), 60_000);
+  assert.equal(defaultHealthyTimeoutMs({ interval: "1s", timeout: "1s", start_period: "5s" }), 60_000);
 });
 
 test("a long start period is waited for, and what Docker needs to call it unhealthy", () => {
   const healthcheck = { start_period: "2m", interval: "10s", timeout: "5s", retries: 4 };
-  assert.equal(healthyTimeoutMs(healthcheck, undefined), 120_000 + 4 * 15_000 + 10_000);
-});
-
-test("the label wins, and a wrong one is refused", () => {
-  assert.equal(healthyTimeoutMs({ start_period: "10m" }, "90s"), 90_000);
-  assert.throws(() => healthyTimeoutMs(undefined, "90"), /hotpush.healthy-timeout is "90", not a duration/);
+  assert.equal(defaultHealthyTimeoutMs(healthcheck), 120_000 + 4 * 15_000 + 10_000);
 });

@@ -57,6 +57,7 @@ test("image, replicas, hash and labels are read as compose prints them", () => {
     replicas: 3,
     replacement: { how: "roll" },
     healthyTimeoutMs: 60_000,
+    drainTimeoutMs: 30_000,
     checkUrl: "http://localhost/",
     configHash: "9f2c",
   });

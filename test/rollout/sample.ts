@@ -18,6 +18,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     exitCode: 0,
     restartCount: 0,
     startedAtMs: 0,
+    stopGraceS: 10,
     ...differences,
   };
 }
@@ -31,6 +32,7 @@ export function sampleService(differences: Partial<Service> = {}): Service {
     replicas: 1,
     replacement: { how: "roll" },
     healthyTimeoutMs: 60_000,
+    drainTimeoutMs: 30_000,
     checkUrl: null,
     configHash: "hash",
     ...differences,

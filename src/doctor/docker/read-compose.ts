@@ -14,9 +14,9 @@ export type ComposeAnswer =
   | { readonly kind: "invalid"; readonly version: string; readonly lines: readonly string[] }
   | { readonly kind: "model"; readonly version: string; readonly model: ComposeModel };
 
-const timeoutMs = 6_000;
+const timeoutMs = 10_000;
 
-/** Asks compose for its version and for the project in `repoPath`. Takes 6 s at most for each. */
+/** Asks compose for its version and for the project in `repoPath`. Takes 10 s at most. */
 export async function readCompose(repoPath: string, env: Record<string, string>): Promise<ComposeAnswer> {
   if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
   const surroundings: Surroundings = {

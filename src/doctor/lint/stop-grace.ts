@@ -1,6 +1,6 @@
 import { parseDurationMs } from "../../config/duration.ts";
-import { drainLimits } from "../../rollout/drain.ts";
 import { parseGoDurationMs } from "../../rollout/go-duration.ts";
+import { defaultDrainTimeoutMs } from "../../rollout/project.ts";
 import { type Fault, warning } from "../check.ts";
 import type { Scene } from "../scene.ts";
 import { lintCheck } from "./lint-check.ts";
@@ -30,7 +30,7 @@ function faultOf({ name, service, kind, label }: Role, scene: Scene): readonly F
     return [warning(text, change(neededMs))];
   }
   // By the live file a container is drained before it is stopped; by a proxy that watches Docker, while it stops.
-  if (label !== "scale" || graceMs >= drainLimits.timeoutMs) return [];
-  const text = `${name} has ${graceMs / 1_000} s to finish its requests when it is stopped; Hotpush gives others ${drainLimits.timeoutMs / 1_000} s.`;
-  return [warning(text, change(drainLimits.timeoutMs))];
+  if (label !== "scale" || graceMs >= defaultDrainTimeoutMs) return [];
+  const text = `${name} has ${graceMs / 1_000} s to finish its requests when it is stopped; Hotpush gives others ${defaultDrainTimeoutMs / 1_000} s.`;
+  return [warning(text, change(defaultDrainTimeoutMs))];
 }

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { type Check, judge, ok, problem, skipped, warning } from "../check.ts";
 import { isInContainer } from "../in-container.ts";
 import { quote } from "../quote.ts";
+import { containerRestartFaults } from "./container-restart.ts";
 import { hotpushServiceOf } from "./own-compose-service.ts";
 import { readUnit } from "./unit.ts";
 
@@ -26,7 +27,11 @@ export const restartCheck: Check = {
       const faults = unit.isEnabled ? [] : [problem(text, { command: "systemctl enable hotpush" })];
       return judge(faults, "the systemd unit is enabled");
     }
-    if (isInContainer()) return skipped("Docker knows, and cannot be asked about this container");
+    if (isInContainer()) {
+      const faults = await containerRestartFaults(scene);
+      if (faults === null) return skipped("Docker knows, and cannot be asked about this container");
+      return judge(faults, "Docker brings the container back");
+    }
     const text = "No systemd unit and no compose service brings Hotpush back after a reboot.";
     return judge([warning(text, { command: installUnit() })], "");
   },

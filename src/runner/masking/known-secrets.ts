@@ -1,9 +1,9 @@
-import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { parseEnv, promisify } from "node:util";
+import { parseEnv } from "node:util";
 import type { Secrets } from "../../config.ts";
 import { childEnvironment, type EnvironmentOptions } from "../environment.ts";
+import { readGitSettings, readIfThere } from "./git-settings.ts";
 import { looksSecret } from "./secret-names.ts";
 
 /** A secret that output is not to show, and where it was found, for a person. */
@@ -20,7 +20,7 @@ export interface SecretSources extends EnvironmentOptions {
  * Finds the secrets that a deploy script may come upon: those of the webhook, in the script's environment, in the
  * repository's `.env`, and of git. Looks anew each time, for the files may have changed.
  */
-export async function findSecrets(sources: SecretSources): Promise<readonly KnownSecret[]> {
+export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   const { secrets, repoPath } = sources;
   const environment = childEnvironment(sources);
   const home = environment.HOME ?? "/";
@@ -29,7 +29,7 @@ export async function findSecrets(sources: SecretSources): Promise<readonly Know
     { name: "WEBHOOK_SECRET_PREVIOUS", value: secrets.previous?.reveal() ?? "" },
     ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(name, value)),
     ...secretsOfDotenv(join(repoPath, ".env")),
-    ...secretsInText("the settings of git", await readGitSettings(repoPath, environment)),
+    ...secretsInText("the settings of git", readGitSettings(repoPath, environment)),
     ...secretsInText("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
   ].filter(({ value }) => value !== "");
 }
@@ -56,8 +56,8 @@ function isPath(value: string): boolean {
 function secretsInText(name: string, text: string): readonly KnownSecret[] {
   const all = (pattern: RegExp) => Array.from(text.matchAll(pattern), ([, given = ""]) => given);
   const users = all(/\b[a-z][a-z\d+.-]*:\/\/([^\s/?#"']+)@/gi);
-  const basic = all(/\bauthorization: *basic +(\S+)/gi);
-  const bearer = all(/\bauthorization: *(?:bearer|token) +(\S+)/gi);
+  const basic = all(/\bauthorization: *basic +([^\s"']+)/gi);
+  const bearer = all(/\bauthorization: *(?:bearer|token) +([^\s"']+)/gi);
   const decoded = basic.map((given) => Buffer.from(given, "base64").toString());
   const values = new Set([...basic, ...bearer, ...[...users, ...decoded].flatMap(passwordsOf)]);
   return Array.from(values, (value) => ({ name: `a password in ${name}`, value }));
@@ -76,29 +76,5 @@ function percentDecoded(text: string): string {
     return decodeURIComponent(text);
   } catch {
     return text;
-  }
-}
-
-/** All settings that hold in the repository, with those that its user and the system have made. */
-async function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>): Promise<string> {
-  try {
-    const args = ["-C", repoPath, "config", "--list", "-z"];
-    const { stdout } = await promisify(execFile)("git", args, {
-      env,
-      timeout: 5_000,
-      maxBuffer: 8 * 1024 ** 2,
-    });
-    return stdout.replaceAll("\0", "\n");
-  } catch {
-    // Where git can't read them, the script's git will not use them.
-    return "";
-  }
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
   }
 }

@@ -2,18 +2,27 @@ import { findSecrets, type SecretSources } from "./known-secrets.ts";
 import { createMask, type Mask } from "./mask.ts";
 import { isTooShort, leastMaskedBytes, maskedPartsOf } from "./maskable.ts";
 
-/** The mask for what a deploy script, or git in its repository, prints. */
-export async function createScriptMask(sources: SecretSources): Promise<Mask> {
-  const secrets = await findSecrets(sources);
-  return createMask(secrets.flatMap(({ value }) => maskedPartsOf(value)));
+/**
+ * Makes a function that gives the mask for what a deploy script, or git in its repository, prints at the moment. A new
+ * one is only built where the secrets have changed.
+ */
+export function createScriptMask(sources: SecretSources): () => Mask {
+  let known: readonly string[] = [];
+  let mask = createMask(known);
+  return () => {
+    const parts = findSecrets(sources).flatMap(({ value }) => maskedPartsOf(value));
+    const isSame = parts.length === known.length && parts.every((part, index) => part === known[index]);
+    if (!isSame) mask = createMask(parts);
+    known = parts;
+    return mask;
+  };
 }
 
 /** A sentence for each secret that is known and too short for its place in output to be found. */
-export async function findUnmasked(sources: SecretSources): Promise<readonly string[]> {
-  const secrets = await findSecrets(sources);
-  const names = new Set(secrets.filter(({ value }) => isTooShort(value)).map(({ name }) => name));
+export function findUnmasked(sources: SecretSources): readonly string[] {
+  const tooShort = findSecrets(sources).filter(({ value }) => isTooShort(value));
   return Array.from(
-    names,
+    new Set(tooShort.map(({ name }) => name)),
     (name) =>
       `The value of ${name} has fewer than ${leastMaskedBytes} characters, too few to be masked in what deploy.sh prints; make it longer if it is secret`,
   );

@@ -1,6 +1,7 @@
 // An app whose behaviour is built into its image (behaviour.json), so that each version is an image of its own.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { acceptWebSocket, closeWebSockets } from "./websocket.js";
 
 const { version, behaviour } = JSON.parse(readFileSync("behaviour.json", "utf8"));
 const startedAt = Date.now();
@@ -15,6 +16,7 @@ console.log(`version ${version} starts, ${behaviour}`);
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url, "http://app");
   if (pathname === "/health") return health(response);
+  if (pathname === "/stream") return stream(response, Number(searchParams.get("lines")));
   if (behaviour === "broken" && startedAt + 500 < Date.now()) return answer(response, 500, "broken");
   if (behaviour === "falls") process.exit(4);
   const chunks = [];
@@ -27,14 +29,22 @@ const server = createServer((request, response) => {
     );
   });
 });
+server.on("upgrade", (request, socket) => acceptWebSocket(request, socket, version));
 server.keepAliveTimeout = 75_000;
 server.listen(8080);
 
 function health(response) {
   if (behaviour === "sick")
     return answer(response, 500, `version ${version} is sick: no disk left in the app`);
-  if (behaviour === "slow-start" && Date.now() < startedAt + 10_000) return answer(response, 503, "not yet");
+  if (behaviour === "slow-start" && Date.now() < startedAt + 4_000) return answer(response, 503, "not yet");
   answer(response, 200, "ok");
+}
+
+/** A line with the version, five times a second. */
+function stream(response, lines) {
+  if (lines === 0) return response.end("end\n");
+  response.write(`${version}\n`);
+  setTimeout(() => stream(response, lines - 1), 200);
 }
 
 function answer(response, status, text) {
@@ -46,6 +56,7 @@ process.on("SIGTERM", () => {
   if (behaviour === "ignores-sigterm") return;
   if (behaviour === "dies-on-sigterm") process.exit(0);
   isStopping = true;
+  closeWebSockets();
   server.close(() => process.exit(0));
   setInterval(() => server.closeIdleConnections(), 100);
 });

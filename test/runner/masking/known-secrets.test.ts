@@ -59,7 +59,7 @@ test("names that tell of no secret, or of where one is, are left alone", () => {
   }
 });
 
-test("secrets are found in the environment, in .env, in URLs and in the settings of git, and nothing else is", async (t) => {
+test("secrets are found in the environment, in .env, in URLs and in the settings of git, and nothing else is", (t) => {
   const { sources, repoPath } = place(t, {
     HOTPUSH_TOKEN: "from the environment",
     EXTRA_PASSWORD: "named by DEPLOY_ENV",
@@ -80,7 +80,7 @@ test("secrets are found in the environment, in .env, in URLs and in the settings
     join(repoPath, ".env"),
     "API_KEY='from .env'\nNODE_ENV=production\nDATABASE_URL=postgres://app:from-a-url@db/app\n",
   );
-  const found = new Set((await findSecrets(sources)).map(({ value }) => value));
+  const found = new Set(findSecrets(sources).map(({ value }) => value));
   assert.deepEqual(
     found,
     new Set([
@@ -101,19 +101,47 @@ test("secrets are found in the environment, in .env, in URLs and in the settings
   );
 });
 
-test(".env is read anew for each mask, as it may have changed", async (t) => {
+test("the settings of git are found from a further work tree, and where they are included", (t) => {
   const { sources, repoPath } = place(t, {});
-  const path = join(repoPath, ".env");
-  writeFileSync(path, "DB_PASSWORD=the-first-one\n");
-  assert.equal(
-    (await createScriptMask(sources)).text("the-first-one, the-second-one"),
-    "***, the-second-one",
+  const git = (...args: readonly string[]) => execFileSync("git", ["-C", repoPath, ...args]);
+  git("init", "--quiet");
+  git(
+    "-c",
+    "user.name=octo",
+    "-c",
+    "user.email=octo@example.org",
+    "commit",
+    "-q",
+    "--allow-empty",
+    "-m",
+    "first",
   );
-  writeFileSync(path, "DB_PASSWORD=the-second-one\n");
-  assert.equal((await createScriptMask(sources)).text("the-first-one, the-second-one"), "the-first-one, ***");
+  git("config", "include.path", "../tokens.inc");
+  git("config", "url.https://oauth2:from-a-rewritten-url@git.example/.insteadOf", "https://git.example/");
+  writeFileSync(
+    join(repoPath, "tokens.inc"),
+    '[http]\n  extraHeader = "Authorization: Bearer from-an-include"\n',
+  );
+  git("worktree", "add", "--quiet", "../beside");
+  const beside = { ...sources, repoPath: join(repoPath, "../beside") };
+  for (const where of [sources, beside]) {
+    const found = new Set(findSecrets(where).map(({ value }) => value));
+    assert.ok(found.has("from-a-rewritten-url") && found.has("from-an-include"), [...found].join(", "));
+  }
 });
 
-test("what is short or known to everybody is not masked, and a warning names what is too short", async (t) => {
+test(".env is read anew for each mask, as it may have changed", (t) => {
+  const { sources, repoPath } = place(t, {});
+  const path = join(repoPath, ".env");
+  const currentMask = createScriptMask(sources);
+  writeFileSync(path, "DB_PASSWORD=the-first-one\n");
+  assert.equal(currentMask().text("the-first-one, the-second-one"), "***, the-second-one");
+  assert.equal(currentMask(), currentMask());
+  writeFileSync(path, "DB_PASSWORD=the-second-one\n");
+  assert.equal(currentMask().text("the-first-one, the-second-one"), "the-first-one, ***");
+});
+
+test("what is short or known to everybody is not masked, and a warning names what is too short", (t) => {
   const { sources, repoPath } = place(t, {});
   const lines = [
     "A_TOKEN=short",
@@ -124,9 +152,9 @@ test("what is short or known to everybody is not masked, and a warning names wha
     "E_KEY=42",
   ];
   writeFileSync(join(repoPath, ".env"), `${lines.join("\n")}\n`);
-  const mask = await createScriptMask(sources);
+  const mask = createScriptMask(sources)();
   assert.equal(mask.text("short enough true postgres 42"), "short *** true postgres 42");
-  const warnings = await findUnmasked(sources);
+  const warnings = findUnmasked(sources);
   assert.equal(warnings.length, 1);
   assert.match(
     warnings[0] ?? "",

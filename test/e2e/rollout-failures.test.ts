@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { until } from "../harness/until.ts";
+import { onEngine } from "../lab/on-engine.ts";
+import { untilTold } from "../lab/project.ts";
+import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
+
+const liveVolumeBytes = 1024 ** 2;
+
+onEngine("a version that fails on a real engine, under load", (env) => {
+  let project: RolledProject;
+
+  before(async () => {
+    project = await makeRolledProject(env, async ({ directory }) => {
+      // So that it can be full without filling the machine's disk.
+      const live = { driver_opts: { type: "tmpfs", device: "tmpfs", o: `size=${liveVolumeBytes}` } };
+      await writeFile(join(directory, "compose.override.yaml"), JSON.stringify({ volumes: { live } }));
+    });
+  });
+  after(() => project?.remove());
+
+  test("a version that never gets healthy is abandoned and the old one serves", async () => {
+    await project.serving("known");
+    const { versions } = await project.underLoad(async () => {
+      const { code, output } = await project.deploy("sick", "sick", { env: { HEALTHY_TIMEOUT: "4s" } });
+      assert.equal(code, 1, output);
+      assert.match(output, /was not healthy after 4(\.\d)? s \(last: starting\)/);
+      assert.match(
+        output,
+        /version sick is sick: no disk left in the app/,
+        "the last health output is shown",
+      );
+      assert.match(output, /version sick starts/, "the last log lines are shown");
+    });
+    assert.deepEqual(versions, ["known"]);
+    assert.equal((await project.containers("app")).length, 1);
+  });
+
+  test("a version that crashes at start is abandoned at once, and plain compose does not bring it later", async () => {
+    await project.serving("known");
+    const { versions } = await project.underLoad(async () => {
+      const { code, output } = await project.deploy("crashing", "crashes");
+      assert.equal(code, 1, output);
+      assert.match(output, /version crashing cannot start: no database named "shop"/);
+    });
+    assert.deepEqual(versions, ["known"]);
+    assert.equal((await project.containers("app")).length, 1);
+    await project.docker("compose", "up", "--detach");
+    assert.equal(await project.version(), "known");
+  });
+
+  test("a build that fails touches no container", async () => {
+    await project.serving("known");
+    const containers = await project.containers("app");
+    await withDockerfile(
+      "app",
+      (good) => `${good}RUN echo "no such module: left-pad" && false\n`,
+      () =>
+        project.underLoad(async () => {
+          const { code, output } = await project.deploy("unbuildable", "graceful");
+          assert.equal(code, 1, output);
+          assert.match(output, /The build of app, other failed: .*No container was touched/);
+          assert.match(output, /no such module: left-pad/);
+        }),
+    );
+    assert.deepEqual(await project.containers("app"), containers);
+  });
+
+  test("a build that runs out of disk touches no container and says so", async () => {
+    await project.serving("known");
+    const containers = await project.containers("app");
+    const fill =
+      "RUN --mount=type=tmpfs,target=/full,size=1048576 dd if=/dev/zero of=/full/file bs=1M count=4\n";
+    await withDockerfile(
+      "app",
+      (good) => good + fill,
+      () =>
+        project.underLoad(async () => {
+          const { code, output } = await project.deploy("too-large", "graceful");
+          assert.equal(code, 1, output);
+          assert.match(output, /FAILED: The build of app, other failed/);
+          assert.match(output, /No space left on device/);
+        }),
+    );
+    assert.deepEqual(await project.containers("app"), containers);
+    assert.equal(await project.version(), "known");
+  });
+
+  test("with too little free disk space for a build, nothing is begun and the number that is needed is told", async () => {
+    await project.serving("known");
+    const containers = await project.containers("app");
+    const options = { env: { HOTPUSH_MIN_FREE: "3000 GiB" } };
+    const { code, output } = await project.deploy("no-room", "graceful", options);
+    assert.equal(code, 1, output);
+    assert.match(output, /needs 3000\.0 GiB of free disk space for \S+, but [\d.]+ GiB are left/);
+    assert.doesNotMatch(output, /^ +build /m);
+    assert.deepEqual(await project.containers("app"), containers);
+  });
+
+  test("with no disk space left for the live file, the old version stays", async () => {
+    await project.serving("known");
+    const containers = await project.containers("app");
+    const filler = join(await project.livePath(), "filler");
+    await writeFile(filler, Buffer.alloc(2 * liveVolumeBytes)).catch(() => {});
+    try {
+      await project.underLoad(async () => {
+        const { code, output } = await project.deploy("unswitched", "graceful");
+        assert.equal(code, 1, output);
+        assert.match(output, /FAILED: The live files in \S+ could not be written: ENOSPC/);
+      });
+    } finally {
+      await rm(filler);
+    }
+    assert.deepEqual(await project.containers("app"), containers);
+    assert.equal(await project.version(), "known");
+  });
+
+  test("a version that is healthy but answers badly through the proxy is rolled back", async () => {
+    await project.serving("known");
+    const { code, output } = await project.deploy("broken", "broken");
+    assert.equal(code, 1, output);
+    assert.match(output, /did not answer well through the proxy .*status 500/);
+    assert.equal((await project.containers("app")).length, 1);
+    const { versions } = await project.underLoad(async () => {});
+    assert.deepEqual(versions, ["known"]);
+  });
+
+  test("a version that falls with its first requests is rolled back", async () => {
+    await project.serving("known");
+    const { code, output } = await project.deploy("falling", "falls");
+    assert.equal(code, 1, output);
+    assert.match(
+      output,
+      /did not answer well through the proxy|was healthy, but fell as soon as it got requests/,
+    );
+    assert.equal((await project.containers("app")).length, 1);
+    assert.equal(await project.version(), "known");
+  });
+
+  test("when one service fails, those replaced before it go back, so that versions belong together", async () => {
+    await project.serving("known");
+    const others = await project.containers("other");
+    await withDockerfile(
+      "other",
+      () => 'FROM debian:trixie-slim\nCMD ["false"]\n',
+      async () => {
+        const { versions } = await project.underLoad(async () => {
+          const { code, output } = await project.deploy("half", "graceful");
+          assert.equal(code, 1, output);
+          assert.match(output, /app +note +goes back to the old version, because another service failed/);
+        });
+        assert.deepEqual(versions, ["known", "half"]);
+      },
+    );
+    assert.equal(await project.version(), "known");
+    assert.deepEqual(await project.containers("other"), others);
+  });
+
+  test("with Caddy away in mid roll-out the old version stays, and serves when Caddy is back", async () => {
+    await project.serving("known");
+    const containers = await project.containers("app");
+    await project.write("unseen", "slow-start");
+    const rollout = project.spawnRollout();
+    const { code, output } = await untilTold(rollout, /app +start /, () =>
+      project.docker("kill", `${project.name}-caddy-1`),
+    );
+    assert.equal(code, 1, output);
+    assert.match(output, /did not answer well through the proxy/);
+    assert.match(output, /Caddy did not answer on admin\.sock in the live directory: waited 10 s instead/);
+    assert.deepEqual(await project.containers("app"), containers);
+    await project.docker("compose", "start", "caddy");
+    await until("Caddy answers", () => project.version().catch(() => null));
+    assert.equal(await project.version(), "known");
+  });
+
+  /** Does `work` while a service's Dockerfile is another. */
+  async function withDockerfile(
+    service: string,
+    change: (good: string) => string,
+    work: () => Promise<unknown>,
+  ): Promise<void> {
+    const path = join(project.directory, service, "Dockerfile");
+    const good = await readFile(path, "utf8");
+    await writeFile(path, change(good));
+    try {
+      await work();
+    } finally {
+      await writeFile(path, good);
+    }
+  }
+});

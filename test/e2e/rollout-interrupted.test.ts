@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { onEngine } from "../lab/on-engine.ts";
+import { endOf, untilTold } from "../lab/project.ts";
+import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
+
+/** How often the roll-out is killed; every ending between the first and the last step should be hit. */
+const kills = Number(process.env.HOTPUSH_E2E_KILLS ?? 5);
+
+onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
+  let project: RolledProject;
+
+  before(async () => {
+    project = await makeRolledProject(env);
+  });
+  after(() => project?.remove());
+
+  test("asked to stop before the switch, a roll-out removes what it started", async () => {
+    const containers = await project.containers("app");
+    await project.write("stopped", "sick");
+    await project.underLoad(async () => {
+      const stopped = project.spawnRollout();
+      const { code, output } = await untilTold(stopped, /app +start /, async () => {
+        stopped.kill("SIGTERM");
+      });
+      assert.equal(code, 1, output);
+      assert.match(output, /FAILED: The roll-out was asked to stop/);
+    });
+    assert.deepEqual(await project.containers("app"), containers);
+  });
+
+  test("killed at any moment, the app serves on and the next roll-out heals", {
+    timeout: 60_000 + kills * 30_000,
+  }, async () => {
+    await project.underLoad(async () => {
+      for (let round = 1; round <= kills; round += 1) {
+        await project.write(`killed-${round}`, "graceful");
+        const killed = project.spawnRollout();
+        const ending = endOf(killed);
+        // The steps lie between 0.5 and 4 s after the start; spread over them rather than repeat one moment.
+        await Promise.race([sleep(500 + (3_500 * (round - 1)) / kills), once(killed, "close")]);
+        killed.kill("SIGKILL");
+        await ending;
+        const { code, output } = await project.deploy(`healed-${round}`, "graceful");
+        assert.equal(code, 0, output);
+        const containers = await project.containers("app");
+        assert.equal(containers.length, 1, `after round ${round}: ${containers.join(", ")}\n${output}`);
+        assert.equal(await project.version(), `healed-${round}`);
+      }
+    });
+  });
+});

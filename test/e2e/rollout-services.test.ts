@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { onEngine } from "../lab/on-engine.ts";
+import { type Registry, startRegistry } from "../lab/registry.ts";
+import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
+
+onEngine("services of other kinds on a real engine", (env) => {
+  let project: RolledProject;
+  let registry: Registry;
+
+  before(async () => {
+    registry = await startRegistry();
+    project = await makeRolledProject(env);
+  });
+  after(async () => {
+    await project?.remove();
+    registry?.close();
+  });
+
+  /** What the project has beside the lab's services, until the next call. */
+  function alsoHas(services: Readonly<Record<string, unknown>>): Promise<void> {
+    return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
+  }
+
+  test("a migration runs to its end before what depends on it, once for each version of it", async () => {
+    await alsoHas(migration("echo migrated"));
+    const first = await project.deploy("migrated", "graceful");
+    assert.equal(first.code, 0, first.output);
+    assert.match(first.output, /migrate +run .* ended with exit code 0[\s\S]*app +start /);
+    assert.match(first.output, /^migrate +ran to its end/m);
+    const again = await project.deploy("migrated-too", "graceful");
+    assert.equal(again.code, 0, again.output);
+    assert.match(again.output, /^migrate +unchanged/m);
+  });
+
+  test("a migration that fails ends the roll-out with its own words, and the old version serves", async () => {
+    await project.serving("known");
+    await alsoHas(migration("echo 'the table orders is locked'; exit 3"));
+    const containers = await project.containers("app");
+    await project.underLoad(async () => {
+      const { code, output } = await project.deploy("not-migrated", "graceful");
+      assert.equal(code, 1, output);
+      assert.match(output, /FAILED: migrate should run to its end, but container \S+ ended with exit code 3/);
+      assert.match(output, /the table orders is locked/);
+    });
+    assert.deepEqual(await project.containers("app"), containers);
+    assert.equal(await project.version(), "known");
+  });
+
+  test("images that are not built here are pulled again only with --pull", async () => {
+    const image = `${registry.host}/cache:1`;
+    await push(image, "one");
+    await alsoHas({ cache: { image, init: true } });
+    const [, old] = [await project.rollOut(), await project.containers("cache")];
+    await push(image, "two");
+    await project.docker("tag", await imageWith("one"), image);
+    assert.match((await project.rollOut()).output, /^cache +unchanged/m);
+    const { code, output } = await project.rollOut({ args: ["--pull", "cache"] });
+    assert.equal(code, 0, output);
+    assert.match(output, /^ +pull .* cache$/m);
+    assert.notDeepEqual(await project.containers("cache"), old);
+  });
+
+  test("an image that cannot be pulled ends the roll-out before anything is touched", async () => {
+    const containers = await project.containers("app");
+    await alsoHas({ cache: { image: `${registry.host}/nowhere:1` } });
+    const { code, output } = await project.deploy("unpulled", "graceful");
+    assert.equal(code, 1, output);
+    assert.match(output, /FAILED: The pull of cache failed: .* No container was touched/);
+    assert.deepEqual(await project.containers("app"), containers);
+  });
+
+  test("a service that left the compose file goes on running, and each roll-out says how to remove it", async () => {
+    await alsoHas({});
+    const [left = ""] = (await project.containers("cache")).map((line) => line.split(" ")[0] ?? "");
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 0, output);
+    const told = `is not in the compose file, but has containers. If it is gone for good: docker rm --force ${left}`;
+    assert.match(output, new RegExp(`cache +note +${told}`));
+    assert.equal((await project.containers("cache")).length, 1);
+  });
+
+  /** Makes an image that differs by `content`, pushes it as `name`, and removes that name here. */
+  async function push(name: string, content: string): Promise<void> {
+    const directory = join(project.directory, "other");
+    const text = `FROM debian:trixie-slim\nLABEL content=${content} com.docker.compose.project=${project.name}\nCMD ["sleep", "infinity"]\n`;
+    await writeFile(join(directory, "Dockerfile.cache"), text);
+    const file = join(directory, "Dockerfile.cache");
+    await project.docker("build", "--quiet", "--file", file, "--tag", name, directory);
+    await project.docker("push", "--quiet", name);
+    await project.docker("tag", name, `${project.name}-cache:${content}`);
+    await project.docker("rmi", name);
+  }
+
+  function imageWith(content: string): Promise<string> {
+    return project.docker("image", "inspect", "--format", "{{.Id}}", `${project.name}-cache:${content}`);
+  }
+});
+
+function migration(command: string): Readonly<Record<string, unknown>> {
+  const migrate = { image: "debian:trixie-slim", command: ["sh", "-c", command] };
+  return { migrate, app: { depends_on: { migrate: { condition: "service_completed_successfully" } } } };
+}

@@ -1,0 +1,87 @@
+import { createHash, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A registry of images in memory, on a loopback address, which engines trust without TLS. */
+export interface Registry {
+  /** `127.0.0.1:<port>`, the first part of the names of its images. */
+  readonly host: string;
+  /** The tags that were pushed, as `name:tag`. */
+  readonly pushed: () => readonly string[];
+  readonly close: () => void;
+}
+
+interface Stored {
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+/** Serves what of https://github.com/opencontainers/distribution-spec an engine needs to push and to pull. */
+export async function startRegistry(): Promise<Registry> {
+  const stored = new Map<string, Stored>();
+  const tags = new Set<string>();
+  const uploads = new Map<string, Buffer>();
+  const server = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray());
+    const url = new URL(request.url ?? "", "http://registry");
+    const [, name = "", kind = "", reference = ""] =
+      /^\/v2\/(.+)\/(blobs\/uploads|blobs|manifests)\/([^/]*)$/.exec(url.pathname) ?? [];
+    if (kind === "") return answer(response, 200);
+    if (kind === "blobs/uploads") return upload(request, response, { name, reference, body, url });
+    if (request.method === "PUT") {
+      const digest = store(body, request.headers["content-type"] ?? "");
+      stored.set(`${name}:${reference}`, stored.get(digest) ?? { type: "", bytes: body });
+      tags.add(`${name}:${reference}`);
+      return answer(response, 201, { "docker-content-digest": digest });
+    }
+    const found = stored.get(reference) ?? stored.get(`${name}:${reference}`);
+    if (!found) return answer(response, 404);
+    const headers = { "content-type": found.type, "docker-content-digest": digestOf(found.bytes) };
+    answer(response, 200, { ...headers, "content-length": found.bytes.length }, found.bytes);
+  });
+
+  function upload(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { name, reference, body, url }: { name: string; reference: string; body: Buffer; url: URL },
+  ): void {
+    const id = request.method === "POST" ? randomUUID() : reference;
+    const bytes = Buffer.concat([uploads.get(id) ?? Buffer.alloc(0), body]);
+    const location = `/v2/${name}/blobs/uploads/${id}`;
+    const isWhole = url.searchParams.has("digest");
+    uploads.set(id, bytes);
+    const range = `0-${Math.max(0, bytes.length - 1)}`;
+    if (isWhole) uploads.delete(id);
+    const digest = isWhole
+      ? { "docker-content-digest": store(bytes, "application/octet-stream") }
+      : { range };
+    answer(response, isWhole ? 201 : 202, { location, ...digest });
+  }
+
+  function store(bytes: Buffer, type: string): string {
+    stored.set(digestOf(bytes), { type, bytes });
+    return digestOf(bytes);
+  }
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    host: `127.0.0.1:${port}`,
+    pushed: () => [...tags].filter((tag) => !tag.includes("sha256:")),
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function digestOf(bytes: Buffer): string {
+  return `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+}
+
+function answer(response: ServerResponse, status: number, headers = {}, body?: Buffer): void {
+  response.writeHead(status, { "docker-distribution-api-version": "registry/2.0", ...headers });
+  response.end(response.req.method === "HEAD" ? undefined : body);
+}

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { until } from "../harness/until.ts";
+import { type LoadResult, startLoad } from "./load.ts";
+
+/** Leaves some of the machine to the roll-out: what is asserted is that nothing fails, not how much there is. */
+const pauseMs = 25;
+
+/** Does `work` under load and gives what its users saw. None of them may have seen a failure. */
+export async function underLoad(origin: string, work: () => Promise<void>): Promise<LoadResult> {
+  const load = startLoad(origin, pauseMs);
+  try {
+    await until("answers", () => load.answers.length > 100);
+    await work();
+    const soFar = load.answers.length;
+    await until("answers after it", () => load.answers.length > soFar + 100);
+  } finally {
+    await load.stop();
+  }
+  const result = await load.stop();
+  const counted = `${result.failures.length} of ${result.answers.length} requests failed`;
+  assert.deepEqual(result.failures.slice(0, 3), [], counted);
+  return result;
+}

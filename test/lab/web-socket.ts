@@ -1,0 +1,55 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
+import type { Duplex } from "node:stream";
+import { until } from "../harness/until.ts";
+
+/** One end of a WebSocket through a proxy, whose certificate nobody has signed. */
+export interface WebSocketClient {
+  /** Sends a text and gives the answer. */
+  readonly ask: (text: string) => Promise<string>;
+  /** How it ended: with the status of a close frame, or cut off. Null while it is open. */
+  readonly ending: () => number | "cut" | null;
+}
+
+/** Opens one at `origin`; texts are shorter than 126 bytes. */
+export async function openWebSocket(origin: string): Promise<WebSocketClient> {
+  const headers = {
+    connection: "Upgrade",
+    upgrade: "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": randomBytes(16).toString("base64"),
+  };
+  const sent = request(`${origin}/socket`, { headers, rejectUnauthorized: false, servername: "localhost" });
+  sent.end();
+  const [, socket]: [IncomingMessage, Duplex] = (await once(sent, "upgrade")) as never;
+  const texts: string[] = [];
+  let ending: number | "cut" | null = null;
+  let received = Buffer.alloc(0);
+  socket.on("data", (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk]);
+    for (let length = received[1] ?? 0; received.length >= 2 + length; length = received[1] ?? 0) {
+      const [opcode, payload] = [(received[0] ?? 0) & 15, received.subarray(2, 2 + length)];
+      received = received.subarray(2 + length);
+      if (opcode === 8) ending = payload.readUInt16BE();
+      else texts.push(payload.toString());
+      if (received.length < 2) break;
+    }
+  });
+  const ended = () => {
+    ending ??= "cut";
+  };
+  socket.on("close", ended).on("end", ended).on("error", ended);
+  return {
+    ending: () => ending,
+    async ask(text) {
+      const count = texts.length;
+      // What a client sends is masked; a mask of zeros leaves it as it is.
+      socket.write(
+        Buffer.concat([Buffer.from([0x81, 0x80 | Buffer.byteLength(text), 0, 0, 0, 0]), Buffer.from(text)]),
+      );
+      return until("an answer", () => texts[count]);
+    },
+  };
+}
