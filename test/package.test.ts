@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -15,9 +14,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { parseEnv } from "node:util";
 import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
 import { LogReader } from "./harness/log-reader.ts";
 import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
+import { makeRepository } from "./harness/repository.ts";
+import { startService } from "./harness/service.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const checkout = fileURLToPath(new URL("..", import.meta.url));
@@ -115,6 +117,26 @@ test("a service started from the package deploys a signed push, and its script f
   const sent = run(join(bin, "hotpush"), ["send", "--dry-run", "--url", `${url}/webhook`], env, repoPath);
   assert.equal(sent.status, 0, sent.stderr);
   assert.match(sent.stdout, new RegExp(`would deploy ${commit.slice(0, 7)}`));
+});
+
+test("init --yes and send --dry-run of the package set a project up and prove it", async (t) => {
+  const { directory, git, commit } = makeRepository(t);
+  git("remote", "add", "origin", "https://github.com/octo/app.git");
+  commit();
+  const hotpush = (...args: readonly string[]) =>
+    run(join(bin, "hotpush"), args, { HOME: directory, DOCKER_HOST: "" }, directory);
+  const init = hotpush("init", "--yes");
+  assert.equal(init.status, 0, init.stderr);
+  assert.match(readFileSync(join(directory, "hotpush.service"), "utf8"), /dist\/main\.js"$/m);
+  const { WEBHOOK_SECRET = "" } = parseEnv(readFileSync(join(directory, ".env"), "utf8"));
+  const service = await startService(t, {
+    repoPath: directory,
+    env: { WEBHOOK_SECRET },
+    mainPath: join(app, "node_modules/hotpush/dist/main.js"),
+  });
+  const sent = hotpush("send", "--dry-run", "--url", service.url);
+  assert.equal(sent.status, 0, sent.stderr);
+  assert.match(sent.stdout, /A signed test push reached the service and would deploy [0-9a-f]{7}\./);
 });
 
 test("where the machine's Node is too old, the one that came with the package runs it", () => {
