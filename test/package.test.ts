@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -15,30 +14,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { parseEnv } from "node:util";
 import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
 import { LogReader } from "./harness/log-reader.ts";
+import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
+import { makeRepository } from "./harness/repository.ts";
+import { startService } from "./harness/service.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const checkout = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
-
-/** npm tells its children of the package that it runs in, and they would take that for theirs. */
-const ownEnv = Object.fromEntries(
-  Object.entries(process.env).filter(
-    ([name]) => !/^npm_/i.test(name) || /^npm_config_(?:registry|cache|userconfig|globalconfig)$/i.test(name),
-  ),
-);
-
-interface PackedFile {
-  readonly path: string;
-  readonly mode: number;
-}
-
-interface Packed {
-  readonly filename: string;
-  readonly size: number;
-  readonly files: readonly PackedFile[];
-}
 
 /** Packed and installed once: the folder of somebody who ran `npm install hotpush`. */
 const place = mkdtempSync(join(tmpdir(), "hotpush-test-"));
@@ -47,7 +32,7 @@ const bin = join(app, "node_modules/.bin");
 let packed: Packed;
 
 before(() => {
-  packed = pack(join(place, "source"));
+  packed = pack(place);
   mkdirSync(app);
   writeFileSync(join(app, "package.json"), "{}");
   npm(app, "install", "--prefer-offline", "--no-audit", "--no-fund", join(place, packed.filename));
@@ -57,7 +42,7 @@ after(() => rmSync(place, { recursive: true, force: true }));
 
 test("the package has what is needed to run, its documents and examples, and nothing else", () => {
   const expected =
-    /^(?:LICENSE|README\.md|package\.json|bin\/hotpush|(?:docs|examples)\/.+|dist\/.+\.(?:js|d\.ts)|dist\/runner\/keeper\.sh)$/;
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/hotpush|(?:docs|examples)\/.+|dist\/.+\.(?:js|d\.ts)|dist\/runner\/keeper\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
   assert.deepEqual(
     paths.filter((path) => !expected.test(path)),
@@ -65,6 +50,8 @@ test("the package has what is needed to run, its documents and examples, and not
   );
   for (const path of [
     "LICENSE",
+    // `hotpush init` builds the image from them.
+    "Dockerfile",
     "dist/main.js",
     "dist/service.d.ts",
     "examples/deploy.sh",
@@ -133,6 +120,26 @@ test("a service started from the package deploys a signed push, and its script f
   assert.match(sent.stdout, new RegExp(`would deploy ${commit.slice(0, 7)}`));
 });
 
+test("init --yes and send --dry-run of the package set a project up and prove it", async (t) => {
+  const { directory, git, commit } = makeRepository(t);
+  git("remote", "add", "origin", "https://github.com/octo/app.git");
+  commit();
+  const hotpush = (...args: readonly string[]) =>
+    run(join(bin, "hotpush"), args, { HOME: directory, DOCKER_HOST: "" }, directory);
+  const init = hotpush("init", "--yes");
+  assert.equal(init.status, 0, init.stderr);
+  assert.match(readFileSync(join(directory, "hotpush.service"), "utf8"), /dist\/main\.js"$/m);
+  const { WEBHOOK_SECRET = "" } = parseEnv(readFileSync(join(directory, ".env"), "utf8"));
+  const service = await startService(t, {
+    repoPath: directory,
+    env: { WEBHOOK_SECRET },
+    mainPath: join(app, "node_modules/hotpush/dist/main.js"),
+  });
+  const sent = hotpush("send", "--dry-run", "--url", service.url);
+  assert.equal(sent.status, 0, sent.stderr);
+  assert.match(sent.stdout, /A signed test push reached the service and would deploy [0-9a-f]{7}\./);
+});
+
 test("where the machine's Node is too old, the one that came with the package runs it", () => {
   const { path, env } = oldNode();
   assert.equal(execFileSync(join(path, "node"), ["--version"], { encoding: "utf8" }), "v20.20.2\n");
@@ -176,30 +183,6 @@ await service.close();
   const result = run(join(checkout, "node_modules/.bin/tsc"), [...options, "program.mts"]);
   assert.equal(result.status, 0, result.stdout);
 });
-
-/** Packs a copy of the checkout, so that nothing is compiled into it. */
-function pack(source: string): Packed {
-  mkdirSync(source);
-  for (const name of ["LICENSE", "README.md", "package.json", "tsconfig.json", "tsconfig.build.json"]) {
-    cpSync(join(checkout, name), join(source, name));
-  }
-  for (const name of ["bin", "docs", "examples", "src"]) {
-    cpSync(join(checkout, name), join(source, name), { recursive: true });
-  }
-  symlinkSync(join(checkout, "node_modules"), join(source, "node_modules"));
-  const told = JSON.parse(npm(source, "pack", "--json", "--pack-destination", place)) as object;
-  // A list of packages until npm 10, and an object since.
-  return Object.values(told)[0] as Packed;
-}
-
-function npm(directory: string, ...args: readonly string[]): string {
-  return execFileSync("npm", args, {
-    cwd: directory,
-    env: ownEnv,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-}
 
 function run(
   program: string,

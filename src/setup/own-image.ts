@@ -3,15 +3,18 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { readVersion } from "../version.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** What this Hotpush was started from: a checkout, or an installed package. */
 export const ownRoot = findOwnRoot(import.meta.dirname);
 
 /** The image is built from this very Hotpush, since what the project is set up by is what should deploy it. */
-export const ownImage = `hotpush:${ownVersion()}`;
+export const ownImage = `hotpush:${readVersion()}`;
 
 const label = "hotpush.sources";
+/** What goes into the image, as .dockerignore has it. */
+const sources = ["Dockerfile", "package.json", "package-lock.json", "bin", "examples", "src", "dist"];
 const run = promisify(execFile);
 
 /** Whether the image is on this machine, made of these very sources. */
@@ -51,7 +54,7 @@ export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
 /** Of every file that goes into the image, by its name and content. */
 function sourcesDigest(): string {
   const hash = createHash("sha256");
-  for (const name of ["Dockerfile", "package.json", "bin", "examples", "src", "dist"]) addTo(hash, name);
+  for (const name of sources) addTo(hash, name);
   return hash.digest("hex");
 }
 
@@ -71,13 +74,6 @@ function filesIn(path: string): readonly string[] {
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
     .sort();
-}
-
-function ownVersion(): string {
-  const { version }: { readonly version: string } = JSON.parse(
-    readFileSync(join(ownRoot, "package.json"), "utf8"),
-  );
-  return version;
 }
 
 function findOwnRoot(directory: string): string {

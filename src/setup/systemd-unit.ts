@@ -22,7 +22,7 @@ export function systemdUnit(root: string): string {
     User: String(statSync(root).uid),
     WorkingDirectory: escaped(root),
     EnvironmentFile: escaped(join(root, ".env")),
-    ExecStart: `${quoted(process.execPath)} --max-semi-space-size=2 ${quoted(program)}`,
+    ExecStart: `${quoted(process.execPath)} ${flagsIn(example)} ${quoted(program)}`,
   };
   const unit = Object.entries(values).reduce(
     (text, [name, value]) => text.replace(new RegExp(`^${name}=.*$`, "m"), () => `${name}=${value}`),
@@ -30,6 +30,11 @@ export function systemdUnit(root: string): string {
   );
   const head = `# Written by \`hotpush init\`. Install it: sudo install -m 644 ${systemdUnitName} /etc/systemd/system/\n`;
   return unit.replace(/^(?:#.*\n)+/, head).replace(/^Documentation=.*\n/m, "");
+}
+
+/** What stands between the two paths. */
+function flagsIn(example: string): string {
+  return /^ExecStart=\S+ (.*) \S+$/m.exec(example)?.[1] ?? "";
 }
 
 /** systemd takes \`%\` for the start of a specifier. */
