@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import {
+  accessSync,
+  constants,
   cpSync,
   existsSync,
   mkdirSync,
@@ -8,6 +10,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -131,6 +134,25 @@ test("a service started from the package deploys a signed push, and its script f
   const sent = run(join(bin, "hotpush"), ["send", "--dry-run", "--url", `${url}/webhook`], env, repoPath);
   assert.equal(sent.status, 0, sent.stderr);
   assert.match(sent.stdout, new RegExp(`would deploy ${commit.slice(0, 7)}`));
+});
+
+test("init and doctor work from the package, on files that are there", (t) => {
+  const repoPath = temporaryDirectory(t);
+  writeFileSync(join(repoPath, "index.html"), "hello\n");
+  makeCommit(repoPath);
+  const env = { HOME: repoPath };
+  const made = run(join(bin, "hotpush"), ["init", "--yes"], env, repoPath);
+  assert.equal(made.status, 0, made.stderr);
+  assert.match(made.stdout, /https:\/\/github\.com\/octo\/app\/settings\/hooks\/new/);
+  assert.equal(statSync(join(repoPath, ".env")).mode & 0o777, 0o600);
+  accessSync(join(repoPath, "deploy.sh"), constants.X_OK);
+  const unit = readFileSync(join(repoPath, "hotpush.service"), "utf8");
+  const command = /^ExecStart=(.+)$/m.exec(unit)?.[1] ?? "";
+  const started = Array.from(command.matchAll(/(?<=^|[ "])\/[^ "]+/g), ([path]) => path);
+  assert.ok(started.length > 0 && started.every((path) => existsSync(path)), unit);
+  const { status, stdout, stderr } = run(join(bin, "hotpush"), ["doctor", "--json"], env, repoPath);
+  assert.ok(status === 0 || status === 1, stderr);
+  assert.doesNotThrow(() => JSON.parse(stdout), stderr);
 });
 
 test("where the machine's Node is too old, the one that came with the package runs it", () => {
