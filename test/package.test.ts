@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import {
+  accessSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -138,6 +141,25 @@ test("init --yes and send --dry-run of the package set a project up and prove it
   const sent = hotpush("send", "--dry-run", "--url", service.url);
   assert.equal(sent.status, 0, sent.stderr);
   assert.match(sent.stdout, /A signed test push reached the service and would deploy [0-9a-f]{7}\./);
+});
+
+test("init and doctor work from the package, on files that are there", (t) => {
+  const repoPath = temporaryDirectory(t);
+  writeFileSync(join(repoPath, "index.html"), "hello\n");
+  makeCommit(repoPath);
+  const env = { HOME: repoPath };
+  const made = run(join(bin, "hotpush"), ["init", "--yes"], env, repoPath);
+  assert.equal(made.status, 0, made.stderr);
+  assert.match(made.stdout, /https:\/\/github\.com\/octo\/app\/settings\/hooks\/new/);
+  assert.equal(statSync(join(repoPath, ".env")).mode & 0o777, 0o600);
+  accessSync(join(repoPath, "deploy.sh"), constants.X_OK);
+  const unit = readFileSync(join(repoPath, "hotpush.service"), "utf8");
+  const command = /^ExecStart=(.+)$/m.exec(unit)?.[1] ?? "";
+  const started = Array.from(command.matchAll(/(?<=^|[ "])\/[^ "]+/g), ([path]) => path);
+  assert.ok(started.length > 0 && started.every((path) => existsSync(path)), unit);
+  const { status, stdout, stderr } = run(join(bin, "hotpush"), ["doctor", "--json"], env, repoPath);
+  assert.ok(status === 0 || status === 1, stderr);
+  assert.doesNotThrow(() => JSON.parse(stdout), stderr);
 });
 
 test("where the machine's Node is too old, the one that came with the package runs it", () => {
