@@ -50,7 +50,10 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const { queue, catchUp } = wireDeployments(config, script, store, feed, log);
   const secretUses = wireSecretUses(config, store, log);
   const findFault = createHealthCheck(store, config.deployTimeoutMs);
-  const receiver = wireReceiver(config, script, store, queue, secretUses, findFault, stopping.signal, log);
+  const receiver = wireReceiver({
+    ...{ config, script, store, queue, secretUses, findFault, log },
+    stopping: stopping.signal,
+  });
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
   for (const text of findUnmasked(script)) log.warn({ event: "mask.too_short" }, text);
@@ -132,16 +135,19 @@ function wireSecretUses({ secrets: { current, previous } }: Config, store: Store
   return createSecretUses({ store, fingerprints, log });
 }
 
-function wireReceiver(
-  config: Config,
-  script: EnvironmentOptions,
-  store: Store,
-  queue: Queue,
-  secretUses: SecretUses,
-  findFault: () => string | null,
-  stopping: AbortSignal,
-  log: Log,
-) {
+interface ReceiverParts {
+  readonly config: Config;
+  readonly script: EnvironmentOptions;
+  readonly store: Store;
+  readonly queue: Queue;
+  readonly secretUses: SecretUses;
+  readonly findFault: () => string | null;
+  readonly stopping: AbortSignal;
+  readonly log: Log;
+}
+
+function wireReceiver(parts: ReceiverParts) {
+  const { config, script, store, queue, secretUses, findFault, stopping, log } = parts;
   const webhook = createWebhook({
     keys: makeKeys(config.secrets),
     bodyLimitBytes: config.bodyLimitBytes,
