@@ -38,7 +38,7 @@ npm ci
 npm run bench                     # about ten minutes; writes this page
 npm run bench -- --quick          # about a minute; writes nothing
 npm run bench:rollout             # a quarter of an hour; writes the section on roll-outs
-npm run bench -- throughput       # one part: throughput, accept, first-line, start-up, memory, body-size, history, connections
+npm run bench -- throughput       # one part: throughput, accept, first-line, start-up, commands, memory, body-size, history, connections
 \`\`\`
 
 Let nothing else run meanwhile: senders and receivers share the machine's cores.`;

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureAccepting } from "./accept.ts";
+import { measureCommands } from "./commands.ts";
 import { renderDocument } from "./document.ts";
 import { measureFirstLine } from "./first-line.ts";
 import { measureBodySizes } from "./growth/body-size.ts";
@@ -25,6 +26,7 @@ const parts: Readonly<Record<string, Part>> = {
   accept: { measure: measureAccepting, isWithWrk: false },
   "first-line": { measure: measureFirstLine, isWithWrk: false },
   "start-up": { measure: measureStartUp, isWithWrk: false },
+  commands: { measure: measureCommands, isWithWrk: false },
   memory: { measure: measureMemory, isWithWrk: false },
   "body-size": { measure: measureBodySizes, isWithWrk: false },
   history: { measure: measureHistory, isWithWrk: false },

@@ -15,6 +15,7 @@ export interface Config {
   readonly repository: string | null;
   readonly statePath: string;
   readonly deployTimeoutMs: number;
+  readonly deploySilenceMs: number;
   readonly deployEnv: readonly string[];
   readonly catchUpIntervalMs: number;
   readonly shutdownGraceMs: number;
@@ -69,6 +70,11 @@ export const variables = {
     expected: "a duration from 1s to 24h, such as 30m",
     read: (text) => within(parseDurationMs(text), 1_000, 24 * 3_600_000),
   },
+  DEPLOY_SILENCE: {
+    fallback: () => "10m",
+    expected: "a duration from 1s to 24h such as 10m, or 0 for never",
+    read: durationOrNever,
+  },
   DEPLOY_ENV: {
     fallback: () => "",
     expected: "names of variables, separated by commas, none of them a webhook secret",
@@ -77,7 +83,7 @@ export const variables = {
   CATCH_UP_INTERVAL: {
     fallback: () => "5m",
     expected: "a duration from 1s to 24h such as 5m, or 0 for never",
-    read: (text) => (text === "0" ? 0 : within(parseDurationMs(text), 1_000, 24 * 3_600_000)),
+    read: durationOrNever,
   },
   SHUTDOWN_GRACE: {
     fallback: () => "5s",
@@ -110,6 +116,7 @@ export function loadConfig(env: Environment): { readonly config: Config; readonl
     repository: take("REPOSITORY") || null,
     statePath: take("STATE_PATH"),
     deployTimeoutMs: take("DEPLOY_TIMEOUT"),
+    deploySilenceMs: take("DEPLOY_SILENCE"),
     deployEnv: take("DEPLOY_ENV"),
     catchUpIntervalMs: take("CATCH_UP_INTERVAL"),
     shutdownGraceMs: take("SHUTDOWN_GRACE"),
@@ -146,6 +153,10 @@ function wholeNumber(text: string, least: number, most: number): number | null {
 
 function within(value: number | null, least: number, most: number): number | null {
   return value !== null && value >= least && value <= most ? value : null;
+}
+
+function durationOrNever(text: string): number | null {
+  return text === "0" ? 0 : within(parseDurationMs(text), 1_000, 24 * 3_600_000);
 }
 
 function absolutePath(text: string): string | null {

@@ -1,9 +1,9 @@
 import process from "node:process";
 import { withDotenv } from "./config/dotenv.ts";
 import { loadConfig } from "./config.ts";
-import { type Log, openLog } from "./log.ts";
+import type { Log } from "./log.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
-import { type Service, startService } from "./service.ts";
+import type { Service } from "./service.ts";
 
 /** The longest that stopping may take over the grace that a running deployment is given. */
 const stopMarginMs = 4_000;
@@ -20,6 +20,8 @@ try {
 
 async function main(): Promise<void> {
   refuseLenientParser();
+  // Not above: a command needs nothing of it, and is to answer at once.
+  const [{ openLog }, { startService }] = await Promise.all([import("./log.ts"), import("./service.ts")]);
   const env = withDotenv(process.env, process.cwd());
   const { config, warnings } = loadConfig(env);
   forgetSecrets();

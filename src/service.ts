@@ -1,10 +1,12 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { secretFingerprint } from "./config/secret-fingerprint.ts";
 import type { Config, Environment } from "./config.ts";
-import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
+import { createCatchUp } from "./deployments/catch-up.ts";
+import { createFeed, type Feed } from "./deployments/feed.ts";
 import { createHealthCheck } from "./deployments/health.ts";
-import { keepTrying } from "./deployments/keep-trying.ts";
 import { createQueue, type Queue } from "./deployments/queue.ts";
+import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
 import { noteStep } from "./deployments/steps.ts";
 import { openStore, type Store } from "./deployments/store.ts";
 import { createHandOver, createReplacementCheck } from "./hand-over.ts";
@@ -15,12 +17,15 @@ import { createDeliveryLog } from "./receiver/delivery-log.ts";
 import { createReceiver } from "./receiver/server.ts";
 import { makeKeys } from "./receiver/verify.ts";
 import { createWebhook } from "./receiver/webhook.ts";
+import { createRehearsal } from "./rehearsal.ts";
 import { checkScript } from "./runner/check-script.ts";
 import { checkTools } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
+import type { SecretSources } from "./runner/masking/known-secrets.ts";
+import { findUnmasked } from "./runner/masking/script-mask.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
-import { becomeRunner, type RunnerLock } from "./runner/runner-lock.ts";
+import { takeOver } from "./take-over.ts";
 
 export interface Service {
   readonly address: AddressInfo;
@@ -37,20 +42,34 @@ export interface Service {
 export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
   await checkTools();
   const stopping = new AbortController();
-  const script = { env, deployEnv: config.deployEnv, repoPath: config.repoPath };
+  const { deployEnv, repoPath, secrets } = config;
+  const script = { env, deployEnv, repoPath, secrets };
   const store = openStore(config.statePath);
   if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
-  const { queue, catchUp } = wireDeployments(config, script, store, log);
-  const receiver = wireReceiver(config, store, queue, stopping.signal, log);
+  const feed = createFeed(log);
+  const { queue, catchUp } = wireDeployments(config, script, store, feed, log);
+  const secretUses = wireSecretUses(config, store, log);
+  const findFault = createHealthCheck(store, config.deployTimeoutMs);
+  const receiver = wireReceiver({
+    ...{ config, script, store, queue, secretUses, findFault, log },
+    stopping: stopping.signal,
+  });
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
-  const takingOver = takeOver(config.statePath, queue, catchUp, stopping.signal, log);
+  for (const text of findUnmasked(script)) log.warn({ event: "mask.too_short" }, text);
+  const { statePath } = config;
+  const address = receiver.address() as AddressInfo;
+  const takingOver = takeOver({
+    ...{ store, queue, feed, secretUses, catchUp, findFault, statePath, repoPath, address, log },
+    readRemoteHead: (ref) => readRemoteHead(script, ref),
+    startedAtMs: Date.now(),
+    stopping: stopping.signal,
+  });
   let closed: Promise<void> | null = null;
   const close = () => {
     closed ??= closeAll();
     return closed;
   };
-  const { statePath } = config;
   const handOver = createHandOver({
     statePath,
     scriptEnv: childEnvironment(script),
@@ -59,7 +78,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
     log,
   });
   handOver.start();
-  return { address: receiver.address() as AddressInfo, close };
+  return { address, close };
 
   async function closeAll(): Promise<void> {
     stopping.abort();
@@ -67,22 +86,37 @@ export async function startService(config: Config, env: Environment, log: Log): 
     catchUp.stop();
     const receiverClosed = new Promise((resolve) => receiver.close(resolve));
     await queue.stop(config.shutdownGraceMs);
-    (await takingOver)?.release();
+    // In this order: the door is for whoever has the lock.
+    const taken = await takingOver;
+    taken?.door?.close();
+    taken?.lock.release();
+    secretUses.close();
     receiver.closeAllConnections();
     await receiverClosed;
     store.close();
   }
 }
 
-function wireDeployments(config: Config, script: EnvironmentOptions, store: Store, log: Log) {
+function wireDeployments(config: Config, script: SecretSources, store: Store, feed: Feed, log: Log) {
   const runner = createRunner({
     ...script,
     statePath: config.statePath,
     deployTimeoutMs: config.deployTimeoutMs,
+    deploySilenceMs: config.deploySilenceMs,
     log,
-    onStep: (deployment, name) => noteStep(store, deployment, name, log),
+    onStep(deployment, name) {
+      noteStep(store, deployment, name, log);
+      feed.tell(deployment.id, { kind: "step" });
+    },
+    onLine: ({ id }, line) => feed.tell(id, { kind: "line", line }),
   });
-  const queue = createQueue({ store, runner, isReplaced: createReplacementCheck(config.statePath), log });
+  const queue = createQueue({
+    store,
+    runner,
+    isReplaced: createReplacementCheck(config.statePath),
+    onChange: (id) => feed.tell(id, { kind: "changed" }),
+    log,
+  });
   const catchUp = createCatchUp({
     store,
     readRemoteHead: (ref) => readRemoteHead(script, ref),
@@ -93,8 +127,27 @@ function wireDeployments(config: Config, script: EnvironmentOptions, store: Stor
   return { queue, catchUp };
 }
 
-function wireReceiver(config: Config, store: Store, queue: Queue, stopping: AbortSignal, log: Log) {
-  const findFault = createHealthCheck(store, config.deployTimeoutMs);
+function wireSecretUses({ secrets: { current, previous } }: Config, store: Store, log: Log): SecretUses {
+  const fingerprints = {
+    current: secretFingerprint(current),
+    previous: previous && secretFingerprint(previous),
+  };
+  return createSecretUses({ store, fingerprints, log });
+}
+
+interface ReceiverParts {
+  readonly config: Config;
+  readonly script: EnvironmentOptions;
+  readonly store: Store;
+  readonly queue: Queue;
+  readonly secretUses: SecretUses;
+  readonly findFault: () => string | null;
+  readonly stopping: AbortSignal;
+  readonly log: Log;
+}
+
+function wireReceiver(parts: ReceiverParts) {
+  const { config, script, store, queue, secretUses, findFault, stopping, log } = parts;
   const webhook = createWebhook({
     keys: makeKeys(config.secrets),
     bodyLimitBytes: config.bodyLimitBytes,
@@ -102,6 +155,8 @@ function wireReceiver(config: Config, store: Store, queue: Queue, stopping: Abor
     admission: createAdmission(),
     log: createDeliveryLog(log),
     record: queue.accept,
+    rehearse: createRehearsal(store, script),
+    onVerified: secretUses.note,
   });
   return createReceiver({
     webhook,
@@ -110,26 +165,6 @@ function wireReceiver(config: Config, store: Store, queue: Queue, stopping: Abor
     isStopping: () => stopping.aborted,
     log,
   });
-}
-
-/** Waits for its turn to run deployments, where several instances share the state directory. */
-async function takeOver(
-  statePath: string,
-  queue: Queue,
-  catchUp: CatchUp,
-  stopping: AbortSignal,
-  log: Log,
-): Promise<RunnerLock | null> {
-  const text = "Another instance runs the deployments; this one records";
-  const onWait = () => log.info({ event: "runner.waiting" }, text);
-  const what = "This instance cannot find out whether it is the one to run deployments";
-  const become = () => becomeRunner(statePath, { signal: stopping, onWait });
-  const lock = await keepTrying(become, { what, signal: stopping, log });
-  if (lock) {
-    queue.takeOver();
-    catchUp.start();
-  }
-  return lock;
 }
 
 function tellMovedAside(path: string, log: Log): void {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deliver, githubDelivery } from "./harness/delivery.ts";
+import { deliver, githubPush } from "./harness/delivery.ts";
 import { startService } from "./harness/service.ts";
 
 test("the last line of the log is written before the process ends", async (t) => {
@@ -18,8 +18,8 @@ test("a service whose log nobody reads any more ends when it is told to", { time
 test("a service whose log is read no further ends when it is told to", { timeout: 60_000 }, async (t) => {
   const service = await startService(t);
   service.child.stdout?.pause();
-  const ping = githubDelivery("ping", "{}");
+  const push = githubPush();
   // More lines than what lies between the service and its reader can hold.
-  for (let count = 0; count < 4_000; count += 1) await deliver(service.url, ping);
+  for (let count = 0; count < 4_000; count += 1) await deliver(service.url, push);
   assert.equal(await service.end("SIGTERM"), 0);
 });

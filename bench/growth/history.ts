@@ -44,7 +44,7 @@ async function measureOne(scope: Scope, size: number, pushes: number): Promise<s
 }
 
 /** A history as it comes about: each push goes on from where the last one arrived, and each was deployed. */
-function fillHistory(statePath: string, size: number): void {
+export function fillHistory(statePath: string, size: number): void {
   const store = openStore(statePath);
   let before = randomCommit();
   store.transaction(() => {

@@ -1,41 +1,7 @@
 import { Command } from "commander";
-import { type MakeCommand, parse } from "./command.ts";
-
-interface Entry {
-  readonly summary: string;
-  readonly group: string;
-  readonly load: () => Promise<MakeCommand>;
-}
-
-const serving = "What is served:";
-
-/** Every command, in the order in which help shows them. Each is loaded when it is called for. */
-const commands: ReadonlyMap<string, Entry> = new Map([
-  [
-    "rollout",
-    {
-      summary: "new containers replace the old ones, no request is dropped",
-      group: serving,
-      load: async () => (await import("./rollout.ts")).makeRolloutCommand,
-    },
-  ],
-  [
-    "rollback",
-    {
-      summary: "an earlier good version is back",
-      group: serving,
-      load: async () => (await import("./rollback.ts")).makeRollbackCommand,
-    },
-  ],
-  [
-    "prune",
-    {
-      summary: "old images of this project go",
-      group: serving,
-      load: async () => (await import("./prune.ts")).makePruneCommand,
-    },
-  ],
-]);
+import { readVersion } from "../version.ts";
+import { parse, type Surroundings } from "./command.ts";
+import { commands } from "./commands.ts";
 
 /**
  * Runs the command that `argv` names.
@@ -44,19 +10,36 @@ const commands: ReadonlyMap<string, Entry> = new Map([
  */
 export async function runCommandLine(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   let exitCode = 0;
+  // Whoever reads our output may go away, as head does.
+  process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
   const surroundings = {
     env,
     finish: (code: number) => {
       exitCode = code;
     },
   };
-  const program = new Command("hotpush").description(
-    "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
-  );
   const wanted = argv.find((word) => !word.startsWith("-") && word !== "help") ?? "";
-  for (const [name, { summary, group, load }] of commands) {
-    const command = name === wanted ? (await load())(surroundings) : new Command(name);
+  const program = await loadProgram(surroundings, (name) => name === wanted);
+  return (await parse(program, argv)) ?? exitCode;
+}
+
+/**
+ * Builds the program; the commands that are not wanted are in it by their names alone.
+ *
+ * @param isWanted all of them where it is not given
+ */
+export async function loadProgram(
+  surroundings: Surroundings,
+  isWanted: (name: string) => boolean = () => true,
+): Promise<Command> {
+  const program = new Command("hotpush")
+    .version(readVersion(), "-V, --version", "print the version")
+    .description(
+      "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
+    );
+  for (const { name, summary, group, load } of commands) {
+    const command = isWanted(name) ? (await load())(surroundings) : new Command(name);
     program.addCommand(command.summary(summary).helpGroup(group));
   }
-  return (await parse(program, argv)) ?? exitCode;
+  return program;
 }

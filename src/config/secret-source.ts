@@ -6,7 +6,7 @@ export const placeholderSecret = "change-me";
 /** The command that makes a good secret; said wherever a bad one is refused. */
 export const makeSecretCommand = "openssl rand -hex 32";
 
-/** In lower case; the quotes are what `docker run --env-file` leaves of `WEBHOOK_SECRET=""`. */
+/** In lower case; the quotes are what `docker run --env` leaves of `WEBHOOK_SECRET=""`. */
 const placeholders = [placeholderSecret, "changeme", "<webhook_secret>", "undefined", "null", '""', "''"];
 const advisedBytes = 16;
 

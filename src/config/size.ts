@@ -10,9 +10,11 @@ export function parseSizeBytes(text: string): number | null {
   return match ? Number(match[1]) * unitsBytes[match[2] as keyof typeof unitsBytes] : null;
 }
 
-/** Writes a size for a person: `512 B`, `1.5 MiB`. */
+/** Writes a size for a person: `512 B`, `1.5 MiB`, `72.4 GiB`. */
 export function formatSize(bytes: number): string {
   if (bytes < unitsBytes.KiB) return `${bytes} B`;
+  const gibibyte = 1024 * unitsBytes.MiB;
+  if (bytes >= gibibyte) return `${Math.round((bytes / gibibyte) * 10) / 10} GiB`;
   const unit = bytes < unitsBytes.MiB ? "KiB" : "MiB";
   return `${Math.round((bytes / unitsBytes[unit]) * 10) / 10} ${unit}`;
 }

@@ -21,6 +21,17 @@ export interface CatchUp {
   /** Looks now, and from now on at every interval. */
   readonly start: () => void;
   readonly stop: () => void;
+  readonly report: () => CatchUpReport;
+}
+
+/** Whether missed pushes are found, for a person who asks. */
+export interface CatchUpReport {
+  /** 0: never looked for */
+  readonly intervalMs: number;
+  /** When the remote was asked last, or null where it was not yet. */
+  readonly lookedAtMs: number | null;
+  /** Why the remote did not say, or null. */
+  readonly failure: string | null;
 }
 
 /**
@@ -30,7 +41,8 @@ export interface CatchUp {
 export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: CatchUpOptions): CatchUp {
   let timer: NodeJS.Timeout | null = null;
   let isLooking = false;
-  let isFailing = false;
+  let failure: string | null = null;
+  let lookedAtMs: number | null = null;
   let doubted: string | null = null;
 
   async function look(): Promise<void> {
@@ -38,8 +50,9 @@ export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: 
     if (ref === null) return;
     const newestBefore = newestId(store);
     const remote = await readRemoteHead(ref);
+    lookedAtMs = Date.now();
     if (remote.kind === "unknown") return tellFailure(ref, remote.detail);
-    isFailing = false;
+    failure = null;
     // A push that came meanwhile knows better than an answer that may be older than it.
     if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return;
     if (isKnown(ref, remote.commit)) return;
@@ -67,8 +80,9 @@ export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: 
   }
 
   function tellFailure(ref: string, detail: string): void {
-    if (isFailing) return;
-    isFailing = true;
+    const wasFailing = failure !== null;
+    failure = detail;
+    if (wasFailing) return;
     log.warn({ event: "catch_up.failed", ref }, `Missed pushes cannot be found for the moment: ${detail}`);
   }
 
@@ -93,6 +107,7 @@ export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: 
     stop() {
       if (timer) clearInterval(timer);
     },
+    report: () => ({ intervalMs, lookedAtMs, failure }),
   };
 }
 

@@ -35,10 +35,8 @@ export function findUnfinished(store: Store): readonly Deployment[] {
   return store.all(sql).map(toDeployment);
 }
 
-/** How long the running deployment has been running, by the wall clock; 0 where none is. */
-export function runningForMs(store: Store): number {
-  const startedAtMs = store.get(
-    "SELECT started_at_ms FROM deployments WHERE state = 'running'",
-  )?.started_at_ms;
-  return startedAtMs === undefined || startedAtMs === null ? 0 : Date.now() - Number(startedAtMs);
+/** The run that is under way, as its deployment's id and attempt, or null. */
+export function findRunning(store: Store): string | null {
+  const row = store.get("SELECT id, attempts FROM deployments WHERE state = 'running'");
+  return row ? `${row.id} ${row.attempts}` : null;
 }

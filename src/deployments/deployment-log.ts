@@ -21,6 +21,13 @@ export function logSuperseded(log: Log, id: number, by: number): void {
   log.info(fields, `Deployment ${id} is superseded by ${by}, a newer push of the branch`);
 }
 
+export function logCancelled(log: Log, id: number): void {
+  log.info(
+    { event: "deployment.cancelled", deployment: id },
+    `Deployment ${id} was cancelled before its turn`,
+  );
+}
+
 const said: Readonly<Record<Ending["state"], string>> = {
   succeeded: "succeeded",
   failed: "failed",

@@ -1,28 +1,44 @@
-import { runningForMs } from "./claim.ts";
+import { findRunning } from "./claim.ts";
 import type { Store } from "./store.ts";
 
-const probeIntervalMs = 5_000;
-/** A run is ended at its time-out; where it is still there so much later, something is wrong with the service. */
-const overdueMs = 5 * 60_000;
+interface Limits {
+  /** How often the database is asked at most. */
+  readonly probeIntervalMs: number;
+  /** A run is ended at its time-out; where it is still there so much later, something is wrong with the service. */
+  readonly overdueMs: number;
+}
 
 /**
  * Makes the check behind /health: the database can be written and no run is far past its time-out. A failed deployment
- * is no ill health: a restart would not help it. The database is asked every 5 s at most.
+ * is no ill health: a restart would not help it.
  *
  * @returns a function that gives what is wrong, or null
  */
-export function createHealthCheck(store: Store, deployTimeoutMs: number): () => string | null {
+export function createHealthCheck(
+  store: Store,
+  deployTimeoutMs: number,
+  limits: Limits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
+): () => string | null {
   let probedAtMs = Number.NEGATIVE_INFINITY;
   let fault: string | null = null;
+  // Since when the run has been seen, not since when the record says it has been going on: wall clocks jump.
+  let seen: { readonly run: string | null; readonly sinceMs: number } = { run: null, sinceMs: 0 };
+
+  function isOverdue(): boolean {
+    const run = findRunning(store);
+    if (run !== seen.run) seen = { run, sinceMs: performance.now() };
+    return run !== null && performance.now() - seen.sinceMs > deployTimeoutMs + limits.overdueMs;
+  }
+
   return () => {
-    if (performance.now() - probedAtMs < probeIntervalMs) return fault;
-    fault = probe(store, deployTimeoutMs);
+    if (performance.now() - probedAtMs < limits.probeIntervalMs) return fault;
+    fault = probe(store, isOverdue);
     probedAtMs = performance.now();
     return fault;
   };
 }
 
-function probe(store: Store, deployTimeoutMs: number): string | null {
+function probe(store: Store, isOverdue: () => boolean): string | null {
   try {
     store.transaction(() =>
       store.run(
@@ -30,8 +46,7 @@ function probe(store: Store, deployTimeoutMs: number): string | null {
         Date.now(),
       ),
     );
-    const isOverdue = runningForMs(store) > deployTimeoutMs + overdueMs;
-    return isOverdue ? "A deployment is far past its time-out. The log of the service says more." : null;
+    return isOverdue() ? "A deployment is far past its time-out. The log of the service says more." : null;
   } catch {
     return "The database cannot be written. The log of the service says more.";
   }

@@ -51,4 +51,11 @@ export const migrations: readonly string[] = [
      PRIMARY KEY (deployment_id, attempt, position)
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+  `CREATE TABLE secret_uses (
+     fingerprint     TEXT PRIMARY KEY,   -- two bytes of a hash: they tell secrets apart, and nothing about one
+     known_since_ms  INTEGER NOT NULL,
+     last_used_at_ms INTEGER,
+     host            TEXT,
+     delivery_id     TEXT                -- of the last delivery it signed; the host's own, unsigned
+   ) STRICT, WITHOUT ROWID;`,
 ];

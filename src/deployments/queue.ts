@@ -1,9 +1,10 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
 import { type Accept, createAccept } from "./accept.ts";
+import { cancelQueued } from "./cancel.ts";
 import { claimNext, putBack } from "./claim.ts";
 import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
-import { logEnding, logStart, logSuperseded } from "./deployment-log.ts";
+import { logCancelled, logEnding, logStart, logSuperseded } from "./deployment-log.ts";
 import { pause } from "./pause.ts";
 import { recover } from "./recovery.ts";
 import { pruneHistory } from "./retention.ts";
@@ -16,6 +17,12 @@ export interface Queue {
   readonly takeOver: () => void;
   /** Looks whether something is queued, as when another instance recorded it. */
   readonly wake: () => void;
+  /**
+   * Ends a deployment as its time-out would, or takes it out of the queue; its state is `cancelled` in the end.
+   *
+   * @returns false where it neither runs here nor waits
+   */
+  readonly cancel: (deploymentId: number) => boolean;
   /** Whether a deployment runs here, or what was left behind is dealt with. */
   readonly isBusy: () => boolean;
   /** Starts nothing more; lets the running deployment go on for `graceMs`, then interrupts it. */
@@ -27,6 +34,8 @@ export interface QueueOptions {
   readonly runner: Runner;
   /** Whether this instance is to go as soon as nothing runs here: then it starts nothing more. */
   readonly isReplaced?: () => boolean;
+  /** Told of each deployment whose state was changed here, once that is on disk. */
+  readonly onChange?: (deploymentId: number) => void;
   readonly log: Log;
 }
 
@@ -36,15 +45,20 @@ const firstStartRetryMs = 1_000;
 const longestStartRetryMs = 60_000;
 /** How long an interrupted script may take to end by itself before it is forced to. */
 const interruptGraceMs = 2_000;
+/** As at its time-out. */
+const cancelGraceMs = 15_000;
 
 /**
  * Runs deployments one at a time, in the order in which they were queued. That there is only one is seen to three
  * times: here, by the database, and by the lock that a running script holds.
  */
-export function createQueue({ store, runner, isReplaced = () => false, log }: QueueOptions): Queue {
+export function createQueue(options: QueueOptions): Queue {
+  const { store, runner, isReplaced = () => false, onChange = () => {}, log } = options;
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   let work: Promise<void> = Promise.resolve();
   let run: Run | null = null;
+  let current: number | null = null;
+  let cancelled: number | null = null;
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
   let lookTimer: NodeJS.Timeout | null = null;
@@ -55,6 +69,8 @@ export function createQueue({ store, runner, isReplaced = () => false, log }: Qu
     mode = "busy";
     work = task().then(() => {
       run = null;
+      current = null;
+      cancelled = null;
       if (mode !== "busy") return;
       mode = "idle";
       wake();
@@ -72,6 +88,8 @@ export function createQueue({ store, runner, isReplaced = () => false, log }: Qu
   }
 
   async function carryOut(deployment: Deployment): Promise<void> {
+    current = deployment.id;
+    onChange(deployment.id);
     const start = await runner.start(deployment);
     switch (start.kind) {
       case "started":
@@ -86,6 +104,8 @@ export function createQueue({ store, runner, isReplaced = () => false, log }: Qu
 
   async function seeThrough(deployment: Deployment, started: Run): Promise<void> {
     run = started;
+    current = deployment.id;
+    if (cancelled === deployment.id) run.end("cancelled", cancelGraceMs);
     if (isInterrupting) run.end("interrupted", interruptGraceMs);
     const ending = await run.ended;
     if (ending.state === "not_started") return await tryLater(deployment, ending.detail);
@@ -97,7 +117,12 @@ export function createQueue({ store, runner, isReplaced = () => false, log }: Qu
     const fields = { event: "deployment.not_started", deployment: deployment.id };
     log.warn(fields, `${detail} Trying again in ${formatDuration(startRetryMs)}.`);
     runner.tidy(deployment.id);
-    await persist(() => putBack(store, deployment));
+    await persist(() => {
+      putBack(store, deployment);
+      if (cancelled === deployment.id) cancelQueued(store, deployment.id);
+    });
+    current = null;
+    onChange(deployment.id);
     await pause(startRetryMs, stopping.signal);
     startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
   }
@@ -105,6 +130,7 @@ export function createQueue({ store, runner, isReplaced = () => false, log }: Qu
   async function conclude(deployment: Deployment, ending: Ending): Promise<void> {
     await persist(() => settle(store, deployment, ending));
     logEnding(log, deployment, ending);
+    onChange(deployment.id);
     runner.tidy(deployment.id);
     if (ending.state === "interrupted" && mode !== "stopping") await persist(() => resume(store, deployment));
     await persist(() => pruneHistory(store));
@@ -130,9 +156,25 @@ export function createQueue({ store, runner, isReplaced = () => false, log }: Qu
       store,
       claim: () => (mode === "idle" && !isReplaced() ? claimNext(store) : null),
       begin: (claimed) => occupy(() => carryOut(claimed)),
-      onSuperseded: (id, by) => logSuperseded(log, id, by),
+      onSuperseded(id, by) {
+        logSuperseded(log, id, by);
+        onChange(id);
+      },
     }),
     wake,
+    cancel(id) {
+      if (current === id) {
+        cancelled = id;
+        run?.end("cancelled", cancelGraceMs);
+        return true;
+      }
+      const wasWaiting = store.transaction(() => cancelQueued(store, id));
+      if (wasWaiting) {
+        logCancelled(log, id);
+        onChange(id);
+      }
+      return wasWaiting;
+    },
     isBusy: () => mode === "busy",
     takeOver() {
       occupy(() => recover({ store, runner, log, signal: stopping.signal, persist, seeThrough, conclude }));

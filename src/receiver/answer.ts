@@ -8,52 +8,60 @@ import { STATUS_CODES } from "./http.ts";
 /** An answer ready to be sent: the body is text already. */
 export interface Answer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Names and values in turn, as Node writes them without looking at each. */
+  readonly headers: readonly string[];
   readonly body: string;
 }
 
-const common = { "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
-const jsonHeaders = Object.freeze({ "content-type": "application/json; charset=utf-8", ...common });
-const problemHeaders = Object.freeze({
-  "content-type": "application/problem+json; charset=utf-8",
-  ...common,
-});
+const common = ["Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"] as const;
+const jsonHeaders = ["Content-Type", "application/json; charset=utf-8", ...common];
+const problemHeaders = ["Content-Type", "application/problem+json; charset=utf-8", ...common];
+
+const challenge = ["WWW-Authenticate", 'HMAC-SHA256 realm="webhook"'];
+const later = ["Retry-After", "30"];
 
 /** What a status asks for beside the body: RFC 9110 wants a challenge with 401 and says how to name what is taken. */
-const extraHeaders: Partial<Record<HttpProblemCode, Record<string, string>>> = {
-  signature_missing: { "www-authenticate": 'HMAC-SHA256 realm="webhook"' },
-  signature_invalid: { "www-authenticate": 'HMAC-SHA256 realm="webhook"' },
-  signature_unsupported: { "www-authenticate": 'HMAC-SHA256 realm="webhook"' },
-  unsupported_media_type: { accept: "application/json" },
-  unsupported_encoding: { "accept-encoding": "identity" },
-  storage_unavailable: { "retry-after": "30" },
-  shutting_down: { "retry-after": "30" },
-  overloaded: { "retry-after": "30" },
+const extraHeaders: Partial<Record<HttpProblemCode, readonly string[]>> = {
+  signature_missing: challenge,
+  signature_invalid: challenge,
+  signature_unsupported: challenge,
+  unsupported_media_type: ["Accept", "application/json"],
+  unsupported_encoding: ["Accept-Encoding", "identity"],
+  storage_unavailable: later,
+  shutting_down: later,
+  overloaded: later,
 };
 
 export function jsonAnswer(status: number, value: object): Answer {
-  return { status, headers: jsonHeaders, body: JSON.stringify(value) };
+  return answerOf(status, jsonHeaders, JSON.stringify(value));
 }
 
 /**
  * A problem as RFC 9457 has it. Git hosts show the body on the page of the delivery, so `detail` is the help text.
  *
  * @param members further members, such as the limit that was passed
+ * @param headers further headers, names and values in turn
  */
 export function problemAnswer(
   problem: Problem<HttpProblemCode>,
   members: Readonly<Record<string, string | number>> = {},
+  headers: readonly string[] = [],
 ): Answer {
   const { code, detail } = problem;
   const { status, title } = problems[code];
   const instance = `urn:uuid:${randomUUID()}`;
   const body = { type: `urn:hotpush:problem:${code}`, title, status, detail, instance, code, ...members };
-  const extra = extraHeaders[code];
-  return {
-    status,
-    headers: extra ? { ...problemHeaders, ...extra } : problemHeaders,
-    body: JSON.stringify(body),
-  };
+  const extra = extraHeaders[code] ?? [];
+  return answerOf(status, [...problemHeaders, ...extra, ...headers], JSON.stringify(body));
+}
+
+function answerOf(status: number, headers: readonly string[], body: string): Answer {
+  return { status, headers: [...headers, "Content-Length", String(Buffer.byteLength(body))], body };
+}
+
+/** Sends `answer` as the response. */
+export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, headers as string[]).end(body);
 }
 
 /** How long a sender that was refused before its request was whole has to read the answer. */
@@ -115,7 +123,7 @@ function readAndDiscard(socket: Socket, mostBytes: number): void {
 }
 
 function onTheWire({ status, headers, body }: Answer): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}`;
-  return `${head}content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`;
+  return `${head}Connection: close\r\n\r\n${body}`;
 }

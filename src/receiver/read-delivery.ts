@@ -3,10 +3,11 @@ import type { IncomingMessage } from "node:http";
 import type { HttpProblemCode } from "../problems.ts";
 import { type Answer, jsonAnswer, problemAnswer } from "./answer.ts";
 import { type DeliveryLog, deliveryIdOf } from "./delivery-log.ts";
+import { readDryRun, type Would, withoutDryRun } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
 import { isJsonObject } from "./hosts/payload.ts";
 import type { Push } from "./push.ts";
-import { selectPush } from "./select-push.ts";
+import { type IgnoreReason, ignoreDetails, type Selection, selectPush } from "./select-push.ts";
 import { deliveryDigest, type SecretSlot, type VerifiableSignature } from "./verify.ts";
 
 /** What a deployment looks like to the sender of a push. */
@@ -28,17 +29,30 @@ export interface DeliveryOptions {
   readonly log: DeliveryLog;
   /** Resolves once the push is on disk. Rejects where it can't be promised: nothing was accepted then. */
   readonly record: (push: Push) => Promise<Recorded>;
+  /** Says what would become of a push, and does nothing of it. */
+  readonly rehearse: (push: Push) => Promise<Would>;
 }
 
+/** A delivery whose signature is right, and what its headers say. */
+interface Delivered {
+  readonly request: IncomingMessage;
+  readonly host: Host;
+  readonly slot: SecretSlot;
+  readonly signature: VerifiableSignature;
+  readonly body: Buffer;
+}
+
+const pong = jsonAnswer(200, { status: "pong" });
+const ignoredAnswers = Object.fromEntries(
+  Object.entries(ignoreDetails).map(([reason, detail]) => [
+    reason,
+    jsonAnswer(200, { status: "ignored", reason, detail }),
+  ]),
+) as Record<IgnoreReason, Answer>;
+
 /** Reads a delivery whose sender is known to have the secret, and records the push that it tells of. */
-export async function readDelivery(
-  request: IncomingMessage,
-  host: Host,
-  slot: SecretSlot,
-  signature: VerifiableSignature,
-  body: Buffer,
-  options: DeliveryOptions,
-): Promise<Answer> {
+export async function readDelivery(delivered: Delivered, options: DeliveryOptions): Promise<Answer> {
+  const { request, host, body } = delivered;
   const refuse = (code: HttpProblemCode, detail: string, members?: Record<string, string>) => {
     options.log.refused(code, request, detail);
     return problemAnswer({ code, detail }, members);
@@ -49,28 +63,64 @@ export async function readDelivery(
   if (!isJsonObject(payload)) {
     return refuse("invalid_payload", "The body is JSON but not an object.", { pointer: "" });
   }
-  const reading = host.read(eventOf(host, request), payload);
-  const selection = selectPush(reading, options.repository);
+  const kind = readDryRun(payload);
+  if (kind === "malformed") return refuse("invalid_payload", malformedDryRun, { pointer: "/hotpush" });
+  const selection = selectPush(host.read(eventOf(host, request), payload), options.repository);
+  if (selection.kind === "unusable") {
+    return refuse("invalid_payload", selection.detail, { pointer: selection.field });
+  }
+  return kind === "dry-run"
+    ? await rehearse(selection, delivered, options)
+    : await act(selection, delivered, options);
+}
+
+const malformedDryRun =
+  'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
+
+type Usable = Exclude<Selection, { kind: "unusable" }>;
+
+async function act(selection: Usable, delivered: Delivered, options: DeliveryOptions): Promise<Answer> {
+  const { host, request, slot, body } = delivered;
   switch (selection.kind) {
     case "pong":
       options.log.pong(host, request);
-      return jsonAnswer(200, { status: "pong" });
+      return pong;
     case "ignored":
       options.log.ignored(host, selection.reason, request);
-      return jsonAnswer(200, { status: "ignored", reason: selection.reason, detail: selection.detail });
-    case "unusable":
-      return refuse("invalid_payload", selection.detail, { pointer: selection.field });
+      return ignoredAnswers[selection.reason];
     case "push":
-      break;
+      return await recordPush(pushOf(selection, delivered, body), slot, request, options);
   }
-  const push: Push = {
-    ...selection.change,
-    host: host.name,
-    repository: selection.repository,
-    digest: deliveryDigest(signature, body),
-    deliveryId: deliveryIdOf(host, request),
-  };
-  return await recordPush(push, slot, request, options);
+}
+
+/** Answers what would be done. Where that cannot be found out, the push could not be stored either. */
+async function rehearse(selection: Usable, delivered: Delivered, options: DeliveryOptions): Promise<Answer> {
+  const { host, request, slot, body } = delivered;
+  if (selection.kind === "pong") return await act(selection, delivered, options);
+  if (selection.kind === "ignored") {
+    const { reason } = selection;
+    return rehearsed({ ignore: { reason, detail: ignoreDetails[reason] } });
+  }
+  const push = pushOf(selection, delivered, withoutDryRun(body));
+  try {
+    return rehearsed(await options.rehearse(push));
+  } catch (error) {
+    return notStored(push, error, request, options.log);
+  }
+
+  function rehearsed(would: Would): Answer {
+    options.log.rehearsed(host, would, request);
+    return jsonAnswer(200, { status: "dry-run", would, secret: slot });
+  }
+}
+
+function pushOf(
+  { change, repository }: Extract<Selection, { kind: "push" }>,
+  { host, request, signature }: Delivered,
+  body: Buffer,
+): Push {
+  const digest = deliveryDigest(signature, body);
+  return { ...change, host: host.name, repository, digest, deliveryId: deliveryIdOf(host, request) };
 }
 
 async function recordPush(
@@ -86,11 +136,15 @@ async function recordPush(
     if (recorded.kind === "accepted") return jsonAnswer(202, { status: "accepted", deployment });
     return jsonAnswer(200, { status: "duplicate", deployment, detail: recorded.detail });
   } catch (error) {
-    log.notRecorded(push, error, request);
-    const detail =
-      "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is mended.";
-    return problemAnswer({ code: "storage_unavailable", detail });
+    return notStored(push, error, request, log);
   }
+}
+
+function notStored(push: Push, error: unknown, request: IncomingMessage, log: DeliveryLog): Answer {
+  log.notRecorded(push, error, request);
+  const detail =
+    "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is mended.";
+  return problemAnswer({ code: "storage_unavailable", detail });
 }
 
 function eventOf({ eventHeader }: Host, request: IncomingMessage): string {

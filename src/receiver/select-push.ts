@@ -4,7 +4,7 @@ import { type CommitId, isCommitId, isMainRef, isNullId, type MainRef } from "./
 /** What a verified payload asks for: a deployment of one main branch, or nothing, and why not. */
 export type Selection =
   | { readonly kind: "pong" }
-  | { readonly kind: "ignored"; readonly reason: IgnoreReason; readonly detail: string }
+  | { readonly kind: "ignored"; readonly reason: IgnoreReason }
   | { readonly kind: "unusable"; readonly field: string; readonly detail: string }
   | { readonly kind: "push"; readonly change: MainChange; readonly repository: string | null };
 
@@ -18,7 +18,8 @@ export interface MainChange {
 
 const longestName = 256;
 
-const ignoreDetails = {
+/** Why a delivery changes nothing, as the git host shows it. */
+export const ignoreDetails = {
   other_event: "Only push events are deployed.",
   other_repository: "Only pushes of the repository that REPOSITORY names are deployed.",
   other_branch: "Only pushes to main or master are deployed.",
@@ -65,7 +66,7 @@ function isPlainName(name: string): boolean {
 }
 
 function ignored(reason: IgnoreReason): Selection {
-  return { kind: "ignored", reason, detail: ignoreDetails[reason] };
+  return { kind: "ignored", reason };
 }
 
 function isTagOnly(changes: readonly RefChange[]): boolean {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Log } from "../log.ts";
 import type { HttpProblemCode, Problem } from "../problems.ts";
-import { type Answer, answerAndClose, isClosing, jsonAnswer, problemAnswer } from "./answer.ts";
+import { type Answer, answerAndClose, isClosing, jsonAnswer, problemAnswer, sendAnswer } from "./answer.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
 import { createServer } from "./http.ts";
 import { checkHead } from "./request-head.ts";
@@ -65,8 +65,8 @@ function findUnrouted(path: string, method = ""): Answer | null {
     return problemAnswer({ code: "not_found", detail });
   }
   const allow = taken.join(", ");
-  const answer = problemAnswer({ code: "method_not_allowed", detail: `This path takes ${allow} only.` });
-  return { ...answer, headers: { ...answer.headers, allow } };
+  const detail = `This path takes ${allow} only.`;
+  return problemAnswer({ code: "method_not_allowed", detail }, {}, ["Allow", allow]);
 }
 
 /** The path as it was sent, to the letter: no decoding and no normalising, so no two spellings of one path. */
@@ -92,7 +92,6 @@ function answered(answer: Answer): Outcome {
 
 function conclude(response: ServerResponse, outcome: Outcome): void {
   if (outcome.kind === "gone") return;
-  const { status, headers, body } = outcome.answer;
   if (outcome.isClosing) answerAndClose(response, outcome.answer);
-  else response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) }).end(body);
+  else sendAnswer(response, outcome.answer);
 }

@@ -2,17 +2,25 @@ import type { IncomingMessage } from "node:http";
 import type { Admission } from "./admission.ts";
 import { type Answer, problemAnswer } from "./answer.ts";
 import { readBody } from "./body.ts";
-import type { DeliveryLog } from "./delivery-log.ts";
+import { type DeliveryLog, deliveryIdOf } from "./delivery-log.ts";
 import type { Host, SignatureClaim } from "./hosts/host.ts";
 import { identifyHost } from "./hosts/identify.ts";
 import { type DeliveryOptions, readDelivery } from "./read-delivery.ts";
 import { checkDeliveryHead, declaredBytes, tooLarge } from "./request-head.ts";
-import { isFresh, type Keys, startVerification, type VerifiableSignature } from "./verify.ts";
+import {
+  isFresh,
+  type Keys,
+  type SecretSlot,
+  startVerification,
+  type VerifiableSignature,
+} from "./verify.ts";
 
 export interface WebhookOptions extends DeliveryOptions {
   readonly keys: Keys;
   readonly bodyLimitBytes: number;
   readonly admission: Admission;
+  /** Told of each delivery whose signature is right: which secret made it, and whose it is. */
+  readonly onVerified?: (slot: SecretSlot, host: string, deliveryId: string | null) => void;
 }
 
 /** An answer to send, closing the connection where the rest of the request is not worth reading; or nobody to answer. */
@@ -78,7 +86,9 @@ async function receiveSigned(
     );
     return answered(signatureInvalid());
   }
-  return answered(await readDelivery(request, host, slot, signature, result.body.join(), options));
+  options.onVerified?.(slot, host.name, deliveryIdOf(host, request));
+  const delivered = { request, host, slot, signature, body: result.body.join() };
+  return answered(await readDelivery(delivered, options));
 }
 
 function refuseClaim(

@@ -13,7 +13,10 @@ export interface ComposeService {
   readonly deploy?: { readonly replicas?: number | string };
   readonly scale?: number;
   readonly healthcheck?: ComposeHealthcheck;
+  readonly environment?: Readonly<Record<string, string | null>>;
   readonly labels?: Readonly<Record<string, string>>;
+  readonly restart?: string;
+  readonly stop_grace_period?: string;
   readonly network_mode?: string;
   readonly networks?: Readonly<
     Record<string, { readonly ipv4_address?: string; readonly ipv6_address?: string } | null>
@@ -26,6 +29,7 @@ export interface ComposeHealthcheck {
   readonly disable?: boolean;
   readonly interval?: string;
   readonly retries?: number;
+  readonly start_interval?: string;
   readonly start_period?: string;
   readonly timeout?: string;
 }

@@ -8,6 +8,11 @@ export interface ComposeTarget {
 
 type Arguments = readonly [string, ...string[]];
 
+/** The version of compose alone, such as `2.24.0`. */
+export function versionCommand(): Arguments {
+  return ["docker", "compose", "version", "--short"];
+}
+
 /** The whole model, with variables and env files resolved, as JSON. */
 export function configCommand(target: ComposeTarget): Arguments {
   return [...compose(target), "config", "--format", "json"];

@@ -20,15 +20,21 @@ export class EngineRefusal extends ProblemError {
 }
 
 /** An engine that has not answered a request by then is taken for hung; stopping a container has its own grace on top. */
-const answerTimeoutMs = 120_000;
+const usualAnswerTimeoutMs = 120_000;
+
+/** Where the engine listens when DOCKER_HOST says nothing. */
+export const defaultDockerHost = "unix:///var/run/docker.sock";
 
 /**
  * Speaks to the engine at `dockerHost`: `unix:///var/run/docker.sock` (the default) or `tcp://host:port`.
  *
  * @throws ProblemError `docker_unreachable` from each call while nothing answers there
  */
-export function connectEngine(dockerHost: string = "unix:///var/run/docker.sock"): Engine {
-  const address = addressOf(dockerHost);
+export function connectEngine(
+  dockerHost: string = defaultDockerHost,
+  answerTimeoutMs: number = usualAnswerTimeoutMs,
+): Engine {
+  const address = { ...addressOf(dockerHost), timeout: answerTimeoutMs };
   const call = (method: string, path: string, body?: unknown) =>
     send(dockerHost, { ...address, method, path }, body);
   return {
@@ -58,7 +64,7 @@ function send(dockerHost: string, options: RequestOptions, body: unknown): Promi
     host: "docker",
   };
   return new Promise((resolve, reject) => {
-    const sent = request({ ...options, headers, agent: false, timeout: answerTimeoutMs }, (answer) => {
+    const sent = request({ ...options, headers, agent: false }, (answer) => {
       const chunks: Buffer[] = [];
       answer.on("data", (chunk: Buffer) => chunks.push(chunk));
       answer.on("error", (error) => reject(unreachable(dockerHost, error)));
@@ -69,7 +75,8 @@ function send(dockerHost: string, options: RequestOptions, body: unknown): Promi
         else reject(new EngineRefusal(status, refusalText(options, status, received)));
       });
     });
-    sent.on("timeout", () => sent.destroy(new Error(`no answer within ${answerTimeoutMs / 1_000} s`)));
+    const late = `no answer within ${(options.timeout ?? 0) / 1_000} s`;
+    sent.on("timeout", () => sent.destroy(new Error(late)));
     sent.on("error", (error) => reject(unreachable(dockerHost, error)));
     sent.end(payload);
   });

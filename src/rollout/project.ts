@@ -3,6 +3,9 @@ import { durationLabelMs } from "./duration-label.ts";
 import { defaultHealthyTimeoutMs } from "./healthy-timeout.ts";
 import { type Replacement, replacementOf } from "./replacement.ts";
 
+/** How long the requests and streams of an old container may take to end, where no label says. */
+export const defaultDrainTimeoutMs = 30_000;
+
 /** A compose project as a roll-out sees it. */
 export interface Project {
   readonly name: string;
@@ -56,7 +59,7 @@ function readService(
     replacement: replacementOf(service, isAwaited),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
-    drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout") ?? 30_000,
+    drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout") ?? defaultDrainTimeoutMs,
     checkUrl: service.labels?.["hotpush.check"] || null,
     configHash,
   };

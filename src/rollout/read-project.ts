@@ -14,10 +14,23 @@ const readTimeoutMs = 60_000;
 export async function loadProject(
   surroundings: Surroundings,
 ): Promise<{ readonly model: ComposeModel; readonly project: Project }> {
-  const json = await ask(surroundings, configCommand(surroundings.target));
+  const json = await askForModel(surroundings);
   const hashes = await ask(surroundings, hashCommand(), json);
   const model = JSON.parse(json) as ComposeModel;
   return { model, project: readProject(model, hashes) };
+}
+
+/**
+ * Asks compose for the model alone.
+ *
+ * @throws RolloutError `compose_invalid` with what compose says
+ */
+export async function loadModel(surroundings: Surroundings): Promise<ComposeModel> {
+  return JSON.parse(await askForModel(surroundings)) as ComposeModel;
+}
+
+function askForModel(surroundings: Surroundings): Promise<string> {
+  return ask(surroundings, configCommand(surroundings.target));
 }
 
 async function ask(

@@ -59,7 +59,8 @@ const databases =
 const dataDirectories =
   /^\/(?:var\/lib\/(?:postgresql|mysql|mongodb|redis|rabbitmq|clickhouse)|bitnami|data\/db)(?:\/|$)/;
 
-function keepsData(service: ComposeService): string | null {
+/** The image or the volume by which `service` is known to be a database, or null. */
+export function keepsData(service: ComposeService): string | null {
   if (service.image && databases.test(service.image)) return `database ${service.image}`;
   const volume = service.volumes?.find(({ target }) => dataDirectories.test(target));
   return volume ? `data directory ${volume.target}` : null;

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { formatDuration } from "../config/duration.ts";
+import { formatTable } from "../table.ts";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
-import { formatTable } from "./table.ts";
 
 /** Each event as lines for a person: the service, the step, how long it took, what came of it. */
 export function reportText(write: (text: string) => void): Report {

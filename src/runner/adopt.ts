@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Adoption } from "../deployments/deployment.ts";
 import { endedByItself } from "./ending.ts";
 import { resumeOutput } from "./output.ts";
-import { ageMs, hasEnvironment } from "./process-table.ts";
+import { ageMs, hasEnvironment, runMarks } from "./process-table.ts";
 import { type RunContext, watchRun } from "./run.ts";
 import { isLocked, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./run-directory.ts";
 
@@ -30,7 +30,7 @@ async function readRest(context: RunContext): Promise<readonly string[]> {
 function adoptLiving(context: RunContext) {
   const { deployment, directory, repoPath, timeoutMs } = context;
   const output = resumeOutput({ ...context, pipePath: directory.outputPath });
-  const marks = [`DEPLOY_ID=${deployment.id}`, `REPO_PATH=${repoPath}`];
+  const marks = runMarks(deployment.id, repoPath);
   /** Ids of processes are used again, and those of another container mean nothing here. */
   const group = () => {
     const pid = readPid(directory);

@@ -5,6 +5,10 @@ import type { Problem } from "../problems.ts";
 import { printable } from "./printable.ts";
 import type { ProcessEntry } from "./process-table.ts";
 
+/** How many of its last lines are kept in the record of a deployment that took too long. */
+const shownLines = 10;
+const longestCommand = 100;
+
 /** What is said of a run that ended by itself with `exitCode`. */
 export function endedByItself(exitCode: number, lastLines: readonly string[]): Ending {
   if (exitCode === 0) return { state: "succeeded", exitCode, problem: null };
@@ -23,18 +27,26 @@ export interface EarlyEnd {
   readonly wasForced: boolean;
   readonly timeoutMs: number;
   readonly survivors: readonly ProcessEntry[];
+  /** What ran when its time was over, a line each. */
+  readonly processes: readonly string[];
+  /** The step it was in, or null where it had told of none. */
+  readonly step: string | null;
   readonly lastLines: readonly string[];
 }
 
 /** What is said of a run that we ended. */
-export function endedEarly({ reason, wasForced, timeoutMs, survivors, lastLines }: EarlyEnd): Ending {
+export function endedEarly(early: EarlyEnd): Ending {
+  const { reason, wasForced, timeoutMs, survivors, lastLines } = early;
   const how = wasForced ? "It did not end when asked and was forced to." : "It ended when asked.";
-  const left = survivors.map(({ pid, command }) => `${pid} (${printable(command)})`).join(", ");
+  const left = survivors
+    .map(({ pid, command }) => `${pid} (${printable(command, longestCommand)})`)
+    .join(", ");
   const leftover = left === "" ? "" : ` These processes of it still run: ${left}.`;
   const end = `${how}${leftover} ${lastLineOf(lastLines)}`;
   switch (reason) {
     case "timed_out": {
-      const detail = `deploy.sh ran for longer than ${formatDuration(timeoutMs)}, the value of DEPLOY_TIMEOUT. ${end}`;
+      const where = early.step === null ? "" : ` It was in the step ${printable(early.step)}.`;
+      const detail = `deploy.sh ran for longer than ${formatDuration(timeoutMs)}, the value of DEPLOY_TIMEOUT.${where} ${end}${evidence(early)}`;
       return { state: "timed_out", exitCode: null, problem: { code: "deployment_timed_out", detail } };
     }
     case "cancelled":
@@ -44,6 +56,22 @@ export function endedEarly({ reason, wasForced, timeoutMs, survivors, lastLines 
       return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
     }
   }
+}
+
+/** What shows a person what the script was waiting for: on lines of their own, below the sentence. */
+function evidence({ lastLines, processes }: EarlyEnd): string {
+  const lines = lastLines.filter((line) => line.trim() !== "").slice(-shownLines);
+  const block = (title: string, texts: readonly string[]) =>
+    ["", title, ...texts.map((text) => `  ${text}`)].join("\n");
+  return [
+    lines.length > 1
+      ? block(
+          "Its last lines:",
+          lines.map((line) => printable(line)),
+        )
+      : "",
+    processes.length > 0 ? block("Its processes when its time was over:", processes) : "",
+  ].join("");
 }
 
 function failure(exitCode: number, lastLines: readonly string[]): Problem {

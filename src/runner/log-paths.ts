@@ -11,6 +11,12 @@ export function logPath(statePath: string, deploymentId: number): string {
   return join(statePath, "logs", `${deploymentId}.log`);
 }
 
+/** The files of a log in the order of what they hold; while a deployment runs its end is in two of its own. */
+export function logFiles(statePath: string, deploymentId: number): readonly string[] {
+  const path = logPath(statePath, deploymentId);
+  return [path, `${path}.tail-1`, `${path}.tail-2`];
+}
+
 /** Where the script is to write its own log: a file in a directory of ours in the temporary directory. */
 export function deployLogPath(deploymentId: number): string {
   return join(deployLogDirectory(), `deploy-${deploymentId}.log`);

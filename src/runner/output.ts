@@ -2,6 +2,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { createLineCutter, stepOf } from "./lines.ts";
 import { type LogFile, openLogFile } from "./log-file.ts";
+import type { Mask, MaskStream } from "./masking/mask.ts";
 
 /** What becomes of a script's output. */
 export interface OutputSink {
@@ -18,11 +19,20 @@ export interface Output {
   readonly finish: () => Promise<void>;
   /** The last lines, for a person who wants to know why it failed. */
   readonly lastLines: () => readonly string[];
+  /** The step that began last, or null. */
+  readonly step: () => string | null;
+  /** When output came last, or when reading began, by the clock of `performance.now()`. */
+  readonly quietSinceMs: () => number;
 }
+
+/** An output that is read: what it is made of is known here alone. */
+export type OutputReader = Omit<Output, "writeFd" | "keptOpenFd">;
 
 export interface OutputOptions {
   readonly pipePath: string;
   readonly logPath: string;
+  /** Nothing passes that it does not let pass. */
+  readonly mask: Mask;
   readonly sink: OutputSink;
 }
 
@@ -41,7 +51,7 @@ const mostToldBytes = 10 * 1024 ** 2;
  * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader holds the
  * script up, as any pipe does, instead of taking memory.
  */
-export function openOutput({ pipePath, logPath, sink }: OutputOptions): Output {
+export function openOutput({ pipePath, logPath, mask, sink }: OutputOptions): Output {
   const opened: number[] = [];
   const open = (flags: number) => {
     const fd = openSync(pipePath, flags);
@@ -52,7 +62,7 @@ export function openOutput({ pipePath, logPath, sink }: OutputOptions): Output {
     const readFd = open(readWithoutWaiting);
     const keptOpenFd = open(readWithoutWaiting);
     const writeFd = open(constants.O_WRONLY);
-    return { writeFd, keptOpenFd, ...readOutput(readFd, logPath, sink) };
+    return { writeFd, keptOpenFd, ...readOutput(readFd, { logPath, masker: mask.stream(), sink }) };
   } catch (error) {
     // Where descriptors have run out, not one may be lost.
     for (const fd of opened) closeSync(fd);
@@ -61,37 +71,46 @@ export function openOutput({ pipePath, logPath, sink }: OutputOptions): Output {
 }
 
 /** Reads on where a service that is gone stopped reading. */
-export function resumeOutput({
-  pipePath,
-  logPath,
-  sink,
-}: OutputOptions): Pick<Output, "finish" | "lastLines"> {
-  return readOutput(openSync(pipePath, readWithoutWaiting), logPath, sink);
+export function resumeOutput(options: OutputOptions): OutputReader {
+  const { pipePath, logPath, mask, sink } = options;
+  const masker = mask.stream({ isResumed: true });
+  return readOutput(openSync(pipePath, readWithoutWaiting), { logPath, masker, sink });
 }
 
-function readOutput(fd: number, logPath: string, sink: OutputSink): Pick<Output, "finish" | "lastLines"> {
+interface Destination {
+  readonly logPath: string;
+  readonly masker: MaskStream;
+  readonly sink: OutputSink;
+}
+
+function readOutput(fd: number, { logPath, masker, sink }: Destination): OutputReader {
   const log: LogFile = openLogFile(logPath);
   const lastLines: string[] = [];
   let toldBytes = 0;
   let steps = 0;
+  let lastStep: string | null = null;
   const cutter = createLineCutter((line) => {
     lastLines.push(line);
     if (lastLines.length > lastLineCount) lastLines.shift();
     const step = steps < mostSteps ? stepOf(line) : null;
     if (step !== null) {
       steps += 1;
+      lastStep = step;
       sink.onStep(step);
     }
     toldBytes += line.length + 1;
     if (toldBytes <= mostToldBytes) sink.onLine(line);
   });
+  const tell = (masked: Buffer) => {
+    log.write(masked);
+    cutter.push(masked);
+  };
   const socket = new Socket({ fd, readable: true, writable: false });
   let isEnded = false;
-  let lastReadMs = 0;
+  let lastReadMs = performance.now();
   socket.on("data", (chunk: Buffer) => {
     lastReadMs = performance.now();
-    log.write(chunk);
-    cutter.push(chunk);
+    tell(masker.push(chunk));
     // One chunk a turn of the loop: a script that floods its output must not starve what else is going on.
     socket.pause();
     setImmediate(() => socket.resume());
@@ -123,8 +142,11 @@ function readOutput(fd: number, logPath: string, sink: OutputSink): Pick<Output,
 
   return {
     lastLines: () => lastLines,
+    step: () => lastStep,
+    quietSinceMs: () => lastReadMs,
     async finish() {
       await drain();
+      tell(masker.finish());
       cutter.finish();
       await log.close();
     },

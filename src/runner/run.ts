@@ -1,9 +1,12 @@
 import type { Deployment, Ending, NotStarted, Run } from "../deployments/deployment.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed } from "./ending.ts";
-import type { Output, OutputSink } from "./output.ts";
+import type { Mask } from "./masking/mask.ts";
+import type { OutputReader, OutputSink } from "./output.ts";
 import { printable } from "./printable.ts";
-import { findProcessesOf } from "./process-table.ts";
+import { findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
+import { describeProcesses } from "./process-tree.ts";
 import { type RunDirectory, readExitCode } from "./run-directory.ts";
+import { watchSilence } from "./silence.ts";
 import { terminateGroup } from "./terminate.ts";
 
 /** All that one run of the script is made of. */
@@ -14,10 +17,22 @@ export interface RunContext {
   readonly directory: RunDirectory;
   readonly environment: Record<string, string>;
   readonly logPath: string;
+  readonly mask: Mask;
   readonly timeoutMs: number;
   /** How long a script that has run out of time may take to end by itself. */
   readonly timeoutGraceMs: number;
-  readonly sink: OutputSink;
+  /** A silence of this length is told; 0: never. */
+  readonly silenceMs: number;
+  readonly sink: OutputSink & { readonly onSilent: (silence: Silence) => void };
+}
+
+/** A script that prints nothing, and what is known of why. */
+export interface Silence {
+  readonly silentMs: number;
+  readonly step: string | null;
+  readonly lastLine: string | null;
+  /** A line for each process, below the one that started it. */
+  readonly processes: readonly string[];
 }
 
 /** How keeper.sh ended, where that is known. */
@@ -28,7 +43,7 @@ export interface KeeperExit {
 
 export interface Watched {
   readonly context: RunContext;
-  readonly output: Pick<Output, "finish" | "lastLines">;
+  readonly output: OutputReader;
   /** Resolves when keeper.sh, and so the script, has ended; null where nobody saw how. */
   readonly exited: Promise<KeeperExit | null>;
   /** The process group to end, or null where it is not to be found any more. */
@@ -44,14 +59,25 @@ const remainsGraceMs = 2_000;
 
 /** Sees a script through to its end: by itself, at its time-out, or when it is told to. The first reason counts. */
 export function watchRun(watched: Watched): Run {
-  const { context, exited, group, remainingMs } = watched;
+  const { context, output, exited, group, remainingMs } = watched;
   const terminated = Promise.withResolvers<Termination>();
   let hasEnded = false;
+  const stopWatching = watchSilence({
+    silenceMs: context.silenceMs,
+    quietSinceMs: output.quietSinceMs,
+    onSilent: (silentMs) => {
+      const lastLine = output.lastLines().at(-1) ?? null;
+      context.sink.onSilent({ silentMs, step: output.step(), lastLine, processes: processesOf(watched) });
+    },
+  });
 
   function end(reason: EarlyEnd["reason"], graceMs: number): void {
     if (hasEnded) return;
     hasEnded = true;
-    void terminate(group(), graceMs).then((wasForced) => terminated.resolve({ reason, wasForced }));
+    // Looked at now: afterwards they are gone.
+    const processes = reason === "timed_out" ? processesOf(watched) : [];
+    const resolve = (wasForced: boolean) => terminated.resolve({ reason, wasForced, processes });
+    void terminate(group(), graceMs).then(resolve);
   }
 
   const timer = setTimeout(() => {
@@ -62,6 +88,7 @@ export function watchRun(watched: Watched): Run {
   async function seeEnd(): Promise<Ending | NotStarted> {
     const exit = await Promise.race([exited, terminated.promise.then(() => null)]);
     clearTimeout(timer);
+    stopWatching();
     if (hasEnded) return await concludeTermination(watched, await terminated.promise);
     hasEnded = true;
     return await concludeExit(watched, exit);
@@ -73,13 +100,27 @@ export function watchRun(watched: Watched): Run {
 interface Termination {
   readonly reason: EarlyEnd["reason"];
   readonly wasForced: boolean;
+  readonly processes: readonly string[];
+}
+
+function processesOf({ context, group }: Watched): readonly string[] {
+  const marks = runMarks(context.deployment.id, context.repoPath);
+  return describeProcesses({
+    isMarked: (pid) => hasEnvironment(pid, marks),
+    group: group(),
+    mask: context.mask,
+  });
 }
 
 async function concludeTermination({ context, output }: Watched, termination: Termination): Promise<Ending> {
-  const { deployment, repoPath, timeoutMs } = context;
-  const survivors = findProcessesOf(deployment.id, repoPath);
+  const { deployment, repoPath, timeoutMs, mask } = context;
+  const survivors = findProcessesOf(deployment.id, repoPath).map(({ pid, command }) => ({
+    pid,
+    command: mask.text(command),
+  }));
   await output.finish();
-  return endedEarly({ ...termination, timeoutMs, survivors, lastLines: output.lastLines() });
+  const told = { step: output.step(), lastLines: output.lastLines() };
+  return endedEarly({ ...termination, ...told, timeoutMs, survivors });
 }
 
 async function concludeExit(watched: Watched, exit: KeeperExit | null): Promise<Ending | NotStarted> {

@@ -1,27 +1,35 @@
+import { formatDuration } from "../config/duration.ts";
 import type { Deployment, Runner } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
 import { adoptRun } from "./adopt.ts";
-import { type EnvironmentOptions, scriptEnvironment } from "./environment.ts";
+import { scriptEnvironment } from "./environment.ts";
 import { longestLine } from "./lines.ts";
 import { deployLogPath, logPath, pruneLogs } from "./log-paths.ts";
+import type { SecretSources } from "./masking/known-secrets.ts";
+import { createScriptMask } from "./masking/script-mask.ts";
 import { printable } from "./printable.ts";
-import type { RunContext } from "./run.ts";
+import type { RunContext, Silence } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
 import { startRun } from "./start.ts";
 
-export interface RunnerOptions extends EnvironmentOptions {
+export interface RunnerOptions extends SecretSources {
   readonly statePath: string;
   readonly deployTimeoutMs: number;
+  /** A script that prints nothing for this long is told of; 0: never. */
+  readonly deploySilenceMs: number;
   /** 15 s where it is not given. */
   readonly timeoutGraceMs?: number;
   readonly log: Log;
   /** Told of each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
+  /** Told of each line that a script prints, as it stands. */
+  readonly onLine?: (deployment: Deployment, line: string) => void;
 }
 
 /** Runs deploy scripts; that there is only one at a time is seen to by who asks. */
 export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
+  const currentMask = createScriptMask(options);
   const contextOf = (deployment: Deployment): RunContext => ({
     deployment,
     statePath,
@@ -29,12 +37,17 @@ export function createRunner(options: RunnerOptions): Runner {
     directory: runDirectory(statePath, deployment.id),
     environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
     logPath: logPath(statePath, deployment.id),
+    mask: currentMask(),
     timeoutMs: options.deployTimeoutMs,
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
+    silenceMs: options.deploySilenceMs,
     sink: {
-      onLine: (line) =>
-        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine)),
+      onLine(line) {
+        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
+        options.onLine?.(deployment, line);
+      },
       onStep: (name) => options.onStep(deployment, printable(name)),
+      onSilent: (silence) => logSilence(log, deployment, silence),
     },
   });
   return {
@@ -50,4 +63,14 @@ export function createRunner(options: RunnerOptions): Runner {
       }
     },
   };
+}
+
+function logSilence(log: Log, { id }: Deployment, { silentMs, step, lastLine, processes }: Silence): void {
+  const where = step === null ? "" : ` in the step ${printable(step)}`;
+  const last = lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
+  const waiting = processes.map((line) => `\n  ${line}`).join("");
+  log.warn(
+    { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine, processes },
+    `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}${waiting && `\nIts processes:${waiting}`}`,
+  );
 }

@@ -70,8 +70,8 @@ async function spawnScript(context: RunContext): Promise<Run> {
 }
 
 async function spawnKeeper(context: RunContext, lockFd: number): Promise<Run> {
-  const { directory, environment, repoPath, deployment, logPath, sink } = context;
-  const output = openOutput({ pipePath: directory.outputPath, logPath, sink });
+  const { directory, environment, repoPath, deployment } = context;
+  const output = openOutput({ ...context, pipePath: directory.outputPath });
   try {
     const child = spawn(keeperPath, [directory.path, ...commandFor(deployment, repoPath)], {
       cwd: repoPath,

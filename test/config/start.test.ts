@@ -86,12 +86,12 @@ test("a .env that cannot be read is refused", async (t) => {
 
 test("the service runs on what .env says, and the environment wins over it", async (t) => {
   const repoPath = temporaryDirectory(t);
-  writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "$TOKEN"\n');
+  writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "$GREETING"\n');
   const lines = [
     "WEBHOOK_SECRET=not this one but that of the environment",
     'REPOSITORY="octo/app" # ours',
-    "export DEPLOY_ENV=TOKEN",
-    "TOKEN='from .env'",
+    "export DEPLOY_ENV=GREETING",
+    "GREETING='from .env'",
   ];
   writeFileSync(join(repoPath, ".env"), lines.join("\n"));
   const service = await startService(t, { repoPath });

@@ -4,6 +4,7 @@ import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { git, makeProject, type Project } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -107,43 +108,6 @@ test("an interval of 0 never asks", async (t) => {
   assert.equal(looks.count(), 0);
 });
 
-interface Project {
-  readonly remotePath: string;
-  readonly repoPath: string;
-  /** Pushes an empty commit to the remote and gives its id. */
-  readonly commit: () => string;
-  readonly script: (text: string) => void;
-}
-
-/** A bare repository, a clone of it as REPO_PATH, and another from which is pushed. */
-function makeProject(t: TestContext): Project {
-  const root = temporaryDirectory(t);
-  const [remotePath, repoPath, workPath] = ["remote.git", "repository", "work"].map((name) =>
-    join(root, name),
-  ) as [string, string, string];
-  git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
-  git(root, "clone", "--quiet", remotePath, workPath);
-  git(workPath, "switch", "--quiet", "--orphan", "main");
-  const commit = () => {
-    git(workPath, "commit", "--quiet", "--allow-empty", "--message", "a change");
-    git(workPath, "push", "--quiet", "origin", "main");
-    return git(workPath, "rev-parse", "HEAD");
-  };
-  commit();
-  git(root, "clone", "--quiet", remotePath, repoPath);
-  const script = (text: string) => void writeScript(join(repoPath, "deploy.sh"), text);
-  script("#!/bin/sh\nexit 0\n");
-  return { remotePath, repoPath, commit, script };
-}
-
-function git(directory: string, ...args: readonly string[]): string {
-  const identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
-  return execFileSync("git", ["-C", directory, ...identity, ...args], {
-    encoding: "utf8",
-    stdio: "pipe",
-  }).trim();
-}
-
 async function deployHead(service: RunningService, { remotePath }: Project): Promise<void> {
   const after = git(remotePath, "rev-parse", "main");
   await deliver(service.url, githubPush({ after }));
@@ -154,7 +118,10 @@ async function deployHead(service: RunningService, { remotePath }: Project): Pro
 async function startLooking(t: TestContext, project: Project, interval = "1s") {
   const directory = temporaryDirectory(t);
   const counter = join(directory, "looks");
-  writeScript(join(directory, "git"), `#!/bin/sh\necho >>${counter}\nPATH=\${PATH#*:} exec git "$@"\n`);
+  writeScript(
+    join(directory, "git"),
+    `#!/bin/sh\ncase " $* " in *" ls-remote "*) echo >>${counter} ;; esac\nPATH=\${PATH#*:} exec git "$@"\n`,
+  );
   const service = await startService(t, {
     repoPath: project.repoPath,
     env: { CATCH_UP_INTERVAL: interval, PATH: `${directory}:${process.env.PATH}` },

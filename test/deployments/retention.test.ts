@@ -33,6 +33,17 @@ for (const state of ["queued", "running", "interrupted"]) {
   });
 }
 
+test("a long history is forgotten a part at a time, so that no deployment's end takes long", (t) => {
+  const store = temporaryStore(t);
+  addDeployments(store, 2_200, "superseded");
+  const countOf = () => Number(store.get("SELECT count(*) AS n FROM deployments")?.n);
+  const counts = [1, 2, 3, 4].map(() => {
+    prune(store);
+    return countOf();
+  });
+  assert.deepEqual(counts, [1_700, 1_200, 1_000, 1_000]);
+});
+
 test("ids of pruned deployments are not given again", (t) => {
   const store = temporaryStore(t);
   addDeployments(store, 3, "succeeded");

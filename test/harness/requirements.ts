@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmdirSync } from "node:fs";
+import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -18,16 +18,28 @@ const probes = {
     isThere: canBeAnother,
     reason: "it runs this checkout as another user, which that one must be able to reach",
   },
+  tmux: { isThere: () => runs("tmux", "-V"), reason: "it needs tmux" },
+  zsh: { isThere: () => runs("zsh", "--version"), reason: "it needs zsh" },
+  fish: { isThere: () => runs("fish", "--version"), reason: "it needs fish" },
   strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
+  faketime: { isThere: () => runs("faketime", "now", "true"), reason: "it needs faketime" },
+  openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },
+  sshd: {
+    isThere: () => existsSync("/usr/sbin/sshd"),
+    reason: "it needs sshd, of the package openssh-server",
+  },
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
+
+/** What a test of ours does without even where CI is set. */
+const dispensable: readonly string[] = ["otherUser", "tmux", "zsh", "fish"];
 
 /**
  * Says whether a test is to be skipped, as the options of `test` want it. Where CI is set nothing is skipped that
  * could be installed: what is missing there makes the test fail.
  */
 export function needs(...names: readonly (keyof typeof probes)[]): { readonly skip: string | false } {
-  const mayBeMissing = names.filter((name) => name === "otherUser" || !process.env.CI);
+  const mayBeMissing = names.filter((name) => dispensable.includes(name) || !process.env.CI);
   return {
     skip: mayBeMissing.map((name) => probes[name]).find(({ isThere }) => !isThere())?.reason ?? false,
   };

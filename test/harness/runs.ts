@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
+import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment, Ending, Run, Runner } from "../../src/deployments/deployment.ts";
 import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
+import { testSecret } from "./delivery.ts";
 import { readLog } from "./records.ts";
 import { commitOf } from "./store.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
@@ -38,8 +40,10 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions> =
     env: { PATH, HOME },
     deployEnv: [],
     repoPath,
+    secrets: { current: makeSecret(testSecret), previous: null },
     statePath,
     deployTimeoutMs: 60_000,
+    deploySilenceMs: 0,
     log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),
     onStep: (_deployment, name) => steps.push(name),
     ...options,

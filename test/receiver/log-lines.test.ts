@@ -87,7 +87,7 @@ async function startRedirected(t: Parameters<typeof startService>[0], redirectio
   writeScript(join(repoPath, "deploy.sh"), script);
   const port = await freePort();
   const { child } = spawnService(t, {
-    env: { WEBHOOK_PORT: String(port), NODE_OPTIONS: "--max-semi-space-size=2" },
+    env: { WEBHOOK_PORT: String(port), NODE_OPTIONS: "--max-semi-space-size=4" },
     statePath: join(repoPath, "state"),
     repoPath,
     wrapper: ["/bin/sh", "-c", `exec "$0" "$@" ${redirection}`],

@@ -16,7 +16,7 @@ const loadPath = fileURLToPath(new URL("../harness/upload-load.ts", import.meta.
 const connectionCount = 1_000;
 const trickleMs = 1_000;
 /** The flags of `npm start`. */
-const asNpmStart = { NODE_OPTIONS: "--max-semi-space-size=2" };
+const asNpmStart = { NODE_OPTIONS: "--max-semi-space-size=4" };
 
 interface Closed {
   readonly reply: RawReply | undefined;

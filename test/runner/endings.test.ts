@@ -79,7 +79,14 @@ test("a script that nobody saw end says that it was killed from outside", () => 
 
 test("a time-out names the setting and its value, how it ended and what still runs", () => {
   const survivors = [{ pid: 42, command: "sleep 1000" }];
-  const early = { timeoutMs: 1_800_000, wasForced: true, survivors, lastLines: ["pulling"] };
+  const early = {
+    timeoutMs: 1_800_000,
+    wasForced: true,
+    survivors,
+    processes: [],
+    step: null,
+    lastLines: ["pulling"],
+  };
   assert.deepEqual(endedEarly({ ...early, reason: "timed_out" }), {
     state: "timed_out",
     exitCode: null,
@@ -89,6 +96,26 @@ test("a time-out names the setting and its value, how it ended and what still ru
         "deploy.sh ran for longer than 30 min, the value of DEPLOY_TIMEOUT. It did not end when asked and was forced to. These processes of it still run: 42 (sleep 1000). Its last line: pulling",
     },
   });
+  const told = endedEarly({
+    ...early,
+    reason: "timed_out",
+    survivors: [],
+    step: "Pull",
+    lastLines: [...Array.from({ length: 30 }, (_, index) => `line ${index}`), "", "pulling"],
+    processes: ["41 sleeping, 30 min: git fetch", "  42 sleeping, 30 min: ssh git@git.example"],
+  });
+  assert.equal(
+    told.problem?.detail,
+    [
+      "deploy.sh ran for longer than 30 min, the value of DEPLOY_TIMEOUT. It was in the step Pull. It did not end when asked and was forced to. Its last line: pulling",
+      "Its last lines:",
+      ...Array.from({ length: 9 }, (_, index) => `  line ${index + 21}`),
+      "  pulling",
+      "Its processes when its time was over:",
+      "  41 sleeping, 30 min: git fetch",
+      "    42 sleeping, 30 min: ssh git@git.example",
+    ].join("\n"),
+  );
   const asked = endedEarly({ ...early, reason: "interrupted", wasForced: false, survivors: [] });
   assert.equal(
     asked.problem?.detail,

@@ -1,0 +1,69 @@
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import type { Check } from "../doctor/check.ts";
+import { checks } from "../doctor/checks.ts";
+import { count, examine } from "../doctor/examine.ts";
+import { jsonReport } from "../doctor/report/json-report.ts";
+import { textReport } from "../doctor/report/text-report.ts";
+import { makeScene } from "../doctor/scene.ts";
+import { readSettings } from "../doctor/settings/settings.ts";
+import { webhookUrl } from "../doctor/web/public-url.ts";
+import { newCommand, type Surroundings } from "./command.ts";
+
+interface Options {
+  readonly envFile?: string;
+  readonly url?: string;
+  readonly json?: boolean;
+}
+
+/** `hotpush doctor`: exit code 0 where nothing keeps a push from being deployed, else 1. */
+export function makeDoctorCommand({ env, finish }: Surroundings): Command {
+  const summary =
+    "Looks for everything that keeps a push from being deployed, and says what mends it. Nothing is changed. Run it where the service runs, as its user.";
+  return newCommand("doctor", summary, [
+    "hotpush doctor                               with the .env of this directory",
+    "hotpush doctor --env-file /etc/hotpush.env   as the systemd unit has it",
+    "hotpush doctor --url https://example.com     as the git host reaches it",
+    "docker compose exec hotpush hotpush doctor   in its container",
+    "hotpush doctor remote host-key               these checks again",
+  ])
+    .argument("[checks...]", "only these, by their names", knownName)
+    .option("--env-file <path>", "the file with the service's settings (default: .env here)")
+    .option(
+      "--url <url>",
+      "where the git host sends to; a signed ping goes there (default: WEBHOOK_URL)",
+      publicUrl,
+    )
+    .option("--json", "the result as one JSON object")
+    .action(async (names: readonly string[], options: Options) => {
+      finish(await runDoctor(choose(names), options, env));
+    });
+}
+
+/** Without names: all. */
+function choose(names: readonly string[]): readonly Check[] {
+  return names.length === 0 ? checks : checks.filter(({ id }) => names.includes(id));
+}
+
+function knownName(name: string, before: readonly string[] = []): readonly string[] {
+  if (checks.some(({ id }) => id === name)) return [...before, name];
+  throw new InvalidArgumentError("There is no such check: docs/troubleshooting.md has them all.");
+}
+
+function publicUrl(text: string): string {
+  const url = webhookUrl(text);
+  if (url !== null) return url;
+  throw new InvalidArgumentError("Not a URL that begins with http:// or https://.");
+}
+
+async function runDoctor(
+  chosen: readonly Check[],
+  { envFile, url, json }: Options,
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  const settings = readSettings(env, process.cwd(), envFile);
+  const examined = await examine(makeScene(settings, url ?? null), chosen);
+  const isColored = process.stdout.isTTY && !env.NO_COLOR;
+  process.stdout.write(json ? `${jsonReport(examined)}\n` : textReport(examined, isColored));
+  return count(examined).problems === 0 ? 0 : 1;
+}

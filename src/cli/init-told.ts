@@ -1,0 +1,105 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { hasFileModes } from "../setup/gitignore.ts";
+import type { PlannedFile } from "../setup/planned-file.ts";
+import type { Setup } from "../setup/set-up.ts";
+import { unifiedDiff } from "../setup/unified-diff.ts";
+import { fold } from "./fold.ts";
+
+/** Says what was found: the project, its remote, and who is in front of the app. */
+export function tellProject({ project, front, address }: Setup): void {
+  const { root, remoteUrl, remote } = project;
+  say(`Project   ${root}`);
+  // Credentials may be in the URL; what was read of it has none.
+  say(`Remote    ${remote ? `${remote.hostname}, ${remote.path}` : (remoteUrl ?? "none")}`);
+  say(`Runs with ${told(front, address.site)}`);
+  say("");
+}
+
+function told(front: Setup["front"], site: string | null): string {
+  if (front === null) return "systemd (there is no compose file)";
+  if (front.kind === "none") return "compose; no service publishes a port, so Hotpush publishes 9000";
+  if (front.kind === "new-caddy") return `compose; Caddy takes the place of ${front.service} (${site})`;
+  return `compose; behind ${front.service}, your own proxy`;
+}
+
+/** Says of each file what becomes of it, with the difference for those that are changed. */
+export function tellChanges(files: readonly PlannedFile[]): void {
+  const width = Math.max(...files.map(({ name }) => name.length));
+  for (const { state, name, purpose } of files) {
+    say(`${states[state].padEnd(8)}  ${name.padEnd(width)}  ${purpose}`);
+  }
+  for (const { state, name, before, text, shown = asItIs } of files) {
+    if (state !== "changed") continue;
+    const difference = unifiedDiff(name, shown(before ?? ""), shown(text));
+    say(`\n${difference === "" ? `${name}: a secret in it is replaced.` : difference}`);
+  }
+  say("");
+}
+
+function asItIs(text: string): string {
+  return text;
+}
+
+const states: Readonly<Record<PlannedFile["state"], string>> = {
+  new: "new",
+  changed: "changed",
+  mode: "mode",
+  right: "is right",
+};
+
+/** Says what a person should know, and what only they can do. */
+export async function tellNotes(setup: Setup): Promise<void> {
+  for (const note of [...frontNotes(setup), ...(await checkoutNotes(setup))]) {
+    say(fold(`- ${note}`, process.stdout, "  "));
+  }
+}
+
+function frontNotes({ front }: Setup): readonly string[] {
+  if (front?.kind !== "new-caddy") return [];
+  const { service, dropped, hasContainerName } = front;
+  return [
+    ...dropped.map(
+      (port) => `Port ${port} of ${service} is not published any more: two containers cannot share it.`,
+    ),
+    ...(hasContainerName
+      ? [`${service} loses its container_name: for a moment of each deployment there are two of it.`]
+      : []),
+  ];
+}
+
+async function checkoutNotes({ project, front, services, machine }: Setup): Promise<readonly string[]> {
+  const { root } = project;
+  const isBuiltFromRoot = Object.values(services).some(({ build }) => contextOf(build) === root);
+  return [
+    ...((await hasFileModes(root))
+      ? []
+      : [
+          "git keeps no execute bits here. Say it: git add deploy.sh && git update-index --chmod=+x deploy.sh",
+        ]),
+    ...(isBuiltFromRoot && !isIgnoredByDocker(root)
+      ? [
+          ".env, with the secret in it, is in the build context of your image. Write a line .env to .dockerignore.",
+        ]
+      : []),
+    ...(front !== null && machine.isForeignOwner
+      ? [
+          "The checkout is another user's than the container's, so what a deployment changes in it becomes root's.",
+        ]
+      : []),
+  ];
+}
+
+function contextOf(build: unknown): unknown {
+  return typeof build === "object" && build !== null && "context" in build ? build.context : build;
+}
+
+function isIgnoredByDocker(root: string): boolean {
+  const path = join(root, ".dockerignore");
+  if (!existsSync(path)) return false;
+  return /^(?:\*\*?\/)?(?:\.env\*?|\.\*|\*)$/m.test(readFileSync(path, "utf8"));
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

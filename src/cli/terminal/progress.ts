@@ -1,0 +1,51 @@
+import type { Terminal } from "./terminal.ts";
+
+/** One line at the bottom of a terminal that is rewritten in place; nothing at all where output is piped. */
+export interface Progress {
+  /** Prints lines above it. */
+  readonly print: (...lines: readonly string[]) => void;
+  /** Takes it away for good: the cursor is at the beginning of an empty line. */
+  readonly end: () => void;
+}
+
+const redrawMs = 1_000;
+const eraseRest = "\u001b[K";
+
+/**
+ * Shows what `text` gives, anew every second. Each change is one write that overwrites what is there before it erases
+ * what is left of it, so that nothing flickers.
+ *
+ * @param write takes what goes to the terminal as it stands
+ */
+export function showProgress(
+  terminal: Terminal,
+  write: (text: string) => void,
+  text: () => string,
+): Progress {
+  if (!terminal.isInteractive) return { print: terminal.print, end() {} };
+  let shown = "";
+
+  /** What overwrites the line that is shown with the present text. */
+  function redrawn(): string {
+    const before = shown;
+    shown = text().slice(0, terminal.columns - 1);
+    if (shown === "") return before === "" ? "" : `\r${eraseRest}`;
+    return `\r${terminal.paint("dim", shown)}${eraseRest}`;
+  }
+
+  const timer = setInterval(() => {
+    if (text().slice(0, terminal.columns - 1) !== shown) write(redrawn());
+  }, redrawMs).unref();
+  write(redrawn());
+  return {
+    print(...lines) {
+      const start = shown === "" ? "" : "\r";
+      write(`${lines.map((line) => `${start}${line}${start && eraseRest}\n`).join("")}${redrawn()}`);
+    },
+    end() {
+      clearInterval(timer);
+      if (shown !== "") write(`\r${eraseRest}`);
+      shown = "";
+    },
+  };
+}

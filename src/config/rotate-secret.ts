@@ -1,0 +1,120 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync, rmSync } from "node:fs";
+import { parseEnv } from "node:util";
+import { rawValue, withoutVariable, withVariable } from "./env-text.ts";
+import { secretFault } from "./secret-source.ts";
+import { writeAtomically } from "./write-atomically.ts";
+
+/** A change of the secrets that was not made; `message` says why, for a person. */
+export class RotationError extends Error {
+  override readonly name = "RotationError";
+}
+
+const [current, previous] = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const;
+const secretBytes = 32;
+
+/**
+ * Puts a new secret in the place of the one in the `.env` file at `path`, or in the file that its WEBHOOK_SECRET_FILE
+ * names, and keeps the old one as the previous. All other lines stay as they are.
+ *
+ * @param options.secret the new one, where the git host made it; else 32 random bytes in hex
+ * @param options.isReplacingPrevious whether a previous secret that is there may be thrown away
+ * @returns the new secret, and the file it is in
+ * @throws RotationError where the file cannot be read or written, or an earlier rotation is not finished
+ */
+export function rotateSecret(
+  path: string,
+  options: { readonly secret?: string; readonly isReplacingPrevious: boolean },
+): { readonly secret: string; readonly secretPath: string } {
+  const text = readText(path);
+  const secret = options.secret ?? randomBytes(secretBytes).toString("hex");
+  const fault = secretFault(current, secret);
+  if (fault) throw new RotationError(fault);
+  const { old, isInFile, secretPath, previousPath } = whereSecretsAre(text, path);
+  if (hasPrevious(text) && !options.isReplacingPrevious) {
+    throw new RotationError(
+      `${path} has a previous secret already, so an earlier rotation is not finished. Finish it with: hotpush secret drop-previous; or throw it away with --force.`,
+    );
+  }
+  if (old === secret)
+    throw new RotationError("The new secret is the same as the old one. Nothing was changed.");
+  if (!isInFile) {
+    const kept = old === "" ? text : withVariable(text, previous, rawValue(text, current) ?? "", current);
+    write(path, withVariable(kept, current, secret, current));
+    return { secret, secretPath };
+  }
+  // In this order there is no moment at which the old one is not to be found by a service that starts.
+  write(previousPath, `${old}\n`);
+  write(path, withVariable(text, `${previous}_FILE`, previousPath, `${current}_FILE`));
+  write(secretPath, `${secret}\n`);
+  return { secret, secretPath };
+}
+
+/**
+ * Takes the previous secret out of the `.env` file at `path`, and removes the file it is in where it has one.
+ *
+ * @throws RotationError where there is none
+ */
+export function dropPreviousSecret(path: string): void {
+  const text = readText(path);
+  if (!hasPrevious(text))
+    throw new RotationError(`${path} has no previous secret, so there is nothing to drop.`);
+  const { previousPath } = whereSecretsAre(text, path);
+  const isInFile = rawValue(text, `${previous}_FILE`) !== null;
+  write(path, withoutVariable(withoutVariable(text, previous), `${previous}_FILE`));
+  if (isInFile) rmSync(previousPath, { force: true });
+}
+
+function hasPrevious(text: string): boolean {
+  const env = parseEnv(text);
+  return Boolean(env[previous] || env[`${previous}_FILE`]);
+}
+
+interface Places {
+  /** "" where there is none yet */
+  readonly old: string;
+  readonly isInFile: boolean;
+  readonly secretPath: string;
+  readonly previousPath: string;
+}
+
+function whereSecretsAre(text: string, path: string): Places {
+  const env = parseEnv(text);
+  const secretPath = env[`${current}_FILE`];
+  if (!secretPath) {
+    const old = env[current];
+    if (old === undefined) {
+      throw new RotationError(
+        `${path} does not set ${current}. Name the file that the service reads, such as: --env /etc/hotpush.env`,
+      );
+    }
+    return {
+      old: secretFault(current, old) ? "" : old,
+      isInFile: false,
+      secretPath: path,
+      previousPath: path,
+    };
+  }
+  const previousPath = env[`${previous}_FILE`] || `${secretPath}.previous`;
+  return { old: readText(secretPath).replace(/\r?\n$/, ""), isInFile: true, secretPath, previousPath };
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new RotationError(
+      `${path} cannot be read (${code}). Name the file that the service reads, such as: --env /etc/hotpush.env`,
+    );
+  }
+}
+
+function write(path: string, text: string): void {
+  try {
+    writeAtomically(path, text);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new RotationError(`${path} cannot be replaced (${code}). Run this as the user whose file it is.`);
+  }
+}

@@ -1,0 +1,23 @@
+import type { CatchUpReport, RemoteHead } from "../deployments/catch-up.ts";
+import type { Feed } from "../deployments/feed.ts";
+import type { Queue } from "../deployments/queue.ts";
+import type { SecretUses } from "../deployments/secret-uses.ts";
+import type { Store } from "../deployments/store.ts";
+import type { Log } from "../log.ts";
+
+/** What the operator's door needs of the service behind it. */
+export interface ControlContext {
+  readonly store: Store;
+  readonly queue: Pick<Queue, "wake" | "cancel">;
+  readonly feed: Feed;
+  readonly secretUses: Pick<SecretUses, "read">;
+  readonly catchUp: { readonly report: () => CatchUpReport };
+  readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
+  /** What is wrong with the service, or null. */
+  readonly findFault: () => string | null;
+  readonly statePath: string;
+  readonly repoPath: string;
+  readonly address: { readonly address: string; readonly port: number };
+  readonly startedAtMs: number;
+  readonly log: Log;
+}

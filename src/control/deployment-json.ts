@@ -1,0 +1,53 @@
+import type { Deployment } from "../deployments/deployment.ts";
+import type { Step } from "../deployments/list.ts";
+import { problems } from "../problems.ts";
+
+/** A deployment as commands print it with --json; docs/cli.md has each member. */
+export interface DeploymentJson {
+  readonly id: number;
+  readonly trigger: Deployment["trigger"];
+  readonly ref: string;
+  readonly commit: string;
+  readonly before: string | null;
+  readonly repository: string | null;
+  readonly host: string | null;
+  readonly deliveryId: string | null;
+  readonly state: Deployment["state"];
+  readonly attempts: number;
+  readonly supersededBy: number | null;
+  readonly exitCode: number | null;
+  readonly problem: { readonly code: string; readonly title: string; readonly detail: string } | null;
+  readonly createdAt: string;
+  readonly startedAt: string | null;
+  readonly finishedAt: string | null;
+  readonly durationMs: number | null;
+}
+
+export interface StepJson {
+  readonly attempt: number;
+  readonly name: string;
+  readonly startedAt: string;
+  readonly durationMs: number | null;
+}
+
+export function deploymentJson(deployment: Deployment): DeploymentJson {
+  const { createdAtMs, startedAtMs, finishedAtMs, problem, ...same } = deployment;
+  return {
+    ...same,
+    problem: problem && { code: problem.code, title: problems[problem.code].title, detail: problem.detail },
+    createdAt: instant(createdAtMs),
+    startedAt: startedAtMs === null ? null : instant(startedAtMs),
+    finishedAt: finishedAtMs === null ? null : instant(finishedAtMs),
+    durationMs: startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs,
+  };
+}
+
+export function stepJson({ attempt, name, startedAtMs, endedAtMs }: Step): StepJson {
+  const durationMs = endedAtMs === null ? null : endedAtMs - startedAtMs;
+  return { attempt, name, startedAt: instant(startedAtMs), durationMs };
+}
+
+/** A moment as ISO 8601 in UTC. */
+export function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,121 @@
+import type { Log } from "../log.ts";
+import type { Row, Store } from "./store.ts";
+
+export type SecretSlot = "current" | "previous";
+
+/** When a secret last signed a delivery, and which. */
+export interface SecretUse {
+  /** When a service first ran with it. */
+  readonly knownSinceMs: number;
+  readonly lastUsedAtMs: number | null;
+  readonly host: string | null;
+  readonly deliveryId: string | null;
+}
+
+export interface SecretUses {
+  /** Notes since when the secrets of the configuration are known, where that is not on disk yet. */
+  readonly begin: () => void;
+  /** Notes that a delivery was signed with a secret; costs nothing, and is on disk within a minute. */
+  readonly note: (slot: SecretSlot, host: string, deliveryId: string | null) => void;
+  /** What is known of each secret; null for the previous one where there is none. */
+  readonly read: () => { readonly current: SecretUse; readonly previous: SecretUse | null };
+  /** Writes what is not on disk yet, and nothing from now on. */
+  readonly close: () => void;
+}
+
+export interface SecretUsesOptions {
+  readonly store: Store;
+  /** What tells the secrets of the configuration from those of earlier ones. */
+  readonly fingerprints: { readonly current: string; readonly previous: string | null };
+  readonly log: Log;
+}
+
+const writeIntervalMs = 60_000;
+
+/** Keeps the evidence on which a rotation is finished: how long ago the previous secret was used. */
+export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions): SecretUses {
+  const startedAtMs = Date.now();
+  const noted = new Map<SecretSlot, Omit<SecretUse, "knownSinceMs">>();
+  const unwritten = new Set<SecretSlot>();
+  const unseen = { lastUsedAtMs: null, host: null, deliveryId: null };
+  let timer: NodeJS.Timeout | null = null;
+  let wroteAtMs = Number.NEGATIVE_INFINITY;
+
+  function write(): void {
+    timer = null;
+    wroteAtMs = performance.now();
+    try {
+      store.transaction(() => unwritten.forEach(upsert));
+      unwritten.clear();
+    } catch (error) {
+      tellFailure(error);
+    }
+  }
+
+  function tellFailure(error: unknown): void {
+    log.error({ event: "store.failed", err: error }, "The use of a secret could not be written to disk");
+  }
+
+  function upsert(slot: SecretSlot): void {
+    const fingerprint = fingerprints[slot];
+    if (fingerprint === null) return;
+    const { lastUsedAtMs, host, deliveryId } = noted.get(slot) ?? unseen;
+    store.run(
+      `INSERT INTO secret_uses VALUES (?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO UPDATE
+       SET last_used_at_ms = excluded.last_used_at_ms, host = excluded.host, delivery_id = excluded.delivery_id`,
+      fingerprint,
+      startedAtMs,
+      lastUsedAtMs,
+      host,
+      deliveryId,
+    );
+  }
+
+  function isKnown(slot: SecretSlot): boolean {
+    const fingerprint = fingerprints[slot];
+    const sql = "SELECT 1 FROM secret_uses WHERE fingerprint = ?";
+    return fingerprint === null || store.get(sql, fingerprint) !== undefined;
+  }
+
+  function readSlot(slot: SecretSlot, fingerprint: string): SecretUse {
+    const row = store.get("SELECT * FROM secret_uses WHERE fingerprint = ?", fingerprint);
+    const stored = row ? toUse(row) : { ...unseen, knownSinceMs: startedAtMs };
+    const newer = noted.get(slot);
+    const isNewer = (newer?.lastUsedAtMs ?? 0) > (stored.lastUsedAtMs ?? 0);
+    return isNewer ? { ...stored, ...newer } : stored;
+  }
+
+  return {
+    begin() {
+      try {
+        const slots = (["current", "previous"] as const).filter((slot) => !isKnown(slot));
+        if (slots.length > 0) store.transaction(() => slots.forEach(upsert));
+      } catch (error) {
+        tellFailure(error);
+      }
+    },
+    note(slot, host, deliveryId) {
+      noted.set(slot, { lastUsedAtMs: Date.now(), host, deliveryId });
+      unwritten.add(slot);
+      const waitMs = Math.max(0, wroteAtMs + writeIntervalMs - performance.now());
+      timer ??= setTimeout(write, waitMs).unref();
+    },
+    read: () => ({
+      current: readSlot("current", fingerprints.current),
+      previous: fingerprints.previous === null ? null : readSlot("previous", fingerprints.previous),
+    }),
+    close() {
+      if (timer) clearTimeout(timer);
+      if (unwritten.size > 0) write();
+    },
+  };
+}
+
+function toUse(row: Row): SecretUse {
+  return {
+    knownSinceMs: row.known_since_ms as number,
+    lastUsedAtMs: row.last_used_at_ms as number | null,
+    host: row.host as string | null,
+    deliveryId: row.delivery_id as string | null,
+  };
+}

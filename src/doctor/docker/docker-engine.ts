@@ -1,0 +1,39 @@
+import { type Check, judge, ok, problem, skipped } from "../check.ts";
+import { hasComposeFile } from "./compose-file.ts";
+import { compareVersions } from "./version.ts";
+
+/** Of Docker 25: the first that knows `start_interval`, by which a new container is found healthy early. */
+const neededApi = "1.44";
+
+/** An engine that is down or old lets every roll-out fail. */
+export const dockerEngineCheck: Check = {
+  id: "docker-engine",
+  group: "Docker",
+  subject: "the Docker engine answers, and is new enough",
+  async look(scene) {
+    if (!hasComposeFile(scene.repoPath, scene.settings.env)) {
+      return skipped("the repository has no compose file");
+    }
+    const answer = await scene.engine();
+    if (answer.kind === "answers") {
+      const { version, apiVersion } = answer;
+      if (compareVersions(apiVersion, neededApi) >= 0) return ok(`Docker ${version}, API ${apiVersion}`);
+      const text = `Docker ${version} speaks API ${apiVersion}; ${neededApi} (Docker 25) is the oldest that hotpush rollout works with.`;
+      return judge(
+        [
+          problem(text, {
+            command: "apt-get install --only-upgrade -y docker-ce || apt-get install -y docker.io",
+          }),
+        ],
+        "",
+      );
+    }
+    if (["EACCES", "ENOENT", "ENOTDIR", "ENOTSOCK", "address"].includes(answer.code))
+      return skipped("the Docker socket comes first");
+    const text =
+      answer.code === "ECONNREFUSED"
+        ? "The Docker socket is there, but no engine listens."
+        : `The Docker engine does not answer as it should: ${answer.text}`;
+    return judge([problem(text, { command: "systemctl restart docker" })], "");
+  },
+};

@@ -1,0 +1,34 @@
+import { realpathSync } from "node:fs";
+import { hostPathOf } from "../../rollout/locate-project.ts";
+import { findOwnContainer } from "../../rollout/own-container.ts";
+import { type Check, judge, ok, problem, skipped } from "../check.ts";
+
+/** The engine resolves bind mounts on the host: a path that is only right in here gives containers empty directories. */
+export const repositoryPathCheck: Check = {
+  id: "repository-path",
+  group: "Docker",
+  subject: "the repository has the same path here and on the host",
+  async look({ engine, repoPath }) {
+    const answer = await engine();
+    if (answer.kind !== "answers") return skipped("the Docker engine comes first");
+    const own = await findOwnContainer(answer.engine);
+    if (own === null) return ok("this is no container");
+    const hostPath = hostPathOf(own.mounts, repoPath);
+    if (hostPath === null) {
+      const text = `${repoPath} is not mounted from the host. In the compose file, mount the repository at the path that it has on the host, and set REPO_PATH to it:`;
+      return judge([problem(text, { change: "volumes: - /srv/app:/srv/app" })], "");
+    }
+    if (hostPath === repoPath || isSame(hostPath, repoPath)) return ok(hostPath);
+    const text = `The repository is ${hostPath} on the host, but ${repoPath} here. In the compose file, mount it at the same path, and set REPO_PATH to ${hostPath}:`;
+    return judge([problem(text, { change: `volumes: - ${hostPath}:${hostPath}` })], "");
+  },
+};
+
+/** True where a link stands at the host's path, as a roll-out makes it. */
+function isSame(hostPath: string, repoPath: string): boolean {
+  try {
+    return realpathSync(hostPath) === realpathSync(repoPath);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,24 @@
+import { warning } from "../check.ts";
+import { lintCheck } from "./lint-check.ts";
+
+/** "Started" is not "ready": after a reboot an app would ask a database that does not answer yet. */
+export const dependsOnLint = lintCheck(
+  "lint-depends-on",
+  "who depends on another waits until that is healthy",
+  "nobody waits for less",
+  ({ roles, model }) =>
+    roles.flatMap(({ name, service }) =>
+      Object.entries(service.depends_on ?? {}).flatMap(([other, { condition }]) => {
+        const awaited = model.services[other];
+        const kind = roles.find((role) => role.name === other)?.kind;
+        if (condition === "service_healthy" || condition === "service_completed_successfully") return [];
+        const hasCheck = awaited?.healthcheck !== undefined && !awaited.healthcheck.disable;
+        if (!hasCheck && kind !== "data") return [];
+        const text = `${name} does not wait until ${other} is healthy, only until it was started.`;
+        const more = hasCheck ? "" : `; and give ${other} a healthcheck`;
+        return [
+          warning(text, { change: `services.${name}.depends_on.${other}.condition: service_healthy${more}` }),
+        ];
+      }),
+    ),
+);

@@ -1,0 +1,61 @@
+import { parseDurationMs } from "../../config/duration.ts";
+import { type Fault, problem, warning } from "../check.ts";
+import { lintCheck } from "./lint-check.ts";
+
+interface Label {
+  readonly expected: string;
+  readonly isValid: (value: string) => boolean;
+}
+
+const labels: ReadonlyMap<string, Label> = new Map([
+  [
+    "hotpush.rollout",
+    {
+      expected: "live, scale or recreate",
+      isValid: (value) => ["live", "scale", "recreate"].includes(value),
+    },
+  ],
+  [
+    "hotpush.healthy-timeout",
+    { expected: "a duration such as 90s", isValid: (value) => Boolean(parseDurationMs(value)) },
+  ],
+  [
+    "hotpush.check",
+    {
+      expected: "a URL such as http://caddy/",
+      isValid: (value) => value === "" || /^https?:\/\/\S+$/.test(value),
+    },
+  ],
+  [
+    "hotpush.engine",
+    { expected: "compose or swarm", isValid: (value) => value === "compose" || value === "swarm" },
+  ],
+]);
+
+/** A label that is misspelt is silently no label. */
+export const labelLint = lintCheck(
+  "lint-label",
+  "every label of Hotpush means something",
+  "they are all known",
+  ({ roles }) =>
+    roles.flatMap(({ name, service }) =>
+      Object.entries(service.labels ?? {}).flatMap(([key, value]) => faultOf(name, key, value)),
+    ),
+);
+
+function faultOf(service: string, key: string, value: string): readonly Fault[] {
+  if (!key.startsWith("hotpush.")) return [];
+  const label = labels.get(key);
+  const where = `services.${service}.labels`;
+  if (!label) {
+    const known = [...labels.keys()].join(", ");
+    return [
+      warning(`${service} has the label ${key}, which nobody reads. Known are ${known}.`, {
+        change: `${where}: remove ${key}`,
+      }),
+    ];
+  }
+  if (label.isValid(value)) return [];
+  const text = `The label ${key} of ${service} is "${value}", not ${label.expected}: a roll-out refuses it.`;
+  return [problem(text, { change: `${where}: ${key}: ${label.expected}` })];
+}

@@ -1,0 +1,114 @@
+import { leastMaskedBytes } from "./maskable.ts";
+import { createAutomaton } from "./pattern-automaton.ts";
+import { leastBeforeLineEnd, spellingsOf } from "./spellings.ts";
+
+/** Replaces secrets by `***`. */
+export interface Mask {
+  readonly text: (text: string) => string;
+  /**
+   * A masker for a stream of bytes that come in pieces. One that is resumed may begin in the midst of a secret, whose
+   * beginning was read by a service that is gone.
+   */
+  readonly stream: (options?: { readonly isResumed: boolean }) => MaskStream;
+}
+
+export interface MaskStream {
+  /**
+   * Takes the next piece and gives what can be told now. What may be the beginning of a secret is held back until it
+   * shows what it is: never more than the longest spelling of a secret, less one byte, and what stands between its lines.
+   */
+  readonly push: (chunk: Buffer) => Buffer;
+  /** Gives what was held back, as nothing follows. */
+  readonly finish: () => Buffer;
+}
+
+/** A piece to be replaced. It begins before 0 where the stars for it were given out already. */
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+const stars = Buffer.from("***");
+const nothing = Buffer.alloc(0);
+
+/** Makes the mask for `values`: in plain, URL and JSON encoding, quoted for a shell, in base64 and in hex. */
+export function createMask(values: Iterable<string>): Mask {
+  const spellings = [...new Set(values)].map(spellingsOf);
+  const literal = spellings.flatMap((spelling) => spelling.literal).map((text) => Buffer.from(text));
+  const encoded = spellings.flatMap((spelling) => spelling.encoded).map((text) => Buffer.from(text));
+  const automata = [
+    createAutomaton(literal),
+    createAutomaton(encoded, { skippedBytes: " \t\r\n:", leastBeforeLineEnd }),
+  ];
+
+  function createStream({ isResumed } = { isResumed: false }): MaskStream {
+    let isBegun = !isResumed;
+    let held = nothing;
+    let ranges: readonly Range[] = [];
+    const states = automata.map(() => 0);
+
+    function giveOut(bytes: Buffer, found: readonly Range[], limit: number): Buffer {
+      const told = masked(bytes, found, limit);
+      // A copy: what is held would keep the whole piece in memory.
+      held = Buffer.from(bytes.subarray(limit));
+      ranges = found
+        .filter(({ end }) => end > limit)
+        .map(({ start, end }) => ({ start: start - limit, end: end - limit }));
+      return told;
+    }
+
+    return {
+      push(chunk) {
+        const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+        const found: Range[] = [...ranges];
+        if (!isBegun) found.push(...restAtStart([...literal, ...encoded], bytes));
+        isBegun = true;
+        const tails = automata.map((automaton, index) => {
+          const onMatch = (start: number, end: number) => void found.push({ start, end });
+          const state = automaton.scan(bytes, held.length, states[index] ?? 0, onMatch);
+          states[index] = state;
+          return automaton.tailStart(bytes, state);
+        });
+        return giveOut(bytes, found, Math.min(...tails));
+      },
+      finish() {
+        states.fill(0);
+        return giveOut(held, ranges, held.length);
+      },
+    };
+  }
+
+  return {
+    stream: createStream,
+    text(text) {
+      const stream = createStream();
+      return Buffer.concat([stream.push(Buffer.from(text)), stream.finish()]).toString();
+    },
+  };
+}
+
+/** `bytes` up to `limit`, with stars for each of `ranges` that begins there; those that overlap are one. */
+function masked(bytes: Buffer, ranges: readonly Range[], limit: number): Buffer {
+  if (ranges.length === 0) return bytes.subarray(0, limit);
+  const parts: Buffer[] = [];
+  let toldTo = 0;
+  for (const { start, end } of ranges.toSorted((one, other) => one.start - other.start)) {
+    if (start >= limit) break;
+    if (start >= toldTo) parts.push(bytes.subarray(toldTo, start), stars);
+    toldTo = Math.max(toldTo, end);
+  }
+  if (toldTo < limit) parts.push(bytes.subarray(toldTo, limit));
+  return Buffer.concat(parts);
+}
+
+/** The longest end of one of `patterns` with which `bytes` begins, where it is enough to give the secret away. */
+function restAtStart(patterns: readonly Buffer[], bytes: Buffer): readonly Range[] {
+  let most = 0;
+  for (const pattern of patterns) {
+    for (let from = 1; pattern.length - from > Math.max(most, leastMaskedBytes - 1); from += 1) {
+      const length = pattern.length - from;
+      if (length <= bytes.length && pattern.compare(bytes, 0, length, from) === 0) most = length;
+    }
+  }
+  return most === 0 ? [] : [{ start: 0, end: most }];
+}

@@ -1,0 +1,121 @@
+import { buildTrie, type Trie } from "./trie.ts";
+
+/** Finds many byte patterns at once in a stream, in one pass (Aho and Corasick, 1975). */
+export interface PatternAutomaton {
+  /**
+   * Reads `bytes` on from index `from`, in the state in which it was left, 0 at first.
+   *
+   * @param onMatch told of each occurrence: from `start` to before `end`
+   * @returns the state it is in then
+   */
+  readonly scan: (
+    bytes: Uint8Array,
+    from: number,
+    state: number,
+    onMatch: (start: number, end: number) => void,
+  ) => number;
+  /** Where in `bytes`, read to its end, the longest piece begins that may still become an occurrence. */
+  readonly tailStart: (bytes: Uint8Array, state: number) => number;
+}
+
+export interface AutomatonOptions {
+  /** Bytes that may stand between those of an occurrence and belong to none. */
+  readonly skippedBytes?: string;
+  /** An occurrence goes on after a line end only where this much of it, or more, stands before it. */
+  readonly leastBeforeLineEnd?: number;
+}
+
+const lineEnd = 10;
+/** More skipped bytes in a row than this end an occurrence, so that what is held back of the stream has a bound. */
+const mostSkippedInRow = 16;
+
+/** Makes the automaton for `patterns`, none of them empty. */
+export function createAutomaton(
+  patterns: readonly Uint8Array[],
+  { skippedBytes = "", leastBeforeLineEnd = 0 }: AutomatonOptions = {},
+): PatternAutomaton {
+  const trie = buildTrie(patterns);
+  const { first, depth, fallback, longest } = trie;
+  const next = createStep(trie);
+  const isSkipped = new Uint8Array(256);
+  for (const byte of Buffer.from(skippedBytes, "latin1")) isSkipped[byte] = 1;
+
+  /** The index of the first of the `count` bytes before `end` that are not skipped. */
+  function startOf(bytes: Uint8Array, end: number, count: number): number {
+    let start = end;
+    for (let left = count; left > 0 && start > 0; ) {
+      start -= 1;
+      if (isSkipped[bytes[start] as number] === 0) left -= 1;
+    }
+    return start;
+  }
+
+  /** How many bytes in a row before `end` are skipped. */
+  function skippedBefore(bytes: Uint8Array, end: number): number {
+    let start = end;
+    while (start > 0 && isSkipped[bytes[start - 1] as number] === 1) start -= 1;
+    return end - start;
+  }
+
+  return {
+    scan(bytes, from, before, onMatch) {
+      let state = before;
+      let skippedInRow = skippedBefore(bytes, from);
+      for (let index = from; index < bytes.length; index += 1) {
+        const byte = bytes[index] as number;
+        if (isSkipped[byte] === 1) {
+          skippedInRow += 1;
+          const isCut = byte === lineEnd && (depth[state] as number) < leastBeforeLineEnd;
+          if (isCut || skippedInRow > mostSkippedInRow) state = 0;
+          continue;
+        }
+        skippedInRow = 0;
+        state = next(state, byte);
+        const length = longest[state] as number;
+        if (length !== 0) onMatch(startOf(bytes, index + 1, length), index + 1);
+      }
+      return state;
+    },
+    tailStart(bytes, state) {
+      // What is whole and cannot become longer waits for nothing.
+      let open = state;
+      while (open !== 0 && first[open] === 0) open = fallback[open] as number;
+      return startOf(bytes, bytes.length, depth[open] as number);
+    },
+  };
+}
+
+/**
+ * Makes the function that gives the state after a byte. Most bytes of a stream find it at the root or one step from it,
+ * so for these there is a table; the few further steps are searched for.
+ */
+function createStep({ first, sibling, label, depth, fallback }: Trie) {
+  const rowOf = new Int32Array(first.length);
+  const afterRoot = rowAfter(0, new Int32Array(256));
+  const rows = [afterRoot];
+  for (let node = first[0] as number; node !== 0; node = sibling[node] as number) {
+    rowOf[node] = rows.push(rowAfter(node, afterRoot)) - 1;
+  }
+  const table = new Int32Array(rows.length * 256);
+  for (const [index, row] of rows.entries()) table.set(row, index * 256);
+
+  /** Where nothing goes on with a byte, it is as after the root. */
+  function rowAfter(node: number, otherwise: Int32Array): Int32Array {
+    const row = otherwise.slice();
+    for (let child = first[node] as number; child !== 0; child = sibling[child] as number) {
+      row[label[child] as number] = child;
+    }
+    return row;
+  }
+
+  return (before: number, byte: number): number => {
+    let state = before;
+    while ((depth[state] as number) > 1) {
+      let node = first[state] as number;
+      while (node !== 0 && label[node] !== byte) node = sibling[node] as number;
+      if (node !== 0) return node;
+      state = fallback[state] as number;
+    }
+    return table[(rowOf[state] as number) * 256 + byte] as number;
+  };
+}

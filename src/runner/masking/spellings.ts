@@ -1,0 +1,102 @@
+/** The ways in which a value is written down by common programs, as byte patterns. */
+export interface Spellings {
+  /** To be found as they are. */
+  readonly literal: readonly string[];
+  /** Base64 and hex, which programs break into lines and groups. */
+  readonly encoded: readonly string[];
+}
+
+/** So much of a base64 or hex spelling has to stand before a line end for it to be looked for beyond. */
+export const leastBeforeLineEnd = 6;
+/** What is left of a spelling without its beginning is only looked for where it cannot be anything else. */
+const leastRemainder = 6;
+
+/** What each encoder leaves as it is, besides letters and digits. */
+const unreserved = [
+  "-._~", // RFC 3986: curl, jq, Go's PathEscape
+  "-._~!'()*", // encodeURIComponent
+  "-._~/", // Python's quote
+  "-._*", // forms: URLSearchParams, Java
+  "-._~!'()*;/?:@&=+$,#", // encodeURI
+  "-_.!~*'():", // Go's userinfo and hosts
+];
+
+/** All spellings of `value`, each once. Base64 and hex are those of its UTF-8 bytes. */
+export function spellingsOf(value: string): Spellings {
+  const encoded = [...base64Spellings(value), ...hexSpellings(value)];
+  return {
+    literal: [...new Set([value, ...urlSpellings(value), ...jsonSpellings(value), ...shellSpellings(value)])],
+    encoded: [...new Set(encoded.flatMap(withRemainder))],
+  };
+}
+
+/**
+ * The characters that `value` alone decides, wherever it stands in a longer text: three bytes make four characters, so
+ * there are three of them. The characters at both ends that it shares with its neighbours are left out.
+ */
+function base64Spellings(value: string): readonly string[] {
+  return [0, 1, 2].flatMap((shift) => {
+    const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]);
+    const whole = Math.floor((bytes.length * 8) / 6);
+    const first = Math.ceil((shift * 8) / 6);
+    return (["base64", "base64url"] as const).map((encoding) => bytes.toString(encoding).slice(first, whole));
+  });
+}
+
+function hexSpellings(value: string): readonly string[] {
+  const hex = Buffer.from(value).toString("hex");
+  return [hex, hex.toUpperCase()];
+}
+
+function urlSpellings(value: string): readonly string[] {
+  return ["", ...unreserved].flatMap((left) => {
+    const upper = Array.from(Buffer.from(value), (byte) => percentEncoded(byte, left)).join("");
+    const lower = upper.replace(/%../g, (code) => code.toLowerCase());
+    return [upper, lower, upper.replaceAll("%20", "+"), lower.replaceAll("%20", "+")];
+  });
+}
+
+/** With nothing to be left, letters and digits are encoded too. */
+function percentEncoded(byte: number, left: string): string {
+  const character = String.fromCharCode(byte);
+  const isLeft = left !== "" && (/^[A-Za-z\d]$/.test(character) || left.includes(character));
+  return isLeft ? character : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+}
+
+/** As JavaScript, Python, PHP and Go write it, and once more for JSON within JSON. */
+function jsonSpellings(value: string): readonly string[] {
+  const json = insideQuotes(value);
+  const escaped = (text: string, which: RegExp) => text.replace(which, unicodeEscape);
+  const once = [
+    json,
+    escaped(json, /[^ -~]/g),
+    json.replaceAll("/", "\\/"),
+    escaped(json.replaceAll("/", "\\/"), /[^ -~]/g),
+    escaped(json, /[<>&]/g),
+  ];
+  return [...once, ...once.map(insideQuotes)];
+}
+
+function insideQuotes(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
+function unicodeEscape(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** Within single quotes, with backslashes (`printf %q`), and in a compose file. */
+function shellSpellings(value: string): readonly string[] {
+  return [
+    value.replaceAll("'", "'\\''"),
+    value.replaceAll("'", `'"'"'`),
+    value.replace(/[^\w@%+=:,./-]/g, "\\$&"),
+    value.replaceAll("$", () => "$$"),
+  ];
+}
+
+/** Where a line ends within the first characters of a spelling, the rest of it stands at the beginning of the next. */
+function withRemainder(spelling: string): readonly string[] {
+  const rest = spelling.slice(leastBeforeLineEnd - 1);
+  return rest.length < leastRemainder ? [spelling] : [spelling, rest];
+}

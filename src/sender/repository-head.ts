@@ -1,0 +1,85 @@
+import { git } from "../setup/git.ts";
+import { parseRemoteUrl, readRemoteUrl } from "../setup/git-remote.ts";
+
+/** What a push of a repository's main branch would tell of. */
+export interface RepositoryHead {
+  readonly ref: "refs/heads/main" | "refs/heads/master";
+  readonly commit: string;
+  /** The parent of `commit`, all zeros where it has none. */
+  readonly before: string;
+  /** First line of the commit's message. */
+  readonly subject: string;
+  readonly author: { readonly name: string; readonly email: string };
+  /** `owner/name`, from the remote's URL; from the directory's name where there is no remote. */
+  readonly repository: string;
+}
+
+/** Why there is no head to make a push of, as a sentence. */
+export class NoHeadError extends Error {
+  override readonly name = "NoHeadError";
+}
+
+const branches = ["main", "master"] as const;
+
+/**
+ * Reads the head of `main`, else of `master`: of the branch that is checked out where it is one of them, else of the
+ * local branch, else of the remote's.
+ *
+ * @throws NoHeadError where `directory` is no repository, or has none of the branches, or they have no commit
+ */
+export async function readRepositoryHead(directory: string): Promise<RepositoryHead> {
+  await git(directory, "rev-parse", "--git-dir").catch((error: unknown) => {
+    throw new NoHeadError(notUsable(directory, error));
+  });
+  const found = await findBranch(directory);
+  if (found === null) {
+    throw new NoHeadError(
+      `${directory} has no branch main or master with a commit, and no other is deployed. Make a commit on one of them.`,
+    );
+  }
+  const format = "%H%n%P%n%an%n%ae%n%s";
+  const shown = await git(directory, "log", "--max-count=1", `--format=${format}`, found.rev, "--");
+  const [commit = "", parents = "", name = "", email = "", subject = ""] = shown.split("\n");
+  return {
+    ref: `refs/heads/${found.branch}`,
+    commit,
+    before: parents.split(" ")[0] || commit.replace(/./g, "0"),
+    subject,
+    author: { name, email },
+    repository: await repositoryName(directory),
+  };
+}
+
+async function findBranch(directory: string) {
+  const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD").catch(() => "");
+  const inOrder = branches.toSorted((a, b) => Number(b === current) - Number(a === current));
+  for (const place of ["refs/heads", "refs/remotes/origin"]) {
+    for (const branch of inOrder) {
+      const rev = `${place}/${branch}`;
+      const known = await git(directory, "rev-parse", "--verify", "--quiet", `${rev}^{commit}`).catch(
+        () => null,
+      );
+      if (known !== null) return { branch, rev };
+    }
+  }
+  return null;
+}
+
+async function repositoryName(directory: string): Promise<string> {
+  const url = await readRemoteUrl(directory);
+  const remote = url === null ? null : parseRemoteUrl(url);
+  if (remote) return remote.path;
+  const top = await git(directory, "rev-parse", "--show-toplevel").catch(() => directory);
+  const names = (url ?? top).replace(/\/+$|\.git\/*$/g, "").split("/");
+  return `local/${names.at(-1)}`;
+}
+
+function notUsable(directory: string, error: unknown): string {
+  const { code, stderr = "" } = error as { code?: unknown; stderr?: string };
+  if (code === "ENOENT")
+    return "git is not installed, or the directory is not there. Install git, or say which body to send with --file.";
+  if (stderr.includes("dubious ownership")) {
+    return `${directory} belongs to another user, so git refuses it. Run: git config --global --add safe.directory ${directory}`;
+  }
+  return `${directory} is no git repository. Go to your project's directory, set REPO_PATH to it, or say which body to send with --file.`;
+}

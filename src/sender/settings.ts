@@ -1,0 +1,44 @@
+import { existsSync } from "node:fs";
+import { withDotenv } from "../config/dotenv.ts";
+import { readSecretText, secretFault } from "../config/secret-source.ts";
+import { git } from "../setup/git.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The environment as the service would have it: with `.env` of the working directory and, where that names no secret,
+ * with `.env` of the repository around it.
+ */
+export async function sendingEnvironment(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
+  const near = withDotenv(env, directory);
+  if (near.WEBHOOK_SECRET || near.WEBHOOK_SECRET_FILE) return near;
+  const root = await git(directory, "rev-parse", "--show-toplevel").catch(() => null);
+  return root === null || root === directory ? near : withDotenv(env, root);
+}
+
+/** The secret to sign with, from where the service has it; or why there is none, as a sentence. */
+export function secretToSend(env: Environment): { readonly secret: string } | { readonly fault: string } {
+  const { text, fault } = readSecretText(env, "WEBHOOK_SECRET");
+  if (!env.WEBHOOK_SECRET && !env.WEBHOOK_SECRET_FILE) {
+    return {
+      fault:
+        "There is no WEBHOOK_SECRET: neither in the environment nor in .env here. Go to your project's directory, or write one with: hotpush init",
+    };
+  }
+  const wrong = fault ?? secretFault("WEBHOOK_SECRET", text);
+  return wrong === null ? { secret: text } : { fault: wrong };
+}
+
+/** Where to send: what was asked for, else WEBHOOK_URL, else the service on this machine. Null: no address. */
+export function urlToSend(wanted: string | undefined, env: Environment): URL | null {
+  const text = wanted ?? env.WEBHOOK_URL ?? `http://127.0.0.1:${env.WEBHOOK_PORT || "9000"}/webhook`;
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return null;
+  const url = new URL(text);
+  if (url.pathname === "/") url.pathname = "/webhook";
+  return url;
+}
+
+/** The repository that a push is made up from: REPO_PATH where that is here, else the working directory. */
+export function repositoryToSend(env: Environment, directory: string): string {
+  return env.REPO_PATH && existsSync(env.REPO_PATH) ? env.REPO_PATH : directory;
+}

@@ -1,0 +1,72 @@
+import type { Front } from "./front.ts";
+
+export const caddyfileName = "hotpush.Caddyfile";
+
+/** The services whose live files are there from the start. */
+export function seededServices(front: Exclude<Front, { kind: "none" }>): readonly string[] {
+  const behind = front.kind === "new-caddy" ? [front.service] : front.services;
+  return front.kind === "other-proxy" || front.kind === "traefik" ? ["hotpush"] : [...behind, "hotpush"];
+}
+
+/** The configuration of the Caddy that is put in front of the app. */
+export function caddyfile({ service, target }: Extract<Front, { kind: "new-caddy" }>): string {
+  return `# Written by \`hotpush init\`; running that again keeps it up to date. SITE is in .env.
+{
+	# A socket that Hotpush reaches through the shared volume; a port could be reached by every container.
+	admin unix//run/live/admin.sock|0660
+	grace_period 30s
+}
+
+{$SITE} {
+	# A live file holds the name of the container that gets the requests. It is read on each one, so that Caddy is
+	# never reloaded: a reload would cut connections.
+	reverse_proxy {file./run/live/${service}}:${target} {
+		lb_try_duration 5s
+		lb_try_interval 50ms
+	}
+
+	# While Hotpush restarts, a delivery waits instead of being lost: git hosts send it once and wait for 10 s.
+	reverse_proxy /webhook {file./run/live/hotpush}:9000 {
+		lb_try_duration 5s
+		lb_try_interval 50ms
+	}
+
+	# Where the files name nothing that runs. Only requests that reached no container are sent on: one that was cut
+	# off may have done its work already.
+	handle_errors 502 503 {
+		@unreached expression \`{err.message}.contains("dial")\`
+		handle @unreached {
+			reverse_proxy ${service}:${target} {
+				lb_try_duration 10s
+			}
+			reverse_proxy /webhook hotpush:9000 {
+				lb_try_duration 4s
+			}
+		}
+	}
+}
+`;
+}
+
+/** What to put into a proxy's configuration that is the project's own; a line each. */
+export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }>): readonly string[] {
+  switch (front.kind) {
+    case "caddy": {
+      const [app = "app"] = front.services;
+      return [
+        "in the block of global options:  admin unix//run/live/admin.sock|0660",
+        `instead of the app's name:       reverse_proxy {file./run/live/${app}}:<its port>`,
+        "for the deliveries:              reverse_proxy /webhook {file./run/live/hotpush}:9000",
+      ];
+    }
+    case "traefik":
+      return [
+        "compose.hotpush.yaml gives Hotpush the labels of a router for /webhook.",
+        "To each service that is rolled out, give the label:  hotpush.rollout: scale",
+      ];
+    case "other-proxy":
+      return [
+        "Pass /webhook on to hotpush:9000, as with nginx:  location = /webhook { proxy_pass http://hotpush:9000; }",
+      ];
+  }
+}

@@ -1,0 +1,68 @@
+import { git } from "./git.ts";
+
+/** Where a git remote is, as its URL says; credentials in it are left behind. */
+export interface GitRemote {
+  /** Without a port: `github.com`. */
+  readonly hostname: string;
+  /** `owner/name`, or deeper where the host has groups in groups; without `.git`. */
+  readonly path: string;
+  readonly isSsh: boolean;
+  /** Where its pages are: the address itself for http and https; by ssh, https at the same name is a guess. */
+  readonly origin: string;
+}
+
+/** Names by which hosts take ssh on port 443. */
+const sshStandIns: ReadonlyMap<string, string> = new Map([
+  ["ssh.github.com", "github.com"],
+  ["altssh.gitlab.com", "gitlab.com"],
+  ["altssh.bitbucket.org", "bitbucket.org"],
+]);
+
+/**
+ * Reads the URL of a remote: `git@host:owner/name.git`, `ssh://git@host:2222/owner/name`, `https://host/owner/name.git`.
+ * An ssh alias made of a host's name (`github.com-shop:owner/name`, as for several deploy keys) counts as that host.
+ *
+ * @returns null for a path on this machine and for what is no URL of a remote
+ */
+export function parseRemoteUrl(url: string): GitRemote | null {
+  const text = url.trim();
+  const scp = /^(?:[^@/\s]+@)?(\[[^\]]+\]|[^:/\s[\]]+):(?!\/\/)(.+)$/.exec(text);
+  if (scp) return remoteAt(scp[1] ?? "", scp[2] ?? "", null);
+  if (!/^(?:ssh|git\+ssh|git|https?):\/\//i.test(text) || !URL.canParse(text)) return null;
+  const { protocol, hostname, host, pathname } = new URL(text);
+  const isWeb = protocol === "https:" || protocol === "http:";
+  return remoteAt(hostname, pathname, isWeb ? `${protocol}//${host}` : null, /ssh/.test(protocol));
+}
+
+/** The URL of the remote `name` (`origin` before any other) of the repository in `directory`, or null where it has none. */
+export async function readRemoteUrl(directory: string): Promise<string | null> {
+  try {
+    const names = (await git(directory, "remote")).split("\n").filter(Boolean);
+    const name = names.includes("origin") ? "origin" : names[0];
+    return name === undefined ? null : await git(directory, "remote", "get-url", name);
+  } catch {
+    return null;
+  }
+}
+
+function remoteAt(name: string, path: string, web: string | null, isSsh = web === null): GitRemote | null {
+  const hostname = realName(name.toLowerCase());
+  const plain = decoded(path)
+    .replace(/^[~/]+|\/+$/g, "")
+    .replace(/\.git$/, "");
+  if (hostname === "" || plain === "" || /\s/.test(plain)) return null;
+  return { hostname, path: plain, isSsh, origin: web ?? `https://${hostname}` };
+}
+
+function realName(name: string): string {
+  const alias = /^((?:github|gitlab)\.com|bitbucket\.org|codeberg\.org)[-_.]/.exec(name);
+  return alias?.[1] ?? sshStandIns.get(name) ?? name;
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,156 @@
+import type { GitHost } from "./git-host.ts";
+import type { GitRemote } from "./git-remote.ts";
+
+/** The webhook's form at a git host, as docs/git-hosts.md has it: what to fill into which field. */
+export interface HostForm {
+  /** As the host calls itself: `GitHub`. */
+  readonly host: string;
+  /** The page with the form, or null where the remote is not known. */
+  readonly address: string | null;
+  /** Where the form is found by hand. */
+  readonly way: string;
+  /** In the order of the form. The secret's value is `secret` as it was given. */
+  readonly fields: readonly (readonly [label: string, value: string])[];
+  /** What the host does once the form is saved, and what its test button does. */
+  readonly afterwards: string;
+  /** Whether the host makes the secret itself, so that WEBHOOK_SECRET is to be set to what it shows. */
+  readonly makesSecret: boolean;
+}
+
+interface Values {
+  /** The address that the host is to call, such as `https://shop.example.org/webhook`. */
+  readonly payloadUrl: string;
+  /** What to show for the secret: the secret itself, or where it is. */
+  readonly secret: string;
+}
+
+interface Entry {
+  readonly host: string;
+  readonly way: string;
+  readonly page: (remote: GitRemote) => string;
+  readonly fields: (values: Values) => HostForm["fields"];
+  readonly afterwards: string;
+  readonly makesSecret?: boolean;
+}
+
+const json = "application/json";
+const realPush = "Test delivery sends a real, signed push of the default branch, so it deploys.";
+const settings = "repository, Settings, Webhooks, Add webhook";
+
+/** The form of `host` for `remote`, whose address it is where the remote is known. */
+export function hostForm(host: GitHost, remote: GitRemote | null, values: Values): HostForm {
+  const { page, fields, makesSecret = false, ...entry } = forms[host];
+  return { ...entry, makesSecret, address: remote && page(remote), fields: fields(values) };
+}
+
+function giteaForm(host: string, type: "gitea" | "forgejo"): Entry {
+  return {
+    host,
+    way: `${settings}, ${host}`,
+    page: ({ origin, path }) => `${origin}/${path}/settings/hooks/${type}/new`,
+    fields: ({ payloadUrl, secret }) => [
+      ["Target URL", payloadUrl],
+      ["HTTP method", "POST"],
+      ["Content type", json],
+      ["Secret", secret],
+      ["Trigger on", "Push events"],
+      ["Branch filter", "{main,master}"],
+    ],
+    afterwards: realPush,
+  };
+}
+
+const forms: Readonly<Record<GitHost, Entry>> = {
+  github: {
+    host: "GitHub",
+    way: settings,
+    page: ({ origin, path }) => `${origin}/${path}/settings/hooks/new`,
+    fields: ({ payloadUrl, secret }) => [
+      ["Payload URL", payloadUrl],
+      ["Content type", json],
+      ["Secret", secret],
+      ["Which events", "Just the push event"],
+      ["Active", "yes"],
+    ],
+    afterwards: "GitHub sends a ping at once; the delivery's page shows the answer pong.",
+  },
+  gitea: giteaForm("Gitea", "gitea"),
+  forgejo: giteaForm("Forgejo", "forgejo"),
+  gogs: {
+    host: "Gogs",
+    way: `${settings}, Gogs`,
+    page: ({ origin, path }) => `${origin}/${path}/settings/hooks/gogs/new`,
+    fields: ({ payloadUrl, secret }) => [
+      ["Payload URL", payloadUrl],
+      ["Content type", json],
+      ["Secret", secret],
+      ["When should this webhook be triggered?", "Just the push event"],
+      ["Active", "yes"],
+    ],
+    afterwards: realPush,
+  },
+  gitlab: {
+    host: "GitLab",
+    way: "project, Settings, Webhooks, Add new webhook",
+    page: ({ origin, path }) => `${origin}/${path}/-/hooks`,
+    fields: ({ payloadUrl, secret }) => [
+      ["URL", payloadUrl],
+      ["Signing token", secret],
+      ["Secret token", "leave it empty"],
+      ["Trigger", "Push events"],
+    ],
+    afterwards: "It takes GitLab 19.0 or newer. Test, Push events sends a real push, so it deploys.",
+    makesSecret: true,
+  },
+  bitbucket: {
+    host: "Bitbucket Cloud",
+    way: "repository, Repository settings, Webhooks, Add webhook",
+    page: ({ origin, path }) => `${origin}/${path}/admin/webhooks`,
+    fields: ({ payloadUrl, secret }) => [
+      ["URL", payloadUrl],
+      ["Secret", secret],
+      ["Status", "Active"],
+      ["Triggers", "Repository push"],
+    ],
+    afterwards: "There is no test button: push an empty commit.",
+  },
+  "bitbucket-data-center": {
+    host: "Bitbucket Data Center",
+    way: "repository, Repository settings, Webhooks, Create webhook",
+    page: dataCenterPage,
+    fields: ({ payloadUrl, secret }) => [
+      ["URL", payloadUrl],
+      ["Secret", secret],
+      ["Events", "Repository: Push"],
+    ],
+    afterwards: "Test connection is answered with pong once the webhook is saved with its secret.",
+  },
+  pagure: {
+    host: "Pagure",
+    way: "project, Settings, Hooks and Web-hooks",
+    page: ({ origin, path }) => `${origin}/${path}/settings`,
+    fields: ({ payloadUrl, secret }) => [
+      ["Web-hooks", payloadUrl],
+      ["Private web-hook key", secret],
+    ],
+    afterwards: "Every URL is told every event; all but pushes are ignored. Private projects send nothing.",
+    makesSecret: true,
+  },
+  gitness: {
+    host: "Gitness",
+    way: "repository, Webhooks, New webhook",
+    page: ({ origin, path }) => `${origin}/${path}/webhooks`,
+    fields: ({ payloadUrl, secret }) => [
+      ["Payload URL", payloadUrl],
+      ["Secret", secret],
+      ["Events", "Let me select individual events: Branch created, Branch updated"],
+    ],
+    afterwards: "There is no test button: push an empty commit.",
+  },
+};
+
+/** Clone addresses end in `scm/KEY/slug` by https and in `key/slug` by ssh. */
+function dataCenterPage({ origin, path }: GitRemote): string {
+  const [slug = "", key = ""] = path.split("/").toReversed();
+  return `${origin}/plugins/servlet/webhooks/projects/${key.toUpperCase()}/repos/${slug}`;
+}

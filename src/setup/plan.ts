@@ -1,0 +1,173 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { secretFault } from "../config/secret-source.ts";
+import type { Address } from "./address.ts";
+import { caddyfile, caddyfileName } from "./caddyfile.ts";
+import { composeFile } from "./compose-file.ts";
+import { type Setting, withoutValues, withSettings } from "./dotenv-file.ts";
+import type { Front } from "./front.ts";
+import type { GitHost } from "./git-host.ts";
+import type { Machine } from "./machine.ts";
+import { ownImage, ownRoot } from "./own-image.ts";
+import { type PlannedFile, planFile, type WantedFile } from "./planned-file.ts";
+import { ownComposeFile, type Project } from "./project.ts";
+import { systemdUnit, systemdUnitName } from "./systemd-unit.ts";
+
+export interface PlanOptions {
+  readonly project: Project;
+  /** How the project is run: with compose, behind `front`; null: as plain processes, under systemd. */
+  readonly front: Front | null;
+  readonly address: Address;
+  readonly machine: Machine;
+  readonly host: GitHost | null;
+  /** What a person has chosen that cannot be found out again. */
+  readonly chosen: {
+    readonly service: string | null;
+    readonly host: GitHost | null;
+    readonly isNewUrl: boolean;
+  };
+  /** Files that git is to leave alone and does not yet. */
+  readonly unignored: readonly string[];
+  /** Whether the project has a service called caddy. */
+  readonly hasCaddy: boolean;
+}
+
+/** Every file that a set-up project has, as it should be beside what it is. Nothing is written. */
+export function planFiles(options: PlanOptions): readonly PlannedFile[] {
+  const { project, front, unignored } = options;
+  const settings = wantedSettings(options);
+  const wanted: WantedFile[] = [
+    {
+      name: ".env",
+      mode: 0o600,
+      purpose: "the secret, and what belongs to this machine",
+      make: (before) => withSettings(before ?? "", settings),
+      shown: (text) => withoutValues(text, settings),
+    },
+    ...(unignored.length === 0 ? [] : [ignoreFile(unignored)]),
+    deployScript,
+    ...(front === null ? [unitFile(options)] : composeFiles(options, front)),
+  ];
+  return wanted.map((file) => planFile(project.root, file));
+}
+
+function wantedSettings(options: PlanOptions): readonly Setting[] {
+  const { project, front, address, machine, host, chosen } = options;
+  const { root, env } = project;
+  const open = (name: string, value: string | null) =>
+    value === null ? [] : [{ name, value, isOpen: true }];
+  const fixed = (name: string, value: string | null) =>
+    value === null ? [] : [{ name, value, isOpen: false }];
+  const byChoice = chosen.isNewUrl ? fixed : open;
+  return [
+    ...secretSetting(env, host),
+    ...fixed("REPO_PATH", root),
+    ...open("REPOSITORY", repositoryName(project, host)),
+    ...byChoice("WEBHOOK_URL", address.payloadUrl.href),
+    ...(chosen.host === null ? [] : fixed("HOTPUSH_GIT_HOST", chosen.host)),
+    ...(front === null ? [] : containerSettings(options, machine)),
+    ...byChoice("SITE", address.site),
+    ...(chosen.service === null ? [] : fixed("HOTPUSH_APP", chosen.service)),
+    ...(front === null ? [] : fixed("COMPOSE_FILE", composeFileList(project))),
+  ];
+}
+
+/** A secret that is good stays; where a file holds it, that is none of ours. */
+function secretSetting({ WEBHOOK_SECRET, WEBHOOK_SECRET_FILE }: Project["env"], host: GitHost | null) {
+  if (WEBHOOK_SECRET_FILE) return [];
+  const isGood = WEBHOOK_SECRET !== undefined && secretFault("WEBHOOK_SECRET", WEBHOOK_SECRET) === null;
+  return [{ name: "WEBHOOK_SECRET", value: isGood ? WEBHOOK_SECRET : makeSecretText(host), isOpen: false }];
+}
+
+/** 32 random bytes; for GitLab in the form of Standard Webhooks, which it asks of a signing token. */
+function makeSecretText(host: GitHost | null): string {
+  const bytes = randomBytes(32);
+  return host === "gitlab" ? `whsec_${bytes.toString("base64")}` : bytes.toString("hex");
+}
+
+function containerSettings({ project }: PlanOptions, machine: Machine): readonly Setting[] {
+  const { dockerSocket, dockerGroup, user, sshDirectory } = machine;
+  const isUsual = dockerSocket === "/var/run/docker.sock";
+  return [
+    { name: "HOTPUSH_USER", value: user, isOpen: true },
+    { name: "DOCKER_GID", value: String(dockerGroup), isOpen: false },
+    ...(isUsual ? [] : [{ name: "DOCKER_SOCKET", value: dockerSocket, isOpen: false }]),
+    ...(project.remote?.isSsh ? [{ name: "HOTPUSH_SSH", value: sshDirectory, isOpen: true }] : []),
+  ];
+}
+
+/** Absolute, so that the project is the same whatever directory compose is called from. */
+function composeFileList({ root, composeFiles: files }: Project): string {
+  return [...files, join(root, ownComposeFile)].join(":");
+}
+
+/** `owner/name` as the host's payload will have it, so that no other repository with the secret deploys this one. */
+function repositoryName({ remote }: Project, host: GitHost | null): string | null {
+  const path = remote?.path ?? "";
+  const name =
+    host === "bitbucket-data-center"
+      ? path.split("/").slice(-2).join("/")
+      : host === "gitness"
+        ? path.replace(/^git\//, "")
+        : path;
+  return /^[\w.~-]+(\/[\w.~-]+)+$/.test(name) ? name : null;
+}
+
+function ignoreFile(names: readonly string[]): WantedFile {
+  return {
+    name: ".gitignore",
+    mode: null,
+    purpose: `${names.join(" and ")} stays out of git`,
+    make: (before) => {
+      const kept = (before ?? "").replace(/\n*$/, "");
+      return [...(kept === "" ? [] : [kept]), ...names.map((name) => `/${name}`), ""].join("\n");
+    },
+  };
+}
+
+const deployScript: WantedFile = {
+  name: "deploy.sh",
+  mode: 0o755,
+  purpose: "pulls, builds, replaces, checks; yours to change",
+  make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+};
+
+function composeFiles(options: PlanOptions, front: Front): readonly WantedFile[] {
+  const { project, address, machine, hasCaddy } = options;
+  const isDirectory = project.remote === null && project.remoteUrl !== null;
+  const text = composeFile({
+    front,
+    image: ownImage,
+    hasCertificate: address.hasCertificate,
+    isSsh: project.remote?.isSsh ?? false,
+    home: machine.home,
+    localRemote: isDirectory ? (project.remoteUrl ?? "").replace(/^file:\/\//, "") : null,
+    proxyName: hasCaddy ? "hotpush-caddy" : "caddy",
+  });
+  const compose: WantedFile = {
+    name: ownComposeFile,
+    mode: null,
+    purpose: front.kind === "new-caddy" ? `Hotpush, and Caddy before ${front.service}` : "Hotpush",
+    make: () => text,
+  };
+  if (front.kind !== "new-caddy") return [compose];
+  return [
+    compose,
+    {
+      name: caddyfileName,
+      mode: null,
+      purpose: "what Caddy passes on to whom",
+      make: () => caddyfile(front),
+    },
+  ];
+}
+
+function unitFile({ project }: PlanOptions): WantedFile {
+  return {
+    name: systemdUnitName,
+    mode: null,
+    purpose: "Hotpush as a service of this machine",
+    make: () => systemdUnit(project.root),
+  };
+}

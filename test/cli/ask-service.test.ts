@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { statePathOf } from "../../src/cli/ask-service.ts";
+import { socketPath } from "../../src/control/socket-path.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("the state directory is what the environment says, else the home's, else the usual one if a service is there", (t) => {
+  const root = temporaryDirectory(t);
+  const [HOME, usual] = [join(root, "home"), join(root, "usual")] as const;
+  const own = join(HOME, ".local/state/hotpush");
+  for (const path of [own, usual]) mkdirSync(path, { recursive: true });
+  assert.equal(statePathOf({ HOME }, usual), own);
+  writeFileSync(socketPath(usual), "");
+  assert.equal(statePathOf({ HOME }, usual), usual);
+  assert.equal(statePathOf({ HOME, STATE_PATH: "/given" }, usual), "/given");
+  writeFileSync(socketPath(own), "");
+  assert.equal(statePathOf({ HOME }, usual), own);
+});

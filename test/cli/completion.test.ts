@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { launcher } from "../harness/hotpush.ts";
+import { needs } from "../harness/requirements.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+/** What each shell must offer: the words typed, the last of which is to be completed, and some of the answers. */
+const cases = [
+  { words: ["sta"], some: ["status"], none: ["history"] },
+  { words: ["logs", "--fo"], some: ["--follow"], none: ["--json"] },
+  { words: ["logs", "-f", "--j"], some: ["--json"], none: [] },
+  { words: ["secret", ""], some: ["rotate", "drop-previous"], none: ["status"] },
+  { words: ["secret", "rotate", "--"], some: ["--env-file", "--show"], none: ["--follow"] },
+  { words: ["deploy", "m"], some: ["main", "master"], none: ["develop"] },
+  { words: ["completion", ""], some: ["bash", "zsh", "fish"], none: [] },
+] as const;
+
+test("bash completes commands, options and what arguments can be", (t) => {
+  const script = scriptFor(t, "bash");
+  for (const { words, some, none } of cases) {
+    const program = `source "$0"; COMP_WORDS=(hotpush "$@"); COMP_CWORD=$#; _hotpush; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    check(run("bash", ["--norc", "-c", program, script, ...words]), { words, some, none });
+  }
+});
+
+test("bash completes the path that an option takes", (t) => {
+  const script = scriptFor(t, "bash");
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, "hotpush.env"), "");
+  const program = `source "$0"; COMP_WORDS=(hotpush secret rotate --env-file "$1"); COMP_CWORD=4; _hotpush; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  assert.deepEqual(run("bash", ["--norc", "-c", program, script, join(directory, "hot")]), [
+    join(directory, "hotpush.env"),
+  ]);
+});
+
+test("zsh completes commands, options and what arguments can be", needs("zsh"), (t) => {
+  const script = scriptFor(t, "zsh");
+  for (const { words, some, none } of cases) {
+    // Its completion system wants a terminal; what our function hands to it is what counts.
+    const program = `compdef() {}; _describe() { print -l -- "\${(@P)2}" }; source "$0"
+      words=(hotpush "$@"); CURRENT=\${#words}; _hotpush`;
+    const given = run("zsh", ["-f", "-c", program, script, ...words]).map((line) => line.split(":")[0] ?? "");
+    const [typed = ""] = words.slice(-1);
+    check(
+      given.filter((word) => word.startsWith(typed)),
+      { words, some, none },
+    );
+  }
+});
+
+test("fish completes commands, options and what arguments can be", needs("fish"), (t) => {
+  const script = scriptFor(t, "fish");
+  const HOME = temporaryDirectory(t);
+  for (const { words, some, none } of cases) {
+    const program = `source ${script}; complete -C "hotpush ${words.join(" ")}"`;
+    const lines = run("fish", ["--no-config", "-c", program], { HOME });
+    check(
+      lines.map((line) => line.split("\t")[0] ?? ""),
+      { words, some, none },
+    );
+  }
+});
+
+test("every shell reads its script without complaint, and another shell is a wrong command line", (t) => {
+  execFileSync("bash", ["-n", scriptFor(t, "bash")], { stdio: "pipe" });
+  const { status, stderr } = spawnSync(launcher, ["completion", "tcsh"], { encoding: "utf8" });
+  assert.equal(status, 2);
+  assert.match(stderr, /Allowed choices are bash, zsh, fish/);
+});
+
+function scriptFor(t: TestContext, shell: string): string {
+  const path = join(temporaryDirectory(t), `hotpush.${shell}`);
+  writeFileSync(path, execFileSync(launcher, ["completion", shell]));
+  return path;
+}
+
+function run(shell: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): readonly string[] {
+  const { stdout, stderr, status } = spawnSync(shell, args, {
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+  });
+  assert.deepEqual([status, stderr], [0, ""], `${shell}: ${stderr}`);
+  return stdout.split("\n").filter((line) => line !== "");
+}
+
+interface Case {
+  readonly words: readonly string[];
+  readonly some: readonly string[];
+  readonly none: readonly string[];
+}
+
+function check(given: readonly string[], { words, some, none }: Case): void {
+  for (const word of some)
+    assert.ok(given.includes(word), `${words.join(" ")}: ${word} in ${given.join(" ")}`);
+  for (const word of none) assert.ok(!given.includes(word), `${words.join(" ")}: no ${word}`);
+}

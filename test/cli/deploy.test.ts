@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { renameSync } from "node:fs";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import {
+  type CommandResult,
+  hotpush,
+  hotpushJson,
+  startAnswering,
+  startCommand,
+} from "../harness/hotpush.ts";
+import { makeProject, type Project } from "../harness/project.ts";
+import { letGo, waitingScript } from "../harness/script.ts";
+import type { RunningService } from "../harness/service.ts";
+
+interface Answer {
+  readonly deployment: {
+    readonly id: number;
+    readonly state: string;
+    readonly trigger: string;
+    readonly commit: string;
+  };
+}
+
+test("deploy deploys what the branch is at the remote, shows its steps, and ends as the deployment did", async (t) => {
+  const { service, project } = await start(t, '#!/bin/sh\necho "==> Build"\necho "$DEPLOY_TRIGGER $2"\n');
+  const head = project.commit();
+  const { code, stdout } = await hotpush(service, "deploy");
+  assert.equal(code, 0);
+  assert.match(
+    stdout,
+    new RegExp(`^Deployment 1 deploys main at ${head.slice(0, 7)}\\.\n==> Build\nmanual ${head}\n`),
+  );
+  assert.match(
+    stdout,
+    /\n {4}Build took \d+ ms\nDeployment 1 succeeded after .+: main is at [0-9a-f]{7}\.\n$/,
+  );
+});
+
+test("a failed deployment is exit code 1, with the reason", async (t) => {
+  const { service } = await start(t, "#!/bin/sh\necho no good\nexit 3\n");
+  const { code, stdout } = await hotpush(service, "deploy", "main", "--wait");
+  assert.equal(code, 1);
+  assert.match(
+    stdout,
+    /Deployment 1 failed after .+\.\ndeploy\.sh ended with exit code 3\. Its last line: no good\n$/,
+  );
+});
+
+test("what is live already is deployed again when a person asks for it", async (t) => {
+  const { service, project } = await start(t, "#!/bin/sh\n");
+  const head = project.commit();
+  for (const id of [1, 2]) {
+    const { deployment } = await hotpushJson<Answer>(service, "deploy");
+    assert.deepEqual([deployment.id, deployment.state, deployment.commit], [id, "succeeded", head]);
+  }
+});
+
+test("it waits behind what runs, takes the place of what waits, and --detach does not wait for it", async (t) => {
+  const { service } = await start(t, waitingScript);
+  for (const _ of [1, 2]) await deliver(service.url, githubPush());
+  const { deployment } = await hotpushJson<Answer>(service, "deploy", "--detach");
+  assert.deepEqual([deployment.id, deployment.state, deployment.trigger], [3, "queued", "manual"]);
+  const { deployments } = await hotpushJson<{ deployments: Answer["deployment"][] }>(service, "history");
+  assert.deepEqual(
+    deployments.map(({ state }) => state),
+    ["queued", "superseded", "running"],
+  );
+  letGo(service.repoPath);
+  assert.equal((await service.log.waitForEnding(3)).event, "deployment.succeeded");
+});
+
+test("within a deploy script it does not wait for what can only start when that has ended", async (t) => {
+  const { service } = await start(t, '#!/bin/sh\n[ "$DEPLOY_ID" != 1 ] || hotpush deploy\n');
+  await deliver(service.url, githubPush());
+  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+});
+
+test("another branch is a wrong command line, and a remote that cannot be asked is a refusal", async (t) => {
+  const { service, project } = await start(t, "#!/bin/sh\n");
+  const other = await hotpush(service, "deploy", "develop");
+  assert.deepEqual([other.code, other.stdout], [2, ""]);
+  assert.match(other.stderr, /Allowed choices are main, master/);
+  renameSync(project.remotePath, `${project.remotePath}.away`);
+  const { code, stderr, stdout } = await hotpush(service, "deploy", "main");
+  assert.deepEqual([code, stdout], [1, ""]);
+  assert.match(stderr, /^hotpush: Nothing to deploy: git ls-remote failed in /);
+});
+
+test("Ctrl-C says that the deployment goes on, and it does", async (t) => {
+  const { service } = await start(t, waitingScript);
+  const command = await startCommand(t, service, "deploy");
+  await command.waitForLine(/^started$/);
+  command.child.kill("SIGINT");
+  assert.equal(await command.ended, 130);
+  assert.deepEqual(command.errors, ["Deployment 1 goes on. See it with: hotpush logs -f 1"]);
+  letGo(service.repoPath);
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+});
+
+test("cancel ends the script that runs and all it started, and the next one's turn comes", async (t) => {
+  const { service } = await start(t, `#!/bin/sh\n[ "$DEPLOY_ID" != 1 ] || sleep 600 & echo started; wait\n`);
+  for (const _ of [1, 2]) await deliver(service.url, githubPush());
+  await service.log.waitFor(({ msg }) => msg === "started");
+  const { code, stdout } = await hotpush(service, "cancel");
+  assert.deepEqual([code, stdout.split("\n")[0]], [0, "Deployment 1 is asked to end."]);
+  assert.match(stdout, /\nDeployment 1 was cancelled after .+\.\n$/);
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.cancelled");
+  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+});
+
+test("one that waits is cancelled at once and never runs", async (t) => {
+  const { service } = await start(t, waitingScript);
+  for (const _ of [1, 2]) await deliver(service.url, githubPush());
+  const { deployment } = await hotpushJson<Answer>(service, "cancel", "2");
+  assert.deepEqual([deployment.id, deployment.state], [2, "cancelled"]);
+  letGo(service.repoPath);
+  await service.log.waitForEnding(1);
+  const third = await hotpushJson<Answer>(service, "deploy");
+  assert.equal(third.deployment.id, 3);
+  assert.ok(
+    !service.log.lines.some(({ event, deployment: id }) => event === "deployment.started" && id === 2),
+  );
+});
+
+test("a cancelled deployment runs when its delivery is sent again", async (t) => {
+  const { service } = await start(t, waitingScript);
+  const push = githubPush();
+  await deliver(service.url, push);
+  await service.log.waitFor(({ msg }) => msg === "started");
+  assert.equal((await hotpush(service, "cancel")).code, 0);
+  letGo(service.repoPath);
+  assert.equal((await deliver(service.url, push)).status, 202);
+  assert.equal((await service.log.waitFor(({ event }) => event === "deployment.succeeded")).deployment, 1);
+});
+
+test("what cannot be cancelled is refused in words", async (t) => {
+  const { service } = await start(t, "#!/bin/sh\n");
+  const said = async (...args: readonly string[]) => refusal(await hotpush(service, "cancel", ...args));
+  assert.equal(await said(), "Nothing runs and nothing waits, so there is nothing to cancel.");
+  assert.equal(await said("7"), "There is no deployment 7, or not any more. See: hotpush history");
+  await hotpush(service, "deploy");
+  assert.equal(await said("1"), "Deployment 1 is succeeded already, so there is nothing to cancel.");
+});
+
+function refusal({ code, stdout, stderr }: CommandResult): string {
+  assert.deepEqual([code, stdout], [1, ""]);
+  return stderr.replace(/^hotpush: (.*)\n$/, "$1");
+}
+
+async function start(t: TestContext, script: string): Promise<{ service: RunningService; project: Project }> {
+  const project = makeProject(t);
+  project.script(script);
+  return { service: await startAnswering(t, { repoPath: project.repoPath }), project };
+}

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { test } from "node:test";
+import { checks } from "../../src/doctor/checks.ts";
+import { git, makePlace, runDoctor, setSettings } from "../harness/doctor.ts";
+import { listenHere } from "../harness/listen.ts";
+import { startService } from "../harness/service.ts";
+
+test("hotpush doctor: where all is well, every check passes or has nothing to look at, and the exit code is 0", async (t) => {
+  const place = makePlace(t);
+  const service = await startService(t, { repoPath: place.repoPath, statePath: place.statePath });
+  setSettings(place, { WEBHOOK_PORT: String(service.port) });
+  const { exitCode, stdout } = await runDoctor(place, { args: ["--json", "--url", service.url] });
+  const report = JSON.parse(stdout);
+  const faulty = report.checks.filter(({ outcome }: { outcome: string }) => outcome === "faulty");
+  // A machine without systemd has no unit that brings a service back.
+  assert.deepEqual(
+    faulty.filter(({ id }: { id: string }) => id !== "restart"),
+    [],
+  );
+  assert.deepEqual([exitCode, report.problems], [0, 0]);
+  assert.equal(report.checks.length, checks.length);
+});
+
+test("hotpush doctor: every problem is in the number of the last line, and the exit code is 1", async (t) => {
+  const place = makePlace(t);
+  setSettings(place, { WEBHOOK_SECRET: "", LOG_LEVEL: "loud" });
+  git(place, "update-index", "--chmod=-x", "deploy.sh");
+  const { exitCode, stdout } = await runDoctor(place, { args: ["configuration", "committed-script"] });
+  assert.equal(exitCode, 1);
+  assert.equal(stdout.trimEnd().split("\n").at(-1), "3 problems");
+});
+
+test("hotpush doctor: a remote that never answers ends the wait of that check alone", async (t) => {
+  const place = makePlace(t);
+  const port = await listenHere(
+    t,
+    createServer(() => {}),
+  );
+  git(place, "remote", "set-url", "origin", `https://127.0.0.1:${port}/octo/app.git`);
+  const { stdout } = await runDoctor(place);
+  assert.match(stdout, /127\.0\.0\.1 port \d+ does not answer within 5 s/);
+  assert.doesNotMatch(stdout, /could not be found out/);
+  assert.match(stdout, /✓ configuration/);
+});
+
+test("hotpush doctor: changes nothing", async (t) => {
+  const place = makePlace(t);
+  const before = [readFileSync(place.envFile, "utf8"), git(place, "status", "--porcelain", "--ignored")];
+  await runDoctor(place);
+  assert.deepEqual(
+    [readFileSync(place.envFile, "utf8"), git(place, "status", "--porcelain", "--ignored")],
+    before,
+  );
+});
+
+test("hotpush doctor: a check that does not exist and a URL that is none are a wrong command line", async (t) => {
+  const place = makePlace(t);
+  const unknown = await runDoctor(place, { args: ["nothing"] });
+  assert.equal(unknown.exitCode, 2);
+  assert.match(unknown.stderr, /There is no such check: docs\/troubleshooting\.md has them all\./);
+  assert.equal((await runDoctor(place, { args: ["--url", "shop"] })).exitCode, 2);
+});

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { StatusJson } from "../../src/control/status.ts";
+import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
+import { hotpush, hotpushJson, launcher } from "../harness/hotpush.ts";
+import { startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const text = `# the settings of Hotpush
+REPO_PATH=/srv/app
+WEBHOOK_SECRET="${testSecret}" # of the form
+LOG_LEVEL=info`;
+
+test("a rotation keeps the old secret as the previous one, every other line, and the mode", async (t) => {
+  const { path, target } = envFile(t, text);
+  const { code, stdout, stderr } = await hotpush(target, "secret", "rotate");
+  assert.deepEqual([code, stderr], [0, ""]);
+  const written = readFileSync(path, "utf8");
+  const secret = /^WEBHOOK_SECRET=([0-9a-f]{64})$/m.exec(written)?.[1] ?? "";
+  assert.equal(
+    written,
+    text.replace(/WEBHOOK_SECRET=(.*)/, `WEBHOOK_SECRET=${secret}\nWEBHOOK_SECRET_PREVIOUS=$1`),
+  );
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(target.cwd), [".env"]);
+  assert.ok(!stdout.includes(secret) && !stdout.includes(testSecret), "piped, it shows no secret");
+  assert.match(stdout, /First restart the service.*field Secret to:\n {2}what is in \.env now/s);
+});
+
+test("--show prints the new secret and never the old one", async (t) => {
+  const { path, target } = envFile(t, text);
+  const { stdout } = await hotpush(target, "secret", "rotate", "--show");
+  const secret = /^WEBHOOK_SECRET=(\w{64})$/m.exec(readFileSync(path, "utf8"))?.[1] ?? "none";
+  assert.ok(stdout.includes(`\n  ${secret}\n`) && !stdout.includes(testSecret));
+});
+
+test("a second rotation does not throw away a previous secret that may be in use", async (t) => {
+  const { path, target } = envFile(t, `${text}\nWEBHOOK_SECRET_PREVIOUS=still used by a form\n`);
+  const before = readFileSync(path, "utf8");
+  const { code, stderr } = await hotpush(target, "secret", "rotate");
+  assert.equal(code, 1);
+  assert.match(stderr, /an earlier rotation is not finished/);
+  assert.equal(readFileSync(path, "utf8"), before);
+  assert.equal((await hotpush(target, "secret", "rotate", "--force")).code, 0);
+  assert.match(
+    readFileSync(path, "utf8"),
+    new RegExp(`^WEBHOOK_SECRET_PREVIOUS="${testSecret}" # of the form$`, "m"),
+  );
+});
+
+test("a secret in a file of its own is rotated there, and the old one gets a file beside it", async (t) => {
+  const directory = temporaryDirectory(t);
+  const secretPath = join(directory, "secret");
+  writeFileSync(secretPath, `${testSecret}\n`, { mode: 0o400 });
+  const { path, target } = envFile(t, `WEBHOOK_SECRET_FILE=${secretPath}\n`);
+  assert.equal((await hotpush(target, "secret", "rotate")).code, 0);
+  assert.match(readFileSync(secretPath, "utf8"), /^[0-9a-f]{64}\n$/);
+  assert.equal(statSync(secretPath).mode & 0o777, 0o400);
+  assert.equal(readFileSync(`${secretPath}.previous`, "utf8"), `${testSecret}\n`);
+  assert.equal(statSync(`${secretPath}.previous`).mode & 0o777, 0o600);
+  assert.match(
+    readFileSync(path, "utf8"),
+    new RegExp(`^WEBHOOK_SECRET_PREVIOUS_FILE=${secretPath}\\.previous$`, "m"),
+  );
+  assert.equal((await hotpush(target, "secret", "drop-previous", "--force")).code, 0);
+  assert.equal(existsSync(`${secretPath}.previous`), false);
+  assert.equal(readFileSync(path, "utf8"), `WEBHOOK_SECRET_FILE=${secretPath}\n`);
+});
+
+test("a file that is a link stays one", async (t) => {
+  const { path, target } = envFile(t, text);
+  const cwd = temporaryDirectory(t);
+  symlinkSync(path, join(cwd, ".env"));
+  assert.equal((await hotpush({ ...target, cwd }, "secret", "rotate")).code, 0);
+  assert.match(readFileSync(path, "utf8"), /WEBHOOK_SECRET_PREVIOUS=/);
+});
+
+test("what the git host made is read from standard input", (t) => {
+  const { path, target } = envFile(t, text);
+  const options = {
+    cwd: target.cwd,
+    input: "whsec_dGhlIHRva2VuIHRoYXQgR2l0TGFiIG1hZGU=\n",
+    encoding: "utf8",
+  } as const;
+  const { status, stdout } = spawnSync(launcher, ["secret", "rotate", "--stdin"], options);
+  assert.deepEqual([status, stdout.includes("whsec_")], [0, false]);
+  assert.match(readFileSync(path, "utf8"), /^WEBHOOK_SECRET=whsec_dGhlIHRva2VuIHRoYXQgR2l0TGFiIG1hZGU=$/m);
+});
+
+test("a missing file, one without a secret, and an empty new secret are refused, and nothing is changed", async (t) => {
+  const { path, target } = envFile(t, "REPO_PATH=/srv/app\n");
+  assert.match((await hotpush(target, "secret", "rotate")).stderr, /does not set WEBHOOK_SECRET.*--env/);
+  assert.match(
+    (await hotpush(target, "secret", "rotate", "--env-file", "no.env")).stderr,
+    /no\.env cannot be read \(ENOENT\)/,
+  );
+  writeFileSync(path, text);
+  const empty = spawnSync(launcher, ["secret", "rotate", "--stdin"], {
+    cwd: target.cwd,
+    input: "\n",
+    encoding: "utf8",
+  });
+  assert.match(empty.stderr, /^hotpush: WEBHOOK_SECRET is empty/);
+  assert.equal(readFileSync(path, "utf8"), text);
+});
+
+test("a rotation from beginning to end: both accepted, the use of each told, and dropped when that is safe", async (t) => {
+  const repoPath = temporaryDirectory(t);
+  const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`, repoPath);
+  const service = await startService(t, { repoPath, script: "#!/bin/sh\n" });
+  await deliver(service.url, githubPush());
+  await service.end();
+  assert.equal((await hotpush(target, "secret", "rotate")).code, 0);
+  const secret = /^WEBHOOK_SECRET=(\w+)$/m.exec(readFileSync(path, "utf8"))?.[1] ?? "";
+  const env = { WEBHOOK_SECRET: secret, WEBHOOK_SECRET_PREVIOUS: testSecret };
+  const rotated = await service.again({ env });
+  assert.equal((await deliver(rotated.url, githubPush())).status, 202);
+  const before = (await hotpushJson<StatusJson>(rotated, "status")).secrets;
+  assert.deepEqual(
+    [before.previous?.host, before.previous?.deliveryId],
+    ["github", "72d3162e-cc78-11e3-81ab-4c9367dc0958"],
+  );
+  assert.equal(before.canDropPrevious, false);
+  assert.match(
+    (await hotpush({ ...rotated, cwd: repoPath }, "secret", "drop-previous")).stderr,
+    /the current secret was not used since/,
+  );
+  assert.equal((await deliver(rotated.url, githubPush({}, secret))).status, 202);
+  const status = await hotpush(rotated, "status");
+  assert.match(status.stdout, /\nSecret {5}current: last used \d+ s ago by github, delivery\n {11}72d3162e-/);
+  assert.match(status.stdout, /\n {11}previous: last used \d+ s ago by github, delivery\n {11}72d3162e-/);
+  assert.match(
+    status.stdout.replaceAll(/\s+/g, " "),
+    /one webhook only, it is safe now: the current secret was used since\./,
+  );
+  assert.ok(!status.stdout.includes(secret) && !status.stdout.includes(testSecret));
+  const log = rotated.log.lines.map((line) => JSON.stringify(line)).join("\n");
+  assert.ok(!log.includes(secret) && !log.includes(testSecret));
+});
+
+function envFile(t: TestContext, content: string, cwd = temporaryDirectory(t)) {
+  const path = join(cwd, ".env");
+  writeFileSync(path, content);
+  chmodSync(path, 0o600);
+  return { path, target: { statePath: join(cwd, "none"), cwd } };
+}

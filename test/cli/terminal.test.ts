@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { stripVTControlCharacters } from "node:util";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { startAnswering } from "../harness/hotpush.ts";
+import { makeProject } from "../harness/project.ts";
+import { needs } from "../harness/requirements.ts";
+import { letGo } from "../harness/script.ts";
+import type { RunningService } from "../harness/service.ts";
+import { openTestTerminal, type TestTerminal } from "../harness/tmux.ts";
+
+const colours = /\[[0-9;]*3[0-7]m/;
+const script = `#!/bin/sh
+echo "==> Build"
+printf 'a line\\twith \\033[31mcolour\\033[0m, \\033]0;a title\\007 and a \\rreturn\\n'
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+echo done
+`;
+
+test("on a terminal of 80 columns nothing wraps, and states have colours", needs("tmux"), async (t) => {
+  const { service, terminal } = await start(t);
+  letGo(service.repoPath);
+  for (const id of [1, 2]) {
+    await deliver(service.url, githubPush());
+    await service.log.waitForEnding(id);
+  }
+  terminal.type("clear; hotpush status; hotpush history; hotpush cancel; hotpush --help; echo over");
+  await terminal.waitFor(/^over$/m);
+  assert.match(terminal.raw(), colours);
+  assert.deepEqual(wrapped(terminal), []);
+});
+
+test("NO_COLOR and a dumb terminal get none", needs("tmux"), async (t) => {
+  const { terminal } = await start(t);
+  terminal.type("clear; NO_COLOR=1 hotpush status; TERM=dumb hotpush status; echo over");
+  await terminal.waitFor(/^over$/m);
+  assert.doesNotMatch(terminal.raw(), colours);
+});
+
+test(
+  "following shows steps and a line of progress, and a script cannot steer the terminal",
+  needs("tmux"),
+  async (t) => {
+    const { service, terminal } = await start(t);
+    terminal.type("clear; hotpush deploy; echo exit $?");
+    await terminal.waitFor(/^Deployment 1: Build, for \d+ s; in all \d+ s$/m);
+    await terminal.waitFor(/^Deployment 1: Build, for [1-9]\d* s; in all/m);
+    const during = terminal.screen();
+    assert.equal(
+      during.filter((line) => line.startsWith("Deployment 1: ")).length,
+      1,
+      "it is rewritten in place",
+    );
+    assert.ok(
+      during.some((line) => /^a line {2}with colour, {2}and a return$/.test(line)),
+      during.join("\n"),
+    );
+    letGo(service.repoPath);
+    await terminal.waitFor(/^exit 0$/m);
+    const after = terminal.screen();
+    assert.ok(!after.some((line) => line.startsWith("Deployment 1: ")), "the progress is gone");
+    assert.ok(after.some((line) => /^ {4}Build took /.test(line)));
+    assert.ok(after.some((line) => /^Deployment 1 succeeded after .*: main is at [0-9a-f]{7}\.$/.test(line)));
+  },
+);
+
+for (const command of ["deploy --wait", "logs -f"]) {
+  test(
+    `Ctrl-C in hotpush ${command} leaves the terminal clean and the deployment alone`,
+    needs("tmux"),
+    async (t) => {
+      const { service, terminal } = await start(t);
+      if (command === "logs -f") await deliver(service.url, githubPush());
+      terminal.type(`clear; hotpush ${command}; echo exit $?`);
+      await terminal.waitFor(/^Deployment 1: Build, for/m);
+      terminal.press("C-c");
+      await terminal.waitFor(/^exit 130\nready>/m);
+      const lines = terminal.screen();
+      const [before, said, exit, prompt] = lines.slice(-4);
+      assert.match(before ?? "", /a return$/, lines.join("\n"));
+      assert.match(said ?? "", /^(?:\^C)?Deployment 1 goes on\. See it with: hotpush logs -f 1$/);
+      assert.deepEqual([exit, prompt?.trim()], ["exit 130", "ready>"]);
+      terminal.type("clear; echo typed");
+      await terminal.waitFor(/^typed$/m);
+      letGo(service.repoPath);
+      assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+    },
+  );
+}
+
+test(
+  "a secret is shown on a terminal, where a person copies it from, in one line",
+  needs("tmux"),
+  async (t) => {
+    const { service, terminal } = await start(t);
+    terminal.type(
+      `clear; cd ${service.repoPath}; printf 'WEBHOOK_SECRET=%040d\\n' 7 >.env; hotpush secret rotate`,
+    );
+    const text = await terminal.waitFor(/^ {2}hotpush secret drop-previous$/m);
+    assert.match(text, /field Secret to:\n {2}[0-9a-f]{64}\n/);
+    assert.deepEqual(wrapped(terminal), []);
+  },
+);
+
+async function start(t: TestContext): Promise<{ service: RunningService; terminal: TestTerminal }> {
+  const project = makeProject(t);
+  project.script(script);
+  const service = await startAnswering(t, { repoPath: project.repoPath });
+  return { service, terminal: openTestTerminal(t, { STATE_PATH: service.statePath }) };
+}
+
+/** The lines that were longer than the terminal is wide, but for those that were typed. */
+function wrapped(terminal: TestTerminal): readonly string[] {
+  const lines = terminal
+    .raw()
+    .split("\n")
+    .map((line) => stripVTControlCharacters(line).trimEnd());
+  return lines.filter((line) => line.length > 80 && !line.startsWith("ready>"));
+}

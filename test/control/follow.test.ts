@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { logFiles } from "../../src/runner/log-paths.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
+import { untilDeployment } from "../harness/records.ts";
+import { letGo } from "../harness/script.ts";
+import { until } from "../harness/until.ts";
+
+interface Event {
+  readonly event: string;
+  readonly line?: string;
+  readonly lines?: number;
+  readonly step?: { readonly name: string; readonly durationMs: number | null; readonly attempt: number };
+  readonly deployment?: { readonly state: string };
+}
+
+const steppingScript = `#!/bin/sh
+echo "==> Pull"
+echo one
+printf 'with'
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+echo 'out a break'
+echo "==> Build"
+echo two
+printf 'no line end'
+`;
+
+test("who comes in the middle sees what was printed before, and each line and step once", async (t) => {
+  const service = await startAnswering(t, { script: steppingScript });
+  await deliver(service.url, githubPush());
+  const early = await startCommand(t, service, "logs", "-f", "--json");
+  await early.waitForLine(/"one"/);
+  const late = await startCommand(t, service, "logs", "-f", "--json", "1");
+  await late.waitForLine(/"one"/);
+  letGo(service.repoPath);
+  for (const { ended, lines } of [early, late]) {
+    assert.equal(await ended, 0);
+    assert.deepEqual(told(lines), expected);
+  }
+  const after = await hotpush(service, "logs", "--json");
+  assert.deepEqual(told(after.stdout.trimEnd().split("\n")).slice(1), expected.slice(1));
+});
+
+const expected = [
+  "deployment running",
+  "step Pull begins",
+  "==> Pull",
+  "one",
+  "without a break",
+  "step Pull is over",
+  "step Build begins",
+  "==> Build",
+  "two",
+  "no line end",
+  "step Build is over",
+  "deployment succeeded",
+];
+
+test("a deployment that waits is followed through its turn", async (t) => {
+  const service = await startAnswering(t, { script: steppingScript });
+  await deliver(service.url, githubPush());
+  await deliver(service.url, githubPush());
+  const command = await startCommand(t, service, "logs", "-f", "2", "--json");
+  await command.waitForLine(/queued/);
+  letGo(service.repoPath);
+  assert.equal(await command.ended, 0);
+  const events = told(command.lines);
+  assert.deepEqual(events.slice(0, 2), ["deployment queued", "deployment running"]);
+  assert.equal(events.at(-1), "deployment succeeded");
+  assert.ok(events.includes("without a break"));
+});
+
+test("one that gives way while it is followed says so and ends", async (t) => {
+  const service = await startAnswering(t, { script: steppingScript });
+  for (const _ of [1, 2]) await deliver(service.url, githubPush());
+  const command = await startCommand(t, service, "logs", "-f", "2");
+  await command.waitForLine(/waits for its turn/);
+  await deliver(service.url, githubPush());
+  assert.equal(await command.ended, 0);
+  assert.match(command.lines.at(-1) ?? "", /^Deployment 2 was superseded by deployment 3\.$/);
+  letGo(service.repoPath);
+});
+
+test("a reader that stops reading costs lines, which are counted, and neither memory nor the deployment", async (t) => {
+  const lines = 100_000;
+  const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
+  const service = await startAnswering(t, { script });
+  await deliver(service.url, githubPush());
+  const command = await startCommand(t, service, "logs", "-f", "--json");
+  await command.waitForLine(/begin/);
+  command.child.stdout?.pause();
+  command.child.kill("SIGSTOP");
+  letGo(service.repoPath);
+  const ended = await hotpush(service, "logs", "-f", "--json");
+  assert.equal(ended.code, 0);
+  command.child.kill("SIGCONT");
+  command.child.stdout?.resume();
+  assert.equal(await command.ended, 0);
+  const events = command.lines.map((line) => JSON.parse(line) as Event);
+  const skipped = events.reduce((sum, event) => sum + (event.lines ?? 0), 0);
+  const seen = events.filter(({ event }) => event === "line").length;
+  assert.ok(skipped > 0, "some lines were left out");
+  assert.equal(seen + skipped, lines + 1);
+});
+
+test("who reads slowly what was printed before gets all of it, though the deployment ends meanwhile", async (t) => {
+  const lines = 60_000;
+  const script = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\necho printed\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho last\n`;
+  const service = await startAnswering(t, { script });
+  await deliver(service.url, githubPush());
+  // Not from the service's own log, which leaves lines out where it is not read in time.
+  await until("all is read", () =>
+    logFiles(service.statePath, 1).some(
+      (path) => existsSync(path) && readFileSync(path, "utf8").endsWith("\nprinted\n"),
+    ),
+  );
+  const command = await startCommand(t, service, "logs", "-f", "--json");
+  await command.waitForLine(/line 1 of/);
+  command.child.kill("SIGSTOP");
+  letGo(service.repoPath);
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  command.child.kill("SIGCONT");
+  assert.equal(await command.ended, 0);
+  const events = command.lines
+    .map((line) => JSON.parse(line) as Event)
+    .filter(({ event }) => event === "line");
+  assert.deepEqual([events.length, events.at(-1)?.line], [lines + 2, "last"]);
+});
+
+test("a service that goes away ends the following with exit code 1 and the way to go on", async (t) => {
+  const service = await startAnswering(t, { script: steppingScript });
+  await deliver(service.url, githubPush());
+  const command = await startCommand(t, service, "logs", "-f");
+  await command.waitForLine(/one/);
+  await service.end("SIGKILL");
+  assert.equal(await command.ended, 1);
+  assert.deepEqual(command.errors, ["hotpush: the service went away. When it is back: hotpush logs -f 1"]);
+  letGo(service.repoPath);
+});
+
+function told(lines: readonly string[]): readonly string[] {
+  return lines.map((text) => {
+    const { event, line, step, deployment } = JSON.parse(text) as Event;
+    if (event === "line") return line ?? "";
+    if (event === "step") return `step ${step?.name} ${step?.durationMs === null ? "begins" : "is over"}`;
+    return `${event} ${deployment?.state}`;
+  });
+}

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import type { Ending, Run, Runner, Start } from "../../src/deployments/deployment.ts";
+import { createQueue } from "../../src/deployments/queue.ts";
+import { findDeployment } from "../../src/deployments/record.ts";
+import { pushOf, temporaryStore } from "../harness/store.ts";
+import { until } from "../harness/until.ts";
+
+test("one that is cancelled while its script is being started is ended as soon as it runs", async (t) => {
+  const { queue, start, stateOf } = await startOne(t);
+  assert.equal(queue.cancel(1), true);
+  const ended = Promise.withResolvers<Ending>();
+  const run: Run = {
+    ended: ended.promise,
+    end: (reason) => ended.resolve({ state: reason, exitCode: null, problem: null }),
+  };
+  start.resolve({ kind: "started", run });
+  await until("it is cancelled", () => stateOf() === "cancelled");
+});
+
+test("one that is cancelled and could not be started for the moment is not tried again", async (t) => {
+  const { queue, start, stateOf } = await startOne(t);
+  assert.equal(queue.cancel(1), true);
+  start.resolve({ kind: "try-again", detail: "No process could be made." });
+  await until("it is cancelled", () => stateOf() === "cancelled");
+});
+
+test("what neither runs nor waits is left alone", async (t) => {
+  const { queue } = await startOne(t);
+  assert.equal(queue.cancel(2), false);
+});
+
+/** A queue that has claimed deployment 1, whose start is `start` to decide. */
+async function startOne(t: TestContext) {
+  const store = temporaryStore(t);
+  const start = Promise.withResolvers<Start>();
+  const runner: Runner = {
+    start: () => start.promise,
+    adopt: async () => ({ kind: "gone" }),
+    tidy: () => {},
+  };
+  const queue = createQueue({ store, runner, log: pino({ enabled: false }) });
+  queue.takeOver();
+  await queue.accept(pushOf());
+  const stateOf = () => findDeployment(store, 1)?.state;
+  await until("it is claimed", () => stateOf() === "running");
+  t.after(async () => {
+    start.resolve({ kind: "refused", problem: { code: "script_missing", detail: "" } });
+    await queue.stop(0);
+  });
+  return { queue, start, stateOf };
+}

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { claimNext } from "../../src/deployments/claim.ts";
+import { createHealthCheck } from "../../src/deployments/health.ts";
+import { recordPush } from "../../src/deployments/record.ts";
+import { settle } from "../../src/deployments/settle.ts";
+import { pushOf, temporaryStore } from "../harness/store.ts";
+import { until } from "../harness/until.ts";
+
+const atOnce = { probeIntervalMs: 0, overdueMs: 10 };
+
+test("a run that is still there long after its time-out is ill health, until it is gone", async (t) => {
+  const store = temporaryStore(t);
+  const findFault = createHealthCheck(store, 10, atOnce);
+  assert.equal(findFault(), null);
+  store.transaction(() => recordPush(store, pushOf()));
+  const deployment = store.transaction(() => claimNext(store));
+  assert.ok(deployment);
+  assert.equal(findFault(), null, "it has only just been seen");
+  await until("the run is overdue", () => /far past its time-out/.test(findFault() ?? ""));
+  store.transaction(() => settle(store, deployment, { state: "succeeded", exitCode: 0, problem: null }));
+  assert.equal(findFault(), null);
+});
+
+test("a database that cannot be written is ill health", (t) => {
+  const store = temporaryStore(t);
+  const findFault = createHealthCheck(store, 10, atOnce);
+  store.transaction(() => store.run("DROP TABLE probes"));
+  assert.match(findFault() ?? "", /database cannot be written/);
+});

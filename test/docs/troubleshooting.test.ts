@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { groups } from "../../src/doctor/check.ts";
+import { checks } from "../../src/doctor/checks.ts";
+
+const page = readFileSync(new URL("../../docs/troubleshooting.md", import.meta.url), "utf8");
+
+test("docs/troubleshooting.md has an entry for each check, once, in the report's order, and no other", () => {
+  const entries = [...page.matchAll(/^### `([\w-]+)`$/gm)].map(([, id]) => id);
+  const inReport = groups.flatMap((group) => checks.filter((check) => check.group === group));
+  assert.deepEqual(
+    entries,
+    inReport.map(({ id }) => id),
+  );
+});
+
+test("every entry of docs/troubleshooting.md has a symptom, a cause and a cure, under its group", () => {
+  for (const { id, group } of checks) {
+    const section = page.split(`\n## ${group}\n`)[1]?.split("\n## ")[0] ?? "";
+    const entry = section.split(`### \`${id}\`\n`)[1]?.split("\n### ")[0] ?? "";
+    assert.match(entry, /^\n\*\*Symptom\.\*\* .+\n\*\*Cause\.\*\* .+\n\*\*Cure\.\*\* /s, id);
+  }
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { Check, Fault } from "../../src/doctor/check.ts";
+import { checks } from "../../src/doctor/checks.ts";
+import { makeScene } from "../../src/doctor/scene.ts";
+import { readSettings } from "../../src/doctor/settings/settings.ts";
+import type { ComposeModel } from "../../src/rollout/compose-model.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { changeModel } from "./change-model.ts";
+import { app, caddy, good, live, wrong } from "./wrong-compose-files.ts";
+
+for (const { check, name, services, says, change, severity = "warning" } of wrong) {
+  test(`${check}: ${name}: told, and right with the line that is told`, async () => {
+    const model = { ...good, services: { ...good.services, ...services } };
+    const faults = await faultsOf(check, model);
+    assert.equal(faults.length, 1, JSON.stringify(faults));
+    assert.match(faults[0]?.text ?? "", says);
+    assert.deepEqual([faults[0]?.severity, faults[0]?.change], [severity, change]);
+    assert.deepEqual(await faultsOf(check, await mended(check, model)), []);
+  });
+}
+
+test("a project like that of the examples has no fault", async () => {
+  for (const { id } of checks.filter(({ group }) => group === "Compose file")) {
+    assert.deepEqual(await faultsOf(id, good), [], id);
+  }
+});
+
+test("what is recreated by its own label is nobody's fault", async () => {
+  const labels = { "hotpush.rollout": "recreate" };
+  const alone = {
+    ...app,
+    labels,
+    container_name: "shop",
+    network_mode: "host",
+    ports: [{ published: "80" }],
+  };
+  const model = { ...good, services: { ...good.services, app: alone } };
+  for (const id of ["lint-ports", "lint-container-name", "lint-network"]) {
+    assert.deepEqual(await faultsOf(id, model), [], id);
+  }
+});
+
+test("lint-live-file: a Caddyfile that sends to the service's name is told, line by line, and right with these", async (t) => {
+  const path = join(temporaryDirectory(t), "Caddyfile");
+  const mount = { type: "bind", source: path, target: "/etc/caddy/Caddyfile" };
+  const model = { ...good, services: { ...good.services, caddy: { ...caddy, volumes: [live, mount] } } };
+  writeFileSync(path, "{$SITE:localhost} {\n\treverse_proxy app:8080\n}\n");
+  const told = await faultsOf("lint-live-file", model);
+  assert.deepEqual(
+    told.map(({ change }) => change),
+    [`${path}: reverse_proxy {file./run/live/app}:8080`, `${path}: { admin unix//run/live/admin.sock|0660 }`],
+  );
+  const [line, admin] = told.map(({ change = "" }) => change.slice(path.length + 2));
+  writeFileSync(path, `${admin?.replaceAll(/([{}])/g, "\n$1\n")}\n{$SITE:localhost} {\n\t${line}\n}\n`);
+  assert.deepEqual(await faultsOf("lint-live-file", model), []);
+});
+
+/** Does what is told, and then what is told of that: another proxy needs more than its name. */
+async function mended(check: string, model: ComposeModel, rest = 3): Promise<ComposeModel> {
+  const [fault] = await faultsOf(check, model);
+  return fault && rest > 0 ? mended(check, changeModel(model, fault.change ?? ""), rest - 1) : model;
+}
+
+async function faultsOf(id: string, model: ComposeModel): Promise<readonly Fault[]> {
+  const check: Check = checks.find((one) => one.id === id) ?? assert.fail(id);
+  const scene = makeScene(readSettings({ DOCKER_HOST: "unix:///nonexistent" }, "/nonexistent"), null);
+  const compose = async () => ({ kind: "model", version: "2.40.0", model }) as const;
+  const result = await check.look({ ...scene, compose });
+  return result.outcome === "faulty" ? result.faults : [];
+}

@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTcpServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { git, look, makePlace, type Place, runInShell, unusedPort } from "../harness/doctor.ts";
+import { runCommand, testBroken } from "../harness/doctor-cases.ts";
+import { listenHere } from "../harness/listen.ts";
+import { type Scope, writeScript } from "../harness/temporary.ts";
+
+/** Serves the place's remote by HTTP, as a plain web server can, unless `answer` has answered itself (false). */
+async function serveRemote(
+  t: Scope,
+  { remotePath }: Place,
+  answer: (request: IncomingMessage, response: ServerResponse) => boolean = () => true,
+): Promise<string> {
+  execFileSync("git", ["-C", remotePath, "update-server-info"]);
+  const server = createServer((request, response) => {
+    if (!answer(request, response)) return;
+    try {
+      const { pathname } = new URL(request.url ?? "", "http://localhost");
+      response.end(readFileSync(join(remotePath, pathname.replace("/octo/app.git/", ""))));
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  return `http://127.0.0.1:${await listenHere(t, server)}/octo/app.git`;
+}
+
+function useRemote(place: Place, url: string): void {
+  git(place, "remote", "set-url", "origin", url);
+}
+
+/** Does what only a person can: types the right address in place of the words in angle brackets. */
+async function setRightAddress(place: Place, { change }: { readonly change: string | null }): Promise<void> {
+  assert.ok(change);
+  const ended = await runInShell(place, change.replace(/<[^>]+>/, place.remotePath));
+  assert.equal(ended.exitCode, 0, ended.stderr);
+}
+
+testBroken([
+  {
+    name: "the only remote has another name",
+    check: "remote",
+    says: /no remote that is called "origin"/,
+    breakIt: (place) => void git(place, "remote", "rename", "origin", "upstream"),
+  },
+  {
+    name: "there is no remote",
+    check: "remote",
+    says: /no remote that is called "origin"/,
+    breakIt: (place) => void git(place, "remote", "remove", "origin"),
+    mend: setRightAddress,
+  },
+  {
+    name: "a host whose name is not known",
+    check: "remote",
+    says: /^The name git\.invalid cannot be found/,
+    breakIt: (place) => useRemote(place, "https://git.invalid/octo/app.git"),
+    mend: setRightAddress,
+  },
+  {
+    name: "a host that refuses the connection",
+    check: "remote",
+    says: /^127\.0\.0\.1 port \d+ refuses the connection/,
+    breakIt: (place) => useRemote(place, `http://127.0.0.1:${unusedPort + 2}/octo/app.git`),
+    mend: setRightAddress,
+  },
+  {
+    name: "a host that takes the connection and says nothing",
+    check: "remote",
+    says: /^127\.0\.0\.1 port \d+ does not answer within 5 s/,
+    async breakIt(place, t) {
+      const server = createTcpServer(() => {});
+      useRemote(place, `http://127.0.0.1:${await listenHere(t, server)}/octo/app.git`);
+    },
+    mend: setRightAddress,
+  },
+  {
+    name: "a repository that is not there",
+    check: "remote",
+    says: /remote\.get is not there, or it is private/,
+    breakIt: (place) => useRemote(place, `${place.root}/remote.get`),
+    mend: setRightAddress,
+  },
+  {
+    name: "a repository that the git host does not show",
+    check: "remote",
+    says: /octo\/app\.git is not there, or it is private/,
+    async breakIt(place, t) {
+      useRemote(place, await serveRemote(t, place, hidden));
+    },
+    mend: setRightAddress,
+  },
+  {
+    name: "a private repository without a token",
+    check: "remote",
+    says: /asks for a name and a password, and nobody is there to type them/,
+    async breakIt(place, t) {
+      useRemote(place, await serveRemote(t, place, withPassword));
+    },
+    mend: typeToken,
+  },
+  {
+    name: "a token that has expired",
+    check: "remote",
+    says: /asks for a name and a password|refuses the name or the token/,
+    async breakIt(place, t) {
+      const url = await serveRemote(t, place, withPassword);
+      useRemote(place, url);
+      git(place, "config", "credential.helper", "store");
+      writeFileSync(join(place.home, ".git-credentials"), `${url.replace("//", "//octo:expired@")}\n`);
+    },
+    mend: typeToken,
+  },
+]);
+
+function hidden(_request: IncomingMessage, response: ServerResponse): boolean {
+  response.writeHead(404).end();
+  return false;
+}
+
+function broken(_request: IncomingMessage, response: ServerResponse): boolean {
+  response.writeHead(500).end();
+  return false;
+}
+
+/** As a git host asks for a token. */
+function withPassword({ headers }: IncomingMessage, response: ServerResponse): boolean {
+  const right = `Basic ${Buffer.from("octo:token-of-octo").toString("base64")}`;
+  if (headers.authorization === right) return true;
+  response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
+  return false;
+}
+
+/** Runs the command, and types what git asks for, as the person at the terminal would. */
+async function typeToken(place: Place, { command }: { readonly command: string | null }): Promise<void> {
+  const typing = writeScript(
+    join(place.home, "type"),
+    "#!/bin/sh\ncase $1 in User*) echo octo ;; *) echo token-of-octo ;; esac\n",
+  );
+  const ended = await runInShell(place, command ?? "false", { GIT_ASKPASS: typing });
+  assert.equal(ended.exitCode, 0, ended.stderr);
+}
+
+test("remote: a token in the address is never shown", async (t) => {
+  const place = makePlace(t);
+  const url = await serveRemote(t, place, hidden);
+  for (const credentials of ["octo:ghp_abcdef123456", "ghp_abcdef123456"]) {
+    useRemote(place, url.replace("//", `//${credentials}@`));
+    const told = JSON.stringify(await look(place, "remote"));
+    assert.match(told, /http:\/\/…@127\.0\.0\.1:\d+\/octo\/app\.git is not there/);
+    assert.ok(!told.includes("ghp_abcdef123456"), told);
+  }
+});
+
+test("remote: a token is not shown either where git is quoted", async (t) => {
+  const place = makePlace(t);
+  const url = await serveRemote(t, place, broken);
+  useRemote(place, url.replace("//", "//octo:ghp_abcdef123456@"));
+  const { faults } = await look(place, "remote");
+  assert.match(faults[0]?.text ?? "", /^git cannot ask http:\/\/…@127\.0\.0\.1:\d+\/octo\/app\.git: .*500/);
+  assert.ok(!JSON.stringify(faults).includes("ghp_abcdef123456"));
+});
+
+test("remote: ssh that nothing lets out has another way at the well-known hosts", async (t) => {
+  const place = makePlace(t);
+  useRemote(place, "git@github.com:octo/app.git");
+  // In place of a network that drops packets: an ssh that says what it says then.
+  const said = "ssh: connect to host github.com port 22: Connection timed out";
+  const ssh = writeScript(join(place.home, "ssh"), `#!/bin/sh\necho "${said}" >&2\nexit 255\n`);
+  const { faults } = await look(place, "remote", { env: { GIT_SSH_COMMAND: ssh } });
+  await runCommand(place, faults[0] ?? assert.fail("no fault"));
+  assert.equal(git(place, "remote", "get-url", "origin"), "ssh://git@ssh.github.com:443/octo/app.git");
+});

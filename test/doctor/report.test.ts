@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { judge, ok, problem, type Result, skipped, warning } from "../../src/doctor/check.ts";
+import { checks } from "../../src/doctor/checks.ts";
+import { type Examined, examine } from "../../src/doctor/examine.ts";
+import { jsonReport } from "../../src/doctor/report/json-report.ts";
+import { textReport } from "../../src/doctor/report/text-report.ts";
+import { wrapCommand } from "../../src/doctor/report/wrap.ts";
+import { makeScene } from "../../src/doctor/scene.ts";
+import { readSettings } from "../../src/doctor/settings/settings.ts";
+
+const path = "/srv/a very/long path/that has 'quotes'/and goes on/and on/and on/and on/and on/to its end";
+const longText = `${"A sentence that goes on and on. ".repeat(8)}`;
+
+function examined(results: readonly Result[]): readonly Examined[] {
+  return results.map((result, index) => ({ check: checks[index] ?? assert.fail("too many"), result }));
+}
+
+function withoutColors(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what a terminal takes for a color.
+  return text.replaceAll(/\x1b\[\d+m/g, "");
+}
+
+const everything: readonly Result[] = [
+  ok("a fact"),
+  ok(longText),
+  skipped(longText),
+  judge(
+    [
+      problem(longText, {
+        command: `sed -i 's/a/b/' /srv/app/.env && ${"chmod 600 /srv/app/.env && ".repeat(5)}true`,
+      }),
+    ],
+    "",
+  ),
+  judge([warning(longText, { change: longText }), problem("Short.")], ""),
+];
+
+test("no line of the report is wider than 80 columns, with and without colors", () => {
+  for (const isColored of [false, true]) {
+    const report = withoutColors(textReport(examined(everything), isColored));
+    for (const line of report.split("\n")) assert.ok(line.length <= 80, `${line.length}: ${line}`);
+  }
+});
+
+test("colors are only what is asked for, and say nothing that the words do not", () => {
+  const plain = textReport(examined(everything), false);
+  assert.ok(!plain.includes("\x1b"));
+  const colored = textReport(examined(everything), true);
+  assert.ok(colored.includes("\x1b[31m"));
+  assert.equal(withoutColors(colored), plain);
+});
+
+test("a command that takes several lines does the same when it is pasted", () => {
+  const words = ["one", "two  three", path, "$HOME", "back\\slash", 'double "quotes"', "last"];
+  const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+  const command = `for word in ${quoted}; do printf '%s\\n' "$word"; done && echo "a | b && c" | cat && true || false`;
+  const lines = wrapCommand(command, 40);
+  assert.ok(lines.length > 4);
+  const outputs = [command, lines.join("\n")].map(
+    (script) => spawnSync("sh", ["-c", script], { encoding: "utf8", env: process.env }).stdout,
+  );
+  assert.ok(outputs[0]?.includes("goes on"));
+  assert.equal(outputs[1], outputs[0]);
+});
+
+const endings: readonly (readonly [readonly Result[], string])[] = [
+  [[ok("a"), ok("b")], "All 2 checks passed"],
+  [[ok("a"), skipped("b")], "1 check passed, 1 skipped"],
+  [[ok("a"), judge([problem("a"), problem("b"), warning("c")], "")], "2 problems, 1 warning"],
+  [[judge([warning("a"), warning("b")], "")], "2 warnings"],
+  [[judge([problem("a")], "")], "1 problem"],
+];
+
+for (const [results, line] of endings) {
+  test(`the last line is "${line}"`, () => {
+    assert.equal(textReport(examined(results), false).trimEnd().split("\n").at(-1), line);
+  });
+}
+
+test("the JSON has every member of its contract, and the numbers of the last line", () => {
+  const report = JSON.parse(jsonReport(examined(everything)));
+  const { problems, warnings, passed, skipped: left } = report;
+  assert.deepEqual([problems, warnings, passed, left], [2, 1, 2, 1]);
+  assert.deepEqual(Object.keys(report), ["problems", "warnings", "passed", "skipped", "checks"]);
+  for (const check of report.checks) {
+    assert.deepEqual(Object.keys(check), ["id", "group", "subject", "outcome", "fact", "faults"]);
+    for (const fault of check.faults) {
+      assert.deepEqual(Object.keys(fault), ["severity", "text", "command", "change"]);
+    }
+  }
+});
+
+test("a check that fails itself is a warning, and the others go on", async () => {
+  const [check] = checks;
+  assert.ok(check);
+  const failing = { ...check, look: () => Promise.reject(new Error("EIO: of the test")) };
+  const scene = makeScene(readSettings({}, "/nonexistent"), null);
+  const [failed, passed] = await examine(scene, [failing, { ...check, look: () => ok("a fact") }]);
+  assert.equal(passed?.result.outcome, "ok");
+  assert.ok(failed?.result.outcome === "faulty");
+  assert.equal(failed.result.faults[0]?.severity, "warning");
+  assert.match(failed.result.faults[0]?.text ?? "", /EIO: of the test/);
+});

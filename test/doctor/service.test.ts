@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { test } from "node:test";
+import { isInContainer } from "../../src/doctor/in-container.ts";
+import { look, makePlace, placeEnvironment, runDoctor, runInShell, setSettings } from "../harness/doctor.ts";
+import { testBroken } from "../harness/doctor-cases.ts";
+import { listenHere } from "../harness/listen.ts";
+import { inOwnEtc } from "../harness/own-mounts.ts";
+import { needs } from "../harness/requirements.ts";
+import { startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const onMachine = isInContainer() ? { skip: "a container has no systemd" } : needs("mount");
+
+const portOf = (port: number) => ({ WEBHOOK_PORT: String(port) });
+
+testBroken([
+  {
+    name: "another program has it",
+    check: "port",
+    says: /^Port \d+ is taken by another program/,
+    breakIt: async (place, t) =>
+      setSettings(
+        place,
+        portOf(
+          await listenHere(
+            t,
+            createServer((_, response) => response.end("hello")),
+          ),
+        ),
+      ),
+  },
+  {
+    name: "an address of another machine",
+    check: "port",
+    says: /cannot listen on 192\.0\.2\.1:\d+ \(EADDRNOTAVAIL\)/,
+    breakIt: (place) => setSettings(place, { WEBHOOK_HOST: "192.0.2.1" }),
+  },
+  {
+    name: "nothing listens",
+    check: "running",
+    says: /does not answer on port \d+: nobody receives a push/,
+    breakIt: () => {},
+    async mend(place, { command }, t) {
+      // It stays in the foreground: for as long as the test lasts.
+      const child = spawn("sh", ["-c", command ?? "false"], { env: placeEnvironment(place), detached: true });
+      const { pid } = child;
+      assert.ok(pid);
+      t.after(() => process.kill(-pid, "SIGKILL"));
+      await until("the service runs", async () => (await look(place, "running")).outcome === "ok");
+    },
+  },
+]);
+
+test("running, secret-in-use, port, version: a service that runs with the same secret is all right", async (t) => {
+  const place = makePlace(t);
+  const service = await startService(t, { repoPath: place.repoPath });
+  setSettings(place, portOf(service.port));
+  for (const id of ["running", "secret-in-use", "port", "version"]) {
+    const { outcome, faults } = await look(place, id);
+    assert.deepEqual([outcome, faults], ["ok", []], id);
+  }
+});
+
+test("secret-in-use: a service that was started with an earlier secret is told, and right when started again", async (t) => {
+  const place = makePlace(t);
+  const service = await startService(t, {
+    repoPath: place.repoPath,
+    env: { WEBHOOK_SECRET: "the secret of before, long enough" },
+  });
+  setSettings(place, portOf(service.port));
+  const told = await look(place, "secret-in-use");
+  assert.match(told.faults[0]?.text ?? "", /refuses what is signed with the secret that is set here/);
+  // Its command starts the service; the one that runs has to be ended first, as a unit or compose would.
+  await service.end();
+  const again = await startService(t, { repoPath: place.repoPath });
+  setSettings(place, portOf(again.port));
+  assert.equal((await look(place, "secret-in-use")).outcome, "ok");
+});
+
+test("version: files that were changed after the start are told, and a new start is right", async (t) => {
+  const place = makePlace(t);
+  const checkout = temporaryDirectory(t);
+  for (const path of ["src", "bin", "package.json"]) {
+    cpSync(join(import.meta.dirname, "../..", path), join(checkout, path), { recursive: true });
+  }
+  symlinkSync(join(import.meta.dirname, "../../node_modules"), join(checkout, "node_modules"));
+  const mainPath = join(checkout, "src/main.ts");
+  const doctorOf = async () => {
+    const { stdout } = await runDoctor(place, { args: ["version", "--json"], mainPath });
+    return JSON.parse(stdout).checks[0];
+  };
+  const service = await startService(t, { repoPath: place.repoPath, mainPath });
+  setSettings(place, portOf(service.port));
+  await until("the change is seen", async () => {
+    writeFileSync(join(checkout, "src/version.txt"), "2");
+    return (await doctorOf()).outcome === "faulty";
+  });
+  const [fault] = (await doctorOf()).faults;
+  assert.match(fault.text, /were changed after the service \(process \d+\) was started/);
+  assert.equal(fault.command, `kill ${service.child.pid}`);
+  await runInShell(place, fault.command);
+  if (service.child.exitCode === null) await once(service.child, "exit");
+  await until("another one is newer than the change", async () => {
+    const again = await startService(t, { repoPath: place.repoPath, mainPath });
+    setSettings(place, portOf(again.port));
+    if ((await doctorOf()).outcome === "ok") return true;
+    await again.end();
+    return false;
+  });
+});
+
+test("version: a service that runs from another directory is told", async (t) => {
+  const place = makePlace(t);
+  const other = join(temporaryDirectory(t), "src/main.ts");
+  cpSync(join(import.meta.dirname, "../../src"), join(other, ".."), { recursive: true });
+  cpSync(join(import.meta.dirname, "../../package.json"), join(other, "../../package.json"));
+  symlinkSync(join(import.meta.dirname, "../../node_modules"), join(other, "../../node_modules"));
+  const service = await startService(t, { repoPath: place.repoPath, mainPath: other });
+  setSettings(place, portOf(service.port));
+  assert.match((await look(place, "version")).faults[0]?.text ?? "", /^The service runs from /);
+});
+
+test("restart: no unit is told, and the printed commands bring it back", onMachine, async (t) => {
+  const place = makePlace(t);
+  const told = await look(place, "restart");
+  assert.match(told.faults[0]?.text ?? "", /^No systemd unit and no compose service/);
+  const after = await look(place, "restart", { wrapper: inOwnEtc(t, [told.faults[0]?.command ?? "false"]) });
+  assert.equal(after.outcome, "ok", JSON.stringify(after));
+  assert.equal(after.fact, "the systemd unit is enabled");
+});
+
+test("restart: a unit that is not enabled is told, and its command enables it", onMachine, async (t) => {
+  const place = makePlace(t);
+  const unit = join(import.meta.dirname, "../../examples/systemd/hotpush.service");
+  const install = `cp ${unit} /etc/systemd/system/hotpush.service`;
+  const told = await look(place, "restart", { wrapper: inOwnEtc(t, [install]) });
+  assert.equal(told.faults[0]?.command, "systemctl enable hotpush");
+  const after = await look(place, "restart", {
+    wrapper: inOwnEtc(t, [install, told.faults[0]?.command ?? ""]),
+  });
+  assert.equal(after.outcome, "ok", JSON.stringify(after));
+});

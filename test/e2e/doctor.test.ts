@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import {
+  type DoctorOptions,
+  git,
+  look,
+  makePlace,
+  type Place,
+  runDoctor,
+  setSettings,
+} from "../harness/doctor.ts";
+import type { Scope } from "../harness/temporary.ts";
+import { openLab } from "../lab/lab.ts";
+
+const lab = await openLab();
+const skip = lab.kind === "ready" ? false : lab.reason;
+const example = join(import.meta.dirname, "../../examples/compose");
+const dockerChecks = ["docker-socket", "docker-engine", "compose", "repository-path", "compose-file"];
+const lints = ["ports", "container-name", "network", "healthcheck", "live-file", "label", "volumes"].map(
+  (name) => `lint-${name}`,
+);
+
+/** The example's project, and the doctor with the Docker of the lab. */
+function makeExample(t: Scope): { readonly place: Place; readonly run: DoctorOptions } {
+  const place = makePlace(t);
+  for (const name of ["compose.yaml", "Caddyfile", "app"]) {
+    cpSync(join(example, name), join(place.repoPath, name), { recursive: true });
+  }
+  git(place, "add", "--all");
+  git(place, "commit", "--quiet", "--message", "Compose");
+  const {
+    DOCKER_HOST = "unix:///var/run/docker.sock",
+    DOCKER_CONFIG = "",
+    PATH = "",
+  } = lab.kind === "ready" ? lab.env : {};
+  return { place, run: { env: { DOCKER_HOST, DOCKER_CONFIG, PATH } } };
+}
+
+function editCompose({ repoPath }: Place, edit: (text: string) => string): void {
+  const path = join(repoPath, "compose.yaml");
+  const before = readFileSync(path, "utf8");
+  const after = edit(before);
+  assert.notEqual(after, before);
+  writeFileSync(path, after);
+}
+
+describe("hotpush doctor with a real Docker", { skip, concurrency: false }, () => {
+  test("the example's project is all right", async (t) => {
+    const { place, run } = makeExample(t);
+    const args = [...dockerChecks, ...lints, "lint-depends-on", "lint-stop-grace", "lint-restart", "restart"];
+    const { stdout } = await runDoctor(place, { ...run, args });
+    assert.equal(stdout.trimEnd().split("\n").at(-1), `All ${args.length} checks passed`, stdout);
+  });
+
+  test("a line that is taken out or put in is found as compose resolves it, and right when it is as before", async (t) => {
+    const { place, run } = makeExample(t);
+    const inApp = (line: string) => (text: string) =>
+      text.replace("    build: app\n", `    build: app\n    ${line}\n`);
+    const edits: readonly (readonly [string, (text: string) => string])[] = [
+      ["lint-ports", inApp('ports: ["8080:8080"]')],
+      ["lint-container-name", inApp("container_name: shop")],
+      ["lint-network", inApp("network_mode: host")],
+      ["lint-volumes", inApp("volumes: [hotpush:/data]")],
+      ["lint-stop-grace", (text) => text.replace("    read_only: true\n", "    stop_grace_period: 2s\n")],
+      ["lint-healthcheck", (text) => text.replace(/ {4}healthcheck:.*?(?= {4}labels:)/s, "")],
+      [
+        "lint-live-file",
+        (text) => text.replace("      - live:/run/live # Hotpush writes", "      # Hotpush writes"),
+      ],
+      ["lint-label", (text) => text.replace("hotpush.check:", "hotpush.chek:")],
+      ["lint-restart", (text) => text.replace("    restart: unless-stopped\n", "")],
+      ["compose-file", (text) => text.replace("  caddy:\n", "  caddy\n")],
+    ];
+    const good = readFileSync(join(place.repoPath, "compose.yaml"), "utf8");
+    for (const [id, edit] of edits) {
+      editCompose(place, edit);
+      const told = await look(place, id, run);
+      assert.equal(told.outcome, "faulty", `${id}: ${JSON.stringify(told)}`);
+      writeFileSync(join(place.repoPath, "compose.yaml"), good);
+      assert.equal((await look(place, id, run)).outcome, "ok", id);
+    }
+  });
+
+  test("a variable that is missing is told in compose's words, and there after it is written", async (t) => {
+    const { place, run } = makeExample(t);
+    const settings = readFileSync(place.envFile, "utf8");
+    writeFileSync(place.envFile, settings.replace(/^WEBHOOK_SECRET=.*\n/m, ""));
+    const told = await look(place, "compose-file", run);
+    assert.match(told.faults[0]?.text ?? "", /write WEBHOOK_SECRET=/);
+    setSettings(place, { WEBHOOK_SECRET: "f".repeat(64) });
+    assert.equal((await look(place, "compose-file", run)).outcome, "ok");
+  });
+
+  test("a health check in the image is one", async (t) => {
+    const { place, run } = makeExample(t);
+    const image = `hotpush-doctor-test-${process.pid}`;
+    const docker = (...args: readonly string[]) =>
+      execFileSync("docker", args, { env: { ...process.env, ...run.env }, stdio: "pipe" });
+    rmSync(join(place.repoPath, "app"), { recursive: true });
+    editCompose(place, (text) =>
+      text.replace("build: app", `image: ${image}`).replace(/ {4}healthcheck:.*?(?= {4}labels:)/s, ""),
+    );
+    assert.equal((await look(place, "lint-healthcheck", run)).outcome, "faulty");
+    writeFileSync(join(place.root, "Dockerfile"), "FROM caddy:2\nHEALTHCHECK CMD true\n");
+    docker("build", "--quiet", "--tag", image, "--file", join(place.root, "Dockerfile"), place.home);
+    t.after(() => docker("image", "rm", "--force", image));
+    assert.equal((await look(place, "lint-healthcheck", run)).outcome, "ok");
+  });
+});

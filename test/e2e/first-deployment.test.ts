@@ -1,0 +1,244 @@
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
+import { ownImage } from "../../src/setup/own-image.ts";
+import { recordedDeployments } from "../harness/database.ts";
+import { githubPush } from "../harness/delivery.ts";
+import { pack } from "../harness/package.ts";
+import { until } from "../harness/until.ts";
+import { openLab } from "../lab/lab.ts";
+import { freePort } from "../lab/project.ts";
+
+const lab = await openLab();
+const skip = lab.kind === "ready" ? false : lab.reason;
+const root = join(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+/** What a person types beside the commands: an answer to `init`, or a field of the git host's form. */
+const mostValues = 3;
+
+/** As it is until Hotpush is on npm, and as it is from then on. */
+const kinds = [
+  ["a checkout", () => root],
+  ["the npm package", (directory: string) => join(directory, pack(directory).filename)],
+] as const;
+
+for (const [kind, place] of kinds) {
+  const what = `the first deployment with ${kind}, by what the README says and nothing else`;
+  describe(what, { skip, concurrency: false }, () => {
+    let directory: string;
+    let env: NodeJS.ProcessEnv;
+    let origin: string;
+    let hadImage = false;
+    const typed: string[] = [];
+    const page = async () => (await fetch(origin, { headers: { connection: "close" } })).text();
+    const docker = async (...args: readonly string[]) =>
+      (await run("docker", args, { cwd: directory, env })).stdout.trim();
+    const hasImage = async () => (await docker("images", "--quiet", ownImage)) !== "";
+
+    before(async () => {
+      directory = await mkdtemp(join(tmpdir(), "hotpush-first-"));
+      origin = `http://127.0.0.1:${await freePort()}`;
+      const home = join(directory, "npm");
+      const labEnv = lab.kind === "ready" ? lab.env : {};
+      env = { ...labEnv, npm_config_prefix: home, npm_config_update_notifier: "false" };
+      // What stands in for the registry: npx takes what is installed globally before it asks there.
+      await run("npm", ["install", "--global", "--no-audit", "--no-fund", place(directory)], {
+        env,
+        cwd: directory,
+      });
+      await makeRemote(directory, new URL(origin).port);
+      directory = join(directory, basename(directory).toLowerCase());
+      await git(join(directory, ".."), "clone", "--quiet", "remote.git", basename(directory));
+      hadImage = await hasImage();
+      // The project as it ran until today.
+      await docker("compose", "up", "--detach", "--build", "--wait");
+      await until("the app answers", () =>
+        page().then(
+          (text) => /version 1 /.test(text),
+          () => false,
+        ),
+      );
+    });
+    after(async () => {
+      await docker("compose", "down", "--volumes", "--rmi", "local", "--timeout", "1").catch(() => {});
+      const label = `label=com.docker.compose.project=${basename(directory)}`;
+      const images = await docker("images", "--quiet", "--filter", label).catch(() => "");
+      if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});
+      if (!hadImage) await docker("rmi", "--force", ownImage).catch(() => {});
+      await rm(join(directory, ".."), { recursive: true, force: true });
+    });
+
+    test("three commands and three values, then a push is live, and no request is lost", async (t) => {
+      const commands = await readmeCommands();
+      assert.equal(commands.length, 3, commands.join("\n"));
+      const [init = "", up = "", send = ""] = commands;
+
+      const told = await typeInto(init, [
+        /Where will your git host reach this server[\s\S]*Address: /,
+        origin,
+      ]);
+      typed.push(origin);
+      assert.match(told, /Caddy takes the place of app/);
+      const form = readForm(told);
+      await run("bash", ["-c", up], { cwd: directory, env });
+      const { stdout } = await run("bash", ["-c", send], { cwd: directory, env });
+      const head = (await git(directory, "rev-parse", "HEAD")).slice(0, 7);
+      assert.match(stdout, new RegExp(`A signed test push reached the service and would deploy ${head}\\.`));
+      assert.match(await page(), /version 1 /, "the same app, through the proxy");
+
+      typed.push(form.payloadUrl, form.secret);
+      assert.ok(typed.length <= mostValues, `${typed.length} values were typed`);
+      const load = startLoad(origin);
+      t.after(() => load.stop());
+      await pushVersion(directory, 2, form);
+      await until("version 2 is served", async () => /version 2 /.test(await page()), 120_000);
+      const statePath = await volumePath("hotpush-state");
+      const ended = () => {
+        const [first] = recordedDeployments(statePath);
+        return first && first.state !== "running" && first.state;
+      };
+      assert.equal(await until("the deployment has ended", ended, 120_000), "succeeded");
+      const { count, failures } = await load.stop();
+      assert.deepEqual(failures, [], `${failures.length} of ${count} requests failed`);
+      t.diagnostic(`3 commands, ${typed.length} values, ${count} requests during the first deployment`);
+    });
+
+    test("init run again changes nothing, and shows that all is right", async () => {
+      const { stdout } = await run("npx", ["hotpush", "init", "--check"], { cwd: directory, env });
+      assert.doesNotMatch(stdout, /^(?:new|changed|mode)/m);
+      const again = await run("npx", ["hotpush", "init"], { cwd: directory, env });
+      assert.match(again.stdout, /A signed test push reached the service and would deploy [0-9a-f]{7}\b/);
+    });
+
+    test("after down and up the app is served at once, and the next push is deployed", async () => {
+      await docker("compose", "down");
+      await docker("compose", "up", "--detach", "--wait");
+      let startedMs = performance.now();
+      const answers = async () => {
+        startedMs = performance.now();
+        return /version 2 /.test(await page());
+      };
+      await until("Caddy listens", () => answers().catch(() => false));
+      assert.ok(performance.now() - startedMs < 4_000, "no request waits for a container that is gone");
+      const secret =
+        /^WEBHOOK_SECRET=(.*)$/m.exec(await readFile(join(directory, ".env"), "utf8"))?.[1] ?? "";
+      await pushVersion(directory, 3, { payloadUrl: `${origin}/webhook`, secret });
+      await until("version 3 is served", async () => /version 3 /.test(await page()), 120_000);
+    });
+
+    /** Where the host has a volume of the project. */
+    function volumePath(volume: string): Promise<string> {
+      return docker("volume", "inspect", `${basename(directory)}_${volume}`, "--format", "{{.Mountpoint}}");
+    }
+
+    /** Runs a command at a terminal, as a person does, and answers its question. @returns all that was to be seen */
+    async function typeInto(command: string, [question, answer]: readonly [RegExp, string]): Promise<string> {
+      const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
+        cwd: directory,
+        env,
+      });
+      let seen = "";
+      let isAnswered = false;
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        seen += text;
+        if (isAnswered || !question.test(seen)) return;
+        isAnswered = true;
+        child.stdin.write(`${answer}\r`);
+      });
+      const [code]: (number | null)[] = await once(child, "close");
+      assert.equal(code, 0, seen);
+      assert.ok(isAnswered, seen);
+      return seen;
+    }
+  });
+}
+
+/** The commands of the first block of the README's section about setting up. */
+async function readmeCommands(): Promise<readonly string[]> {
+  const readme = await readFile(join(root, "README.md"), "utf8");
+  const section = readme.slice(readme.indexOf("## Set it up"));
+  const block = /```sh\n(.*?)```/s.exec(section)?.[1] ?? "";
+  return block.split("\n").filter((line) => line.trim() !== "");
+}
+
+interface Form {
+  readonly payloadUrl: string;
+  readonly secret: string;
+}
+
+/** What a person copies from the printed form into the one of the git host. */
+function readForm(told: string): Form {
+  const [, secret = ""] = /^ +Secret +([0-9a-f]{64})\r?$/m.exec(told) ?? [];
+  assert.notEqual(secret, "", told);
+  const [, shown = ""] = /^ +Payload URL +(\S.*?)\r?$/m.exec(told) ?? [];
+  const payloadUrl = shown.replace("<this server>", "127.0.0.1");
+  return { payloadUrl, secret };
+}
+
+/** A bare repository with examples/compose's app in it and a compose file as anybody has one. */
+async function makeRemote(directory: string, port: string): Promise<void> {
+  const seed = join(directory, "developer");
+  await cp(join(root, "examples/compose/app"), join(seed, "app"), { recursive: true });
+  const compose = `services:\n  app:\n    build: app\n    restart: unless-stopped\n    ports:\n      - "${port}:8080"\n`;
+  await writeFile(join(seed, "compose.yaml"), compose);
+  await git(directory, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git");
+  await git(seed, "init", "--quiet", "--initial-branch=main");
+  await git(seed, "remote", "add", "origin", "../remote.git");
+  await commitAndPush(seed, "Version 1");
+}
+
+/** A developer pushes, and the git host tells of it as its webhook's form says. */
+async function pushVersion(directory: string, version: number, { payloadUrl, secret }: Form): Promise<void> {
+  const clone = join(directory, "../developer");
+  const server = join(clone, "app/server.js");
+  await writeFile(server, (await readFile(server, "utf8")).replace(/version \d+/, `version ${version}`));
+  const before = await git(clone, "rev-parse", "HEAD");
+  const after = await commitAndPush(clone, `Version ${version}`);
+  const { headers, body } = githubPush({ before, after }, secret);
+  const response = await fetch(payloadUrl, { method: "POST", headers, body: body as string });
+  assert.equal(response.status, 202, await response.text());
+}
+
+async function commitAndPush(clone: string, message: string): Promise<string> {
+  await git(clone, "add", "--all");
+  await git(clone, "commit", "--quiet", "--message", message);
+  await git(clone, "push", "--quiet", "origin", "main");
+  return git(clone, "rev-parse", "HEAD");
+}
+
+/** Requests one after the other, each on a connection of its own. */
+function startLoad(origin: string) {
+  const failures: string[] = [];
+  let count = 0;
+  let isStopping = false;
+  const working = (async () => {
+    while (!isStopping) {
+      count += 1;
+      try {
+        const response = await fetch(origin, { headers: { connection: "close" } });
+        await response.text();
+        if (!response.ok) failures.push(String(response.status));
+      } catch (error) {
+        failures.push(String((error as Error).cause ?? error));
+      }
+    }
+  })();
+  return {
+    async stop() {
+      isStopping = true;
+      await working;
+      return { count, failures };
+    },
+  };
+}
+
+async function git(directory: string, ...args: readonly string[]): Promise<string> {
+  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
+  return (await run("git", ["-C", directory, ...ada, ...args])).stdout.trim();
+}

@@ -1,0 +1,52 @@
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { delimiter, join } from "node:path";
+import type { DoctorOptions, Place } from "./doctor.ts";
+import { type Scope, writeScript } from "./temporary.ts";
+
+/** What the stand-ins of Docker's programs answer; absent: they are not there. */
+export interface DockerAnswers {
+  readonly composeVersion?: string;
+  readonly model?: object;
+  readonly apiVersion?: string;
+  /** Of `GET /containers/<id>/json`. */
+  readonly container?: object;
+}
+
+/**
+ * Puts a compose file into the place, and in front of the PATH a `docker` that prints what compose would: these tests
+ * are about what is said of an old or missing Docker, which the real one cannot play. test/e2e/doctor.test.ts has that.
+ */
+export function standInForDocker(place: Place, { composeVersion, model }: DockerAnswers): DoctorOptions {
+  const bin = join(place.root, "bin");
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(place.repoPath, "compose.yaml"), "services: {}\n");
+  writeFileSync(join(place.root, "model.json"), JSON.stringify(model ?? { name: "shop", services: {} }));
+  const version = composeVersion === undefined ? "exit 1" : `echo ${composeVersion}`;
+  const script = `#!/bin/sh\ncase "$*" in\n*"compose version"*) ${version} ;;\n*config*) cat ${place.root}/model.json ;;\n*) exit 1 ;;\nesac\n`;
+  writeScript(join(bin, "docker"), script);
+  return { env: { PATH: [bin, process.env.PATH].join(delimiter) } };
+}
+
+/** An engine at the place's own socket. */
+export async function startEngine(scope: Scope, place: Place, answers: DockerAnswers): Promise<string> {
+  const socketPath = join(place.home, "docker.sock");
+  const server = createServer((request, response) => {
+    const reply = answerOf(request.url ?? "", answers);
+    response.writeHead(reply === null ? 404 : 200).end(JSON.stringify(reply ?? { message: "none" }));
+  }).listen(socketPath);
+  await once(server, "listening");
+  scope.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return socketPath;
+}
+
+function answerOf(path: string, { apiVersion = "1.51", container }: DockerAnswers): object | null {
+  if (path === "/version") return { Version: "28.0.0", ApiVersion: apiVersion };
+  if (path === "/info") return { DockerRootDir: "/var/lib/docker-of-a-test" };
+  if (path.startsWith("/containers/json")) return container === undefined ? [] : [{ Id: "0".repeat(64) }];
+  return container !== undefined && path.startsWith("/containers/") ? container : null;
+}

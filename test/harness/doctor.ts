@@ -1,0 +1,155 @@
+import { execFile, execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { testSecret } from "./delivery.ts";
+import { mainPath, quickScript } from "./service.ts";
+import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
+
+/** A set-up in which everything is right: a checkout with a remote, settings, and a home of its own. */
+export interface Place {
+  readonly root: string;
+  readonly repoPath: string;
+  readonly scriptPath: string;
+  readonly remotePath: string;
+  readonly statePath: string;
+  readonly envFile: string;
+  readonly home: string;
+  readonly temporaryPath: string;
+}
+
+export interface DoctorFault {
+  readonly severity: "problem" | "warning";
+  readonly text: string;
+  readonly command: string | null;
+  readonly change: string | null;
+}
+
+export interface DoctorCheck {
+  readonly id: string;
+  readonly outcome: "ok" | "skipped" | "faulty";
+  readonly fact: string | null;
+  readonly faults: readonly DoctorFault[];
+}
+
+export interface DoctorOptions {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** What to put before the command line, such as `setpriv` and its arguments. */
+  readonly wrapper?: readonly string[];
+  readonly directory?: string;
+  /** Another main.ts than that of the checkout. */
+  readonly mainPath?: string;
+}
+
+export interface Ended {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The variables that every process of a test on `place` gets. */
+export function placeEnvironment({ home, temporaryPath }: Place): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? "",
+    HOME: home,
+    TMPDIR: temporaryPath,
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_AUTHOR_NAME: "octo",
+    GIT_AUTHOR_EMAIL: "octo@example.com",
+    GIT_COMMITTER_NAME: "octo",
+    GIT_COMMITTER_EMAIL: "octo@example.com",
+    NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/compiled"),
+    // No engine of this machine has a part in these tests.
+    DOCKER_HOST: `unix://${home}/docker.sock`,
+  };
+}
+
+export function makePlace(scope: Scope, within: string = temporaryDirectory(scope)): Place {
+  const root = join(within, "place");
+  const place = {
+    root,
+    repoPath: join(root, "app"),
+    scriptPath: join(root, "app/deploy.sh"),
+    remotePath: join(root, "remote.git"),
+    statePath: join(root, "state"),
+    envFile: join(root, "app/.env"),
+    home: join(root, "home"),
+    temporaryPath: join(root, "tmp"),
+  };
+  mkdirSync(place.repoPath, { recursive: true });
+  for (const path of [place.home, place.temporaryPath]) mkdirSync(path);
+  git(place, "-C", root, "init", "--quiet", "--bare", "--initial-branch=main", place.remotePath);
+  git(place, "init", "--quiet", "--initial-branch=main");
+  writeScript(place.scriptPath, quickScript);
+  writeFileSync(join(place.repoPath, ".gitignore"), "/.env\n");
+  writeFileSync(place.envFile, settingsOf(place), { mode: 0o600 });
+  git(place, "remote", "add", "origin", place.remotePath);
+  git(place, "add", "--all");
+  git(place, "commit", "--quiet", "--message", "Start");
+  git(place, "push", "--quiet", "origin", "main");
+  return place;
+}
+
+/** A port that no other test takes: below those that the system gives out, and another in each test process. */
+export const unusedPort = 12_000 + (process.pid % 20_000);
+
+function settingsOf({ repoPath, statePath }: Place): string {
+  const values = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: unusedPort, WEBHOOK_HOST: "127.0.0.1" };
+  const settings = { ...values, REPO_PATH: repoPath, STATE_PATH: statePath };
+  return Object.entries(settings)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join("");
+}
+
+/** Changes settings in the place's file. */
+export function setSettings({ envFile }: Place, changed: Readonly<Record<string, string>>): void {
+  const lines = readFileSync(envFile, "utf8").split("\n").filter(Boolean);
+  const kept = lines.filter((line) => !Object.keys(changed).includes(line.split("=")[0] ?? ""));
+  const added = Object.entries(changed).map(([name, value]) => `${name}=${value}`);
+  writeFileSync(envFile, `${[...kept, ...added].join("\n")}\n`);
+  chmodSync(envFile, 0o600);
+}
+
+/** Runs git in the place's checkout. */
+export function git(place: Place, ...args: readonly string[]): string {
+  const options = { cwd: place.repoPath, env: placeEnvironment(place), encoding: "utf8" } as const;
+  return execFileSync("git", args, options).trim();
+}
+
+/** Runs the real command, as a person would in the checkout. */
+export function runDoctor(place: Place, options: DoctorOptions = {}): Promise<Ended> {
+  const { args = [], env = {}, wrapper = [], directory = place.repoPath } = options;
+  const main = options.mainPath ?? mainPath;
+  const [program = process.execPath, ...rest] = [...wrapper, process.execPath, main, "doctor", ...args];
+  return run(program, rest, { cwd: directory, env: { ...placeEnvironment(place), ...env } });
+}
+
+/** The result of one check. */
+export async function look(place: Place, id: string, options: DoctorOptions = {}): Promise<DoctorCheck> {
+  const ended = await runDoctor(place, { ...options, args: [id, "--json", ...(options.args ?? [])] });
+  const report: { readonly checks: readonly DoctorCheck[] } = JSON.parse(ended.stdout || "{}");
+  const [check] = report.checks;
+  if (!check) throw new Error(`no check ${id}: ${ended.stderr}`);
+  return check;
+}
+
+/** Runs a command that was printed, as the person who reads it would: in a shell. */
+export function runInShell(place: Place, command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return run("sh", ["-c", command], {
+    cwd: place.repoPath,
+    env: { ...placeEnvironment(place), ...env },
+  });
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(program, args, { ...options, encoding: "utf8" }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : error.code;
+      resolve({ exitCode: typeof code === "number" ? code : -1, stdout, stderr });
+    });
+  });
+}

@@ -1,0 +1,57 @@
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const checkout = fileURLToPath(new URL("../..", import.meta.url));
+
+/** npm tells its children of the package that it runs in, and they would take that for theirs. */
+export const ownEnv = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^npm_/i.test(name) || /^npm_config_(?:registry|cache|userconfig|globalconfig)$/i.test(name),
+  ),
+);
+
+export interface PackedFile {
+  readonly path: string;
+  readonly mode: number;
+}
+
+export interface Packed {
+  readonly filename: string;
+  readonly size: number;
+  readonly files: readonly PackedFile[];
+}
+
+const files = [
+  ".dockerignore",
+  "Dockerfile",
+  "LICENSE",
+  "README.md",
+  "package.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+];
+
+/** Packs a copy of the checkout, so that nothing is compiled into it. The tarball is in `directory`. */
+export function pack(directory: string): Packed {
+  const source = join(directory, "source");
+  mkdirSync(source);
+  for (const name of files) cpSync(join(checkout, name), join(source, name));
+  for (const name of ["bin", "docs", "examples", "src"]) {
+    cpSync(join(checkout, name), join(source, name), { recursive: true });
+  }
+  symlinkSync(join(checkout, "node_modules"), join(source, "node_modules"));
+  const told = JSON.parse(npm(source, "pack", "--json", "--pack-destination", directory)) as object;
+  // A list of packages until npm 10, and an object since.
+  return Object.values(told)[0] as Packed;
+}
+
+export function npm(directory: string, ...args: readonly string[]): string {
+  return execFileSync("npm", args, {
+    cwd: directory,
+    env: ownEnv,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}

@@ -1,0 +1,61 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Place, placeEnvironment, setSettings, unusedPort } from "./doctor.ts";
+import type { Scope } from "./temporary.ts";
+import { until } from "./until.ts";
+
+/** A real ssh server of its own on this machine, and what the place's git is to know of it. */
+export interface Sshd {
+  readonly port: number;
+  readonly hostKey: string;
+  readonly authorizedKeys: string;
+  /** The files of the client, instead of those of this machine's user. */
+  readonly key: string;
+  readonly knownHosts: string;
+}
+
+/** Starts it, and makes it the place's remote, without any key or known host yet. */
+export async function startSshd(scope: Scope, place: Place): Promise<Sshd> {
+  const directory = join(place.root, "ssh");
+  const port = unusedPort + 1;
+  const at = (name: string) => join(directory, name);
+  const sshd = {
+    port,
+    hostKey: at("host_key"),
+    authorizedKeys: at("authorized_keys"),
+    key: at("client/id_ed25519"),
+    knownHosts: at("client/known_hosts"),
+  };
+  mkdirSync(directory);
+  mkdirSync("/run/sshd", { recursive: true }); // Where sshd shuts its unprivileged part in.
+  makeKey(sshd.hostKey);
+  const server = `Port ${port}\nListenAddress 127.0.0.1\nHostKey ${sshd.hostKey}\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile ${sshd.authorizedKeys}\n`;
+  writeFileSync(at("sshd_config"), server);
+  const child = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  scope.after(async () => {
+    const ended = once(child, "exit");
+    if (child.kill("SIGTERM")) await ended;
+  });
+  await until("sshd listens", () => said.includes("Server listening"));
+  const client = `UserKnownHostsFile ${sshd.knownHosts}\nGlobalKnownHostsFile /dev/null\nIdentityFile ${sshd.key}\nIdentitiesOnly yes\nIdentityAgent none\n`;
+  writeFileSync(at("ssh_config"), client);
+  setSettings(place, { GIT_SSH_COMMAND: `ssh -F ${at("ssh_config")} -o BatchMode=yes` });
+  const url = `ssh://${process.env.USER ?? "root"}@127.0.0.1:${port}${place.remotePath}`;
+  execFileSync("git", ["remote", "set-url", "origin", url], {
+    cwd: place.repoPath,
+    env: placeEnvironment(place),
+  });
+  return sshd;
+}
+
+export function makeKey(path: string): void {
+  execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", path]);
+}

@@ -1,0 +1,255 @@
+import assert from "node:assert/strict";
+import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parseEnv } from "node:util";
+import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
+import { LogReader } from "./harness/log-reader.ts";
+import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
+import { makeRepository } from "./harness/repository.ts";
+import { startService } from "./harness/service.ts";
+import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
+
+const checkout = fileURLToPath(new URL("..", import.meta.url));
+const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
+
+/** Packed and installed once: the folder of somebody who ran `npm install hotpush`. */
+const place = mkdtempSync(join(tmpdir(), "hotpush-test-"));
+const app = join(place, "app");
+const bin = join(app, "node_modules/.bin");
+let packed: Packed;
+
+before(() => {
+  packed = pack(place);
+  mkdirSync(app);
+  writeFileSync(join(app, "package.json"), "{}");
+  npm(app, "install", "--prefer-offline", "--no-audit", "--no-fund", join(place, packed.filename));
+});
+
+after(() => rmSync(place, { recursive: true, force: true }));
+
+test("the package has what is needed to run, its documents and examples, and nothing else", () => {
+  const expected =
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/hotpush|(?:docs|examples)\/.+|dist\/.+\.(?:js|d\.ts)|dist\/runner\/keeper\.sh)$/;
+  const paths = packed.files.map(({ path }) => path);
+  assert.deepEqual(
+    paths.filter((path) => !expected.test(path)),
+    [],
+  );
+  for (const path of [
+    "LICENSE",
+    // `hotpush init` builds the image from them.
+    "Dockerfile",
+    "dist/main.js",
+    "dist/service.d.ts",
+    "examples/deploy.sh",
+    "docs/problems.md",
+  ]) {
+    assert.ok(paths.includes(path), path);
+  }
+  const executable = packed.files.filter(({ mode }) => (mode & 0o111) !== 0).map(({ path }) => path);
+  assert.deepEqual(executable.sort(), ["bin/hotpush", "dist/runner/keeper.sh", "examples/deploy.sh"]);
+  assert.ok(packed.size < 400 * 1024, `${packed.size} bytes`);
+});
+
+/** Each is run in the folder as a person would type it; what it prints has to match. */
+const commandLines: readonly (readonly [args: readonly string[], prints: RegExp])[] = [
+  [["--version"], new RegExp(`^${version.replaceAll(".", "\\.")}\n$`)],
+  [["--help"], /Without a command, the service starts\./],
+  [["rollout", "--help"], /^Usage: hotpush rollout /],
+  [["doctor", "--help"], /^Usage: hotpush doctor /],
+  [["send", "--help"], /^Usage: hotpush send /],
+];
+
+for (const [args, prints] of commandLines) {
+  test(`npx hotpush ${args.join(" ")} works from the installed package`, () => {
+    const result = run("npx", ["--no", "--", "hotpush", ...args]);
+    assert.equal(result.status, 0, result.stderr);
+    assert.match(result.stdout, prints);
+  });
+}
+
+test("a service started from the package deploys a signed push, and its script finds hotpush", async (t) => {
+  const repoPath = temporaryDirectory(t);
+  writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "==> Deploy"\nhotpush --version\n');
+  const child = spawn(join(bin, "hotpush"), {
+    cwd: repoPath,
+    env: {
+      PATH: process.env.PATH,
+      HOME: repoPath,
+      WEBHOOK_SECRET: testSecret,
+      WEBHOOK_PORT: "0",
+      WEBHOOK_HOST: "127.0.0.1",
+      CATCH_UP_INTERVAL: "0",
+      REPO_PATH: repoPath,
+      STATE_PATH: join(temporaryDirectory(t), "state"),
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  t.after(() => child.kill("SIGKILL"));
+  const log = new LogReader(child);
+  const { port } = await log.waitFor(({ event }) => event === "service.started");
+  assert.match(
+    readFileSync(`/proc/${child.pid}/cmdline`, "latin1"),
+    /--max-semi-space-size=\d+\0--\0\S+dist\/main\.js/,
+  );
+  const url = `http://127.0.0.1:${port}`;
+  assert.equal((await deliver(url, githubPush())).status, 202);
+  assert.equal((await log.waitForEnding(1)).event, "deployment.succeeded");
+  assert.deepEqual(log.outputOf(1), ["==> Deploy", version]);
+  assert.ok(
+    existsSync(join(app, "node_modules/hotpush/node_modules/.cache/compiled")),
+    "compiled code is kept",
+  );
+  const commit = makeCommit(repoPath);
+  const env = { WEBHOOK_SECRET: testSecret };
+  const sent = run(join(bin, "hotpush"), ["send", "--dry-run", "--url", `${url}/webhook`], env, repoPath);
+  assert.equal(sent.status, 0, sent.stderr);
+  assert.match(sent.stdout, new RegExp(`would deploy ${commit.slice(0, 7)}`));
+});
+
+test("init --yes and send --dry-run of the package set a project up and prove it", async (t) => {
+  const { directory, git, commit } = makeRepository(t);
+  git("remote", "add", "origin", "https://github.com/octo/app.git");
+  commit();
+  const hotpush = (...args: readonly string[]) =>
+    run(join(bin, "hotpush"), args, { HOME: directory, DOCKER_HOST: "" }, directory);
+  const init = hotpush("init", "--yes");
+  assert.equal(init.status, 0, init.stderr);
+  assert.match(readFileSync(join(directory, "hotpush.service"), "utf8"), /dist\/main\.js"$/m);
+  const { WEBHOOK_SECRET = "" } = parseEnv(readFileSync(join(directory, ".env"), "utf8"));
+  const service = await startService(t, {
+    repoPath: directory,
+    env: { WEBHOOK_SECRET },
+    mainPath: join(app, "node_modules/hotpush/dist/main.js"),
+  });
+  const sent = hotpush("send", "--dry-run", "--url", service.url);
+  assert.equal(sent.status, 0, sent.stderr);
+  assert.match(sent.stdout, /A signed test push reached the service and would deploy [0-9a-f]{7}\./);
+});
+
+test("init and doctor work from the package, on files that are there", (t) => {
+  const repoPath = temporaryDirectory(t);
+  writeFileSync(join(repoPath, "index.html"), "hello\n");
+  makeCommit(repoPath);
+  const env = { HOME: repoPath };
+  const made = run(join(bin, "hotpush"), ["init", "--yes"], env, repoPath);
+  assert.equal(made.status, 0, made.stderr);
+  assert.match(made.stdout, /https:\/\/github\.com\/octo\/app\/settings\/hooks\/new/);
+  assert.equal(statSync(join(repoPath, ".env")).mode & 0o777, 0o600);
+  accessSync(join(repoPath, "deploy.sh"), constants.X_OK);
+  const unit = readFileSync(join(repoPath, "hotpush.service"), "utf8");
+  const command = /^ExecStart=(.+)$/m.exec(unit)?.[1] ?? "";
+  const started = Array.from(command.matchAll(/(?<=^|[ "])\/[^ "]+/g), ([path]) => path);
+  assert.ok(started.length > 0 && started.every((path) => existsSync(path)), unit);
+  const { status, stdout, stderr } = run(join(bin, "hotpush"), ["doctor", "--json"], env, repoPath);
+  assert.ok(status === 0 || status === 1, stderr);
+  assert.doesNotThrow(() => JSON.parse(stdout), stderr);
+});
+
+test("where the machine's Node is too old, the one that came with the package runs it", () => {
+  const { path, env } = oldNode();
+  assert.equal(execFileSync(join(path, "node"), ["--version"], { encoding: "utf8" }), "v20.20.2\n");
+  const result = run(join(bin, "hotpush"), ["--version"], env);
+  assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
+});
+
+test("where no Node is recent enough, a sentence says what to install", () => {
+  const { env } = oldNode();
+  const brought = join(bin, "node");
+  renameSync(brought, `${brought}.away`);
+  try {
+    const result = run(join(bin, "hotpush"), ["--version"], env);
+    assert.equal(result.status, 78);
+    assert.match(
+      result.stderr,
+      /^hotpush: Node 24 or newer is needed, and this machine has v20\.20\.2\. Install it/,
+    );
+    const none = run(join(bin, "hotpush"), ["--version"], { PATH: withoutNode() });
+    assert.match(none.stderr, /this machine has none\./);
+  } finally {
+    renameSync(`${brought}.away`, brought);
+  }
+});
+
+test("a program in TypeScript can start the service by the types of the package", () => {
+  const text = `import { loadConfig } from "hotpush/config";
+import { openLog } from "hotpush/log";
+import { startService } from "hotpush/service";
+const { config } = loadConfig(process.env);
+const service = await startService(config, process.env, openLog(config.logLevel));
+const port: number = service.address.port;
+await service.close();
+`;
+  writeFileSync(join(app, "program.mts"), text);
+  mkdirSync(join(app, "node_modules/@types"), { recursive: true });
+  for (const name of ["@types/node", "undici-types"]) {
+    symlinkSync(join(checkout, "node_modules", name), join(app, "node_modules", name));
+  }
+  const options = ["--noEmit", "--strict", "--target", "esnext", "--module", "nodenext", "--types", "node"];
+  const result = run(join(checkout, "node_modules/.bin/tsc"), [...options, "program.mts"]);
+  assert.equal(result.status, 0, result.stdout);
+});
+
+function run(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  directory = app,
+) {
+  return spawnSync(program, args, {
+    cwd: directory,
+    env: { ...ownEnv, ...env },
+    encoding: "utf8",
+  }) as SpawnSyncReturns<string>;
+}
+
+function makeCommit(directory: string): string {
+  const git = (...args: readonly string[]) =>
+    execFileSync("git", ["-c", "user.name=octo", "-c", "user.email=octo@example.org", ...args], {
+      cwd: directory,
+      encoding: "utf8",
+    }).trim();
+  git("init", "--quiet", "--initial-branch=main");
+  git("add", ".");
+  git("commit", "--quiet", "--message=first");
+  git("remote", "add", "origin", "https://github.com/octo/app.git");
+  return git("rev-parse", "HEAD");
+}
+
+/** A directory with a node that says it is an old one and does nothing else, and a PATH that begins with it. */
+function oldNode() {
+  const path = join(place, "old");
+  mkdirSync(path, { recursive: true });
+  writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
+  return { path, env: { PATH: `${path}:${process.env.PATH}` } };
+}
+
+/** What the launcher itself calls, and no more. */
+function withoutNode(): string {
+  const path = join(place, "without");
+  mkdirSync(path, { recursive: true });
+  for (const name of ["sh", "dirname", "readlink"]) {
+    if (!existsSync(join(path, name)))
+      symlinkSync(
+        execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
+        join(path, name),
+      );
+  }
+  return path;
+}

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
+import { readLog, readSteps } from "../harness/records.ts";
+import { createTestRunner } from "../harness/runs.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+const dotenvPassword = "p4ss word/of+the&database=1";
+const gitToken = "glpat-9sK2mQ7xV4cT1bN8";
+const ownToken = "tok_5f0b9a1c2d3e4f60718293a4b5c6d7e8";
+const all = { testSecret, dotenvPassword, gitToken, ownToken };
+
+/** Prints each secret, which it has in a file of its own, in all encodings, and in two writes with a pause between. */
+const talkingScript = `#!/bin/sh
+urlencode() { node -e 'console.log(encodeURIComponent(process.argv[1]))' "$1"; }
+while IFS= read -r secret; do
+  echo "plain: $secret."
+  printf %s "$secret" | base64
+  printf %s "user:$secret" | base64 -w 0; echo
+  printf %s "x-token:$secret:x" | base64 | tr '+/' '-_'
+  printf %s "$secret" | od -An -v -tx1
+  printf %s "$secret" | od -An -v -tx1 | tr -d ' \\n' | tr a-f A-F; echo
+  urlencode "$secret"
+  node -p 'JSON.stringify({ value: process.argv[1] })' "$secret"
+  printf '%.9s' "$secret"
+  sleep 0.1
+  printf '%s\\nand more\\n' "$(printf %s "$secret" | cut -c10-)"
+  echo "==> Log in with $secret"
+  printf 'without a line end: %s' "$secret"
+  sleep 0.1
+  printf '\\n'
+done <"$REPO_PATH/printed"
+echo "the last line has $(head -n 1 "$REPO_PATH/printed")" >&2
+exit 3
+`;
+
+test("a script prints its secrets in every encoding: neither the live output, the log, the database nor an answer shows one", async (t) => {
+  const repoPath = temporaryDirectory(t);
+  execFileSync("git", ["init", "--quiet", repoPath]);
+  const remote = `https://oauth2:${gitToken}@git.example/app.git`;
+  execFileSync("git", ["-C", repoPath, "remote", "add", "origin", remote]);
+  writeFileSync(join(repoPath, ".env"), `DB_PASSWORD='${dotenvPassword}'\n`);
+  writeFileSync(join(repoPath, "printed"), `${Object.values(all).join("\n")}\n`);
+  writeScript(join(repoPath, "deploy.sh"), talkingScript);
+  const service = await startService(t, { repoPath, env: { DEPLOY_ENV: "A_TOKEN", A_TOKEN: ownToken } });
+  const push = githubPush();
+  const answers = [await deliver(service.url, push), await deliver(service.url, push)];
+  const ending = await service.log.waitForEnding(1);
+  await service.end();
+  assert.match(ending.msg ?? "", /exit code 3\. Its last line: the last line has \*\*\*$/);
+  const seen = [...printedBy(service), JSON.stringify(answers), ...contentsOf(service.statePath)];
+  for (const secret of Object.values(all)) assertNowhere(seen, secret);
+  const output = service.log.outputOf(1);
+  assert.equal(output.filter((line) => line === "plain: ***.").length, 4);
+  assert.equal(output.filter((line) => line === '{"value":"***"}').length, 4);
+  assert.equal(output.filter((line) => line === "without a line end: ***").length, 4);
+  assert.match(readLog(service.statePath, 1), /\n\*\*\*\nand more\n/);
+  assert.equal(readSteps(service.statePath, 1)[0], "1: Log in with ***");
+});
+
+test("a script that outlives the service is masked by the next one too, in the midst of a secret as well", async (t) => {
+  const script = `#!/bin/sh
+printf 'the secret is %.20s' "$A_TOKEN"
+touch halfway
+while [ ! -e go ] && [ -e deploy.sh ]; do sleep 0.02; done
+printf '%s\\n' "$(printf %s "$A_TOKEN" | cut -c21-)"
+echo "once more: $A_TOKEN"
+`;
+  const env = { DEPLOY_ENV: "A_TOKEN", A_TOKEN: ownToken };
+  const first = await startService(t, { script, env });
+  await deliver(first.url, githubPush());
+  await first.log.waitFor(({ event }) => event === "deployment.started");
+  await first.end("SIGKILL");
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "deployment.adopted");
+  writeFileSync(join(first.repoPath, "go"), "");
+  await second.log.waitForEnding(1);
+  await second.end();
+  const seen = [...printedBy(first), ...printedBy(second), ...contentsOf(first.statePath)];
+  assertNowhere(seen, ownToken);
+  for (const half of [ownToken.slice(0, 20), ownToken.slice(20)]) {
+    assert.ok(!seen.some((text) => text.includes(half)), half);
+  }
+  assert.deepEqual(second.log.outputOf(1).at(-1), "once more: ***");
+});
+
+test("a secret that came into .env after the service started is masked in the next deployment", async (t) => {
+  const service = await startService(t, { script: '#!/bin/sh\n. ./.env\necho "it is $API_KEY"\n' });
+  for (const key of ["the-key-of-today", "the-key-of-tomorrow"]) {
+    writeFileSync(join(service.repoPath, ".env"), `API_KEY=${key}\n`);
+    const reply = await deliver(service.url, githubPush());
+    const id = reply.json.deployment?.id ?? 0;
+    await service.log.waitForEnding(id);
+    assert.deepEqual(service.log.outputOf(id), ["it is ***"]);
+  }
+});
+
+test("where git names the remote with its token in an error, the log does not", async (t) => {
+  const repoPath = temporaryDirectory(t);
+  const binPath = temporaryDirectory(t);
+  const remote = `https://oauth2:${gitToken}@git.example/app.git`;
+  writeScript(
+    join(binPath, "git"),
+    `#!/bin/sh\ncase "$*" in *ls-remote*) echo "fatal: unable to access '${remote}'" >&2; exit 128 ;; esac\nPATH=\${PATH#*:} exec git "$@"\n`,
+  );
+  execFileSync("git", ["init", "--quiet", repoPath]);
+  execFileSync("git", ["-C", repoPath, "remote", "add", "origin", remote]);
+  writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
+  const env = { CATCH_UP_INTERVAL: "1s", PATH: `${binPath}:${process.env.PATH}` };
+  const service = await startService(t, { repoPath, env });
+  await deliver(service.url, githubPush());
+  const line = await service.log.waitFor(({ event }) => event === "catch_up.failed");
+  assert.match(line.msg ?? "", /unable to access 'https:\/\/oauth2:\*\*\*@git\.example/);
+});
+
+test("a secret that is too short to be masked is named when the service starts, and its value is not", async (t) => {
+  const service = await startService(t, { env: { DEPLOY_ENV: "A_TOKEN", A_TOKEN: "q7w" } });
+  const line = await service.log.waitFor(({ event }) => event === "mask.too_short");
+  assert.match(line.msg ?? "", /^The value of A_TOKEN has fewer than 6 characters/);
+  assert.ok(!JSON.stringify(line).includes("q7w"));
+});
+
+test("a flood of output is masked, and what only begins like a secret is there to its last byte", async (t) => {
+  const runner = createTestRunner(t, { env: { PATH: process.env.PATH, HOTPUSH_TOKEN: ownToken } });
+  await runner.run(
+    `#!/bin/sh\nyes "$HOTPUSH_TOKEN" | head -n 100000\nprintf 'end %s %.3s' "$HOTPUSH_TOKEN" "$HOTPUSH_TOKEN"\n`,
+  );
+  const log = runner.log();
+  assert.equal(log, `${"***\n".repeat(100_000)}end *** tok`);
+});
+
+function printedBy({ log }: Pick<RunningService, "log">): string[] {
+  return [...log.lines.map((line) => JSON.stringify(line)), ...log.otherText];
+}
+
+/** Everything in all files below `directory`. */
+function contentsOf(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .map((name) => join(directory, name))
+    .filter((path) => statSync(path).isFile())
+    .map((path) => readFileSync(path, "latin1"));
+}
+
+/** Looks for `secret` in every encoding, in what is left of each text without blanks and line ends as well. */
+function assertNowhere(seen: readonly string[], secret: string): void {
+  const bytes = Buffer.from(secret);
+  const hex = bytes.toString("hex");
+  // The characters at both ends of base64 depend on what stands around it.
+  const base64 = [0, 1, 2].flatMap((shift) => {
+    const shifted = Buffer.concat([Buffer.alloc(shift), bytes]);
+    return [shifted.toString("base64"), shifted.toString("base64url")].map((text) => text.slice(4, 24));
+  });
+  const spellings = [secret, encodeURIComponent(secret), hex, hex.toUpperCase(), ...base64];
+  for (const text of seen.flatMap((one) => [one, one.replace(/\\n|[\s"]/g, "")])) {
+    const shown = spellings.find((spelling) => text.includes(spelling));
+    assert.equal(shown, undefined, `${shown} is in ${text.slice(0, 2_000)}`);
+  }
+}

@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { makeSecret } from "../../../src/config/secret.ts";
+import { findSecrets } from "../../../src/runner/masking/known-secrets.ts";
+import { isTooShort, maskedPartsOf } from "../../../src/runner/masking/maskable.ts";
+import { createScriptMask, findUnmasked } from "../../../src/runner/masking/script-mask.ts";
+import { looksSecret } from "../../../src/runner/masking/secret-names.ts";
+import { type Scope, temporaryDirectory } from "../../harness/temporary.ts";
+
+test("names that tell of a secret are known, in their usual ways of writing", () => {
+  for (const name of [
+    "GITHUB_TOKEN",
+    "NPM_TOKEN",
+    "SECRET",
+    "SECRET_KEY_BASE",
+    "DB_PASSWORD",
+    "PGPASSWORD",
+    "MYSQL_PASSWD",
+    "DB_PASS",
+    "DB_PWD",
+    "SSH_PASSPHRASE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "APP_KEY",
+    "STRIPE_APIKEY",
+    "stripeApiKey",
+    "JWT_PRIVATE_KEY",
+    "GOOGLE_CREDENTIALS",
+    "GITLAB_PAT",
+    "REDIS_AUTH",
+  ]) {
+    assert.ok(looksSecret(name), name);
+  }
+});
+
+test("names that tell of no secret, or of where one is, are left alone", () => {
+  for (const name of [
+    "PATH",
+    "PWD",
+    "OLDPWD",
+    "HOME",
+    "SSH_AUTH_SOCK",
+    "GIT_ASKPASS",
+    "GIT_AUTHOR_NAME",
+    "SSH_ASKPASS",
+    "COMPOSE_PROJECT_NAME",
+    "KEYBOARD",
+    "DB_PASSWORD_FILE",
+    "SSL_KEY_PATH",
+    "COMPOSE_FILE",
+    "LANG",
+    "PATTERN",
+    "COMPASS",
+  ]) {
+    assert.ok(!looksSecret(name), name);
+  }
+});
+
+test("secrets are found in the environment, in .env, in URLs and in the settings of git, and nothing else is", (t) => {
+  const { sources, repoPath } = place(t, {
+    HOTPUSH_TOKEN: "from the environment",
+    EXTRA_PASSWORD: "named by DEPLOY_ENV",
+    HTTPS_PROXY: "http://me:from%20a%20proxy@proxy:3128",
+    NOT_PASSED_TOKEN: "the script never sees it",
+    SSH_KEY: "/etc/passwd",
+    GIT_CONFIG_COUNT: "1",
+    GIT_CONFIG_KEY_0: "http.extraheader",
+    GIT_CONFIG_VALUE_0: `Authorization: Basic ${Buffer.from("me:from-basic").toString("base64")}`,
+  });
+  execFileSync("git", ["init", "--quiet", repoPath]);
+  const remote = "https://x-access-token:from-the-remote@git.example/app.git";
+  execFileSync("git", ["-C", repoPath, "remote", "add", "origin", remote]);
+  const alone = "https://glpat-a-token-without-a-name@git.example/app.git";
+  execFileSync("git", ["-C", repoPath, "remote", "add", "second", alone]);
+  execFileSync("git", ["-C", repoPath, "remote", "add", "third", "ssh://git@git.example/app.git"]);
+  writeFileSync(
+    join(repoPath, ".env"),
+    "API_KEY='from .env'\nNODE_ENV=production\nDATABASE_URL=postgres://app:from-a-url@db/app\n",
+  );
+  const found = new Set(findSecrets(sources).map(({ value }) => value));
+  assert.deepEqual(
+    found,
+    new Set([
+      "the-current-secret",
+      "the-previous-secret",
+      "from the environment",
+      "named by DEPLOY_ENV",
+      "from%20a%20proxy",
+      "from a proxy",
+      Buffer.from("me:from-basic").toString("base64"),
+      "from-basic",
+      "from .env",
+      "from-a-url",
+      "from-the-remote",
+      "glpat-a-token-without-a-name",
+      "from-stored-passwords",
+    ]),
+  );
+});
+
+test("the settings of git are found from a further work tree, and where they are included", (t) => {
+  const { sources, repoPath } = place(t, {});
+  const git = (...args: readonly string[]) => execFileSync("git", ["-C", repoPath, ...args]);
+  git("init", "--quiet");
+  git(
+    "-c",
+    "user.name=octo",
+    "-c",
+    "user.email=octo@example.org",
+    "commit",
+    "-q",
+    "--allow-empty",
+    "-m",
+    "first",
+  );
+  git("config", "include.path", "../tokens.inc");
+  git("config", "url.https://oauth2:from-a-rewritten-url@git.example/.insteadOf", "https://git.example/");
+  writeFileSync(
+    join(repoPath, "tokens.inc"),
+    '[http]\n  extraHeader = "Authorization: Bearer from-an-include"\n',
+  );
+  git("worktree", "add", "--quiet", "../beside");
+  const beside = { ...sources, repoPath: join(repoPath, "../beside") };
+  for (const where of [sources, beside]) {
+    const found = new Set(findSecrets(where).map(({ value }) => value));
+    assert.ok(found.has("from-a-rewritten-url") && found.has("from-an-include"), [...found].join(", "));
+  }
+});
+
+test(".env is read anew for each mask, as it may have changed", (t) => {
+  const { sources, repoPath } = place(t, {});
+  const path = join(repoPath, ".env");
+  const currentMask = createScriptMask(sources);
+  writeFileSync(path, "DB_PASSWORD=the-first-one\n");
+  assert.equal(currentMask().text("the-first-one, the-second-one"), "***, the-second-one");
+  assert.equal(currentMask(), currentMask());
+  writeFileSync(path, "DB_PASSWORD=the-second-one\n");
+  assert.equal(currentMask().text("the-first-one, the-second-one"), "the-first-one, ***");
+});
+
+test("what is short or known to everybody is not masked, and a warning names what is too short", (t) => {
+  const { sources, repoPath } = place(t, {});
+  const lines = [
+    "A_TOKEN=short",
+    "B_TOKEN=enough",
+    "C_SECRET=true",
+    "POSTGRES_PASSWORD=postgres",
+    "D_KEY=",
+    "E_KEY=42",
+  ];
+  writeFileSync(join(repoPath, ".env"), `${lines.join("\n")}\n`);
+  const mask = createScriptMask(sources)();
+  assert.equal(mask.text("short enough true postgres 42"), "short *** true postgres 42");
+  const warnings = findUnmasked(sources);
+  assert.equal(warnings.length, 1);
+  assert.match(
+    warnings[0] ?? "",
+    /^The value of A_TOKEN in \S+\/\.env has fewer than 6 characters, too few to be masked/,
+  );
+});
+
+test("of a value of several lines each long line is masked, and what only says what follows is not", () => {
+  const line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw";
+  const key = `-----BEGIN PRIVATE KEY-----\n${line}\r\n  ${line}x\nMII=\n-----END PRIVATE KEY-----\n`;
+  assert.deepEqual(maskedPartsOf(key), [line, `${line}x`]);
+  assert.deepEqual(maskedPartsOf("  blanks around \n"), ["blanks around"]);
+  assert.ok(isTooShort("five5"));
+  assert.ok(isTooShort("line\nline"));
+  assert.ok(!isTooShort("Production"));
+});
+
+function place(scope: Scope, given: Readonly<Record<string, string>>) {
+  const home = temporaryDirectory(scope);
+  const repoPath = join(home, "app");
+  mkdirSync(repoPath);
+  writeFileSync(join(home, ".git-credentials"), "https://me:from-stored-passwords@git.example\n");
+  const secrets = {
+    current: makeSecret("the-current-secret"),
+    previous: makeSecret("the-previous-secret"),
+  };
+  const env = { PATH: process.env.PATH, HOME: home, GIT_CONFIG_NOSYSTEM: "1", ...given };
+  const deployEnv = ["EXTRA_PASSWORD", "SSH_KEY"];
+  return { repoPath, sources: { env, deployEnv, repoPath, secrets } };
+}

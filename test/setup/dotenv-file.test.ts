@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseEnv } from "node:util";
+import { withoutValues, withSettings } from "../../src/setup/dotenv-file.ts";
+import { SetupError } from "../../src/setup/setup-error.ts";
+
+const fixed = (name: string, value: string) => ({ name, value, isOpen: false });
+const open = (name: string, value: string) => ({ name, value, isOpen: true });
+
+test("what is missing comes to the end, and every line that was there stays", () => {
+  const before = "# mine\nexport A=\"1 2\"\n\nB='x'";
+  const after = withSettings(before, [fixed("REPO_PATH", "/srv/shop")]);
+  assert.equal(after, `${before}\n\n# Hotpush, by \`hotpush init\`\nREPO_PATH=/srv/shop\n`);
+  assert.equal(withSettings(after, [fixed("REPO_PATH", "/srv/shop")]), after, "once is enough");
+  const more = withSettings(after, [fixed("MORE", "1")]);
+  assert.equal(more, `${after}MORE=1\n`);
+});
+
+test("a value that is wrong is replaced where it is; one that is a person's choice stays", () => {
+  const before = "REPO_PATH=/old\nSITE=shop.example.org\nEMPTY=\n";
+  const after = withSettings(before, [fixed("REPO_PATH", "/new"), open("SITE", ":80"), open("EMPTY", "1")]);
+  assert.equal(after, "REPO_PATH=/new\nSITE=shop.example.org\nEMPTY=1\n");
+});
+
+test("every value is read again as it was, by Node as by others", () => {
+  for (const value of [
+    "/srv/my shop",
+    "a$b$(c)",
+    'say "hi"',
+    "whsec_Jti+/w==",
+    "http://:8080, https://x.org",
+    "#1",
+  ]) {
+    assert.equal(parseEnv(withSettings("", [fixed("NAME", value)])).NAME, value);
+  }
+  assert.throws(() => withSettings("", [fixed("NAME", "it's")]), SetupError);
+  assert.throws(() => withSettings("", [fixed("NAME", "a\nB=1")]), SetupError);
+});
+
+test("no value but ours, and no secret, is shown", () => {
+  const settings = [fixed("REPO_PATH", "/srv"), fixed("WEBHOOK_SECRET", "5ec2e7")];
+  const text = "DB_PASSWORD=hunter2\nexport TOKEN = t\nREPO_PATH=/srv\nWEBHOOK_SECRET=5ec2e7\n# note\n";
+  const shown = withoutValues(text, settings);
+  assert.equal(shown, "DB_PASSWORD=…\nexport TOKEN =…\nREPO_PATH=/srv\nWEBHOOK_SECRET=…\n# note\n");
+});

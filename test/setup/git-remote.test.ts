@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gitHostOf } from "../../src/setup/git-host.ts";
+import { parseRemoteUrl, readRemoteUrl } from "../../src/setup/git-remote.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+for (const [url, hostname, path, origin] of [
+  ["git@github.com:octo/app.git", "github.com", "octo/app", "https://github.com"],
+  ["github.com:octo/app", "github.com", "octo/app", "https://github.com"],
+  ["github.com-shop:octo/app.git", "github.com", "octo/app", "https://github.com"],
+  ["ssh://git@ssh.github.com:443/octo/app.git", "github.com", "octo/app", "https://github.com"],
+  ["https://github.com/octo/app.git/", "github.com", "octo/app", "https://github.com"],
+  ["https://user:ghp_token@GitHub.com/octo/app", "github.com", "octo/app", "https://github.com"],
+  ["ssh://git@git.example.org:2222/a/b/c.git", "git.example.org", "a/b/c", "https://git.example.org"],
+  ["http://git.example.org:3000/a/b.git", "git.example.org", "a/b", "http://git.example.org:3000"],
+  ["git://example.org/~mara/b.git", "example.org", "mara/b", "https://example.org"],
+  ["git@[2001:db8::1]:a/b.git", "[2001:db8::1]", "a/b", "https://[2001:db8::1]"],
+] as const) {
+  test(`${url.replace("ghp_token", "…")} is ${path} at ${hostname}, without its credentials`, () => {
+    const remote = parseRemoteUrl(url);
+    assert.deepEqual([remote?.hostname, remote?.path, remote?.origin], [hostname, path, origin]);
+    assert.doesNotMatch(JSON.stringify(remote), /ghp_token|user/);
+  });
+}
+
+for (const url of [
+  "/srv/git/app.git",
+  "file:///srv/git/app.git",
+  "../app.git",
+  "",
+  "git@github.com:",
+  "https://",
+]) {
+  test(`${JSON.stringify(url)} is at no git host`, () => assert.equal(parseRemoteUrl(url), null));
+}
+
+test("only what is reached by ssh says so", () => {
+  assert.equal(parseRemoteUrl("git@github.com:octo/app")?.isSsh, true);
+  assert.equal(parseRemoteUrl("ssh://git@github.com/octo/app")?.isSsh, true);
+  assert.equal(parseRemoteUrl("https://github.com/octo/app")?.isSsh, false);
+  assert.equal(parseRemoteUrl("git://github.com/octo/app")?.isSsh, false);
+});
+
+test("the git host is known by its name, by a hint in it, or not at all", () => {
+  const hostOf = (hostname: string) => gitHostOf({ hostname });
+  assert.equal(hostOf("github.com"), "github");
+  assert.equal(hostOf("codeberg.org"), "forgejo");
+  assert.equal(hostOf("bitbucket.org"), "bitbucket");
+  assert.equal(hostOf("bitbucket.example.org"), "bitbucket-data-center");
+  assert.equal(hostOf("gitlab.example.org"), "gitlab");
+  assert.equal(hostOf("code.example.org"), null);
+});
+
+test("the remote of a repository is origin, else the first one, else none", async (t) => {
+  const { directory, git } = makeRepository(t);
+  assert.equal(await readRemoteUrl(directory), null);
+  git("remote", "add", "backup", "git@example.org:a/b.git");
+  assert.equal(await readRemoteUrl(directory), "git@example.org:a/b.git");
+  git("remote", "add", "origin", "git@github.com:octo/app.git");
+  assert.equal(await readRemoteUrl(directory), "git@github.com:octo/app.git");
+  assert.equal(await readRemoteUrl(temporaryDirectory(t)), null);
+});

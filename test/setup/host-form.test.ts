@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { gitHosts } from "../../src/setup/git-host.ts";
+import { parseRemoteUrl } from "../../src/setup/git-remote.ts";
+import { hostForm } from "../../src/setup/host-form.ts";
+
+const page = readFileSync(new URL("../../docs/git-hosts.md", import.meta.url), "utf8");
+const values = { payloadUrl: "https://shop.example.org/webhook", secret: "5ec2e7" };
+
+test("each git host's form has its address and its secret, and docs/git-hosts.md has its fields", () => {
+  for (const name of gitHosts) {
+    const { host, fields, way } = hostForm(name, null, values);
+    assert.ok(
+      fields.some(([, value]) => value === values.payloadUrl),
+      name,
+    );
+    assert.ok(
+      fields.some(([, value]) => value === values.secret),
+      name,
+    );
+    assert.ok(page.includes(host), host);
+    const section = page.split("\n## ").find((text) => text.slice(0, 40).includes(host)) ?? "";
+    for (const [field] of fields) {
+      assert.ok(section.toLowerCase().includes(field.toLowerCase()), `${host}: ${field}`);
+    }
+    assert.ok(way.includes("ook"), way);
+  }
+});
+
+for (const [name, url, address] of [
+  ["github", "git@github.com:octo/app.git", "https://github.com/octo/app/settings/hooks/new"],
+  ["gitlab", "git@gitlab.com:a/b/c.git", "https://gitlab.com/a/b/c/-/hooks"],
+  ["forgejo", "https://codeberg.org/a/b", "https://codeberg.org/a/b/settings/hooks/forgejo/new"],
+  ["bitbucket", "git@bitbucket.org:a/b.git", "https://bitbucket.org/a/b/admin/webhooks"],
+  [
+    "bitbucket-data-center",
+    "https://git.example.org/scm/tide/board.git",
+    "https://git.example.org/plugins/servlet/webhooks/projects/TIDE/repos/board",
+  ],
+] as const) {
+  test(`the form of ${name} for ${url} is at ${address}`, () => {
+    assert.equal(hostForm(name, parseRemoteUrl(url), values).address, address);
+  });
+}
+
+test("without a remote there is no address, only the way", () => {
+  assert.equal(hostForm("github", null, values).address, null);
+});
