@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import {
   type DoctorOptions,
   git,
@@ -13,10 +13,8 @@ import {
   setSettings,
 } from "../harness/doctor.ts";
 import type { Scope } from "../harness/temporary.ts";
-import { openLab } from "../lab/lab.ts";
+import { onEngine } from "../lab/on-engine.ts";
 
-const lab = await openLab();
-const skip = lab.kind === "ready" ? false : lab.reason;
 const example = join(import.meta.dirname, "../../examples/compose");
 const dockerChecks = ["docker-socket", "docker-engine", "compose", "repository-path", "compose-file"];
 const lints = ["ports", "container-name", "network", "healthcheck", "live-file", "label", "volumes"].map(
@@ -24,18 +22,17 @@ const lints = ["ports", "container-name", "network", "healthcheck", "live-file",
 );
 
 /** The example's project, and the doctor with the Docker of the lab. */
-function makeExample(t: Scope): { readonly place: Place; readonly run: DoctorOptions } {
+function makeExample(
+  t: Scope,
+  lab: NodeJS.ProcessEnv,
+): { readonly place: Place; readonly run: DoctorOptions } {
   const place = makePlace(t);
   for (const name of ["compose.yaml", "Caddyfile", "app"]) {
     cpSync(join(example, name), join(place.repoPath, name), { recursive: true });
   }
   git(place, "add", "--all");
   git(place, "commit", "--quiet", "--message", "Compose");
-  const {
-    DOCKER_HOST = "unix:///var/run/docker.sock",
-    DOCKER_CONFIG = "",
-    PATH = "",
-  } = lab.kind === "ready" ? lab.env : {};
+  const { DOCKER_HOST = "unix:///var/run/docker.sock", DOCKER_CONFIG = "", PATH = "" } = lab;
   return { place, run: { env: { DOCKER_HOST, DOCKER_CONFIG, PATH } } };
 }
 
@@ -47,16 +44,16 @@ function editCompose({ repoPath }: Place, edit: (text: string) => string): void 
   writeFileSync(path, after);
 }
 
-describe("hotpush doctor with a real Docker", { skip, concurrency: false }, () => {
+onEngine("hotpush doctor with a real Docker", (env) => {
   test("the example's project is all right", async (t) => {
-    const { place, run } = makeExample(t);
+    const { place, run } = makeExample(t, env);
     const args = [...dockerChecks, ...lints, "lint-depends-on", "lint-stop-grace", "lint-restart", "restart"];
     const { stdout } = await runDoctor(place, { ...run, args });
     assert.equal(stdout.trimEnd().split("\n").at(-1), `All ${args.length} checks passed`, stdout);
   });
 
   test("a line that is taken out or put in is found as compose resolves it, and right when it is as before", async (t) => {
-    const { place, run } = makeExample(t);
+    const { place, run } = makeExample(t, env);
     const inApp = (line: string) => (text: string) =>
       text.replace("    build: app\n", `    build: app\n    ${line}\n`);
     const edits: readonly (readonly [string, (text: string) => string])[] = [
@@ -85,7 +82,7 @@ describe("hotpush doctor with a real Docker", { skip, concurrency: false }, () =
   });
 
   test("a variable that is missing is told in compose's words, and there after it is written", async (t) => {
-    const { place, run } = makeExample(t);
+    const { place, run } = makeExample(t, env);
     const settings = readFileSync(place.envFile, "utf8");
     writeFileSync(place.envFile, settings.replace(/^WEBHOOK_SECRET=.*\n/m, ""));
     const told = await look(place, "compose-file", run);
@@ -95,7 +92,7 @@ describe("hotpush doctor with a real Docker", { skip, concurrency: false }, () =
   });
 
   test("a health check in the image is one", async (t) => {
-    const { place, run } = makeExample(t);
+    const { place, run } = makeExample(t, env);
     const image = `hotpush-doctor-test-${process.pid}`;
     const docker = (...args: readonly string[]) =>
       execFileSync("docker", args, { env: { ...process.env, ...run.env }, stdio: "pipe" });

@@ -4,18 +4,16 @@ import { once } from "node:events";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { ownImage } from "../../src/setup/own-image.ts";
 import { recordedDeployments } from "../harness/database.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { pack } from "../harness/package.ts";
 import { until } from "../harness/until.ts";
-import { openLab } from "../lab/lab.ts";
+import { onEngine } from "../lab/on-engine.ts";
 import { freePort } from "../lab/project.ts";
 
-const lab = await openLab();
-const skip = lab.kind === "ready" ? false : lab.reason;
 const root = join(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
@@ -30,7 +28,7 @@ const kinds = [
 
 for (const [kind, place] of kinds) {
   const what = `the first deployment with ${kind}, by what the README says and nothing else`;
-  describe(what, { skip, concurrency: false }, () => {
+  onEngine(what, (labEnv) => {
     let directory: string;
     let env: NodeJS.ProcessEnv;
     let origin: string;
@@ -45,7 +43,6 @@ for (const [kind, place] of kinds) {
       directory = await mkdtemp(join(tmpdir(), "hotpush-first-"));
       origin = `http://127.0.0.1:${await freePort()}`;
       const home = join(directory, "npm");
-      const labEnv = lab.kind === "ready" ? lab.env : {};
       env = { ...labEnv, npm_config_prefix: home, npm_config_update_notifier: "false" };
       // What stands in for the registry: npx takes what is installed globally before it asks there.
       await run("npm", ["install", "--global", "--no-audit", "--no-fund", place(directory)], {

@@ -16,6 +16,7 @@ export const unavailable = "HOTPUSH_LAB_UNAVAILABLE";
 
 /** The network that packages come over may be away for a moment. */
 const attempts = 2;
+const startTimeoutMs = 300_000;
 
 /**
  * Gives the Docker that is already there, else starts the project's own lab (docker-lab.sh), which needs root and
@@ -35,8 +36,8 @@ export async function openLab(): Promise<Lab> {
 /** @returns null when it is up, else why it is not */
 async function start(attemptsLeft: number): Promise<string | null> {
   try {
-    // One lab for all test files, should they run side by side.
-    await run("flock", ["/tmp/hotpush-lab.lock", script, "up"], { timeout: 300_000 });
+    // One lab for all test files, should they run side by side. The engine must not inherit the lock.
+    await run("flock", ["--close", "/tmp/hotpush-lab.lock", script, "up"], { timeout: startTimeoutMs });
     return null;
   } catch (error) {
     await closeLab().catch(() => {});
@@ -76,6 +77,8 @@ async function labVariables(): Promise<Record<string, string>> {
 }
 
 function lastLine(error: unknown): string {
+  if (error instanceof Error && "killed" in error && error.killed)
+    return `not within ${startTimeoutMs / 1_000} s.`;
   const stderr = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
   return stderr.trim().split("\n").at(-1) ?? "";
 }
