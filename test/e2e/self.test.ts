@@ -145,12 +145,12 @@ onEngine("Hotpush with a published port deploys itself", (env) => {
     assert.equal(await project.ending(1), "succeeded");
     await replaced(before);
     rmSync(join(project.directory, "linger"));
-    const between = await container();
     assert.equal(await project.ending(2), "succeeded");
     const { commit, trigger } = recordedDeployments(project.statePath).find(({ id }) => id === 2) ?? {};
     assert.deepEqual({ commit, trigger }, { commit: untold, trigger: "catch-up" });
-    await replaced(between);
-    const [last] = [await remote.push((clone) => changed(clone, "last")), await project.ending(3)];
+    // That one is being replaced by now: whether this is delivered or not, it is deployed.
+    const last = await remote.push((clone) => changed(clone, "last"));
+    assert.equal(await project.ending(3), "succeeded");
     assert.equal(recordedDeployments(project.statePath).at(-1)?.commit, last);
     assert.equal(countRepeatedRuns(project.statePath), 0);
   });
