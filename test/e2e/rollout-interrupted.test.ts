@@ -8,7 +8,7 @@ import { endOf, untilTold } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** How often the roll-out is killed; every ending between the first and the last step should be hit. */
-const kills = Number(process.env.HOTPUSH_E2E_KILLS ?? 5);
+const kills = Number(process.env.HOTPUSH_E2E_KILLS ?? 3);
 
 onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
   let project: RolledProject;
@@ -35,13 +35,13 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
   test("with Caddy away in mid roll-out the old version stays, and serves when Caddy is back", async () => {
     const containers = await project.containers("app");
     await project.write("unseen", "slow-start");
-    const rollout = project.spawnRollout();
+    const rollout = project.spawnRollout({ env: { DRAIN: "2s" } });
     const { code, output } = await untilTold(rollout, /app +start /, () =>
       project.docker("kill", `${project.name}-caddy-1`),
     );
     assert.equal(code, 1, output);
     assert.match(output, /did not answer well through the proxy/);
-    assert.match(output, /Caddy did not answer on admin\.sock in the live directory: waited 10 s instead/);
+    assert.match(output, /Caddy did not answer on admin\.sock in the live directory: waited 2 s instead/);
     assert.deepEqual(await project.containers("app"), containers);
     await project.docker("compose", "start", "caddy");
     await until("the old version", async () => (await project.version().catch(() => "")) === "first");

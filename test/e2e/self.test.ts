@@ -11,8 +11,8 @@ import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { freePort } from "../lab/project.ts";
 
-/** Ten take a minute; so many show the same. */
-const replacements = Number(process.env.HOTPUSH_E2E_REPLACEMENTS ?? 4);
+/** Ten take a minute; three show that one follows the other. */
+const replacements = Number(process.env.HOTPUSH_E2E_REPLACEMENTS ?? 3);
 const pushPauseMs = 50;
 
 /** Each deployment changes the configuration of Hotpush itself, and nothing else. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type Behaviour, type Ending, endOf, freePort } from "./project.ts";
+import { type Behaviour, compiled, type Ending, endOf, freePort } from "./project.ts";
 
 const run = promisify(execFile);
 const entry = join(import.meta.dirname, "hotpush.ts");
@@ -44,6 +44,7 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
   const port = await freePort();
   const env: NodeJS.ProcessEnv = {
     ...labEnv,
+    NODE_COMPILE_CACHE: compiled,
     HTTPS_PORT: String(await freePort()),
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
