@@ -1,10 +1,13 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { open } from "../control/client.ts";
+import { ask, open } from "../control/client.ts";
+import type { DeploymentJson } from "../control/deployment-json.ts";
 import { readEvents } from "../control/read-events.ts";
+import { isFinished } from "../deployments/states.ts";
 import { createLineCutter } from "../runner/lines.ts";
 import { asking } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { follow } from "./follow.ts";
+import { endingLines } from "./storyteller.ts";
 import { harmless, openTerminal } from "./terminal/terminal.ts";
 
 interface Options {
@@ -59,7 +62,17 @@ async function printLog(statePath: string, id: number | null, env: NodeJS.Proces
   }
   cutter.finish();
   if (isEmpty) process.stderr.write("There is no output: none was printed, or it is not kept any more.\n");
+  await printEnding(statePath, id, env);
   return 0;
+}
+
+/** On standard error, so that what is piped is the script's output and nothing else. */
+async function printEnding(statePath: string, id: number | null, env: NodeJS.ProcessEnv): Promise<void> {
+  const path = `/deployments/${id ?? "latest"}`;
+  const { deployment } = await ask<{ deployment: DeploymentJson }>(statePath, "GET", path);
+  if (!isFinished(deployment.state)) return;
+  const terminal = openTerminal(process.stderr, env);
+  terminal.print(...endingLines(deployment, terminal));
 }
 
 async function printEvents(statePath: string, id: number | null, env: NodeJS.ProcessEnv): Promise<number> {

@@ -74,5 +74,6 @@ export function endingLines(deployment: DeploymentJson, { paint, columns }: Term
   const by = supersededBy === null ? "" : ` by deployment ${supersededBy}`;
   const what = state === "succeeded" ? `: ${branchOf(ref)} is at ${shortCommit(commit)}` : "";
   const first = `Deployment ${id} ${state === "cancelled" || state === "superseded" ? "was " : ""}${paint(colour, text)}${by}${took}${what}.`;
-  return problem === null ? [first] : [first, ...wrap(harmless(problem.detail), columns)];
+  const reasons = problem?.detail.split("\n") ?? [];
+  return [first, ...reasons.flatMap((line) => wrap(harmless(line), columns))];
 }

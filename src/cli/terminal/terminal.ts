@@ -40,13 +40,14 @@ export function harmless(line: string): string {
 
 /** Breaks `text` at spaces into lines of at most `columns`, colours not counted; a word that is longer stays whole. */
 export function wrap(text: string, columns: number): readonly string[] {
+  const indent = /^ */.exec(text)?.[0] ?? "";
   const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    const longer = line === "" ? word : `${line} ${word}`;
-    if (line !== "" && stripVTControlCharacters(longer).length > columns) {
+  let line = indent;
+  for (const word of text.trimStart().split(" ")) {
+    const longer = line === indent ? `${indent}${word}` : `${line} ${word}`;
+    if (line !== indent && stripVTControlCharacters(longer).length > columns) {
       lines.push(line);
-      line = word;
+      line = `${indent}${word}`;
     } else line = longer;
   }
   return [...lines, line];
