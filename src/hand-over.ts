@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { Log } from "./log.ts";
-import type { Engine } from "./rollout/engine.ts";
-import { containerIdIn } from "./rollout/own-container.ts";
-import type { OwnService } from "./rollout/own-service.ts";
+import type { Engine } from "./rollout/engine/engine.ts";
+import { containerIdIn } from "./rollout/engine/own-container.ts";
+import type { OwnService } from "./rollout/own-container/own-service.ts";
 import {
   type Helper,
   type ReplacementRequest,
   readReplacementRequest,
   removeReplacementRequest,
-} from "./rollout/replacement-request.ts";
+} from "./rollout/own-container/replacement-request.ts";
 
 export interface HandOverOptions {
   readonly statePath: string;
@@ -56,15 +56,15 @@ export function createHandOver({ statePath, scriptEnv, isBusy, close, log }: Han
   }
 
   async function findOwn() {
-    const { connectEngine } = await import("./rollout/engine.ts");
-    const { findOwnService } = await import("./rollout/own-service.ts");
+    const { connectEngine } = await import("./rollout/engine/engine.ts");
+    const { findOwnService } = await import("./rollout/own-container/own-service.ts");
     const engine = connectEngine(scriptEnv.DOCKER_HOST);
     return { engine, own: await findOwnService(engine) };
   }
 
   async function leave(engine: Engine, own: OwnService, request: ReplacementRequest): Promise<void> {
-    const { findSuccessor } = await import("./rollout/leave.ts");
-    const { retireOwnContainer } = await import("./rollout/retire-own-container.ts");
+    const { findSuccessor } = await import("./rollout/own-container/leave.ts");
+    const { retireOwnContainer } = await import("./rollout/own-container/retire-own-container.ts");
     const successor = await findSuccessor(engine, own);
     if (successor === null)
       return giveUp(request, "The container that was to take the place of this one does not serve");
@@ -79,7 +79,7 @@ export function createHandOver({ statePath, scriptEnv, isBusy, close, log }: Han
     request: ReplacementRequest,
     helper: Helper,
   ): Promise<void> {
-    const { seeHelperOff, startHelper } = await import("./rollout/helper.ts");
+    const { seeHelperOff, startHelper } = await import("./rollout/own-container/helper.ts");
     log.info({ event: "service.helper", helper: helper.name }, `${helper.name} replaces this container`);
     await startHelper(engine, own, helper, scriptEnv);
     const ending = await seeHelperOff(engine, helper.name);
@@ -93,8 +93,8 @@ export function createHandOver({ statePath, scriptEnv, isBusy, close, log }: Han
 
   /** In the new container: tells what the helper did, and clears it away. */
   async function concludeHelper(request: ReplacementRequest, helper: Helper): Promise<void> {
-    const { seeHelperOff } = await import("./rollout/helper.ts");
-    const { connectEngine } = await import("./rollout/engine.ts");
+    const { seeHelperOff } = await import("./rollout/own-container/helper.ts");
+    const { connectEngine } = await import("./rollout/engine/engine.ts");
     const ending = await seeHelperOff(connectEngine(scriptEnv.DOCKER_HOST), helper.name);
     removeReplacementRequest(statePath, request);
     if (ending === null) return;

@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
 import { ProblemError } from "../problems.ts";
-import { connectEngine } from "../rollout/engine.ts";
-import { locateProject } from "../rollout/locate-project.ts";
+import { locateProject } from "../rollout/compose/locate-project.ts";
+import { loadProject } from "../rollout/compose/read-project.ts";
+import { connectEngine } from "../rollout/engine/engine.ts";
+import { type Pruned, prune } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
-import { type Pruned, prune } from "../rollout/prune.ts";
-import { loadProject } from "../rollout/read-project.ts";
 import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { pruneStack } from "../rollout/swarm/prune-stack.ts";

@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { ProblemError } from "../problems.ts";
-import { connectEngine } from "../rollout/engine.ts";
-import { locateProject } from "../rollout/locate-project.ts";
-import { type Report, reportFailure } from "../rollout/report.ts";
-import { reportJson } from "../rollout/report-json.ts";
-import { reportText } from "../rollout/report-text.ts";
+import { locateProject } from "../rollout/compose/locate-project.ts";
+import { connectEngine } from "../rollout/engine/engine.ts";
+import { type Report, reportFailure } from "../rollout/report/report.ts";
+import { reportJson } from "../rollout/report/report-json.ts";
+import { reportText } from "../rollout/report/report-text.ts";
 import type { RolloutRequest } from "../rollout/request.ts";
 import { rollBack } from "../rollout/rollback.ts";
 import { rollOut } from "../rollout/rollout.ts";

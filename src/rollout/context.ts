@@ -1,7 +1,7 @@
-import type { ComposeTarget } from "./compose.ts";
-import type { Engine } from "./engine.ts";
-import type { Project } from "./project.ts";
-import type { Report } from "./report.ts";
+import type { ComposeTarget } from "./compose/compose.ts";
+import type { Project } from "./compose/project.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Report } from "./report/report.ts";
 
 /** What every step of a roll-out works with. */
 export interface Rollout {

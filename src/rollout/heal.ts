@@ -1,11 +1,11 @@
-import { type Container, listContainers, removeContainer, stopContainer } from "./container.ts";
+import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import { drain, drainLimits } from "./drain.ts";
-import { isServing } from "./health.ts";
-import { readLiveFiles, switchLiveFiles } from "./live-file.ts";
-import type { Service } from "./project.ts";
-import { timed } from "./report.ts";
-import { type Traffic, trafficOf } from "./traffic.ts";
+import { type Container, listContainers, removeContainer, stopContainer } from "./engine/container.ts";
+import { isServing } from "./engine/health.ts";
+import { drain, drainLimits } from "./proxy/drain.ts";
+import { readLiveFiles, switchLiveFiles } from "./proxy/live-file.ts";
+import { type Traffic, trafficOf } from "./proxy/traffic.ts";
+import { timed } from "./report/report.ts";
 
 /** SIGKILL comes this long after SIGTERM to a container that no request reaches any more. */
 const leftoverGraceS = 10;

@@ -1,6 +1,6 @@
-import type { Container } from "./container.ts";
-import { isServing } from "./health.ts";
-import type { Service } from "./project.ts";
+import type { Service } from "./compose/project.ts";
+import type { Container } from "./engine/container.ts";
+import { isServing } from "./engine/health.ts";
 
 /** What is to be done with a service. */
 export type Action =

@@ -1,6 +1,6 @@
-import type { ComposeTarget } from "./compose.ts";
-import type { Engine } from "./engine.ts";
-import type { Report } from "./report.ts";
+import type { ComposeTarget } from "./compose/compose.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Report } from "./report/report.ts";
 import type { Version } from "./versions.ts";
 
 /** What is asked of a roll-out. */

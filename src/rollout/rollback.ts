@@ -1,4 +1,4 @@
-import { reportFailure } from "./report.ts";
+import { reportFailure } from "./report/report.ts";
 import type { RolloutRequest } from "./request.ts";
 import { type RolloutEnding, rollOut } from "./rollout.ts";
 import { previousVersion, readVersions } from "./versions.ts";

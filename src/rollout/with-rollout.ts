@@ -1,13 +1,13 @@
 import { ProblemError } from "../problems.ts";
-import { liveFilesRead } from "./caddy.ts";
-import { commitOf } from "./commit.ts";
+import { commitOf } from "./compose/commit.ts";
+import type { Project, Service } from "./compose/project.ts";
+import { loadProject } from "./compose/read-project.ts";
 import type { Rollout } from "./context.ts";
-import { findLiveDirectory } from "./live-directory.ts";
+import { findOwnContainer, type OwnContainer } from "./engine/own-container.ts";
 import { lockRollout } from "./lock.ts";
-import { findOwnContainer, type OwnContainer } from "./own-container.ts";
-import type { Project, Service } from "./project.ts";
-import { loadProject } from "./read-project.ts";
-import { type Failure, reportFailure, timed } from "./report.ts";
+import { liveFilesRead } from "./proxy/caddy.ts";
+import { findLiveDirectory } from "./proxy/live-directory.ts";
+import { type Failure, reportFailure, timed } from "./report/report.ts";
 import type { RolloutRequest } from "./request.ts";
 
 /**

@@ -4,7 +4,6 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { variables } from "../../src/config.ts";
-import { transitions } from "../../src/deployments/states.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -40,28 +39,6 @@ test("every relative link of the documents leads to a file", () => {
   for (const page of pages) {
     for (const [, target = ""] of read(page).matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
       assert.ok(existsSync(join(root, dirname(page), target)), `${page} links to ${target}`);
-    }
-  }
-});
-
-test("docs/how-it-works.md has every state and every legal move", () => {
-  const rows = [...read("docs/how-it-works.md").matchAll(/^\| `(\w+)` \| .+? \| (.*?) ?\|$/gm)];
-  const told = Object.fromEntries(
-    rows.map(([, state, to = ""]) => [state, [...to.matchAll(/\w+/g)].map(String)]),
-  );
-  const sorted = (table: object) =>
-    Object.fromEntries(Object.entries(table).map(([state, to]) => [state, [...to].sort()]));
-  assert.deepEqual(sorted(told), sorted(transitions));
-});
-
-test("docs/how-it-works.md names only files that are there", () => {
-  const tree = read("docs/how-it-works.md").split("```")[1] ?? "";
-  let folder = "src";
-  for (const line of tree.split("\n")) {
-    folder = /^ {2}(\w+)\/ /.test(line) ? `src/${/^ {2}(\w+)/.exec(line)?.[1]}` : folder;
-    for (const [name] of line.matchAll(/[\w-]+\.(?:ts|sh)(?=[ ,]|$)/g)) {
-      const places = ["src", folder, "src/receiver/hosts"].map((place) => join(root, place, name));
-      assert.ok(places.some(existsSync), name);
     }
   }
 });

@@ -1,5 +1,5 @@
 import type { Fault } from "../../src/doctor/check.ts";
-import type { ComposeModel, ComposeService } from "../../src/rollout/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../src/rollout/compose/compose-model.ts";
 
 export const app: ComposeService = {
   image: "shop-app",

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container } from "../../src/rollout/container.ts";
+import type { Service } from "../../src/rollout/compose/project.ts";
+import type { Container } from "../../src/rollout/engine/container.ts";
 import { type Action, planService } from "../../src/rollout/plan.ts";
-import type { Service } from "../../src/rollout/project.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
 const recreate = { how: "recreate", reason: "publishes port 80" } as const;

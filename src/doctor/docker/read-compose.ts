@@ -1,8 +1,8 @@
 import { ProblemError } from "../../problems.ts";
-import { versionCommand } from "../../rollout/compose.ts";
-import type { ComposeModel } from "../../rollout/compose-model.ts";
-import { loadModel } from "../../rollout/read-project.ts";
-import { hasEndedWell, runCompose, type Surroundings } from "../../rollout/run-compose.ts";
+import { versionCommand } from "../../rollout/compose/compose.ts";
+import type { ComposeModel } from "../../rollout/compose/compose-model.ts";
+import { loadModel } from "../../rollout/compose/read-project.ts";
+import { hasEndedWell, runCompose, type Surroundings } from "../../rollout/compose/run-compose.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
 import { hasComposeFile } from "./compose-file.ts";
 

@@ -1,5 +1,5 @@
 import { ProblemError } from "../../problems.ts";
-import { connectEngine, defaultDockerHost, type Engine } from "../../rollout/engine.ts";
+import { connectEngine, defaultDockerHost, type Engine } from "../../rollout/engine/engine.ts";
 
 /** What the Docker engine says of itself. */
 export type EngineAnswer =

@@ -1,6 +1,6 @@
 import { ProblemError } from "../../problems.ts";
-import type { ComposeModel, ComposeService } from "../../rollout/compose-model.ts";
-import { type Replacement, replacementOf } from "../../rollout/replacement.ts";
+import type { ComposeModel, ComposeService } from "../../rollout/compose/compose-model.ts";
+import { type Replacement, replacementOf } from "../../rollout/compose/replacement.ts";
 import { hotpushServiceOf } from "../service/own-compose-service.ts";
 
 /** What a service is to a roll-out. */

@@ -1,5 +1,5 @@
-import { listContainers } from "../../rollout/container.ts";
-import { isServing } from "../../rollout/health.ts";
+import { listContainers } from "../../rollout/engine/container.ts";
+import { isServing } from "../../rollout/engine/health.ts";
 import { isInContainer } from "../in-container.ts";
 import type { Scene } from "../scene.ts";
 import { hotpushServiceOf } from "./own-compose-service.ts";

@@ -1,6 +1,6 @@
 import { ProblemError } from "../../problems.ts";
-import { inspectImage } from "../image.ts";
-import { tagByCommit } from "../tag.ts";
+import { inspectImage } from "../engine/image.ts";
+import { tagByCommit } from "../engine/tag.ts";
 import type { Version } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
 import type { LiveImage } from "./live-images.ts";

@@ -1,7 +1,7 @@
 import { formatDuration } from "../../config/duration.ts";
 import { ProblemError } from "../../problems.ts";
-import { inspectContainer, plainLog } from "../container.ts";
-import type { Engine } from "../engine.ts";
+import { inspectContainer, plainLog } from "../engine/container.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { StackRollout } from "./context.ts";
 import type { Judgement } from "./judge.ts";
 import type { StackService } from "./stack.ts";

@@ -1,5 +1,5 @@
-import { inspectImage, splitReference, tagImage } from "../image.ts";
-import { commitTag } from "../tag.ts";
+import { inspectImage, splitReference, tagImage } from "../engine/image.ts";
+import { commitTag } from "../engine/tag.ts";
 import type { StackRollout } from "./context.ts";
 import type { LiveImage } from "./live-images.ts";
 import type { StackService } from "./stack.ts";

@@ -1,4 +1,4 @@
-import { timed } from "../report.ts";
+import { timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
 import { settle } from "./settle.ts";
 import type { Snapshot } from "./snapshot.ts";

@@ -1,4 +1,4 @@
-import type { Report } from "../report.ts";
+import type { Report } from "../report/report.ts";
 import { type Task, type TaskState, taskName } from "./task.ts";
 
 /** The others pass within milliseconds, unless there is an error to tell. */

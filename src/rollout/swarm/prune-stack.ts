@@ -1,6 +1,6 @@
-import { removeContainer } from "../container.ts";
-import type { Engine } from "../engine.ts";
-import { type Pruned, prune } from "../prune.ts";
+import { removeContainer } from "../engine/container.ts";
+import type { Engine } from "../engine/engine.ts";
+import { type Pruned, prune } from "../images/prune.ts";
 import { keptVersions, readVersions, type VersionImage } from "../versions.ts";
 import { imagesInUse } from "./images-in-use.ts";
 import type { Stack } from "./stack.ts";

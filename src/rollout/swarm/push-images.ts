@@ -1,6 +1,6 @@
 import { ProblemError } from "../../problems.ts";
-import { timed } from "../report.ts";
-import { hasEndedWell, linesOf, runCompose } from "../run-compose.ts";
+import { hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
+import { timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
 import { pushCommand } from "./deploy-command.ts";
 import { namesRegistry } from "./registry.ts";

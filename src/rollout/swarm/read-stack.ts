@@ -1,6 +1,6 @@
 import { ProblemError } from "../../problems.ts";
-import { configCommand } from "../compose.ts";
-import { hasEndedWell, linesOf, runCompose, type Surroundings } from "../run-compose.ts";
+import { configCommand } from "../compose/compose.ts";
+import { hasEndedWell, linesOf, runCompose, type Surroundings } from "../compose/run-compose.ts";
 import { readStack, type Stack } from "./stack.ts";
 import { stackEnvironment } from "./stack-environment.ts";
 import { stackFiles } from "./stack-files.ts";

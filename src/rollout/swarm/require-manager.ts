@@ -1,5 +1,5 @@
 import { ProblemError } from "../../problems.ts";
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../engine/engine.ts";
 
 /**
  * Makes sure that the engine manages a Swarm.

@@ -1,8 +1,8 @@
-import { checkThroughProxy } from "../check-through-proxy.ts";
+import { prepareImages } from "../images/prepare-images.ts";
 import { lockRollout } from "../lock.ts";
-import { prepareImages } from "../prepare-images.ts";
+import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { recordVersion } from "../record-version.ts";
-import { type ServiceOutcome, timed } from "../report.ts";
+import { type ServiceOutcome, timed } from "../report/report.ts";
 import type { RolloutRequest } from "../request.ts";
 import type { RolloutEnding } from "../rollout.ts";
 import { commitToTag, failed, selectServices } from "../with-rollout.ts";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import type { ComposeTarget } from "../compose.ts";
+import type { ComposeTarget } from "../compose/compose.ts";
 
 const stackFileNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];
 const composeFileNames = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];

@@ -1,4 +1,9 @@
-import type { ComposeHealthcheck, ComposeModel, ComposePort, ComposeService } from "../compose-model.ts";
+import type {
+  ComposeHealthcheck,
+  ComposeModel,
+  ComposePort,
+  ComposeService,
+} from "../compose/compose-model.ts";
 
 /** What is read of a stack file: compose's model of it, with the parts that only Swarm heeds. */
 export interface StackModel extends Omit<ComposeModel, "services"> {

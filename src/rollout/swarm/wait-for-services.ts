@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ProblemError } from "../../problems.ts";
-import { type ServiceOutcome, unchanged } from "../report.ts";
+import { type ServiceOutcome, unchanged } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
 import { failureOf } from "./failure.ts";
 import { type Judgement, judge } from "./judge.ts";

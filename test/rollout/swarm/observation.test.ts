@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RolloutEvent } from "../../../src/rollout/report.ts";
+import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
 import { nothingSeen, observe } from "../../../src/rollout/swarm/observation.ts";
 import { tellProgress } from "../../../src/rollout/swarm/progress.ts";
 import { sampleSwarmService, sampleTask } from "./sample.ts";

@@ -1,0 +1,72 @@
+import { mkdir, realpath, symlink } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
+import { ProblemError } from "../../problems.ts";
+import type { Engine } from "../engine/engine.ts";
+import { findOwnContainer, type Mount, type OwnContainer } from "../engine/own-container.ts";
+import type { ComposeTarget } from "./compose.ts";
+
+/**
+ * Gives the compose project as the host sees it. In a container, the repository may be mounted at another path than
+ * on the host; but bind mounts are resolved by the engine, on the host, so compose must be told the host's path.
+ *
+ * @throws ProblemError `repository_not_mounted` where that path cannot be made to work in here, with the line to change
+ */
+export async function locateProject(engine: Engine, target: ComposeTarget): Promise<ComposeTarget> {
+  const directory = resolve(target.projectDirectory);
+  const own = await findOwnContainer(engine);
+  if (own === null) return { ...target, projectDirectory: directory };
+  const hostDirectory = hostPathOf(own.mounts, directory);
+  if (hostDirectory === null) throw notMounted(directory);
+  if (hostDirectory !== directory) await standIn(directory, hostDirectory);
+  return { ...target, projectDirectory: hostDirectory, ...projectOf(own, target, hostDirectory) };
+}
+
+/** The host's path of `path`, by the innermost mount that holds it; null where it is not mounted. */
+export function hostPathOf(mounts: readonly Mount[], path: string): string | null {
+  const holding = mounts.filter(
+    ({ destination }) => path === destination || path.startsWith(`${destination}/`),
+  );
+  const [innermost] = holding.toSorted((a, b) => b.destination.length - a.destination.length);
+  return innermost ? join(innermost.source, relative(innermost.destination, path)) : null;
+}
+
+/**
+ * Where Hotpush was started by the very project that it deploys, name and files are those that this was done with:
+ * `docker compose -p shop -f prod.yaml up` need not be said twice.
+ */
+export function projectOf(
+  { labels }: Pick<OwnContainer, "labels">,
+  { files }: ComposeTarget,
+  hostDirectory: string,
+): Partial<ComposeTarget> {
+  const label = (name: string) => labels[`com.docker.compose.project${name}`];
+  const name = label("");
+  if (name === undefined || label(".working_dir") !== hostDirectory) return {};
+  const used = (label(".config_files") ?? "").split(",").filter(Boolean);
+  const areUsual = used.every((file) => /\/(?:docker-)?compose(?:\.override)?\.ya?ml$/.test(file));
+  return { projectName: name, files: files.length > 0 || areUsual ? files : used };
+}
+
+/** A link at the host's path to where the repository is in here: then the same path is right for both. */
+async function standIn(directory: string, hostDirectory: string): Promise<void> {
+  try {
+    await mkdir(dirname(hostDirectory), { recursive: true });
+    await symlink(directory, hostDirectory);
+  } catch (error) {
+    if ((await realpath(hostDirectory).catch(() => null)) === (await realpath(directory))) return;
+    throw new ProblemError(
+      {
+        code: "repository_not_mounted",
+        detail: `The repository is ${hostDirectory} on the host, but ${directory} in this container, where no link to it can be made. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`,
+      },
+      error,
+    );
+  }
+}
+
+function notMounted(directory: string): ProblemError {
+  return new ProblemError({
+    code: "repository_not_mounted",
+    detail: `${directory} is not mounted from the host, so the engine cannot see it. In the compose file, under Hotpush's volumes, mount the repository at the path that it has on the host, such as "/srv/shop:/srv/shop", and set REPO_PATH to that path.`,
+  });
+}

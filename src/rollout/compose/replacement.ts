@@ -1,0 +1,67 @@
+import { ProblemError } from "../../problems.ts";
+import type { ComposeService } from "./compose-model.ts";
+
+/**
+ * How a new container takes the place of the old one.
+ * - `roll`: both run for a while; the proxy is told by the live file, if it reads one for this service.
+ * - `scale`: both run for a while; the proxy finds out by itself (Traefik and others that watch Docker's health).
+ * - `recreate`: the old one goes first, because two cannot run; the service is away in between.
+ * - `run-once`: it runs to its end, and others wait for that (a migration).
+ */
+export type Replacement =
+  | { readonly how: "roll" | "scale" | "run-once" }
+  | { readonly how: "recreate"; readonly reason: string };
+
+/**
+ * Decides it from the compose file: the label `hotpush.rollout` (`live`, `scale` or `recreate`) where there is one,
+ * else by what would clash if two containers ran.
+ *
+ * @throws ProblemError `compose_invalid` where the label asks for what cannot be
+ */
+export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
+  const label = service.labels?.["hotpush.rollout"];
+  if (label !== undefined && !["live", "scale", "recreate"].includes(label)) {
+    throw new ProblemError({
+      code: "compose_invalid",
+      detail: `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`,
+    });
+  }
+  if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
+  const clash = clashOfTwo(service);
+  if (clash !== null) return { how: "recreate", reason: clash };
+  if (label !== undefined) return { how: label === "scale" ? "scale" : "roll" };
+  if (isAwaited) return { how: "run-once" };
+  const data = keepsData(service);
+  return data === null ? { how: "roll" } : { how: "recreate", reason: data };
+}
+
+/** Why the engine could not run a second container, or null. */
+function clashOfTwo(service: ComposeService): string | null {
+  const port = service.ports?.find(
+    ({ published }) => published !== undefined && published !== "" && published !== "0",
+  );
+  if (port) return `publishes port ${port.published}`;
+  if (service.container_name) return `container_name ${service.container_name}`;
+  if (service.network_mode && !["bridge", "default", "none"].includes(service.network_mode)) {
+    return `network_mode ${service.network_mode}`;
+  }
+  const address = Object.values(service.networks ?? {}).find(
+    (network) => network?.ipv4_address ?? network?.ipv6_address,
+  );
+  return address ? `fixed address ${address.ipv4_address ?? address.ipv6_address}` : null;
+}
+
+/** Images of databases and queues: two servers over one data directory destroy it. */
+const databases =
+  /(?:^|\/)(?:postgres|postgresql|postgis|pgvector|timescaledb|mysql|mariadb|percona|mongo|mongodb|redis|valkey|keydb|memcached|elasticsearch|opensearch|rabbitmq|kafka|nats|minio|clickhouse-server|couchdb|cassandra|influxdb|etcd|meilisearch|typesense)(?::|@|$)/;
+
+/** Where databases keep their data, whatever their image is called. */
+const dataDirectories =
+  /^\/(?:var\/lib\/(?:postgresql|mysql|mongodb|redis|rabbitmq|clickhouse)|bitnami|data\/db)(?:\/|$)/;
+
+/** The image or the volume by which `service` is known to be a database, or null. */
+export function keepsData(service: ComposeService): string | null {
+  if (service.image && databases.test(service.image)) return `database ${service.image}`;
+  const volume = service.volumes?.find(({ target }) => dataDirectories.test(target));
+  return volume ? `data directory ${volume.target}` : null;
+}

@@ -1,0 +1,66 @@
+import { ProblemError } from "../../problems.ts";
+import type { Rollout } from "../context.ts";
+import type { Step } from "../report/report.ts";
+import { type CommandEnding, runCommand } from "./command.ts";
+
+export type Surroundings = Pick<Rollout, "env" | "signal" | "target"> & {
+  readonly lockDescriptor: number | undefined;
+};
+
+/** What a compose command is run with, beside its arguments. */
+export interface ComposeRun {
+  readonly timeoutMs: number;
+  readonly input?: string;
+  readonly onLine?: (line: string) => void;
+}
+
+/** Runs `argv` in the project's directory, holding the roll-out's lock. */
+export async function runCompose(
+  { env, signal, lockDescriptor, target }: Surroundings,
+  argv: readonly [string, ...string[]],
+  { timeoutMs, input, onLine }: ComposeRun,
+): Promise<CommandEnding> {
+  const ending = await runCommand({
+    argv,
+    cwd: target.projectDirectory,
+    // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts).
+    // Attestations hold the time of the build: with them, every build would look like a new version.
+    env: {
+      BUILDX_NO_DEFAULT_ATTESTATIONS: "1",
+      DOCKER_CLI_HINTS: "false",
+      COMPOSE_MENU: "false",
+      ...env,
+      PWD: target.projectDirectory,
+    },
+    ...(input === undefined ? {} : { input }),
+    timeoutMs,
+    signal,
+    heldDescriptor: lockDescriptor,
+    onLine,
+  });
+  if (ending.kind === "not_found") {
+    throw new ProblemError({
+      code: "compose_missing",
+      detail: "There is no docker program here. Install docker-cli and docker compose.",
+    });
+  }
+  if (ending.kind === "aborted") {
+    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
+  }
+  return ending;
+}
+
+/** What `ending` says of a command that should have ended well. */
+export function complaintOf(step: Step, ending: CommandEnding): string {
+  if (ending.kind === "exited") return `docker compose ended with exit code ${ending.code} (${step})`;
+  return `docker compose did not end in time (${step}) and was killed`;
+}
+
+/** The last lines that a command wrote. */
+export function linesOf(ending: CommandEnding): readonly string[] {
+  return ending.kind === "not_found" ? [] : ending.lastLines;
+}
+
+export function hasEndedWell(ending: CommandEnding): boolean {
+  return ending.kind === "exited" && ending.code === 0;
+}

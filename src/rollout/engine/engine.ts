@@ -1,0 +1,114 @@
+import { statSync } from "node:fs";
+import { type RequestOptions, request } from "node:http";
+import { ProblemError } from "../../problems.ts";
+
+/** The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up throws. */
+export interface Engine {
+  readonly get: (path: string) => Promise<Buffer>;
+  readonly post: (path: string, body?: unknown) => Promise<Buffer>;
+  readonly delete: (path: string) => Promise<Buffer>;
+}
+
+/** The engine refused; `status` 404 and 409 are ordinary answers to some questions. */
+export class EngineRefusal extends ProblemError {
+  readonly status: number;
+
+  constructor(status: number, detail: string) {
+    super({ code: "docker_refused", detail });
+    this.status = status;
+  }
+}
+
+/** An engine that has not answered a request by then is taken for hung; stopping a container has its own grace on top. */
+const usualAnswerTimeoutMs = 120_000;
+
+/** Where the engine listens when DOCKER_HOST says nothing. */
+export const defaultDockerHost = "unix:///var/run/docker.sock";
+
+/**
+ * Speaks to the engine at `dockerHost`: `unix:///var/run/docker.sock` (the default) or `tcp://host:port`.
+ *
+ * @throws ProblemError `docker_unreachable` from each call while nothing answers there
+ */
+export function connectEngine(
+  dockerHost: string = defaultDockerHost,
+  answerTimeoutMs: number = usualAnswerTimeoutMs,
+): Engine {
+  const address = { ...addressOf(dockerHost), timeout: answerTimeoutMs };
+  const call = (method: string, path: string, body?: unknown) =>
+    send(dockerHost, { ...address, method, path }, body);
+  return {
+    get: (path) => call("GET", path),
+    post: (path, body) => call("POST", path, body),
+    delete: (path) => call("DELETE", path),
+  };
+}
+
+function addressOf(dockerHost: string): RequestOptions {
+  if (dockerHost.startsWith("unix://")) return { socketPath: dockerHost.slice("unix://".length) };
+  if (dockerHost.startsWith("tcp://")) {
+    const { hostname, port } = new URL(dockerHost);
+    return { host: hostname, port: port || 2375 };
+  }
+  throw new ProblemError({
+    code: "docker_unreachable",
+    detail: `DOCKER_HOST is ${dockerHost}, but only unix:// and tcp:// are spoken.`,
+  });
+}
+
+function send(dockerHost: string, options: RequestOptions, body: unknown): Promise<Buffer> {
+  const payload = body === undefined ? "" : JSON.stringify(body);
+  const headers = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(payload),
+    host: "docker",
+  };
+  return new Promise((resolve, reject) => {
+    const sent = request({ ...options, headers, agent: false }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+      answer.on("error", (error) => reject(unreachable(dockerHost, error)));
+      answer.on("end", () => {
+        const received = Buffer.concat(chunks);
+        const status = answer.statusCode ?? 0;
+        if (status < 400) resolve(received);
+        else reject(new EngineRefusal(status, refusalText(options, status, received)));
+      });
+    });
+    const late = `no answer within ${(options.timeout ?? 0) / 1_000} s`;
+    sent.on("timeout", () => sent.destroy(new Error(late)));
+    sent.on("error", (error) => reject(unreachable(dockerHost, error)));
+    sent.end(payload);
+  });
+}
+
+function refusalText(options: RequestOptions, status: number, body: Buffer): string {
+  return `The Docker engine answered ${status} to ${options.method} ${options.path}: ${messageIn(body)}`;
+}
+
+function messageIn(body: Buffer): string {
+  try {
+    const parsed: { readonly message?: string } = JSON.parse(body.toString());
+    return parsed.message ?? body.toString();
+  } catch {
+    return body.toString().trim();
+  }
+}
+
+function unreachable(dockerHost: string, error: NodeJS.ErrnoException): ProblemError {
+  return new ProblemError(
+    { code: "docker_unreachable", detail: `${dockerHost}: ${hintFor(error, dockerHost)}` },
+    error,
+  );
+}
+
+function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
+  if (error.code === "EACCES") {
+    const gid = statSync(dockerHost.replace("unix://", ""), { throwIfNoEntry: false })?.gid ?? "number";
+    return `this user may not open the Docker socket. Add it to the socket's group; in a container, write in the compose file, in Hotpush's service: group_add: ["${gid}"]`;
+  }
+  if (error.code === "ENOENT")
+    return "there is no Docker socket. Mount it into the container, or set DOCKER_HOST.";
+  if (error.code === "ECONNREFUSED") return "no Docker engine listens there. Is the Docker daemon running?";
+  return `the Docker engine did not answer (${error.message}).`;
+}

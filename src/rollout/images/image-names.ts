@@ -1,0 +1,48 @@
+import { ProblemError } from "../../problems.ts";
+import type { Service } from "../compose/project.ts";
+import type { Rollout } from "../context.ts";
+import type { Container } from "../engine/container.ts";
+import { inspectImage, tagImage } from "../engine/image.ts";
+import type { Version } from "../versions.ts";
+
+/**
+ * After a failure, gives the images that run their names back: else a later `docker compose up`, or a restart of the
+ * machine with it, would bring the version that failed.
+ */
+export async function restoreImageNames(
+  { engine }: Rollout,
+  services: readonly Service[],
+  running: ReadonlyMap<string, readonly Container[]>,
+): Promise<void> {
+  for (const service of services) {
+    const old = (running.get(service.name) ?? []).find(({ imageName }) => imageName === service.image);
+    if (!old || service.image.includes("@")) continue;
+    const named = await inspectImage(engine, service.image).catch(() => null);
+    if (named !== null && named.id !== old.image)
+      await tagImage(engine, old.image, service.image).catch(() => {});
+  }
+}
+
+/**
+ * Gives the images of an earlier good version the names in the compose file. Services that are recreated and not built
+ * here (databases) keep what they have: their data may not go back.
+ *
+ * @throws ProblemError `no_previous_version` where an image is no longer here
+ */
+export async function nameImages(
+  { engine }: Rollout,
+  services: readonly Service[],
+  version: Version,
+): Promise<void> {
+  const returning = services.filter(({ isBuilt, replacement }) => isBuilt || replacement.how !== "recreate");
+  const images = returning.flatMap((service) => {
+    const image = version.images[service.name];
+    return image ? [{ service, image }] : [];
+  });
+  for (const { service, image } of images) {
+    if ((await inspectImage(engine, image.id)) !== null) continue;
+    const text = `The image ${image.tag} of ${service.name} is no longer here: deploy the commit ${version.commit} again instead.`;
+    throw new ProblemError({ code: "no_previous_version", detail: text });
+  }
+  for (const { service, image } of images) await tagImage(engine, image.id, service.image);
+}

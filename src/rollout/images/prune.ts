@@ -1,0 +1,146 @@
+import type { Project } from "../compose/project.ts";
+import { type Engine, EngineRefusal } from "../engine/engine.ts";
+import { inspectImage, splitReference } from "../engine/image.ts";
+import { commitTag } from "../engine/tag.ts";
+import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
+
+export interface PruneRequest {
+  readonly engine: Engine;
+  readonly project: Project;
+  readonly versionsPath: string;
+  /** How many good versions before the present one keep their images. */
+  readonly keep?: number;
+  /** Images that are in use beyond what containers here show. */
+  readonly inUse?: readonly Pick<VersionImage, "id" | "tag">[];
+}
+
+export interface Pruned {
+  readonly removed: readonly string[];
+  readonly freedBytes: number;
+}
+
+const keptByDefault = 2;
+
+/** Build cache that nobody used for a week; younger cache makes the next build fast. */
+const cacheAge = "168h";
+
+/**
+ * Removes what roll-outs of this project left: images that no container has and no kept version needs, nameless ones,
+ * and old build cache. Images of other projects are never touched, which is why `docker image prune` is not used.
+ */
+export async function prune({
+  engine,
+  project,
+  versionsPath,
+  keep = keptByDefault,
+  inUse = [],
+}: PruneRequest): Promise<Pruned> {
+  const versions = await readVersions(versionsPath);
+  const kept = keptVersions(versions, keep);
+  const sizeBefore = await layersBytes(engine);
+  const images = await projectImages(engine, project, versions);
+  const keptImages = [...inUse, ...kept.flatMap((version) => Object.values(version.images))];
+  const keptIds = await neededIds(engine, project, keptImages);
+  const keptTags = new Set(keptImages.map(({ tag }) => tag));
+  const removed: string[] = [];
+  for (const image of images) {
+    for (const name of namesToRemove(image, project, keptIds, keptTags)) {
+      if (await removeImage(engine, name)) removed.push(name);
+    }
+  }
+  const freedBytes = sizeBefore - (await layersBytes(engine)) + (await pruneBuildCache(engine));
+  if (versions.length > 0) await writeVersions(versionsPath, kept);
+  return { removed, freedBytes: Math.max(0, freedBytes) };
+}
+
+interface ProjectImage {
+  readonly id: string;
+  readonly tags: readonly string[];
+}
+
+/** Images that compose built for this project, and those that earlier versions of it ran. */
+async function projectImages(
+  engine: Engine,
+  project: Project,
+  versions: readonly Version[],
+): Promise<readonly ProjectImage[]> {
+  const filters = encodeURIComponent(
+    JSON.stringify({ label: [`com.docker.compose.project=${project.name}`] }),
+  );
+  const listed: readonly { readonly Id: string; readonly RepoTags: readonly string[] | null }[] = JSON.parse(
+    (await engine.get(`/images/json?all=0&filters=${filters}`)).toString(),
+  );
+  const built = listed.map(({ Id, RepoTags }) => ({
+    id: Id,
+    tags: (RepoTags ?? []).filter((tag) => tag !== "<none>:<none>"),
+  }));
+  const recorded = new Set(versions.flatMap((version) => Object.values(version.images).map(({ id }) => id)));
+  const pulled = await Promise.all([...recorded].map((id) => inspectImage(engine, id)));
+  return [
+    ...built,
+    ...pulled.filter((image) => image !== null && !built.some(({ id }) => id === image.id)),
+  ].filter((image) => image !== null);
+}
+
+/** Images of any container, running or not, of what the compose file names now, and of the versions to keep. */
+async function neededIds(
+  engine: Engine,
+  project: Project,
+  kept: readonly { readonly id: string }[],
+): Promise<ReadonlySet<string>> {
+  const containers: readonly { readonly ImageID: string }[] = JSON.parse(
+    (await engine.get("/containers/json?all=1")).toString(),
+  );
+  const named = await Promise.all(project.services.map(({ image }) => inspectImage(engine, image)));
+  return new Set([
+    ...containers.map(({ ImageID }) => ImageID),
+    ...named.flatMap((image) => (image ? [image.id] : [])),
+    ...kept.map(({ id }) => id),
+  ]);
+}
+
+/**
+ * Of an image that is needed, only commit names that no kept version knows go, and never its last name. Of one that is
+ * not, all names go that roll-outs or the compose file gave; a name that somebody else gave keeps it.
+ */
+export function namesToRemove(
+  image: ProjectImage,
+  project: Project,
+  keptIds: ReadonlySet<string>,
+  keptTags: ReadonlySet<string>,
+): readonly string[] {
+  const repositories = new Set(project.services.map((service) => splitReference(service.image).repository));
+  const isOurs = (tag: string) => repositories.has(splitReference(tag).repository);
+  const isByCommit = (tag: string) => isOurs(tag) && commitTag.test(splitReference(tag).tag);
+  if (keptIds.has(image.id)) {
+    const surplus = image.tags.filter((tag) => isByCommit(tag) && !keptTags.has(tag));
+    return surplus.length < image.tags.length ? surplus : surplus.slice(1);
+  }
+  return image.tags.length === 0 ? [image.id] : image.tags.filter(isOurs);
+}
+
+/** Never by force: an image that a container has since taken stays. */
+async function removeImage(engine: Engine, name: string): Promise<boolean> {
+  try {
+    await engine.delete(`/images/${encodeURIComponent(name)}`);
+    return true;
+  } catch (error) {
+    if (error instanceof EngineRefusal && (error.status === 404 || error.status === 409)) return false;
+    throw error;
+  }
+}
+
+async function layersBytes(engine: Engine): Promise<number> {
+  const usage: { readonly LayersSize: number } = JSON.parse(
+    (await engine.get("/system/df?type=image")).toString(),
+  );
+  return usage.LayersSize;
+}
+
+async function pruneBuildCache(engine: Engine): Promise<number> {
+  const filters = encodeURIComponent(JSON.stringify({ until: [cacheAge] }));
+  const answer: { readonly SpaceReclaimed?: number } = JSON.parse(
+    (await engine.post(`/build/prune?filters=${filters}`)).toString(),
+  );
+  return answer.SpaceReclaimed ?? 0;
+}

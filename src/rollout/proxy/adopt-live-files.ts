@@ -1,0 +1,43 @@
+import type { Service } from "../compose/project.ts";
+import { loadProject } from "../compose/read-project.ts";
+import type { Rollout } from "../context.ts";
+import { listContainers } from "../engine/container.ts";
+import { isServing } from "../engine/health.ts";
+import { timed } from "../report/report.ts";
+import { liveFilesRead } from "./caddy.ts";
+import { findLiveDirectory } from "./live-directory.ts";
+import { readLiveFiles, switchLiveFiles } from "./live-file.ts";
+import { trafficOf } from "./traffic.ts";
+
+/**
+ * Writes the live files that are still missing. On the very first roll-out, the volume they lie in comes into being
+ * with the proxy, which may start after the services behind it.
+ */
+export async function adoptLiveFiles(rollout: Rollout, named: string | undefined): Promise<void> {
+  const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout, named));
+  if (liveDirectory === null) return;
+  const now = { liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
+  for (const service of rollout.project.services) {
+    const traffic = trafficOf(now, service);
+    if (service.replacement.how !== "roll" || traffic.by !== "live file") continue;
+    if ((await readLiveFiles(liveDirectory, service.name)).length > 0) continue;
+    await adopt(rollout, service, liveDirectory);
+  }
+}
+
+async function findAgain(rollout: Rollout, named: string | undefined): Promise<string | null> {
+  const { model } = await loadProject(rollout);
+  return findLiveDirectory(rollout.engine, model, named);
+}
+
+async function adopt(
+  { engine, project, report }: Rollout,
+  service: Service,
+  directory: string,
+): Promise<void> {
+  const serving = (await listContainers(engine, project.name, service.name)).filter(isServing);
+  const names = serving.map(({ name }) => name);
+  if (names.length === 0) return;
+  const write = () => switchLiveFiles(directory, service.name, names);
+  await timed(report, service.name, "switch", write, () => `requests now go to ${names.join(", ")}`);
+}

@@ -1,0 +1,68 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { ProblemError } from "../../problems.ts";
+import type { ComposeModel } from "../compose/compose-model.ts";
+import { type Engine, EngineRefusal } from "../engine/engine.ts";
+
+/** Where the live directory is mounted in the proxy, and in Hotpush's own container. */
+const mountPoint = "/run/live";
+
+/**
+ * Finds the directory with the live files: the one that was named, else what is mounted at /run/live in this container,
+ * else, on the host, what the compose file mounts at /run/live in any service.
+ *
+ * @returns its path here, or null where the project has none, or not yet (a volume that was never used)
+ * @throws ProblemError `live_file_not_writable` where there is one that this process cannot write to
+ */
+export async function findLiveDirectory(
+  engine: Engine,
+  model: ComposeModel,
+  named: string | undefined,
+): Promise<string | null> {
+  if (named) return writable(named);
+  const source = mountedSource(model);
+  if ((await isWritable("/.dockerenv", constants.F_OK)) && (await isWritable(mountPoint))) return mountPoint;
+  if (source === null) return null;
+  if (source.type === "bind") return writable(source.path);
+  const path = await volumePath(engine, source.volume);
+  return path === null ? null : writable(path);
+}
+
+type Source =
+  | { readonly type: "bind"; readonly path: string }
+  | { readonly type: "volume"; readonly volume: string };
+
+function mountedSource(model: ComposeModel): Source | null {
+  const mounts = Object.values(model.services).flatMap((service) => service.volumes ?? []);
+  const live = mounts.find(({ target }) => target === mountPoint);
+  if (live?.source === undefined) return null;
+  if (live.type === "bind") return { type: "bind", path: live.source };
+  return { type: "volume", volume: model.volumes?.[live.source]?.name ?? `${model.name}_${live.source}` };
+}
+
+async function volumePath(engine: Engine, volume: string): Promise<string | null> {
+  try {
+    const answer: { readonly Mountpoint: string } = JSON.parse(
+      (await engine.get(`/volumes/${volume}`)).toString(),
+    );
+    return answer.Mountpoint;
+  } catch (error) {
+    if (error instanceof EngineRefusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
+async function writable(path: string): Promise<string> {
+  if (await isWritable(path)) return path;
+  throw new ProblemError({
+    code: "live_file_not_writable",
+    detail: `The live files are in ${path}, where this process cannot write. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
+  });
+}
+
+async function isWritable(path: string, mode: number = constants.W_OK): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,83 @@
+import { open, readdir, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { ProblemError } from "../../problems.ts";
+
+/**
+ * The live files of a service hold the names of its containers that get the traffic, one each; the proxy reads them on
+ * every request. The first replica's file is named for the service (`app`), the others' `app.2`, `app.3`.
+ *
+ * @returns the names in the order of the files; none where nothing was switched yet
+ */
+export async function readLiveFiles(directory: string, service: string): Promise<readonly string[]> {
+  const names: string[] = [];
+  for (const file of await liveFiles(directory, service)) {
+    names.push((await readFile(join(directory, file), "utf8")).trim());
+  }
+  return [...new Set(names.filter(Boolean))];
+}
+
+/**
+ * Points the proxy at `containers`, from its next request on. Each file is replaced as a whole (rename) and is on disk
+ * before this returns, so neither the proxy nor a power cut ever sees half a name. Files of replicas that are no more
+ * name the first container, because the Caddyfile may still list them.
+ *
+ * @throws ProblemError `live_file_not_writable`, where the disk is full for example
+ */
+export async function switchLiveFiles(
+  directory: string,
+  service: string,
+  containers: readonly string[],
+): Promise<void> {
+  const present = await liveFiles(directory, service);
+  const count = Math.max(containers.length, ...present.map(replicaOf));
+  try {
+    for (let replica = 1; replica <= count; replica += 1) {
+      const container = containers[replica - 1] ?? containers[0];
+      if (container !== undefined) await replaceFile(directory, liveFile(service, replica), `${container}\n`);
+    }
+    await syncDirectory(directory);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const detail = `The live files in ${directory} could not be written: ${reason}.`;
+    throw new ProblemError({ code: "live_file_not_writable", detail }, error);
+  }
+}
+
+/** The file name of replica `replica` (from 1) of `service`. */
+export function liveFile(service: string, replica: number): string {
+  return replica === 1 ? service : `${service}.${replica}`;
+}
+
+async function liveFiles(directory: string, service: string): Promise<readonly string[]> {
+  const files = await readdir(directory);
+  const mine = files.filter(
+    (file) => file === service || (file.startsWith(`${service}.`) && /\.\d+$/.test(file)),
+  );
+  const ofService = mine.filter((file) => file === service || liveFile(service, replicaOf(file)) === file);
+  return ofService.sort((a, b) => replicaOf(a) - replicaOf(b));
+}
+
+function replicaOf(file: string): number {
+  return Number(/\.(\d+)$/.exec(file)?.[1] ?? 1);
+}
+
+async function replaceFile(directory: string, file: string, content: string): Promise<void> {
+  const unfinished = join(directory, `.${file}.new`);
+  const handle = await open(unfinished, "w", 0o644);
+  try {
+    await handle.writeFile(content);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(unfinished, join(directory, file));
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

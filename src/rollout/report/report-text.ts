@@ -1,0 +1,64 @@
+import { stripVTControlCharacters } from "node:util";
+import { formatDuration } from "../../config/duration.ts";
+import { formatTable } from "../../table.ts";
+import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
+
+/** Each event as lines for a person: the service, the step, how long it took, what came of it. */
+export function reportText(write: (text: string) => void): Report {
+  return (event) => {
+    for (const line of linesOf(event)) write(`${printable(line)}\n`);
+  };
+}
+
+function linesOf(event: RolloutEvent): readonly string[] {
+  switch (event.event) {
+    case "started":
+      return [`Rolling out ${event.project} at ${event.commit.slice(0, 12)}: ${event.services.join(", ")}`];
+    case "step":
+      return [columns(event.service ?? "", event.step, formatDuration(event.durationMs), event.detail)];
+    case "output":
+      return [columns("", event.step, "", event.line)];
+    case "note":
+      return [columns(event.service ?? "", "note", "", event.text)];
+    case "finished":
+      return ["", ...outcomeTable(event.services), "", `Done in ${formatDuration(event.durationMs)}.`];
+    case "failed":
+      return ["", `FAILED: ${event.detail}`, ...event.evidence.map((line) => `    ${line}`)];
+  }
+}
+
+function columns(service: string, step: string, duration: string, detail: string): string {
+  return `  ${service.padEnd(14)} ${step.padEnd(9)} ${duration.padStart(11)}  ${detail}`.trimEnd();
+}
+
+/** The closing table: what became of each service, and for how long it was away. */
+export function outcomeTable(outcomes: readonly ServiceOutcome[]): readonly string[] {
+  const header = ["Service", "Old → new", "Healthy after", "Drained", "Downtime"];
+  return formatTable([header, ...outcomes.map(outcomeRow)]);
+}
+
+function outcomeRow(outcome: ServiceOutcome): readonly string[] {
+  const { service, healthyAfterMs, drainedMs } = outcome;
+  if (outcome.outcome === "unchanged") return [service, "unchanged", "-", "-", "none"];
+  const time = (ms: number | null) => (ms === null ? "-" : formatDuration(ms));
+  return [service, change(outcome), time(healthyAfterMs), time(drainedMs), downtime(outcome)];
+}
+
+function change({ outcome, old, new: fresh }: ServiceOutcome): string {
+  if (outcome === "postponed") return `${old.join(", ")} → when this deployment has ended`;
+  if (outcome === "ran") return "ran to its end";
+  if (old.length === 0) return `${fresh.join(", ")} (first start)`;
+  return `${old.join(", ")} → ${fresh.join(", ")}`;
+}
+
+function downtime({ downtimeMs, reason }: ServiceOutcome): string {
+  if (downtimeMs === null) return "-";
+  if (downtimeMs === 0) return "none";
+  return reason === null ? formatDuration(downtimeMs) : `${formatDuration(downtimeMs)} (${reason})`;
+}
+
+/** What containers and builds print must not steer the terminal that it is shown on. */
+function printable(line: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: removing them is the purpose
+  return stripVTControlCharacters(line).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
+}

@@ -1,0 +1,110 @@
+import type { Problem, ProblemCode } from "../../problems.ts";
+
+/** What a roll-out tells while it goes on: lines for a person, or one JSON object a line (`--json`, a contract). */
+export type RolloutEvent =
+  | {
+      readonly event: "started";
+      readonly project: string;
+      readonly commit: string;
+      readonly services: readonly string[];
+    }
+  | {
+      readonly event: "step";
+      /** Null where it is about all services. */
+      readonly service: string | null;
+      readonly step: Step;
+      readonly durationMs: number;
+      readonly detail: string;
+    }
+  | { readonly event: "output"; readonly step: Step; readonly line: string }
+  | { readonly event: "note"; readonly service: string | null; readonly text: string }
+  | { readonly event: "finished"; readonly durationMs: number; readonly services: readonly ServiceOutcome[] }
+  | {
+      readonly event: "failed";
+      readonly code: ProblemCode;
+      readonly detail: string;
+      readonly evidence: readonly string[];
+    };
+
+export type Step =
+  | "lock"
+  | "read"
+  | "heal"
+  | "pull"
+  | "build"
+  | "tag"
+  | "push"
+  | "deploy"
+  | "update"
+  | "start"
+  | "healthy"
+  | "switch"
+  | "check"
+  | "drain"
+  | "stop"
+  | "recreate"
+  | "run"
+  | "abandon"
+  | "roll back"
+  | "prune";
+
+/** A row of the closing table. */
+export interface ServiceOutcome {
+  readonly service: string;
+  readonly outcome: "unchanged" | "started" | "rolled" | "recreated" | "ran" | "postponed";
+  readonly old: readonly string[];
+  readonly new: readonly string[];
+  readonly healthyAfterMs: number | null;
+  readonly drainedMs: number | null;
+  /** How long no container of it served; null where it did not serve before. */
+  readonly downtimeMs: number | null;
+  /** Why it was recreated, where it was. */
+  readonly reason: string | null;
+}
+
+/** The row of a service that was left as it is. */
+export function unchanged(
+  service: { readonly name: string },
+  containers: readonly { readonly name: string }[],
+): ServiceOutcome {
+  const names = containers.map(({ name }) => name);
+  const nothing = { healthyAfterMs: null, drainedMs: null, downtimeMs: 0, reason: null };
+  return { service: service.name, outcome: "unchanged", old: names, new: names, ...nothing };
+}
+
+export type Report = (event: RolloutEvent) => void;
+
+/** The ending of a roll-out that was refused or failed. */
+export interface Failure extends Problem {
+  readonly kind: "failed";
+}
+
+/** Tells of a failure as the last event, and gives it as the ending. */
+export function reportFailure(report: Report, problem: Problem): Failure {
+  const { code, detail, evidence = [] } = problem;
+  report({ event: "failed", code, detail, evidence });
+  return { ...problem, kind: "failed" };
+}
+
+/** Does `work` and reports it as `step` with the time it took; `detailOf` says what came of it. */
+export async function timed<Result>(
+  report: Report,
+  service: string | null,
+  step: Step,
+  work: () => Promise<Result>,
+  detailOf: (result: Result) => string,
+): Promise<{ readonly result: Result; readonly durationMs: number }> {
+  const startedAt = performance.now();
+  const tell = (detail: string) => {
+    const durationMs = Math.round(performance.now() - startedAt);
+    report({ event: "step", service, step, durationMs, detail });
+    return durationMs;
+  };
+  try {
+    const result = await work();
+    return { result, durationMs: tell(detailOf(result)) };
+  } catch (error) {
+    tell("FAILED");
+    throw error;
+  }
+}

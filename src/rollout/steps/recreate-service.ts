@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { ProblemError } from "../../problems.ts";
+import { recreateCommand } from "../compose/compose.ts";
+import type { Service } from "../compose/project.ts";
+import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
+import type { Rollout } from "../context.ts";
+import { type Container, listContainers } from "../engine/container.ts";
+import { isServing } from "../engine/health.ts";
+import { tagImage } from "../engine/image.ts";
+import { type ServiceOutcome, timed, unchanged } from "../report/report.ts";
+import { waitAllReady } from "./wait-all-ready.ts";
+
+/** Stopping the old one can take its whole stop grace period. */
+const recreateTimeoutMs = 300_000;
+const watchPollMs = 100;
+
+/**
+ * Replaces a service of which two cannot run: the old container goes, then the new one comes. Says for how long the
+ * service was away. A new version that does not become ready is replaced by the old image again.
+ *
+ * @throws ProblemError when the new version is not ready
+ */
+export async function recreateService(
+  rollout: Rollout,
+  service: Service,
+  old: readonly Container[],
+  reason: string,
+): Promise<ServiceOutcome> {
+  const watch = watchAbsence(rollout, service);
+  try {
+    const { fresh, healthyAfterMs } = await recreate(rollout, service, reason).catch(
+      async (error: unknown) => {
+        await bringBack(rollout, service, old);
+        throw error;
+      },
+    );
+    if (sameContainers(old, fresh)) return unchanged(service, fresh);
+    const wasRunning = old.some(({ status }) => status === "running");
+    return {
+      service: service.name,
+      outcome: wasRunning ? "recreated" : "started",
+      old: wasRunning ? old.map(({ name }) => name) : [],
+      new: fresh.map(({ name }) => name),
+      healthyAfterMs,
+      drainedMs: null,
+      downtimeMs: wasRunning ? await watch.end() : null,
+      reason,
+    };
+  } finally {
+    await watch.end();
+  }
+}
+
+async function recreate(rollout: Rollout, service: Service, reason: string) {
+  const up = async () => {
+    const argv = recreateCommand(rollout.target, service.name);
+    const ending = await runCompose(rollout, argv, { timeoutMs: recreateTimeoutMs });
+    if (hasEndedWell(ending)) return;
+    throw new ProblemError({
+      code: "container_start_failed",
+      detail: `${service.name}: ${complaintOf("recreate", ending)}.`,
+      evidence: linesOf(ending),
+    });
+  };
+  await timed(rollout.report, service.name, "recreate", up, () => `two cannot run: ${reason}`);
+  const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);
+  return { fresh, healthyAfterMs: await waitAllReady(rollout, service, fresh) };
+}
+
+/** The old image, if the image was what changed; the compose file is the new one already. */
+async function bringBack(rollout: Rollout, service: Service, old: readonly Container[]): Promise<void> {
+  const previous = old.find(({ status }) => status === "running");
+  if (!previous || rollout.signal.aborted || previous.imageName !== service.image) return;
+  await tagImage(rollout.engine, previous.image, service.image);
+  const again = () =>
+    runCompose(rollout, recreateCommand(rollout.target, service.name), { timeoutMs: recreateTimeoutMs });
+  await timed(rollout.report, service.name, "roll back", again, (ending) =>
+    hasEndedWell(ending)
+      ? "the old image runs again"
+      : `${complaintOf("roll back", ending)}; ${service.name} is away`,
+  );
+}
+
+/** Compose has the last word on whether something changed. */
+function sameContainers(old: readonly Container[], fresh: readonly Container[]): boolean {
+  const ids = (containers: readonly Container[]) => containers.map(({ id }) => id).join();
+  return ids(old) === ids(fresh);
+}
+
+/** Adds up the time in which no container of the service served, looking ten times a second. */
+function watchAbsence(
+  { engine, project }: Rollout,
+  service: Service,
+): { readonly end: () => Promise<number> } {
+  const state = { isWatching: true, absentMs: 0 };
+  const watching = (async () => {
+    while (state.isWatching) {
+      const startedAt = performance.now();
+      const containers = await listContainers(engine, project.name, service.name).catch(() => []);
+      const serves = containers.some(isServing);
+      await sleep(watchPollMs);
+      if (!serves) state.absentMs += performance.now() - startedAt;
+    }
+  })();
+  const end = async () => {
+    state.isWatching = false;
+    await watching;
+    return Math.max(watchPollMs, Math.round(state.absentMs));
+  };
+  return { end };
+}

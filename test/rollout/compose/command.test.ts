@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { runCommand } from "../../../src/rollout/compose/command.ts";
+
+const sh = (script: string) => ["sh", "-c", script] as const;
+
+test("the exit code, the standard output and the last lines of both outputs are given", async () => {
+  const lines: string[] = [];
+  const ending = await runCommand({
+    argv: sh("echo one; echo two >&2; exit 3"),
+    timeoutMs: 10_000,
+    onLine: (line) => lines.push(line),
+  });
+  assert.ok(ending.kind === "exited");
+  assert.deepEqual([ending.code, ending.output, [...ending.lastLines].sort()], [3, "one", ["one", "two"]]);
+  assert.deepEqual(lines.sort(), ["one", "two"]);
+});
+
+test("the input reaches the program", async () => {
+  const ending = await runCommand({ argv: ["cat"], input: "name: shop", timeoutMs: 10_000 });
+  assert.ok(ending.kind === "exited" && ending.output === "name: shop");
+});
+
+test("arguments are never read by a shell", async () => {
+  const ending = await runCommand({ argv: ["printf", "%s", "$(id); rm -rf /"], timeoutMs: 10_000 });
+  assert.ok(ending.kind === "exited" && ending.output === "$(id); rm -rf /");
+});
+
+test("on the time-out the whole process group is killed", async () => {
+  const pids: number[] = [];
+  const argv = sh("sleep 60 & echo $!; wait");
+  const ending = await runCommand({ argv, timeoutMs: 300, onLine: (line) => pids.push(Number(line)) });
+  assert.equal(ending.kind, "timed_out");
+  assert.equal(pids.length, 1);
+  await gone(pids[0] ?? 0);
+});
+
+test("an abort ends it", async () => {
+  const stopping = new AbortController();
+  const running = runCommand({ argv: ["sleep", "60"], timeoutMs: 60_000, signal: stopping.signal });
+  stopping.abort();
+  assert.equal((await running).kind, "aborted");
+});
+
+test("a program that is not installed is an ending, not a fault", async () => {
+  assert.deepEqual(await runCommand({ argv: ["no-such-program"], timeoutMs: 1_000 }), { kind: "not_found" });
+});
+
+async function gone(pid: number): Promise<void> {
+  for (const deadline = Date.now() + 5_000; Date.now() < deadline; ) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.fail(`process ${pid} still lives`);
+}

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  buildCommand,
+  configCommand,
+  hashCommand,
+  pullCommand,
+  recreateCommand,
+  scaleUpCommand,
+} from "../../../src/rollout/compose/compose.ts";
+
+const target = { projectDirectory: "/srv/shop", files: ["compose.yaml", "prod.yaml"] };
+const start = ["docker", "compose", "--progress", "plain", "--project-directory", "/srv/shop"];
+const files = ["--file", "compose.yaml", "--file", "prod.yaml"];
+
+test("each compose command is this list of arguments", () => {
+  assert.deepEqual(configCommand(target), [...start, ...files, "config", "--format", "json"]);
+  assert.deepEqual(hashCommand(), ["docker", "compose", "--file", "-", "config", "--hash", "*"]);
+  assert.deepEqual(buildCommand(target, ["app", "worker"]), [...start, ...files, "build", "app", "worker"]);
+  assert.deepEqual(pullCommand(target, ["db"]), [...start, ...files, "pull", "--ignore-buildable", "db"]);
+});
+
+test("more containers come beside the old ones, without touching these, their dependencies or the image", () => {
+  const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate", "--scale", "app=2", "app"];
+  assert.deepEqual(scaleUpCommand(target, "app", 2), [...start, ...files, ...up]);
+});
+
+test("a service is recreated alone", () => {
+  const up = ["up", "--detach", "--no-deps", "--no-build", "db"];
+  assert.deepEqual(recreateCommand(target, "db"), [...start, ...files, ...up]);
+});
+
+test("without files, compose looks for its own", () => {
+  const own = { projectDirectory: "/srv/shop", files: [] };
+  assert.deepEqual(configCommand(own), [...start, "config", "--format", "json"]);
+});
+
+test("a project that has a name of its own is told by it", () => {
+  const named = { projectDirectory: "/srv/shop", files: [], projectName: "store" };
+  assert.deepEqual(buildCommand(named, ["app"]), [...start, "--project-name", "store", "build", "app"]);
+});

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type RequestListener } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { lastLogLines, removeContainer } from "../../../src/rollout/engine/container.ts";
+import { connectEngine } from "../../../src/rollout/engine/engine.ts";
+import { isProblem } from "../../harness/is-problem.ts";
+
+/** An engine on a socket of its own that answers as `listener` says. */
+async function engine(t: TestContext, listener: RequestListener) {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-engine-"));
+  const server = createServer(listener).listen(join(directory, "docker.sock"));
+  await once(server, "listening");
+  t.after(async () => {
+    server.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+  return connectEngine(`unix://${join(directory, "docker.sock")}`);
+}
+
+test("a refusal carries the engine's own words", async (t) => {
+  const refusing = await engine(t, (_, response) =>
+    response.writeHead(500).end('{"message":"no space left on device"}'),
+  );
+  await assert.rejects(
+    refusing.get("/info"),
+    isProblem("docker_refused", /500 to GET \/info: no space left/),
+  );
+});
+
+test("a socket that is not there is told with what to do", async () => {
+  const nowhere = connectEngine("unix:///nonexistent/docker.sock");
+  await assert.rejects(nowhere.get("/info"), isProblem("docker_unreachable", /Mount it into the container/));
+});
+
+test("an address of another kind is refused", () => {
+  assert.throws(
+    () => connectEngine("ssh://host"),
+    isProblem("docker_unreachable", /only unix:\/\/ and tcp:\/\//),
+  );
+});
+
+test("removing a container that is gone already is fine", async (t) => {
+  const empty = await engine(t, (_, response) =>
+    response.writeHead(404).end('{"message":"No such container"}'),
+  );
+  await removeContainer(empty, "abc");
+});
+
+test("log lines are taken out of the engine's frames", async (t) => {
+  const frame = (stream: number, text: string) => {
+    const head = Buffer.alloc(8);
+    head[0] = stream;
+    head.writeUInt32BE(text.length, 4);
+    return Buffer.concat([head, Buffer.from(text)]);
+  };
+  const talking = await engine(t, (_, response) =>
+    response.end(Buffer.concat([frame(1, "one\n"), frame(2, "two\n")])),
+  );
+  assert.deepEqual(await lastLogLines(talking, "abc", 20), ["one", "two"]);
+});

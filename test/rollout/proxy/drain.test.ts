@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { liveFilesRead } from "../../../src/rollout/proxy/caddy.ts";
+import { drain } from "../../../src/rollout/proxy/drain.ts";
+
+const limits = { settleMs: 5, pollMs: 5, timeoutMs: 200, blindMs: 20 };
+
+/** Something that answers as Caddy's admin API does, on a socket in a live directory. */
+async function caddy(t: TestContext, answer: (path: string) => unknown): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-caddy-"));
+  const server = createServer((request, response) => response.end(JSON.stringify(answer(request.url ?? ""))));
+  server.listen(join(directory, "admin.sock"));
+  await once(server, "listening");
+  t.after(async () => {
+    server.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+  return directory;
+}
+
+test("drain ends when the old container has no request left", async (t) => {
+  const counts = [3, 1, 0];
+  const directory = await caddy(t, () => [
+    { address: "shop-app-1:8080", num_requests: counts.shift() ?? 0 },
+    { address: "shop-app-2:8080", num_requests: 70 },
+  ]);
+  assert.deepEqual(await drain(directory, ["shop-app-1"], limits), { kind: "drained" });
+  assert.equal(counts.length, 0);
+});
+
+test("an upstream that Caddy no longer lists is drained", async (t) => {
+  const directory = await caddy(t, () => null);
+  assert.deepEqual(await drain(directory, ["shop-app-1"], limits), { kind: "drained" });
+});
+
+test("drain stops waiting at its limit and says how many requests were left", async (t) => {
+  const directory = await caddy(t, () => [{ address: "shop-app-1:8080", num_requests: 2 }]);
+  assert.deepEqual(await drain(directory, ["shop-app-1"], limits), { kind: "timed_out", inFlight: 2 });
+});
+
+test("without an answer from Caddy, drain waits as long as the longest request", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-caddy-"));
+  t.after(() => rm(directory, { recursive: true }));
+  assert.deepEqual(await drain(directory, ["shop-app-1"], limits), { kind: "blind", waitedMs: 20 });
+});
+
+test("the live files that Caddy reads are found in its configuration", async (t) => {
+  const directory = await caddy(t, () => ({
+    upstreams: [{ dial: "{file./run/live/app}:8080" }, { dial: "{file./run/live/app.2}:8080" }],
+    name: "{file./run/live/api}",
+  }));
+  assert.deepEqual([...((await liveFilesRead(directory)) ?? [])], ["app", "app.2", "api"]);
+});

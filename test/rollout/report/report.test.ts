@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type RolloutEvent, timed, unchanged } from "../../../src/rollout/report/report.ts";
+import { reportJson } from "../../../src/rollout/report/report-json.ts";
+import { outcomeTable, reportText } from "../../../src/rollout/report/report-text.ts";
+
+test("the closing table tells what became of each service", () => {
+  const rolled = {
+    service: "app",
+    outcome: "rolled",
+    old: ["shop-app-3"],
+    new: ["shop-app-4"],
+    healthyAfterMs: 2_140,
+    drainedMs: 510,
+    downtimeMs: 0,
+    reason: null,
+  } as const;
+  const recreated = {
+    ...rolled,
+    service: "db",
+    outcome: "recreated",
+    old: ["shop-db-1"],
+    new: ["shop-db-1"],
+    drainedMs: null,
+    downtimeMs: 4_100,
+    reason: "publishes port 5432",
+  } as const;
+  const first = {
+    ...rolled,
+    service: "worker",
+    outcome: "started",
+    old: [],
+    drainedMs: null,
+    downtimeMs: null,
+  } as const;
+  assert.deepEqual(outcomeTable([rolled, recreated, first, unchanged({ name: "cache" }, [])]), [
+    "Service  Old → new                 Healthy after  Drained  Downtime",
+    "───────  ────────────────────────  ─────────────  ───────  ───────────────────────────",
+    "app      shop-app-3 → shop-app-4   2.1 s          510 ms   none",
+    "db       shop-db-1 → shop-db-1     2.1 s          -        4.1 s (publishes port 5432)",
+    "worker   shop-app-4 (first start)  2.1 s          -        -",
+    "cache    unchanged                 -              -        none",
+  ]);
+});
+
+test("a step is a line with its duration", () => {
+  const lines: string[] = [];
+  const step = {
+    event: "step",
+    service: "app",
+    step: "drain",
+    durationMs: 510,
+    detail: "no request is left",
+  } as const;
+  reportText((line) => lines.push(line))(step);
+  assert.deepEqual(lines, ["  app            drain          510 ms  no request is left\n"]);
+});
+
+test("what a container prints cannot steer the terminal", () => {
+  const lines: string[] = [];
+  const evidence = ["\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u0008\u0000"];
+  reportText((line) => lines.push(line))({
+    event: "failed",
+    code: "container_not_healthy",
+    detail: "No.",
+    evidence,
+  });
+  assert.equal(lines.join(""), "\nFAILED: No.\n    red\n");
+});
+
+test("as JSON, each event is a line with its time", () => {
+  const lines: string[] = [];
+  reportJson((line) => lines.push(line))({ event: "note", service: null, text: "two\nlines" });
+  assert.equal(lines.length, 1);
+  const { at, ...event } = JSON.parse(lines[0] ?? "");
+  assert.deepEqual(event, { event: "note", service: null, text: "two\nlines" });
+  assert.ok(Date.parse(at) > 0);
+});
+
+test("a step that fails is told as well", async () => {
+  const events: RolloutEvent[] = [];
+  const fails = () => Promise.reject(new Error("no"));
+  await assert.rejects(timed((event) => events.push(event), "app", "healthy", fails, String));
+  const [event] = events;
+  assert.ok(event?.event === "step" && event.step === "healthy" && event.detail === "FAILED");
+});
