@@ -60,7 +60,8 @@ export async function stopContainer(
   { id, stopGraceS }: Container,
   longestS: number,
 ): Promise<void> {
-  await unlessGone(engine.post(`/containers/${id}/stop?t=${Math.min(stopGraceS, longestS)}`));
+  const graceS = Math.min(stopGraceS, longestS);
+  await unlessGone(engine.post(`/containers/${id}/stop?t=${graceS}`, undefined, graceS * 1_000));
 }
 
 /** Removes a container; its volumes stay. One that is gone, or being removed, is fine. */

@@ -5,7 +5,8 @@ import { ProblemError } from "../../problems.ts";
 /** The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up throws. */
 export interface Engine {
   readonly get: (path: string) => Promise<Buffer>;
-  readonly post: (path: string, body?: unknown) => Promise<Buffer>;
+  /** @param patienceMs - what the work itself may take, on top of the time that any answer may take */
+  readonly post: (path: string, body?: unknown, patienceMs?: number) => Promise<Buffer>;
   readonly delete: (path: string) => Promise<Buffer>;
 }
 
@@ -19,7 +20,7 @@ export class EngineRefusal extends ProblemError {
   }
 }
 
-/** An engine that has not answered a request by then is taken for hung; stopping a container has its own grace on top. */
+/** An engine that has not answered a request by then is taken for hung. */
 const usualAnswerTimeoutMs = 120_000;
 
 /** Where the engine listens when DOCKER_HOST says nothing. */
@@ -34,12 +35,12 @@ export function connectEngine(
   dockerHost: string = defaultDockerHost,
   answerTimeoutMs: number = usualAnswerTimeoutMs,
 ): Engine {
-  const address = { ...addressOf(dockerHost), timeout: answerTimeoutMs };
-  const call = (method: string, path: string, body?: unknown) =>
-    send(dockerHost, { ...address, method, path }, body);
+  const address = addressOf(dockerHost);
+  const call = (method: string, path: string, body?: unknown, patienceMs: number = 0) =>
+    send(dockerHost, { ...address, method, path, timeout: answerTimeoutMs + patienceMs }, body);
   return {
     get: (path) => call("GET", path),
-    post: (path, body) => call("POST", path, body),
+    post: (path, body, patienceMs) => call("POST", path, body, patienceMs),
     delete: (path) => call("DELETE", path),
   };
 }

@@ -14,6 +14,9 @@ interface Inspected {
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> };
 }
 
+/** A helper drains, stops and starts a service, and brings the old one back where the new one fails. */
+const longestHelpMs = 60 * 60_000;
+
 /** How a helper ended: its exit code, and the last lines it wrote. */
 export interface HelperEnding {
   readonly exitCode: number;
@@ -56,7 +59,7 @@ export async function startHelper(
 /** Waits for the end of the helper `name` and removes it; null where there is none. */
 export async function seeHelperOff(engine: Engine, name: string): Promise<HelperEnding | null> {
   try {
-    const answer = await engine.post(`/containers/${name}/wait`);
+    const answer = await engine.post(`/containers/${name}/wait`, undefined, longestHelpMs);
     const { StatusCode: exitCode }: { readonly StatusCode: number } = JSON.parse(answer.toString());
     const lines = await lastLogLines(engine, name, 40);
     await removeContainer(engine, name);

@@ -5,12 +5,13 @@ import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { lastLogLines, removeContainer } from "../../../src/rollout/engine/container.ts";
+import { lastLogLines, removeContainer, stopContainer } from "../../../src/rollout/engine/container.ts";
 import { connectEngine } from "../../../src/rollout/engine/engine.ts";
 import { isProblem } from "../../harness/is-problem.ts";
+import { sampleContainer } from "../sample.ts";
 
 /** An engine on a socket of its own that answers as `listener` says. */
-async function engine(t: TestContext, listener: RequestListener) {
+async function engine(t: TestContext, listener: RequestListener, answerTimeoutMs?: number) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-engine-"));
   const server = createServer(listener).listen(join(directory, "docker.sock"));
   await once(server, "listening");
@@ -18,7 +19,7 @@ async function engine(t: TestContext, listener: RequestListener) {
     server.close();
     await rm(directory, { recursive: true, force: true });
   });
-  return connectEngine(`unix://${join(directory, "docker.sock")}`);
+  return connectEngine(`unix://${join(directory, "docker.sock")}`, answerTimeoutMs);
 }
 
 test("a refusal carries the engine's own words", async (t) => {
@@ -61,4 +62,20 @@ test("log lines are taken out of the engine's frames", async (t) => {
     response.end(Buffer.concat([frame(1, "one\n"), frame(2, "two\n")])),
   );
   assert.deepEqual(await lastLogLines(talking, "abc", 20), ["one", "two"]);
+});
+
+test("an engine that does not answer is told of, with how long it was waited for", async (t) => {
+  const hung = await engine(t, () => {}, 50);
+  await assert.rejects(hung.get("/info"), isProblem("docker_unreachable", /no answer within 0\.05 s/));
+});
+
+test("a container that takes its stop grace period to end is waited for", async (t) => {
+  const answerTimeoutMs = 50;
+  const slow = await engine(
+    t,
+    (_, response) => setTimeout(() => response.writeHead(204).end(), 4 * answerTimeoutMs),
+    answerTimeoutMs,
+  );
+  await stopContainer(slow, sampleContainer({ stopGraceS: 300 }), 600);
+  await assert.rejects(stopContainer(slow, sampleContainer({ stopGraceS: 300 }), 0));
 });
