@@ -14,3 +14,20 @@ export function cancelQueued(store: Store, id: number): boolean {
   move(store, deployment, "cancelled");
   return true;
 }
+
+/** How long a script may take to end by itself when its deployment is cancelled: as at its time-out. */
+export const cancelGraceMs = 15_000;
+
+/**
+ * Writes down that a running deployment is to end as cancelled, before its script is asked to: should the service die
+ * before the script does, it is not run again. To be called in a transaction.
+ */
+export function askToCancel(store: Store, id: number): void {
+  store.run("UPDATE deployments SET cancel_asked_at_ms = ? WHERE id = ?", Date.now(), id);
+}
+
+/** Whether somebody asked for the end of a deployment since it was started last. */
+export function isCancelAsked(store: Store, id: number): boolean {
+  const row = store.get("SELECT cancel_asked_at_ms AS at_ms FROM deployments WHERE id = ?", id);
+  return typeof row?.at_ms === "number";
+}

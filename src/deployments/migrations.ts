@@ -58,4 +58,6 @@ export const migrations: readonly string[] = [
      host            TEXT,
      delivery_id     TEXT                -- of the last delivery it signed; the host's own, unsigned
    ) STRICT, WITHOUT ROWID;`,
+  // When somebody asked for the end of a deployment that runs; null: nobody did.
+  "ALTER TABLE deployments ADD COLUMN cancel_asked_at_ms INTEGER",
 ];

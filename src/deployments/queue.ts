@@ -1,7 +1,7 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
 import { type Accept, createAccept } from "./accept.ts";
-import { cancelQueued } from "./cancel.ts";
+import { askToCancel, cancelGraceMs, cancelQueued } from "./cancel.ts";
 import { claimNext, putBack } from "./claim.ts";
 import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
 import { logCancelled, logEnding, logStart, logSuperseded } from "./deployment-log.ts";
@@ -45,8 +45,6 @@ const firstStartRetryMs = 1_000;
 const longestStartRetryMs = 60_000;
 /** How long an interrupted script may take to end by itself before it is forced to. */
 const interruptGraceMs = 2_000;
-/** As at its time-out. */
-const cancelGraceMs = 15_000;
 
 /**
  * Runs deployments one at a time, in the order in which they were queued. That there is only one is seen to three
@@ -164,6 +162,7 @@ export function createQueue(options: QueueOptions): Queue {
     wake,
     cancel(id) {
       if (current === id) {
+        store.transaction(() => askToCancel(store, id));
         cancelled = id;
         run?.end("cancelled", cancelGraceMs);
         return true;

@@ -1,4 +1,5 @@
 import type { Log } from "../log.ts";
+import { cancelGraceMs, isCancelAsked } from "./cancel.ts";
 import { findUnfinished } from "./claim.ts";
 import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
 import { keepTrying } from "./keep-trying.ts";
@@ -16,9 +17,12 @@ export interface RecoveryOptions {
   readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
 }
 
+const cancelled: Ending = { state: "cancelled", exitCode: null, problem: null };
+
 /**
  * Deals with what an earlier service left behind: a script that still runs is adopted and seen through, one that ended
- * meanwhile is recorded as it ended, and one that is gone was interrupted and runs again, three times at most.
+ * meanwhile is recorded as it ended, and one that is gone was interrupted and runs again, three times at most. What was
+ * being cancelled is cancelled, whatever became of its service.
  */
 export async function recover(options: RecoveryOptions): Promise<void> {
   for (const deployment of findUnfinished(options.store)) {
@@ -32,23 +36,31 @@ async function recoverRunning(deployment: Deployment, options: RecoveryOptions):
   const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
   const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
   const adoption = await keepTrying(() => runner.adopt(deployment), { what, signal, log });
+  const isUnwanted = isCancelAsked(store, deployment.id);
   switch (adoption?.kind) {
     case "alive":
       log.warn(
         { event: "deployment.adopted", ...fields },
         "A deploy script outlived its service and is adopted",
       );
+      if (isUnwanted) adoption.run.end("cancelled", cancelGraceMs);
       return await options.seeThrough(deployment, adoption.run);
     case "ended":
       log.warn(
         { event: "deployment.ended_unwatched", ...fields },
         "A deploy script ended while no service ran",
       );
-      return await options.conclude(deployment, adoption.ending);
+      return await options.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
     case "gone":
+      if (isUnwanted) return await options.conclude(deployment, cancelled);
       await persist(() => move(store, deployment, "interrupted"));
       await runAgain(deployment, options);
   }
+}
+
+/** A script that was asked to end and fails did as it was asked; one that succeeded had done its work by then. */
+function afterCancel(ending: Ending): Ending {
+  return ending.state === "succeeded" ? ending : cancelled;
 }
 
 async function runAgain(
