@@ -1,4 +1,5 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -155,11 +156,16 @@ export async function readLive(project: TestProject, file: string = "app"): Prom
   return (await readFile(join(await project.livePath(), file), "utf8")).trim();
 }
 
-/** A port that nothing listens on at the moment. */
+/** A port that nothing listens on, below those that outgoing connections are given (32,768 and up). */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address ? address.port : 0;
+  const port = randomInt(20_000, 32_000);
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return freePort();
+  }
+  server.close();
+  await once(server, "close");
+  return port;
 }
