@@ -23,13 +23,17 @@ export const containerId = "0123456789abcdef".repeat(4);
 
 /**
  * What to put before a command line so that its process finds itself in a container: Docker mounts /etc/hostname into
- * each, from a directory that bears the container's id. `mounted` are the other mounts of it.
+ * each, from a directory that bears the container's id. `mounted` are the other mounts of it; `commands` are run first.
  */
-export function asInContainer({ root }: Place, mounted: readonly string[] = []): readonly string[] {
+export function asInContainer(
+  { root }: Place,
+  mounted: readonly string[] = [],
+  commands: readonly string[] = [],
+): readonly string[] {
   const directory = join(root, "containers", containerId);
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, "hostname"), "shop\n");
   const binds = mounted.map((path) => `mount --bind '${path}' '${path}'`);
   const script = `set -e; ${[`mount --bind ${directory}/hostname /etc/hostname`, ...binds].join("; ")}; ${runAll}`;
-  return ["unshare", "--mount", "sh", "-c", script, "sh", "--"];
+  return ["unshare", "--mount", "sh", "-c", script, "sh", ...commands, "--"];
 }

@@ -1,5 +1,7 @@
-import { type Check, judge, ok, problem, skipped } from "../check.ts";
+import { restartForSocket } from "../../rollout/engine/replaced-socket.ts";
+import { type Check, type Fault, judge, ok, problem, skipped } from "../check.ts";
 import { hasComposeFile } from "./compose-file.ts";
+import type { EngineAnswer } from "./read-engine.ts";
 import { compareVersions } from "./version.ts";
 
 /** Of Docker 25: the first that knows `start_interval`, by which a new container is found healthy early. */
@@ -30,10 +32,20 @@ export const dockerEngineCheck: Check = {
     }
     if (["EACCES", "ENOENT", "ENOTDIR", "ENOTSOCK", "address"].includes(answer.code))
       return skipped("the Docker socket comes first");
-    const text =
-      answer.code === "ECONNREFUSED"
-        ? "The Docker socket is there, but no engine listens."
-        : `The Docker engine does not answer as it should: ${answer.text}`;
-    return judge([problem(text, { command: "systemctl restart docker" })], "");
+    return judge([silent(answer)], "");
   },
 };
+
+function silent({ code, socketPath, text }: Extract<EngineAnswer, { readonly kind: "failed" }>): Fault {
+  const restart = code === "ECONNREFUSED" && socketPath !== null ? restartForSocket(socketPath) : null;
+  if (restart !== null) {
+    const replaced =
+      "The Docker engine was started again and has a new socket, which this container does not see. On the host:";
+    return problem(replaced, { command: restart });
+  }
+  const fact =
+    code === "ECONNREFUSED"
+      ? "The Docker socket is there, but no engine listens."
+      : `The Docker engine does not answer as it should: ${text}`;
+  return problem(fact, { command: "systemctl restart docker" });
+}

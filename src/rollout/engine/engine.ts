@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { type RequestOptions, request } from "node:http";
 import { ProblemError } from "../../problems.ts";
+import { restartForSocket } from "./replaced-socket.ts";
 
 /** The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up throws. */
 export interface Engine {
@@ -110,6 +111,11 @@ function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
   }
   if (error.code === "ENOENT")
     return "there is no Docker socket. Mount it into the container, or set DOCKER_HOST.";
-  if (error.code === "ECONNREFUSED") return "no Docker engine listens there. Is the Docker daemon running?";
+  if (error.code === "ECONNREFUSED") {
+    const restart = restartForSocket(dockerHost.replace("unix://", ""));
+    if (restart !== null)
+      return `the Docker engine was started again and has a new socket, which this container does not see. On the host: ${restart}`;
+    return "no Docker engine listens there. Is the Docker daemon running?";
+  }
   return `the Docker engine did not answer (${error.message}).`;
 }
