@@ -51,12 +51,16 @@ onEngine("examples/compose", (env) => {
   test("plain compose brings it up, before any roll-out", async () => {
     await project.docker("compose", "up", "--detach", "--build", "--wait");
     assert.match(await page(), /^Hello from version 1 /);
+    assert.ok(await isAnsweredAtOnce(), "no request waits for a container that no file names yet");
   });
 
-  test("before any roll-out, a POST arrives whole, by way of the fallback", async () => {
+  test("where a live file names nothing that runs, a POST arrives whole, by way of the fallback", async () => {
     const body = "x".repeat(1_000);
+    const file = join(await project.livePath(), "app");
+    await writeFile(file, "nobody\n");
     const response = await fetch(`${project.origin}/echo`, { method: "POST", body });
     assert.equal(await response.text(), body);
+    await writeFile(file, "app\n");
   });
 
   test("a roll-out brings the next version", async () => {
@@ -75,10 +79,11 @@ onEngine("examples/compose", (env) => {
     assert.equal(await count(), before + 1);
   });
 
-  test("after down and up the fallback serves, and the next roll-out puts the live file right", async () => {
+  test("after down and up the service itself is named, and the next roll-out puts the live file right", async () => {
     await project.docker("compose", "down");
     await project.docker("compose", "up", "--detach", "--wait");
     assert.match(await page(), /^Hello from version 2 /);
+    assert.ok(await isAnsweredAtOnce(), "no request waits for a container that is gone");
     const { code, output } = await project.rollOut();
     assert.equal(code, 0, output);
     assert.match(output, /app +heal .* serves$/m);
@@ -88,6 +93,13 @@ onEngine("examples/compose", (env) => {
   async function count(): Promise<number> {
     const [name = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
     return (await project.docker("logs", name)).split("\n").filter((line) => line === "cut off").length;
+  }
+
+  /** Caddy tries for 5 s to reach a container that is not there. */
+  async function isAnsweredAtOnce(): Promise<boolean> {
+    const startedMs = performance.now();
+    await page();
+    return performance.now() - startedMs < 4_000;
   }
 
   async function page(): Promise<string> {

@@ -13,7 +13,7 @@ const example = join(import.meta.dirname, "../../examples/compose");
 export interface HostedProject extends TestProject {
   /** The state directory of Hotpush, as the host sees the volume. */
   readonly statePath: string;
-  /** The container of Hotpush that gets the deliveries; empty before the first roll-out. */
+  /** The container of Hotpush that gets the deliveries; before the first roll-out, the service itself. */
   readonly live: () => Promise<string>;
   /** The names of Hotpush's containers. */
   readonly instances: () => Promise<readonly string[]>;

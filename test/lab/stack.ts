@@ -62,7 +62,7 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
     await writeFile(path, edited);
   };
   await edit(/\bshop\b/g, name);
-  await edit("start_period: 30s", "start_period: 4s");
+  await edit("start_period: 30s", "start_period: 2s");
   await edit("interval: 10s", "interval: 1s");
   await edit("monitor: 5s", "monitor: 2s");
   const docker = async (...args: readonly string[]) =>

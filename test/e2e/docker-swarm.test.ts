@@ -140,7 +140,8 @@ onEngine("a stack on a real Swarm, under load through Caddy on task DNS", (env) 
   test("an update that is not done in time goes back, and says what the new task does", async () => {
     await serving("known");
     await stack.edit("hotpush.check:", "hotpush.healthy-timeout: 1s\n        hotpush.check:");
-    // The task can be placed nowhere: Swarm would wait for ever.
+    // The tasks can be placed nowhere: Swarm would wait for ever.
+    await stack.edit("order: start-first # The", "parallelism: 2\n        order: start-first # The");
     await stack.edit(
       "endpoint_mode: dnsrr",
       "endpoint_mode: dnsrr\n      placement: { constraints: [node.labels.nowhere == yes] }",
