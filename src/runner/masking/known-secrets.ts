@@ -1,10 +1,13 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import type { Secrets } from "../../config.ts";
 import { childEnvironment, type EnvironmentOptions } from "../environment.ts";
 import { readGitSettings, readIfThere } from "./git-settings.ts";
-import { looksSecret } from "./secret-names.ts";
+import { looksLikeSecretFile, looksSecret } from "./secret-names.ts";
+
+/** A secret in a file is a password or a key; what is larger is something else. */
+const mostSecretFileBytes = 64 * 1024;
 
 /** A secret that output is not to show, and where it was found, for a person. */
 export interface KnownSecret {
@@ -27,24 +30,46 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   return [
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
     { name: "WEBHOOK_SECRET_PREVIOUS", value: secrets.previous?.reveal() ?? "" },
-    ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(name, value)),
-    ...secretsOfDotenv(join(repoPath, ".env")),
+    ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),
+    ...secretsOfDotenv(repoPath),
     ...secretsInText("the settings of git", readGitSettings(repoPath, environment)),
     ...secretsInText("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
   ].filter(({ value }) => value !== "");
 }
 
-function secretsOfDotenv(path: string): readonly KnownSecret[] {
+function secretsOfDotenv(repoPath: string): readonly KnownSecret[] {
+  const path = join(repoPath, ".env");
   const variables = parseEnv(readIfThere(path));
   return Object.entries(variables).flatMap(([name, value = ""]) =>
-    secretsOfVariable(`${name} in ${path}`, value, name),
+    secretsOfVariable(repoPath, name, value, `${name} in ${path}`),
   );
 }
 
-function secretsOfVariable(told: string, value: string, name = told): readonly KnownSecret[] {
+function secretsOfVariable(
+  repoPath: string,
+  name: string,
+  value: string,
+  told: string = name,
+): readonly KnownSecret[] {
   const within = secretsInText(told, value);
+  if (looksLikeSecretFile(name)) return [...within, ...secretInFile(told, resolve(repoPath, value))];
   const isWhole = looksSecret(name) && !isPath(value);
   return isWhole ? [{ name: told, value }, ...within] : within;
+}
+
+function secretInFile(told: string, path: string): readonly KnownSecret[] {
+  if (!isSmallFile(path)) return [];
+  return [{ name: `the file that ${told} names`, value: readIfThere(path).trim() }];
+}
+
+/** Reading a pipe would wait for ever. */
+function isSmallFile(path: string): boolean {
+  try {
+    const stats = statSync(path);
+    return stats.isFile() && stats.size <= mostSecretFileBytes;
+  } catch {
+    return false;
+  }
 }
 
 /** A path to a key says nothing of the key, and is in half of what git and ssh print. */

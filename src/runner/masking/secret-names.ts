@@ -9,3 +9,8 @@ const about = /_(?:FILE|PATH|DIR|SOCK|TTL|EXPIRY|EXPIRES|LENGTH|TYPE|ALGORITHM)$
 export function looksSecret(name: string): boolean {
   return (telling.test(name) || tellingWord.test(name)) && !about.test(name);
 }
+
+/** True where a variable of this name is likely to name the file that a secret is in: `DB_PASSWORD_FILE`. */
+export function looksLikeSecretFile(name: string): boolean {
+  return /_FILE$/i.test(name) && looksSecret(name.slice(0, -"_FILE".length));
+}

@@ -130,6 +130,25 @@ test("the settings of git are found from a further work tree, and where they are
   }
 });
 
+test("what a file holds that a variable names as one of a secret is found, and other files are not read", (t) => {
+  const { sources, repoPath } = place(t, {
+    HOTPUSH_PASSWORD_FILE: "db_password",
+    HOTPUSH_KEY_FILE: "pipe",
+    HOTPUSH_TOKEN_FILE: "large",
+    HOTPUSH_SECRET_FILE: "/nonexistent",
+    HOTPUSH_CONFIG_FILE: "settings",
+  });
+  writeFileSync(join(repoPath, "db_password"), "from a file\n");
+  writeFileSync(join(repoPath, "settings"), "no secret");
+  writeFileSync(join(repoPath, "large"), "x".repeat(64 * 1024 + 1));
+  execFileSync("mkfifo", [join(repoPath, "pipe")]);
+  writeFileSync(join(repoPath, ".env"), "APP_KEY_FILE=app.key\n");
+  writeFileSync(join(repoPath, "app.key"), "from a file that .env names");
+  const found = findSecrets(sources).map(({ value }) => value);
+  assert.ok(found.includes("from a file") && found.includes("from a file that .env names"), found.join(", "));
+  assert.ok(!found.some((value) => value === "no secret" || value.startsWith("xxx")));
+});
+
 test(".env is read anew for each mask, as it may have changed", (t) => {
   const { sources, repoPath } = place(t, {});
   const path = join(repoPath, ".env");
