@@ -14,6 +14,8 @@ export interface HandOverOptions {
   readonly statePath: string;
   /** What a deploy script would get of the environment. */
   readonly scriptEnv: Record<string, string>;
+  /** Puts stars in place of the secrets in what a helper wrote. */
+  readonly mask: (text: string) => string;
   /** Whether a deployment is running here. */
   readonly isBusy: () => boolean;
   /** Stops the service, nothing of which is running any more. */
@@ -39,7 +41,14 @@ export function createReplacementCheck(statePath: string): () => boolean {
  * runs here any more, so that its record is finished. Where the new one runs already, this one stops and removes
  * itself; where two cannot run, a helper container puts the new one in its place.
  */
-export function createHandOver({ statePath, scriptEnv, isBusy, close, log }: HandOverOptions): HandOver {
+export function createHandOver({
+  statePath,
+  scriptEnv,
+  mask,
+  isBusy,
+  close,
+  log,
+}: HandOverOptions): HandOver {
   const ownId = containerIdIn(readFileSync("/proc/self/mountinfo", "utf8"));
   let timer: NodeJS.Timeout | null = null;
   let isAtWork = false;
@@ -84,7 +93,7 @@ export function createHandOver({ statePath, scriptEnv, isBusy, close, log }: Han
     await startHelper(engine, own, helper, scriptEnv);
     const ending = await seeHelperOff(engine, helper.name);
     // Who gets here was not replaced.
-    const lines = ending?.lines.join("\n") ?? "";
+    const lines = mask(ending?.lines.join("\n") ?? "");
     giveUp(
       request,
       `${helper.name} ended with exit code ${ending?.exitCode ?? "unknown"} and did not replace it:\n${lines}`,
@@ -99,7 +108,7 @@ export function createHandOver({ statePath, scriptEnv, isBusy, close, log }: Han
     removeReplacementRequest(statePath, request);
     if (ending === null) return;
     const fields = { event: "service.helper_ended", helper: helper.name, exitCode: ending.exitCode };
-    const text = `${helper.name} ended with exit code ${ending.exitCode}:\n${ending.lines.join("\n")}`;
+    const text = `${helper.name} ended with exit code ${ending.exitCode}:\n${mask(ending.lines.join("\n"))}`;
     if (ending.exitCode === 0) log.info(fields, text);
     else log.error(fields, text);
   }

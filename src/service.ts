@@ -22,7 +22,7 @@ import { checkScript } from "./runner/check-script.ts";
 import { checkTools } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
 import type { SecretSources } from "./runner/masking/known-secrets.ts";
-import { findUnmasked } from "./runner/masking/script-mask.ts";
+import { createScriptMask, findUnmasked } from "./runner/masking/script-mask.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
 import { takeOver } from "./take-over.ts";
@@ -70,9 +70,11 @@ export async function startService(config: Config, env: Environment, log: Log): 
     closed ??= closeAll();
     return closed;
   };
+  const currentMask = createScriptMask(script);
   const handOver = createHandOver({
     statePath,
     scriptEnv: childEnvironment(script),
+    mask: (text) => currentMask().text(text),
     isBusy: queue.isBusy,
     close,
     log,

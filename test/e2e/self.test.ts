@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { countRepeatedRuns, recordedDeployments, recordedStates } from "../harness/database.ts";
-import { deliver, githubPush } from "../harness/delivery.ts";
+import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
@@ -86,7 +86,10 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
 
   for (const [what, helper] of [
     ["whose new container does not serve", null],
-    ["whose helper fails", { name: "hotpush-e2e-helper", project: "none", args: ["rollout", "--nonsense"] }],
+    [
+      "whose helper fails",
+      { name: "hotpush-e2e-helper", project: "none", args: ["rollout", `--nonsense=${testSecret}`] },
+    ],
   ] as const) {
     test(`a replacement ${what} is given up, and the old container goes on`, async () => {
       await until("one instance", async () => (await project.instances()).length === 1);
@@ -96,7 +99,9 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
       writeFileSync(`${notePath}.new`, JSON.stringify({ old, helper }), { mode: 0o600 });
       renameSync(`${notePath}.new`, notePath);
       await until("the note is gone", () => !existsSync(notePath), 60_000);
-      assert.match(await project.docker("logs", name), /"event":"service\.not_replaced"/);
+      const log = await project.docker("logs", name);
+      assert.match(log, /"event":"service\.not_replaced"/);
+      assert.ok(!log.includes(testSecret), "no secret in what the helper wrote");
       const { json } = await deliver(project.origin, githubPush());
       assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
     });
