@@ -1,26 +1,24 @@
 import assert from "node:assert/strict";
-import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import {
   accessSync,
   constants,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
-import { LogReader } from "./harness/log-reader.ts";
-import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
+import { installPackage, makeCommit, runIn, startInstalled } from "./harness/installed-package.ts";
+import { oldNode, withoutNode } from "./harness/old-node.ts";
+import type { Packed } from "./harness/package.ts";
 import { makeRepository } from "./harness/repository.ts";
 import { startService } from "./harness/service.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
@@ -29,19 +27,14 @@ const checkout = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
 
 /** Packed and installed once: the folder of somebody who ran `npm install hotpush`. */
-const place = mkdtempSync(join(tmpdir(), "hotpush-test-"));
+const place = temporaryDirectory({ after });
 const app = join(place, "app");
 const bin = join(app, "node_modules/.bin");
 let packed: Packed;
 
 before(() => {
-  packed = pack(place);
-  mkdirSync(app);
-  writeFileSync(join(app, "package.json"), "{}");
-  npm(app, "install", "--prefer-offline", "--no-audit", "--no-fund", join(place, packed.filename));
+  packed = installPackage(place, app);
 });
-
-after(() => rmSync(place, { recursive: true, force: true }));
 
 test("the package has what is needed to run, its documents and examples, and nothing else", () => {
   const expected =
@@ -78,7 +71,7 @@ const commandLines: readonly (readonly [args: readonly string[], prints: RegExp]
 
 for (const [args, prints] of commandLines) {
   test(`npx hotpush ${args.join(" ")} works from the installed package`, () => {
-    const result = run("npx", ["--no", "--", "hotpush", ...args]);
+    const result = runIn(app, "npx", ["--no", "--", "hotpush", ...args]);
     assert.equal(result.status, 0, result.stderr);
     assert.match(result.stdout, prints);
   });
@@ -87,28 +80,11 @@ for (const [args, prints] of commandLines) {
 test("a service started from the package deploys a signed push, and its script finds hotpush", async (t) => {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "==> Deploy"\nhotpush --version\n');
-  const child = spawn(join(bin, "hotpush"), {
-    cwd: repoPath,
-    env: {
-      PATH: process.env.PATH,
-      HOME: repoPath,
-      WEBHOOK_SECRET: testSecret,
-      WEBHOOK_PORT: "0",
-      WEBHOOK_HOST: "127.0.0.1",
-      CATCH_UP_INTERVAL: "0",
-      REPO_PATH: repoPath,
-      STATE_PATH: join(temporaryDirectory(t), "state"),
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  t.after(() => child.kill("SIGKILL"));
-  const log = new LogReader(child);
-  const { port } = await log.waitFor(({ event }) => event === "service.started");
+  const { child, log, url } = await startInstalled(t, bin, repoPath);
   assert.match(
     readFileSync(`/proc/${child.pid}/cmdline`, "latin1"),
     /--max-semi-space-size=\d+\0--\0\S+dist\/main\.js/,
   );
-  const url = `http://127.0.0.1:${port}`;
   assert.equal((await deliver(url, githubPush())).status, 202);
   assert.equal((await log.waitForEnding(1)).event, "deployment.succeeded");
   assert.deepEqual(log.outputOf(1), ["==> Deploy", version]);
@@ -118,7 +94,7 @@ test("a service started from the package deploys a signed push, and its script f
   );
   const commit = makeCommit(repoPath);
   const env = { WEBHOOK_SECRET: testSecret };
-  const sent = run(join(bin, "hotpush"), ["send", "--dry-run", "--url", `${url}/webhook`], env, repoPath);
+  const sent = runIn(repoPath, join(bin, "hotpush"), ["send", "--dry-run", "--url", `${url}/webhook`], env);
   assert.equal(sent.status, 0, sent.stderr);
   assert.match(sent.stdout, new RegExp(`would deploy ${commit.slice(0, 7)}`));
 });
@@ -128,7 +104,7 @@ test("init --yes and send --dry-run of the package set a project up and prove it
   git("remote", "add", "origin", "https://github.com/octo/app.git");
   commit();
   const hotpush = (...args: readonly string[]) =>
-    run(join(bin, "hotpush"), args, { HOME: directory, DOCKER_HOST: "" }, directory);
+    runIn(directory, join(bin, "hotpush"), args, { HOME: directory, DOCKER_HOST: "" });
   const init = hotpush("init", "--yes");
   assert.equal(init.status, 0, init.stderr);
   assert.match(readFileSync(join(directory, "hotpush.service"), "utf8"), /dist\/main\.js"$/m);
@@ -148,7 +124,7 @@ test("init and doctor work from the package, on files that are there", (t) => {
   writeFileSync(join(repoPath, "index.html"), "hello\n");
   makeCommit(repoPath);
   const env = { HOME: repoPath };
-  const made = run(join(bin, "hotpush"), ["init", "--yes"], env, repoPath);
+  const made = runIn(repoPath, join(bin, "hotpush"), ["init", "--yes"], env);
   assert.equal(made.status, 0, made.stderr);
   assert.match(made.stdout, /https:\/\/github\.com\/octo\/app\/settings\/hooks\/new/);
   assert.equal(statSync(join(repoPath, ".env")).mode & 0o777, 0o600);
@@ -157,30 +133,30 @@ test("init and doctor work from the package, on files that are there", (t) => {
   const command = /^ExecStart=(.+)$/m.exec(unit)?.[1] ?? "";
   const started = Array.from(command.matchAll(/(?<=^|[ "])\/[^ "]+/g), ([path]) => path);
   assert.ok(started.length > 0 && started.every((path) => existsSync(path)), unit);
-  const { status, stdout, stderr } = run(join(bin, "hotpush"), ["doctor", "--json"], env, repoPath);
+  const { status, stdout, stderr } = runIn(repoPath, join(bin, "hotpush"), ["doctor", "--json"], env);
   assert.ok(status === 0 || status === 1, stderr);
   assert.doesNotThrow(() => JSON.parse(stdout), stderr);
 });
 
 test("where the machine's Node is too old, the one that came with the package runs it", () => {
-  const { path, env } = oldNode();
+  const { path, env } = oldNode(place);
   assert.equal(execFileSync(join(path, "node"), ["--version"], { encoding: "utf8" }), "v20.20.2\n");
-  const result = run(join(bin, "hotpush"), ["--version"], env);
+  const result = runIn(app, join(bin, "hotpush"), ["--version"], env);
   assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
 });
 
 test("where no Node is recent enough, a sentence says what to install", () => {
-  const { env } = oldNode();
+  const { env } = oldNode(place);
   const brought = join(bin, "node");
   renameSync(brought, `${brought}.away`);
   try {
-    const result = run(join(bin, "hotpush"), ["--version"], env);
+    const result = runIn(app, join(bin, "hotpush"), ["--version"], env);
     assert.equal(result.status, 78);
     assert.match(
       result.stderr,
       /^hotpush: Node 24 or newer is needed, and this machine has v20\.20\.2\. Install it/,
     );
-    const none = run(join(bin, "hotpush"), ["--version"], { PATH: withoutNode() });
+    const none = runIn(app, join(bin, "hotpush"), ["--version"], { PATH: withoutNode(place) });
     assert.match(none.stderr, /this machine has none\./);
   } finally {
     renameSync(`${brought}.away`, brought);
@@ -202,54 +178,6 @@ await service.close();
     symlinkSync(join(checkout, "node_modules", name), join(app, "node_modules", name));
   }
   const options = ["--noEmit", "--strict", "--target", "esnext", "--module", "nodenext", "--types", "node"];
-  const result = run(join(checkout, "node_modules/.bin/tsc"), [...options, "program.mts"]);
+  const result = runIn(app, join(checkout, "node_modules/.bin/tsc"), [...options, "program.mts"]);
   assert.equal(result.status, 0, result.stdout);
 });
-
-function run(
-  program: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-  directory = app,
-) {
-  return spawnSync(program, args, {
-    cwd: directory,
-    env: { ...ownEnv, ...env },
-    encoding: "utf8",
-  }) as SpawnSyncReturns<string>;
-}
-
-function makeCommit(directory: string): string {
-  const git = (...args: readonly string[]) =>
-    execFileSync("git", ["-c", "user.name=octo", "-c", "user.email=octo@example.org", ...args], {
-      cwd: directory,
-      encoding: "utf8",
-    }).trim();
-  git("init", "--quiet", "--initial-branch=main");
-  git("add", ".");
-  git("commit", "--quiet", "--message=first");
-  git("remote", "add", "origin", "https://github.com/octo/app.git");
-  return git("rev-parse", "HEAD");
-}
-
-/** A directory with a node that says it is an old one and does nothing else, and a PATH that begins with it. */
-function oldNode() {
-  const path = join(place, "old");
-  mkdirSync(path, { recursive: true });
-  writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
-  return { path, env: { PATH: `${path}:${process.env.PATH}` } };
-}
-
-/** What the launcher itself calls, and no more. */
-function withoutNode(): string {
-  const path = join(place, "without");
-  mkdirSync(path, { recursive: true });
-  for (const name of ["sh", "dirname", "readlink"]) {
-    if (!existsSync(join(path, name)))
-      symlinkSync(
-        execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
-        join(path, name),
-      );
-  }
-  return path;
-}

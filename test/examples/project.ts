@@ -80,6 +80,12 @@ export async function deploy(
   return { code, output: Buffer.concat(chunks).toString(), log };
 }
 
+/** The same for the commit that the checkout is at, as a push to main. */
+export async function deployHead(project: Project, env: Record<string, string> = {}): Promise<Ending> {
+  const head = await git(project, project.checkout, "rev-parse", "HEAD");
+  return deploy(project, ["refs/heads/main", head], env);
+}
+
 /** Puts an executable on the script's PATH, before everything else there. */
 export async function putOnPath(project: Project, name: string, script: string): Promise<void> {
   await writeFile(join(project.bin, name), script, { mode: 0o755 });

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { existsSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseEnv } from "node:util";
+import { makeProject, snapshot } from "./init-project.ts";
+
+test("run again it changes nothing, to the byte, and --check agrees", async (t) => {
+  const { repository, init } = makeProject(t);
+  assert.equal((await init(["--check"])).code, 1);
+  assert.equal(existsSync(join(repository.directory, ".env")), false, "--check writes nothing");
+  await init(["--url", "https://shop.example.org"]);
+  const before = snapshot(repository);
+  for (const args of [[], ["--yes"], ["--check"], ["--url", "https://shop.example.org"]]) {
+    const { code, stdout, stderr } = await init(args);
+    assert.equal(code, 0, `${stdout}${stderr}`);
+    assert.doesNotMatch(stdout, /^(?:new|changed|mode) /m);
+    assert.deepEqual(snapshot(repository), before);
+  }
+});
+
+test("an existing .env keeps every line, and a good secret", async (t) => {
+  const { repository, init, read } = makeProject(t);
+  const lines = '# the database\nDB_PASSWORD="p w"\nWEBHOOK_SECRET=0123456789abcdef0123456789abcdef';
+  const path = join(repository.directory, ".env");
+  writeFileSync(path, lines, { mode: 0o644 });
+  const { code, stdout } = await init();
+  assert.equal(code, 0, stdout);
+  assert.ok(read(".env").startsWith(`${lines}\n`));
+  assert.doesNotMatch(stdout, /p w|0123456789abcdef/);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+});
+
+test("what is not right is shown as a difference, and changed only when somebody agrees", async (t) => {
+  const { repository, init, read } = makeProject(t);
+  await init();
+  const right = snapshot(repository);
+  repository.write("compose.hotpush.yaml", read("compose.hotpush.yaml").replace("8080:8080", "9999:9999"));
+  repository.write(".env", read(".env").replace(/^REPO_PATH=.*$/m, "REPO_PATH=/elsewhere"));
+  const wrong = snapshot(repository);
+  const refused = await init();
+  assert.equal(refused.code, 1);
+  assert.match(refused.stdout, /^-REPO_PATH=\/elsewhere\n\+REPO_PATH=.*shop$/m);
+  assert.match(refused.stdout, /^- {6}- "9999:9999"\n\+ {6}- "8080:8080"$/m);
+  assert.match(refused.stderr, /\.env, compose\.hotpush\.yaml would be changed.*hotpush init --yes/);
+  assert.deepEqual(snapshot(repository), wrong);
+  assert.equal((await init(["--yes"])).code, 0);
+  assert.deepEqual(snapshot(repository), right);
+});
+
+test("a deploy.sh of your own stays, and becomes executable", async (t) => {
+  const { repository, init, read } = makeProject(t);
+  repository.write("deploy.sh", "#!/bin/sh\necho mine\n");
+  assert.equal((await init()).code, 0);
+  assert.equal(read("deploy.sh"), "#!/bin/sh\necho mine\n");
+  assert.equal(statSync(join(repository.directory, "deploy.sh")).mode & 0o777, 0o755);
+});
+
+test("another address given later is taken over, after a question", async (t) => {
+  const { init, read } = makeProject(t);
+  await init();
+  const args = ["--url", "http://shop.example.org:8080"];
+  assert.equal((await init(args)).code, 1);
+  assert.equal((await init([...args, "--yes"])).code, 0);
+  assert.equal(parseEnv(read(".env")).WEBHOOK_URL, "http://shop.example.org:8080/webhook");
+});

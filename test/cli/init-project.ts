@@ -1,0 +1,74 @@
+import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { type CliEnding, type CliOptions, runCli } from "../harness/cli.ts";
+import { makeRepository, type TestRepository } from "../harness/repository.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+/** The compose file of the project. */
+export const project = "services:\n  web:\n    build: web\n    ports: ['8080:3000']\n";
+/** What compose makes of it. */
+export const model = {
+  services: {
+    web: {
+      build: { context: "/elsewhere" },
+      networks: { default: null },
+      ports: [{ mode: "ingress", target: 3000, published: "8080", protocol: "tcp" }],
+    },
+  },
+};
+
+/** A project in which `hotpush init` can be run. */
+export interface InitProject {
+  readonly repository: TestRepository;
+  /** Runs `hotpush init` in the repository, unless `more` says otherwise. */
+  readonly init: (args?: readonly string[], more?: Partial<CliOptions>) => Promise<CliEnding>;
+  /** Gives the text of one of its files. */
+  readonly read: (file: string) => string;
+  readonly env: { readonly PATH: string; readonly DOCKER_HOST: string };
+}
+
+/** A repository with a remote at GitHub and, unless it is null, a compose file that compose reads as `services`. */
+export function makeProject(t: TestContext, services: object | null = model, name = "shop"): InitProject {
+  const repository = makeRepository(t, name);
+  repository.git("remote", "add", "origin", "git@github.com:octo/shop.git");
+  if (services !== null) repository.write("compose.yaml", project);
+  repository.commit();
+  const bin = makeDocker(t, services);
+  const env = { PATH: `${bin}:${process.env.PATH}`, DOCKER_HOST: `unix://${join(bin, "docker.sock")}` };
+  const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
+    runCli(["init", ...args], { cwd: repository.directory, env, ...more });
+  const read = (file: string) => readFileSync(join(repository.directory, file), "utf8");
+  return { repository, init, read, env };
+}
+
+/**
+ * A stand-in for Docker's command line: it gives the project as compose does, and has the image once it was built. The
+ * real one is in test/e2e/first-deployment.test.ts.
+ */
+function makeDocker(t: TestContext, services: object | null): string {
+  const bin = temporaryDirectory(t);
+  writeFileSync(join(bin, "model.json"), JSON.stringify(services));
+  const cases = [
+    '"compose version"*) echo 2.40.3 ;;',
+    `"compose --project"*) cat ${join(bin, "model.json")} ;;`,
+    `"build "*) echo "$5" | sed s/.*=// >${join(bin, "image")} ;;`,
+    `"image inspect"*) cat ${join(bin, "image")} 2>/dev/null ;;`,
+    '*) echo "unexpected: $*" >&2; exit 9 ;;',
+  ];
+  writeScript(join(bin, "docker"), `#!/bin/sh\ncase "$*" in\n${cases.join("\n")}\nesac\n`);
+  return bin;
+}
+
+/** Every file of a repository but git's, with its mode and content. */
+export function snapshot({ directory }: TestRepository): Record<string, string> {
+  const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
+    (entry) => !entry.isDirectory(),
+  );
+  const paths = files
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .filter((path) => !path.includes("/.git/"));
+  return Object.fromEntries(
+    paths.map((path) => [path, `${lstatSync(path).mode.toString(8)} ${readFileSync(path, "utf8")}`]),
+  );
+}

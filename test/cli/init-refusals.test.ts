@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { runCli } from "../harness/cli.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { makeProject, model, snapshot } from "./init-project.ts";
+
+test("a .env that is in the repository is refused before anything is written", async (t) => {
+  const { repository, init } = makeProject(t);
+  repository.write(".env", "A=1\n");
+  repository.commit();
+  const before = snapshot(repository);
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /\.env is in the repository.*git rm --cached \.env/);
+  assert.deepEqual(snapshot(repository), before);
+});
+
+test("a link out of the repository is refused, one within is followed", async (t) => {
+  const { repository, init } = makeProject(t);
+  const outside = join(temporaryDirectory(t), "secrets");
+  writeFileSync(outside, "");
+  const path = join(repository.directory, ".env");
+  symlinkSync(outside, path);
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /is a link that leads out of the repository, to .*secrets/);
+  assert.equal(readFileSync(outside, "utf8"), "");
+  assert.equal(existsSync(join(repository.directory, "deploy.sh")), false, "nothing else was written either");
+  const inside = makeProject(t);
+  const { directory } = inside.repository;
+  mkdirSync(join(directory, "conf"));
+  writeFileSync(join(directory, "conf/env"), "A=1\n");
+  symlinkSync("conf/env", join(directory, ".env"));
+  inside.repository.write(".gitignore", "conf/env\n.env\n");
+  assert.equal((await inside.init()).code, 0);
+  assert.ok(lstatSync(join(directory, ".env")).isSymbolicLink());
+  assert.match(inside.read("conf/env"), /^A=1\n[\s\S]*WEBHOOK_SECRET=/);
+});
+
+test("what it cannot set up, it says", async (t) => {
+  const nowhere = await runCli(["init"], { cwd: temporaryDirectory(t) });
+  assert.deepEqual([nowhere.code, /is in no git checkout/.test(nowhere.stderr)], [1, true]);
+  const twice = makeProject(t, { services: { hotpush: {}, ...model.services } });
+  assert.match((await twice.init()).stderr, /has a service called hotpush/);
+  const remote = makeProject(t);
+  const { stderr } = await remote.init([], { env: { ...remote.env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
+  assert.match(stderr, /run this on the server itself/);
+  const unknown = makeProject(t);
+  assert.match((await unknown.init(["--service", "app"])).stderr, /app is no service.*Those that do: web\./);
+  assert.equal((await unknown.init(["--host", "sourceforge"])).code, 2);
+  assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
+});
+
+test("a project that compose does not take is told in compose's words", async (t) => {
+  const { init, env } = makeProject(t);
+  const docker = join(env.PATH.split(":")[0] ?? "", "docker");
+  const failing =
+    'case "$*" in *config*) echo "services.web.image must be a string" >&2; exit 15 ;; *) echo 2.40.3 ;; esac';
+  writeScript(docker, `#!/bin/sh\n${failing}\n`);
+  assert.match(
+    (await init()).stderr,
+    /Compose cannot read your project\. It says: services\.web\.image must/,
+  );
+  writeScript(docker, "#!/bin/sh\necho 2.20.0\n");
+  assert.match((await init()).stderr, /Docker Compose is 2\.20\.0 here; 2\.24\.4 or newer is needed/);
+  chmodSync(docker, 0o755);
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type CliEnding, runCli } from "../harness/cli.ts";
+import { testSecret } from "../harness/delivery.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { makeSetting } from "./send-setting.ts";
+
+test("the secret comes from .env here, from .env of the repository around, or from a file", async (t) => {
+  const { repository, service } = await makeSetting(t);
+  const sendFrom = (cwd: string, env = {}) =>
+    runCli(["send", "--dry-run"], { cwd, env: { WEBHOOK_PORT: String(service.port), ...env } });
+  repository.write("deep/down/file", "");
+  const deep = join(repository.directory, "deep/down");
+  assert.match((await sendFrom(deep)).stderr, /There is no WEBHOOK_SECRET/);
+  repository.write(".env", `WEBHOOK_SECRET=${testSecret}\n`);
+  assert.equal((await sendFrom(repository.directory)).code, 0);
+  assert.equal((await sendFrom(deep)).code, 0);
+  const file = join(temporaryDirectory(t), "secret");
+  writeFileSync(file, `${testSecret}\n`);
+  repository.write(".env", "");
+  assert.equal((await sendFrom(deep, { WEBHOOK_SECRET_FILE: file })).code, 0);
+  assert.match((await sendFrom(deep, { WEBHOOK_SECRET: "change-me" })).stderr, /still the placeholder/);
+});
+
+test("the head is that of main or master, whatever is checked out", async (t) => {
+  const { repository, send } = await makeSetting(t);
+  const { git, commit } = repository;
+  const main = git("rev-parse", "HEAD");
+  git("switch", "--quiet", "--create", "next");
+  commit("Not yet");
+  assert.equal(await sentCommit(send), main);
+  git("checkout", "--quiet", "--detach");
+  assert.equal(await sentCommit(send), main);
+  git("branch", "--move", "main", "master");
+  assert.equal(await sentCommit(send), main);
+  git("branch", "--move", "master", "trunk");
+  const { code, stderr } = await send("--dry-run");
+  assert.equal(code, 1);
+  assert.match(stderr, /has no branch main or master with a commit/);
+});
+
+test("a repository without a commit, and no repository, are told", async (t) => {
+  const { service } = await makeSetting(t);
+  const env = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: String(service.port) };
+  const empty = makeRepository(t).directory;
+  assert.match(
+    (await runCli(["send"], { cwd: empty, env })).stderr,
+    /no branch main or master with a commit/,
+  );
+  const nothing = temporaryDirectory(t);
+  assert.match((await runCli(["send"], { cwd: nothing, env })).stderr, /is no git repository/);
+});
+
+test("in a repository without a remote the directory gives the name, and spaces do no harm", async (t) => {
+  const repository = makeRepository(t, "my shop");
+  repository.commit();
+  const service = await startService(t);
+  const env = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: String(service.port) };
+  const { stdout, code } = await runCli(["send", "--dry-run"], { cwd: repository.directory, env });
+  assert.equal(code, 0);
+  assert.match(stdout, /of local\/my shop,/);
+});
+
+async function sentCommit(send: (...args: readonly string[]) => Promise<CliEnding>): Promise<string> {
+  const { stdout } = await send("--dry-run", "--json");
+  return (JSON.parse(stdout) as { commit: string }).commit;
+}

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { deployHead, makeProject, type Project, putOnPath } from "./project.ts";
+
+test("a compose file has compose build, replace and wait, and only this project's images pruned", async (t) => {
+  const project = await makeProject(t, {
+    "compose.yaml": "services: {}\n",
+    "restart.sh": "#!/bin/sh\nexit 9\n",
+  });
+  await putDocker(project);
+  const { code, output } = await deployHead(project);
+  assert.equal(code, 0, output);
+  assert.deepEqual(output.match(/^==> [\w ]+/gm), [
+    "==> Pull",
+    "==> Build and replace",
+    "==> Prune",
+    "==> Health check",
+    "==> Done",
+  ]);
+  const calls = (await readFile(join(project.root, "docker-calls"), "utf8")).trim().split("\n");
+  assert.deepEqual(calls.slice(2), [
+    "compose up -d --build --wait --remove-orphans",
+    "compose config",
+    "image prune --force --filter label=com.docker.compose.project=shop",
+  ]);
+});
+
+test("where hotpush is in the PATH, it replaces and prunes, and compose replaces nothing", async (t) => {
+  const project = await makeProject(t, { "compose.yaml": "services: {}\n" });
+  await putDocker(project);
+  await putHotpush(project);
+  const { code, output } = await deployHead(project);
+  assert.equal(code, 0, output);
+  const calls = await readFile(join(project.root, "hotpush-calls"), "utf8");
+  assert.equal(calls, "rollout\nprune\n");
+  const dockerCalls = await readFile(join(project.root, "docker-calls"), "utf8");
+  assert.ok(!dockerCalls.includes("compose up"), dockerCalls);
+});
+
+test("a roll-out that fails fails the deployment, a prune that fails does not", async (t) => {
+  const project = await makeProject(t, { "compose.yaml": "services: {}\n" });
+  await putDocker(project);
+  await putHotpush(project, "prune");
+  const good = await deployHead(project);
+  assert.equal(good.code, 0, good.output);
+  assert.match(good.output, /Could not prune; going on\./);
+  await putHotpush(project, "rollout");
+  const bad = await deployHead(project);
+  assert.equal(bad.code, 17, bad.output);
+  assert.ok(!bad.output.includes("==> Prune"), bad.output);
+});
+
+test("a container that does not become healthy fails the deployment, and nothing is pruned", async (t) => {
+  const project = await makeProject(t, { "docker-compose.yml": "services: {}\n" });
+  await putDocker(project, "compose up*");
+  const { code, output } = await deployHead(project);
+  assert.equal(code, 17, output);
+  assert.ok(!output.includes("==> Prune"), output);
+});
+
+test("a failing prune does not fail the deployment", async (t) => {
+  const project = await makeProject(t, { "compose.yaml": "services: {}\n" });
+  await putDocker(project, "image prune*");
+  const { code, output } = await deployHead(project);
+  assert.equal(code, 0, output);
+  assert.match(output, /Could not prune; going on\./);
+});
+
+for (const [missing, sentence] of [
+  ["compose version", /FAILED: There is a compose file, but no 'docker compose'\. Install it: https:/],
+  ["version *", /FAILED: Docker does not answer\. Start it \(systemctl start docker\), or let this user/],
+] as const) {
+  test(`a docker whose '${missing}' fails is a sentence with what to do`, async (t) => {
+    const project = await makeProject(t, { "compose.yaml": "services: {}\n" });
+    await putDocker(project, missing);
+    const { code, output } = await deployHead(project);
+    assert.equal(code, 1);
+    assert.match(output, sentence);
+  });
+}
+
+/** A hotpush that records its arguments, and fails (17) for the command `failing`. */
+async function putHotpush(project: Project, failing = "none"): Promise<void> {
+  const path = join(project.root, "hotpush-calls");
+  await putOnPath(
+    project,
+    "hotpush",
+    `#!/bin/sh\necho "$*" >>'${path}'\n[ "$1" != ${failing} ] || exit 17\n`,
+  );
+}
+
+/** A docker that records its arguments and fails (17) where they match the pattern; there is no engine here. */
+async function putDocker(project: Project, failing = "none"): Promise<void> {
+  await putOnPath(
+    project,
+    "docker",
+    `#!/bin/bash
+echo "$*" >>'${project.root}/docker-calls'
+[[ "$*" != ${failing.replaceAll(" ", "\\ ")} ]] || exit 17
+[[ "$*" != 'compose config' ]] || printf 'name: shop\\nservices:\\n  web:\\n    name: other\\n'
+`,
+  );
+}
