@@ -2,60 +2,49 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { onEngine } from "../lab/on-engine.ts";
-import { ownEngine } from "../lab/own-engine.ts";
+import { onOwnEngine } from "../lab/on-engine.ts";
 import { untilTold } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 import { underLoad } from "../lab/under-load.ts";
 
-onEngine(
-  "the engine itself goes away in mid roll-out",
-  (env) => {
-    const engine = ownEngine(env);
-    const skip = engine === null && "it kills the engine, which is somebody else's here";
-    let project: RolledProject;
+onOwnEngine("alone", "the engine itself goes away in mid roll-out", (env, engine) => {
+  let project: RolledProject;
 
-    before(async () => {
-      if (!engine) return;
-      await engine.liveRestore(true);
-      project = await makeRolledProject(env, async ({ directory }) => {
-        const caddyfile = join(directory, "Caddyfile");
-        // Names are looked up at the engine: until it is back, requests wait.
-        const text = (await readFile(caddyfile, "utf8")).replace(
-          "lb_try_duration 10s",
-          "lb_try_duration 50s",
-        );
-        await writeFile(caddyfile, text);
-      });
+  before(async () => {
+    // Containers of a Swarm do not outlive their engine.
+    await engine.leaveSwarm();
+    await engine.liveRestore(true);
+    project = await makeRolledProject(env, async ({ directory }) => {
+      const caddyfile = join(directory, "Caddyfile");
+      // Names are looked up at the engine: until it is back, requests wait.
+      const text = (await readFile(caddyfile, "utf8")).replace("lb_try_duration 10s", "lb_try_duration 50s");
+      await writeFile(caddyfile, text);
     });
-    after(async () => {
-      await project?.remove();
-      await engine?.liveRestore(false);
-    });
+  });
+  after(async () => {
+    await project?.remove();
+    await engine.liveRestore(false);
+  });
 
-    test("no request fails, the roll-out says that the engine is gone, and the next one heals", {
-      skip,
-    }, async () => {
-      const { versions } = await underLoad(await originOfCaddy(), async () => {
-        await project.write("half-way", "slow-start");
-        const rollout = project.spawnRollout();
-        const { code, output } = await untilTold(rollout, /app +start /, async () => engine?.kill());
-        assert.equal(code, 1, output);
-        assert.match(output, /FAILED: .*Docker/);
-        await engine?.start();
-        const next = await project.deploy("next", "graceful");
-        assert.equal(next.code, 0, next.output);
-        assert.match(next.output, /app +heal .*left by an earlier roll-out/);
-      });
-      assert.deepEqual(versions, ["first", "next"]);
-      assert.equal((await project.containers("app")).length, 1);
+  test("no request fails, the roll-out says that the engine is gone, and the next one heals", async () => {
+    const { versions } = await underLoad(await originOfCaddy(), async () => {
+      await project.write("half-way", "slow-start");
+      const rollout = project.spawnRollout();
+      const { code, output } = await untilTold(rollout, /app +start /, async () => engine.kill());
+      assert.equal(code, 1, output);
+      assert.match(output, /FAILED: .*Docker/);
+      await engine.start();
+      const next = await project.deploy("next", "graceful");
+      assert.equal(next.code, 0, next.output);
+      assert.match(next.output, /app +heal .*left by an earlier roll-out/);
     });
+    assert.deepEqual(versions, ["first", "next"]);
+    assert.equal((await project.containers("app")).length, 1);
+  });
 
-    /** A published port goes away with the engine; the container's own address stays. */
-    async function originOfCaddy(): Promise<string> {
-      const format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
-      return `http://${await project.docker("inspect", "--format", format, `${project.name}-caddy-1`)}`;
-    }
-  },
-  "alone",
-);
+  /** A published port goes away with the engine; the container's own address stays. */
+  async function originOfCaddy(): Promise<string> {
+    const format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+    return `http://${await project.docker("inspect", "--format", format, `${project.name}-caddy-1`)}`;
+  }
+});

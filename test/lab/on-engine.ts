@@ -1,29 +1,38 @@
 import { after, before, describe, test } from "node:test";
 import { type Company, takeEngine } from "./engine-lock.ts";
 import { openLab } from "./lab.ts";
+import { type OwnEngine, ownEngine } from "./own-engine.ts";
 
 const lab = await openLab();
 
 /**
- * Declares the tests of `what` on a real engine, which they reach by `env`. Test files run side by side, but one that
- * says `alone`. Without an engine they are a single test that is skipped and says why, so that it is counted.
+ * Declares the tests of `what` on a real engine, which they reach by `env`. Test files run side by side on it. Without
+ * one they are a single test that is skipped and says why, so that it is counted.
  */
-export function onEngine(
+export function onEngine(what: string, declare: (env: NodeJS.ProcessEnv) => void): void {
+  if (lab.kind === "ready") declareIn("together", what, () => declare(lab.env));
+  else test(what, { skip: lab.reason }, () => {});
+}
+
+/** As `onEngine`, for tests that do to the engine what somebody else's should be spared. */
+export function onOwnEngine(
+  company: Company,
   what: string,
-  declare: (env: NodeJS.ProcessEnv) => void,
-  company: Company = "together",
+  declare: (env: NodeJS.ProcessEnv, engine: OwnEngine) => void,
 ): void {
-  if (lab.kind !== "ready") {
-    test(what, { skip: lab.reason }, () => {});
-    return;
-  }
-  const { env } = lab;
+  const engine = lab.kind === "ready" ? ownEngine(lab.env) : null;
+  if (lab.kind !== "ready") test(what, { skip: lab.reason }, () => {});
+  else if (engine === null) test(what, { skip: "the Docker here is somebody else's" }, () => {});
+  else declareIn(company, what, () => declare(lab.env, engine));
+}
+
+function declareIn(company: Company, what: string, declare: () => void): void {
   describe(what, { concurrency: false }, () => {
     let leave: (() => Promise<void>) | undefined;
     before(async () => {
       leave = await takeEngine(company);
     });
-    declare(env);
+    declare();
     after(() => leave?.());
   });
 }

@@ -13,12 +13,17 @@ export interface OwnEngine {
   /** Kills it (SIGKILL). Containers live on while `liveRestore` is on. */
   readonly kill: () => Promise<void>;
   readonly start: () => Promise<void>;
+  /** Makes it a Swarm manager, where it is none yet. */
+  readonly joinSwarm: () => Promise<void>;
+  /** Leaving takes their names from all containers that run (its name service forgets them): to be done alone. */
+  readonly leaveSwarm: () => Promise<void>;
   /** Whether containers survive their engine; not together with a Swarm. */
   readonly liveRestore: (isOn: boolean) => Promise<void>;
 }
 
 /** Gives it; null where the Docker that is used here is somebody else's. */
-export function ownEngine({ DOCKER_HOST = "", ...env }: NodeJS.ProcessEnv): OwnEngine | null {
+export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
+  const { DOCKER_HOST = "", ...env } = labEnv;
   const directory = dirname(DOCKER_HOST.replace("unix://", ""));
   if (!existsSync(join(directory, "dockerd.pid"))) return null;
   const config = join(directory, "daemon.json");
@@ -32,12 +37,27 @@ export function ownEngine({ DOCKER_HOST = "", ...env }: NodeJS.ProcessEnv): OwnE
     start: async () => {
       await run(script, ["up"], { env: { ...env, LAB: directory, LIVE_RESTORE: "true" }, timeout: 120_000 });
     },
+    joinSwarm: async () => {
+      if (!(await isInSwarm(labEnv))) await swarm(labEnv, "init", "--advertise-addr", "127.0.0.1");
+    },
+    leaveSwarm: async () => {
+      if (await isInSwarm(labEnv)) await swarm(labEnv, "leave", "--force");
+    },
     liveRestore: async (isOn) => {
       const text = await readFile(config, "utf8");
       await writeFile(config, text.replace(/"live-restore": \w+/, `"live-restore": ${isOn}`));
       process.kill(await pid(), "SIGHUP");
     },
   };
+}
+
+async function isInSwarm(env: NodeJS.ProcessEnv): Promise<boolean> {
+  const { stdout } = await run("docker", ["info", "--format", "{{.Swarm.LocalNodeState}}"], { env });
+  return stdout.trim() === "active";
+}
+
+async function swarm(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<void> {
+  await run("docker", ["swarm", ...args], { env });
 }
 
 /** Also where nobody has asked for its exit code yet. */

@@ -26,17 +26,6 @@ export interface TestStack {
   readonly remove: () => Promise<void>;
 }
 
-/** Makes the engine a Swarm manager, where it is none yet. Gives back what undoes that. */
-export async function joinSwarm(env: NodeJS.ProcessEnv): Promise<() => Promise<void>> {
-  const docker = (...args: readonly string[]) => run("docker", args, { env });
-  const { stdout } = await docker("info", "--format", "{{.Swarm.LocalNodeState}}");
-  if (stdout.trim() === "active") return async () => {};
-  await docker("swarm", "init", "--advertise-addr", "127.0.0.1");
-  return async () => {
-    await docker("swarm", "leave", "--force");
-  };
-}
-
 /** Puts the example into a temporary directory, under a name of its own; `remove` takes it all away. */
 export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));

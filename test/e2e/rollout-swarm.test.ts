@@ -1,31 +1,27 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { onEngine } from "../lab/on-engine.ts";
+import { onOwnEngine } from "../lab/on-engine.ts";
 import type { Behaviour, Ending } from "../lab/project.ts";
-import { joinSwarm, makeStack, type TestStack } from "../lab/stack.ts";
+import { makeStack, type TestStack } from "../lab/stack.ts";
 import { underLoad } from "../lab/under-load.ts";
 
 /** Ten take two minutes; two show that one follows the other. */
 const rollouts = Number(process.env.HOTPUSH_E2E_SWARM_ROLLOUTS ?? 2);
 
-onEngine("a stack on a real Swarm, under load through Caddy on task DNS", (env) => {
+onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on task DNS", (env, engine) => {
   let stack: TestStack;
-  let leave: () => Promise<void>;
   let number = 0;
   /** What the image of a version is called. */
   const tags = new Map<string, string>();
 
   before(async () => {
-    leave = await joinSwarm(env);
+    await engine.joinSwarm();
     stack = await makeStack(env);
     const { code, output } = await deploy("first", "graceful");
     assert.equal(code, 0, output);
     assert.match(output, /^app +app\.1\.\w+, app\.2\.\w+ \(first start\)/m);
   });
-  after(async () => {
-    await stack?.remove();
-    await leave?.();
-  });
+  after(() => stack?.remove());
 
   async function deploy(version: string, behaviour: Behaviour): Promise<Ending> {
     await stack.write(version, behaviour);
