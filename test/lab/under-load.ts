@@ -3,7 +3,7 @@ import { until } from "../harness/until.ts";
 import { type LoadResult, startLoad } from "./load.ts";
 
 /** Leaves some of the machine to the roll-out: what is asserted is that nothing fails, not how much there is. */
-const pauseMs = 40;
+const pauseMs = 60;
 
 /** Does `work` under load and gives what its users saw. None of them may have seen a failure. */
 export async function underLoad(origin: string, work: () => Promise<void>): Promise<LoadResult> {
