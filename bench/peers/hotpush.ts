@@ -32,6 +32,7 @@ export async function startHotpush(scope: Scope, options: HotpushOptions = {}): 
     readyPath: "/health",
     cwd: repoPath,
     env: {
+      ...startEnvironment(),
       NODE_COMPILE_CACHE: compileCache,
       WEBHOOK_PORT: String(port),
       WEBHOOK_HOST: "127.0.0.1",
@@ -47,7 +48,17 @@ export async function startHotpush(scope: Scope, options: HotpushOptions = {}): 
 
 /** The flags that `npm start` gives to Node. */
 function startFlags(): readonly string[] {
+  return startScript().match(/--\S+/g) ?? [];
+}
+
+/** What `npm start` sets in the environment, where it is not set: `NAME=${NAME:-value}`. */
+function startEnvironment(): Record<string, string> {
+  const set = startScript().matchAll(/(\w+)=\$\{\1:-([^}]+)\}/g);
+  return Object.fromEntries(Array.from(set, ([, name = "", value = ""]) => [name, value]));
+}
+
+function startScript(): string {
   const text = readFileSync(join(import.meta.dirname, "../../package.json"), "utf8");
   const { scripts } = JSON.parse(text) as { readonly scripts: { readonly start: string } };
-  return scripts.start.match(/--\S+/g) ?? [];
+  return scripts.start;
 }
