@@ -40,7 +40,7 @@ export interface Service {
  * @throws ProblemError where the service cannot run like this
  */
 export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
-  await checkTools();
+  checkTools();
   const stopping = new AbortController();
   const { deployEnv, repoPath, secrets } = config;
   const script = { env, deployEnv, repoPath, secrets };

@@ -1,27 +1,27 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { constants } from "node:fs";
+import { delimiter, join } from "node:path";
 import { ProblemError } from "../problems.ts";
+import { isAllowed, kindOf } from "./file-kind.ts";
 
 const tools = [
-  { command: ["flock", "--version"], from: "util-linux" },
-  { command: ["mkfifo", "--version"], from: "coreutils" },
+  { program: "flock", from: "util-linux" },
+  { program: "mkfifo", from: "coreutils" },
 ] as const;
 
 /**
- * Makes sure that the programs are there without which no script can be run safely.
+ * Makes sure that the programs are there without which no script can be run safely. Looked for, not run: a process
+ * each would make every start longer.
  *
  * @throws ProblemError `tool_missing`
  */
-export async function checkTools(): Promise<void> {
-  await Promise.all(
-    tools.map(async ({ command: [program, ...args], from }) => {
-      try {
-        await promisify(execFile)(program, args);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") return;
-        const detail = `${program} is not installed. Install the package ${from}.`;
-        throw new ProblemError({ code: "tool_missing", detail }, error);
-      }
-    }),
-  );
+export function checkTools(path: string = process.env.PATH ?? ""): void {
+  for (const { program, from } of tools) {
+    if (path.split(delimiter).some((directory) => isProgram(join(directory, program)))) continue;
+    const detail = `${program} is not installed. Install the package ${from}.`;
+    throw new ProblemError({ code: "tool_missing", detail });
+  }
+}
+
+function isProgram(path: string): boolean {
+  return kindOf(path) === "file" && isAllowed(path, constants.X_OK);
 }

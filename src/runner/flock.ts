@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
 /** Exit code by which flock says that somebody else has the lock; its own default, 1, is also that of a fault. */
-const busyExitCode = 75;
+export const busyExitCode = 75;
 
 /**
  * Locks the open file `fd`, as flock(2) does, by util-linux's `flock` on the inherited descriptor: the lock belongs to

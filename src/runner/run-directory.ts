@@ -1,7 +1,5 @@
-import { execFile } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { flock } from "./flock.ts";
 
 /**
@@ -27,15 +25,10 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
   };
 }
 
-/** Makes the directory anew. */
+/** Makes the directory anew; what is in it is for `prepareRun` to make. */
 export function makeRunDirectory({ path }: RunDirectory): void {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true, mode: 0o700 });
-}
-
-/** Makes the pipe for the output. */
-export async function makeOutputPipe({ outputPath }: RunDirectory): Promise<void> {
-  await promisify(execFile)("mkfifo", ["-m", "600", outputPath]);
 }
 
 export function removeRunDirectory({ path }: RunDirectory): void {

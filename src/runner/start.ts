@@ -5,13 +5,12 @@ import { fileURLToPath } from "node:url";
 import type { Deployment, Run, Start } from "../deployments/deployment.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory } from "./environment.ts";
-import { flock } from "./flock.ts";
 import { openOutput } from "./output.ts";
+import { prepareRun } from "./prepare.ts";
 import { type KeeperExit, type RunContext, watchRun } from "./run.ts";
 import {
   isLocked,
   listRuns,
-  makeOutputPipe,
   makeRunDirectory,
   readExitCode,
   removeRunDirectory,
@@ -61,8 +60,7 @@ async function spawnScript(context: RunContext): Promise<Run> {
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     // Held before there is a script, so that there is no moment at which a service that dies leaves one without it.
-    const [isOurs] = await Promise.all([flock(lockFd, { isWaiting: false }), makeOutputPipe(directory)]);
-    if (!isOurs) throw new Error("the lock of a new run is held");
+    await prepareRun(directory, lockFd);
     return await spawnKeeper(context, lockFd);
   } finally {
     closeSync(lockFd);

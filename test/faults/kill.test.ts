@@ -78,7 +78,7 @@ test("a service killed while its script is only just starting lets no second one
   });
   beginLife(service.repoPath, "first");
   await deliver(service.url, githubPush());
-  await until("the script is starting", () => existsSync(join(service.statePath, "runs/1/pid")));
+  await until("the script is starting", () => existsSync(join(service.statePath, "runs/1/lock")));
   await service.end("SIGKILL");
   const next = await service.again();
   await next.log.waitFor(({ event }) => seenByRecovery.has(event ?? ""));
@@ -91,10 +91,10 @@ test("a service killed while its script is only just starting lets no second one
 
 const seenByRecovery = new Set(["deployment.adopted", "deployment.interrupted"]);
 
-/** A directory with a `flock` that takes its time where what starts the script asks for it. */
+/** A directory with a `flock` that takes its time where a run is prepared. */
 function slowToLock(t: TestContext): string {
   const directory = temporaryDirectory(t);
-  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q keeper.sh';
+  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q prepare.sh';
   writeScript(join(directory, "flock"), `#!/bin/sh\n${isAsked} && sleep 1\nexec /usr/bin/flock "$@"\n`);
   return directory;
 }

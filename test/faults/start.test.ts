@@ -9,6 +9,7 @@ import { readRecorded } from "../harness/recorded.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { injectFault, straced } from "../harness/straced.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 /** libuv starts a process by `clone`; threads are made by `clone3`, which is left alone. */
@@ -30,8 +31,8 @@ for (const error of ["EAGAIN", "ENOMEM"]) {
   );
 }
 
-/** What is started for a deployment: what makes its pipe, what takes its lock, and the script itself. */
-for (const nth of [1, 2, 3]) {
+/** What is started for a deployment: what takes its lock and makes its pipe, and the script itself. */
+for (const nth of [1, 2]) {
   test(
     `a deployment runs once where process ${nth} of those it needs could not be started at first`,
     needs("strace", "root"),
@@ -58,10 +59,28 @@ test(
   },
 );
 
-/** The first two look for what is installed, the third takes the runner's lock. */
+test("a deployment runs once where its lock could not be taken at first", async (t) => {
+  const directory = temporaryDirectory(t);
+  const fails = `mkdir ${directory}/failed 2>/dev/null && echo "flock: fork failed" >&2 && exit 71`;
+  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q prepare.sh';
+  writeScript(
+    join(directory, "flock"),
+    `#!/bin/sh\nif ${isAsked}; then ${fails}; fi\nexec /usr/bin/flock "$@"\n`,
+  );
+  const service = await startService(t, {
+    script: countingScript,
+    env: { PATH: `${directory}:${process.env.PATH}` },
+  });
+  await deliver(service.url, githubPush());
+  const { msg } = await service.log.waitFor(({ event }) => event === "deployment.not_started");
+  assert.match(String(msg), /its lock and the pipe for its output could not be made: flock: fork failed/);
+  await assertRanOnce(service, 1);
+});
+
+/** The first takes the runner's lock. */
 for (const [nth, what] of [
-  ["4..5", "asking whether it still runs"],
-  ["5..6", "waiting for its end"],
+  ["2..3", "asking whether it still runs"],
+  ["3..4", "waiting for its end"],
 ] as const) {
   test(
     `a script that outlived its service is seen through where a process for ${what} cannot be started at first`,
