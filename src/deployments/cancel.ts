@@ -1,3 +1,4 @@
+import type { Log } from "../log.ts";
 import type { Deployment } from "./deployment.ts";
 import { move } from "./move.ts";
 import { findDeployment } from "./record.ts";
@@ -20,10 +21,16 @@ export const cancelGraceMs = 15_000;
 
 /**
  * Writes down that a running deployment is to end as cancelled, before its script is asked to: should the service die
- * before the script does, it is not run again. To be called in a transaction.
+ * before the script does, it is not run again. A disk that fails is no reason to let the script go on.
  */
-export function askToCancel(store: Store, id: number): void {
-  store.run("UPDATE deployments SET cancel_asked_at_ms = ? WHERE id = ?", Date.now(), id);
+export function askToCancel(store: Store, id: number, log: Log): void {
+  const sql = "UPDATE deployments SET cancel_asked_at_ms = ? WHERE id = ?";
+  try {
+    store.transaction(() => store.run(sql, Date.now(), id));
+  } catch (error) {
+    const text = `That deployment ${id} is cancelled could not be written to disk; its script is ended all the same`;
+    log.error({ event: "store.failed", err: error }, text);
+  }
 }
 
 /** Whether somebody asked for the end of a deployment since it was started last. */

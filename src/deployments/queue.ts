@@ -162,7 +162,7 @@ export function createQueue(options: QueueOptions): Queue {
     wake,
     cancel(id) {
       if (current === id) {
-        store.transaction(() => askToCancel(store, id));
+        askToCancel(store, id, log);
         cancelled = id;
         run?.end("cancelled", cancelGraceMs);
         return true;

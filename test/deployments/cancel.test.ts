@@ -26,6 +26,26 @@ test("one that is cancelled and could not be started for the moment is not tried
   await until("it is cancelled", () => stateOf() === "cancelled");
 });
 
+test("one that runs is ended also where that cannot be written to disk yet", async (t) => {
+  const { queue, start, stateOf, store } = await startOne(t);
+  const ended = Promise.withResolvers<Ending>();
+  const end = t.mock.fn((reason: "cancelled" | "interrupted") =>
+    ended.resolve({ state: reason, exitCode: null, problem: null }),
+  );
+  start.resolve({ kind: "started", run: { ended: ended.promise, end } });
+  t.mock.method(
+    store,
+    "transaction",
+    () => {
+      throw new Error("database or disk is full");
+    },
+    { times: 1 },
+  );
+  assert.equal(queue.cancel(1), true);
+  await until("it is cancelled", () => stateOf() === "cancelled");
+  assert.equal(end.mock.callCount(), 1);
+});
+
 test("what neither runs nor waits is left alone", async (t) => {
   const { queue } = await startOne(t);
   assert.equal(queue.cancel(2), false);
@@ -49,5 +69,5 @@ async function startOne(t: TestContext) {
     start.resolve({ kind: "refused", problem: { code: "script_missing", detail: "" } });
     await queue.stop(0);
   });
-  return { queue, start, stateOf };
+  return { queue, start, stateOf, store };
 }
