@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { countRepeatedRuns, recordedDeployments, recordedStates } from "../harness/database.ts";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
@@ -10,10 +9,10 @@ import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts"
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { freePort } from "../lab/project.ts";
+import { startPushes } from "../lab/pushes.ts";
 
 /** Ten take a minute; three show that one follows the other. */
 const replacements = Number(process.env.HOTPUSH_E2E_REPLACEMENTS ?? 3);
-const pushPauseMs = 50;
 
 /** Each deployment changes the configuration of Hotpush itself, and nothing else. */
 const script = `#!/bin/sh
@@ -173,40 +172,4 @@ onEngine("Hotpush with a published port deploys itself", (env) => {
 
 async function changed(clone: string, text: string): Promise<void> {
   writeFileSync(join(clone, "change"), text);
-}
-
-interface PushResult {
-  readonly status: number;
-  readonly id: number;
-  readonly failure: string | null;
-}
-
-/** Sends signed pushes, each a new one, twenty a second. */
-function startPushes(origin: string): { readonly stop: () => Promise<readonly PushResult[]> } {
-  const state = { isStopping: false };
-  const sent: Promise<PushResult>[] = [];
-  const startedAt = performance.now();
-  const sending = (async () => {
-    while (!state.isStopping) {
-      // A machine that is short of time makes up for the pushes it was too late for.
-      while (sent.length * pushPauseMs <= performance.now() - startedAt) sent.push(pushOnce(origin));
-      await sleep(pushPauseMs - ((performance.now() - startedAt) % pushPauseMs));
-    }
-  })();
-  return {
-    async stop() {
-      state.isStopping = true;
-      await sending;
-      return Promise.all(sent);
-    },
-  };
-}
-
-async function pushOnce(origin: string): Promise<PushResult> {
-  try {
-    const { status, json } = await deliver(origin, githubPush());
-    return { status, id: json.deployment?.id ?? 0, failure: json.detail ?? null };
-  } catch (error) {
-    return { status: 0, id: 0, failure: String((error as Error).cause ?? error) };
-  }
 }

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { githubPush } from "../harness/delivery.ts";
+
+const root = join(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+/** The commands of the first block of the README's section about setting up. */
+export async function readmeCommands(): Promise<readonly string[]> {
+  const readme = await readFile(join(root, "README.md"), "utf8");
+  const section = readme.slice(readme.indexOf("## Set it up"));
+  const block = /```sh\n(.*?)```/s.exec(section)?.[1] ?? "";
+  return block.split("\n").filter((line) => line.trim() !== "");
+}
+
+export interface Form {
+  readonly payloadUrl: string;
+  readonly secret: string;
+}
+
+/** What a person copies from the printed form into the one of the git host. */
+export function readForm(told: string): Form {
+  const [, secret = ""] = /^ +Secret +([0-9a-f]{64})\r?$/m.exec(told) ?? [];
+  assert.notEqual(secret, "", told);
+  const [, shown = ""] = /^ +Payload URL +(\S.*?)\r?$/m.exec(told) ?? [];
+  const payloadUrl = shown.replace("<this server>", "127.0.0.1");
+  return { payloadUrl, secret };
+}
+
+/** A bare repository with examples/compose's app in it and a compose file as anybody has one. */
+export async function makeRemote(directory: string, port: string): Promise<void> {
+  const seed = join(directory, "developer");
+  await cp(join(root, "examples/compose/app"), join(seed, "app"), { recursive: true });
+  const compose = `services:\n  app:\n    build: app\n    restart: unless-stopped\n    ports:\n      - "${port}:8080"\n`;
+  await writeFile(join(seed, "compose.yaml"), compose);
+  await git(directory, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git");
+  await git(seed, "init", "--quiet", "--initial-branch=main");
+  await git(seed, "remote", "add", "origin", "../remote.git");
+  await commitAndPush(seed, "Version 1");
+}
+
+/** A developer pushes, and the git host tells of it as its webhook's form says. */
+export async function pushVersion(
+  directory: string,
+  version: number,
+  { payloadUrl, secret }: Form,
+): Promise<void> {
+  const clone = join(directory, "../developer");
+  const server = join(clone, "app/server.js");
+  await writeFile(server, (await readFile(server, "utf8")).replace(/version \d+/, `version ${version}`));
+  const before = await git(clone, "rev-parse", "HEAD");
+  const after = await commitAndPush(clone, `Version ${version}`);
+  const { headers, body } = githubPush({ before, after }, secret);
+  const response = await fetch(payloadUrl, { method: "POST", headers, body: body as string });
+  assert.equal(response.status, 202, await response.text());
+}
+
+async function commitAndPush(clone: string, message: string): Promise<string> {
+  await git(clone, "add", "--all");
+  await git(clone, "commit", "--quiet", "--message", message);
+  await git(clone, "push", "--quiet", "origin", "main");
+  return git(clone, "rev-parse", "HEAD");
+}
+
+export async function git(directory: string, ...args: readonly string[]): Promise<string> {
+  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
+  return (await run("git", ["-C", directory, ...ada, ...args])).stdout.trim();
+}
