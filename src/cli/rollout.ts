@@ -12,6 +12,7 @@ import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { rollOutStack } from "../rollout/swarm/rollout.ts";
 import { another, newCommand, type Surroundings } from "./command.ts";
+import { giveWay } from "./give-way.ts";
 
 interface Options {
   readonly directory?: string;
@@ -61,6 +62,7 @@ async function runRollout(
 ): Promise<number> {
   const write = (text: string) => process.stdout.write(text);
   const report = options.json ? reportJson(write) : reportText(write);
+  giveWay();
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   process.once("SIGTERM", stop).once("SIGINT", stop);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -10,8 +10,12 @@ const state = mkdtempSync(join(tmpdir(), "hotpush-cli-"));
 after(() => rmSync(state, { recursive: true }));
 
 function hotpush(...args: readonly string[]) {
+  return hotpushWith(process.env.PATH, ...args);
+}
+
+function hotpushWith(path: string | undefined, ...args: readonly string[]) {
   const env = {
-    PATH: process.env.PATH,
+    PATH: path,
     DOCKER_HOST: "unix:///nonexistent/docker.sock",
     STATE_PATH: state,
   };
@@ -46,3 +50,13 @@ for (const command of ["rollout", "prune"]) {
     assert.match(stdout + stderr, /cannot be read|no docker program/);
   });
 }
+
+test("a roll-out gives way to what else runs: what it starts is at nice 10", (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "hotpush-nice-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  writeFileSync(join(directory, "compose.yaml"), "services: {}\n");
+  // In the place of docker, and says so where a person would look: in what compose complained of.
+  writeFileSync(join(directory, "docker"), "#!/bin/sh\nnice >&2\nexit 1\n", { mode: 0o755 });
+  const { stdout } = hotpushWith(`${directory}:${process.env.PATH}`, "rollout", "--directory", directory);
+  assert.match(stdout, /cannot be read\.\n\s+10$/m);
+});

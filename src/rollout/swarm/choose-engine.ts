@@ -1,5 +1,6 @@
 import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../request.ts";
+import { mayNameEngine } from "./may-name-engine.ts";
 import { readStackModel } from "./read-stack.ts";
 import { stackEnvironment } from "./stack-environment.ts";
 import { stackFiles } from "./stack-files.ts";
@@ -27,6 +28,7 @@ export async function chooseEngine(
     });
   }
   const target = { ...request.target, files: stackFiles(request.target, env) };
+  if (!mayNameEngine(target.files, target.projectDirectory, env)) return "compose";
   // A file that cannot be read is reported by the roll-out itself, with what compose says.
   const { signal } = request;
   const model = await readStackModel({ env, signal, target, lockDescriptor: undefined }).catch(() => null);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { chooseEngine, engineNamedIn } from "../../../src/rollout/swarm/choose-engine.ts";
+import { mayNameEngine } from "../../../src/rollout/swarm/may-name-engine.ts";
 import { namesRegistry } from "../../../src/rollout/swarm/registry.ts";
 import { stackFiles } from "../../../src/rollout/swarm/stack-files.ts";
 
@@ -38,6 +39,25 @@ test("HOTPUSH_ENGINE decides, also from .env beside the stack file", async (t) =
   );
   await writeFile(join(directory, ".env"), "HOTPUSH_ENGINE=swarm\n");
   assert.equal(await chooseEngine({ ...request, env: {} }), "swarm");
+});
+
+test("compose is asked only of files that may name an engine", async (t) => {
+  const directory = await temporary(t);
+  const may = async (text: string, env: NodeJS.ProcessEnv = {}) => {
+    await writeFile(join(directory, "compose.yaml"), text);
+    return mayNameEngine(["compose.yaml"], directory, env);
+  };
+  assert.equal(await may("services: { app: { image: swarm, labels: { hotpush.check: a } } }"), false);
+  assert.equal(await may("services: { app: { labels: [hotpush.engine=swarm] } }"), true);
+  assert.equal(await may("x-hotpush: { engine: swarm }"), true);
+  for (const elsewhere of ["include: [more.yaml]", "services: { app: { extends: web } }"]) {
+    assert.equal(await may(elsewhere), true, elsewhere);
+  }
+  assert.equal(
+    await may("services: { app: { labels: ['$LABEL'] } }", { LABEL: "hotpush.engine=swarm" }),
+    true,
+  );
+  assert.equal(mayNameEngine(["not-there.yaml"], directory, {}), true, "compose says what is wrong with it");
 });
 
 test("the files are those given, else COMPOSE_FILE, else a stack file before a compose file", async (t) => {
