@@ -7,7 +7,7 @@ import { pushesToMain } from "./accept.ts";
 import type { Pace } from "./pace.ts";
 import { startAdnanhWebhook } from "./peers/adnanh-webhook.ts";
 import { startBareNode } from "./peers/bare-node.ts";
-import { startHotpush } from "./peers/hotpush.ts";
+import { compiledAhead, startHotpush } from "./peers/hotpush.ts";
 import type { Receiver } from "./peers/receiver.ts";
 import { forgetPeak, peakResidentBytes, residentBytes } from "./process.ts";
 import { mb, ms, type Section } from "./report.ts";
@@ -23,13 +23,15 @@ const betweenPushesMs = 100;
 /** Resident memory: idle, and while a flood of large bodies arrives that nobody has signed. */
 export async function measureMemory(pace: Pace): Promise<Section> {
   const settleMs = pace({ quick: 1_000, full: 10_000 });
-  const noCache = (scope: Scope) =>
-    startHotpush(scope, { env: { NODE_COMPILE_CACHE: temporaryDirectory(scope) } });
-  const cold = await idleBytes(noCache, settleMs);
+  const startWith = (cacheFor: (scope: Scope) => string) => (scope: Scope) =>
+    startHotpush(scope, { env: { NODE_COMPILE_CACHE: cacheFor(scope) } });
+  const first = await idleBytes(startWith(compiledAhead), settleMs);
+  const notCompiled = await idleBytes(startWith(temporaryDirectory), settleMs);
   const warm = await idleBytes(startHotpush, settleMs);
   const rows = [
-    ["Hotpush, idle after its first start", mb(cold)],
+    ["Hotpush, idle after its first start", mb(first)],
     ["Hotpush, idle after any later start", mb(warm)],
+    ["Hotpush, idle after its first start after `npm ci --ignore-scripts`", mb(notCompiled)],
     ["bare node:http, idle", mb(await idleBytes(startBareNode, settleMs))],
   ];
   if (isInstalled(webhook))
@@ -38,14 +40,14 @@ export async function measureMemory(pace: Pace): Promise<Section> {
   rows.push(["Hotpush, peak in the flood", mb(flood.peakBytes)]);
   return {
     title: "Memory",
-    text: `Resident memory ${settleMs / 1_000} s after the start (the first one has Node strip the types of all files, which is kept in the cache of compiled code; what it takes for that stays with it to its end); and the most that was resident while ${clients} clients, in a process of their own, sent bodies of 25 MiB with wrong signatures all at once, and a valid push came every ${betweenPushesMs} ms. The flood took ${(flood.durationMs / 1_000).toFixed(1)} s and was answered with ${flood.answers}; of ${flood.pushes} valid pushes ${flood.accepted} were accepted, at a p99 of ${ms(flood.p99Ms)}.`,
+    text: `Resident memory ${settleMs / 1_000} s after the start (where npm ran no scripts, the first one has Node strip the types of all files, and what that takes stays with it to its end); and the most that was resident while ${clients} clients, in a process of their own, sent bodies of 25 MiB with wrong signatures all at once, and a valid push came every ${betweenPushesMs} ms. The flood took ${(flood.durationMs / 1_000).toFixed(1)} s and was answered with ${flood.answers}; of ${flood.pushes} valid pushes ${flood.accepted} were accepted, at a p99 of ${ms(flood.p99Ms)}.`,
     tables: [{ columns: ["", "Resident"], rows }],
     targets: [
       {
-        what: "Resident memory, idle, at any start but the first",
+        what: "Resident memory, idle",
         aim: "under 80 MB",
-        measured: mb(warm),
-        isMet: warm < 80e6,
+        measured: mb(Math.max(first, warm)),
+        isMet: Math.max(first, warm) < 80e6,
       },
       {
         what: "Peak while 500 clients send 25 MiB with bad signatures",

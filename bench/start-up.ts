@@ -3,7 +3,7 @@ import { temporaryDirectory } from "../test/harness/temporary.ts";
 import { type Pace, perRound } from "./pace.ts";
 import { startAdnanhWebhook } from "./peers/adnanh-webhook.ts";
 import { startBareNode } from "./peers/bare-node.ts";
-import { startHotpush } from "./peers/hotpush.ts";
+import { compiledAhead, startHotpush } from "./peers/hotpush.ts";
 import type { Receiver } from "./peers/receiver.ts";
 import { ms, type Section, type Target } from "./report.ts";
 import { withScope } from "./scope.ts";
@@ -15,8 +15,12 @@ interface Way {
   readonly start: (scope: Scope) => Promise<Receiver>;
 }
 
-const cold: Way = {
+const first: Way = {
   name: "Hotpush, first start",
+  start: (scope) => startHotpush(scope, { env: { NODE_COMPILE_CACHE: compiledAhead(scope) } }),
+};
+const notCompiled: Way = {
+  name: "Hotpush, first start after `npm ci --ignore-scripts`",
   start: (scope) => startHotpush(scope, { env: { NODE_COMPILE_CACHE: temporaryDirectory(scope) } }),
 };
 const warm: Way = { name: "Hotpush, any later start", start: (scope) => startHotpush(scope) };
@@ -27,16 +31,16 @@ const adnanh: Way = { name: "adnanh/webhook", start: (scope) => startAdnanhWebho
 export async function measureStartUp(pace: Pace): Promise<Section> {
   const rounds = pace({ quick: 3, full: 10 });
   await startOnce(warm);
-  const ways = [cold, warm, bare, ...(isInstalled(webhook) ? [adnanh] : [])];
+  const ways = [first, warm, notCompiled, bare, ...(isInstalled(webhook) ? [adnanh] : [])];
   const durations = await perRound(ways, rounds, startOnce);
   const medians = new Map([...durations].map(([way, durationsMs]) => [way, median(durationsMs)]));
   return {
     title: "Start",
-    text: `From starting the process to its first answer (\`/health\` of Hotpush, any of the others), asked every 2 ms; medians of ${rounds}. \`npm start\` keeps the compiled code in a cache, which the first start fills; npm's own time is not counted.`,
+    text: `From starting the process to its first answer (\`/health\` of Hotpush, any of the others), asked every 2 ms; medians of ${rounds}. \`npm ci\` compiles the code, and \`npm start\` finds it so; where npm runs no scripts, the first start does it. npm's own time is not counted.`,
     tables: [
       { columns: ["", "first answer"], rows: [...medians].map(([{ name }, value]) => [name, ms(value)]) },
     ],
-    targets: [cold, warm].map((way) => targetOf(way.name, medians.get(way) ?? Number.NaN)),
+    targets: [first, warm].map((way) => targetOf(way.name, medians.get(way) ?? Number.NaN)),
   };
 }
 

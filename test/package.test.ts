@@ -38,7 +38,7 @@ before(() => {
 
 test("the package has what is needed to run, its documents and examples, and nothing else", () => {
   const expected =
-    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/hotpush|(?:docs|examples)\/.+|dist\/.+\.(?:js|d\.ts)|dist\/runner\/(?:keeper|prepare)\.sh)$/;
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.(?:js|d\.ts)|dist\/runner\/(?:keeper|prepare)\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
   assert.deepEqual(
     paths.filter((path) => !expected.test(path)),

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { startService } from "./harness/service.ts";
+import { temporaryDirectory } from "./harness/temporary.ts";
+
+const root = join(import.meta.dirname, "..");
+const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  readonly scripts: { readonly prepare: string };
+};
+const [program = "", ...prepare] = scripts.prepare.split(" ");
+
+test("after npm ci the first start has nothing left to compile", async (t) => {
+  const cache = temporaryDirectory(t);
+  execFileSync(program, prepare, { cwd: root, env: { ...process.env, NODE_COMPILE_CACHE: cache } });
+  const compiled = entriesOf(cache);
+  assert.ok(compiled.length > 300, `${compiled.length} files`);
+  const service = await startService(t, { env: { NODE_COMPILE_CACHE: cache } });
+  await service.end();
+  assert.deepEqual(entriesOf(cache), compiled);
+});
+
+test("npm ci goes through with a Node that is too old for Hotpush", (t) => {
+  const cache = temporaryDirectory(t);
+  const older = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"20.20.2"}})';
+  execFileSync(process.execPath, ["--import", older, join(root, "bin/compile.js")], {
+    env: { NODE_COMPILE_CACHE: cache },
+  });
+  assert.ok(entriesOf(cache).length < 10, "nothing but compile.js itself and what the test brings");
+});
+
+/** What is kept, and when it was written last. */
+function entriesOf(cache: string): readonly string[] {
+  const paths = readdirSync(cache, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  return paths.map(({ parentPath, name }) => `${name} ${statSync(join(parentPath, name)).mtimeMs}`).sort();
+}
