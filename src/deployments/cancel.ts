@@ -28,7 +28,7 @@ export function askToCancel(store: Store, id: number, log: Log): void {
   try {
     store.transaction(() => store.run(sql, Date.now(), id));
   } catch (error) {
-    const text = `That deployment ${id} is cancelled could not be written to disk; its script is ended all the same`;
+    const text = `That deployment ${id} is cancelled could not be written to disk; its script is ended all the same. Should the service die first, the deployment runs again: then cancel it once more`;
     log.error({ event: "store.failed", err: error }, text);
   }
 }

@@ -1,10 +1,10 @@
 import { existsSync, type StatsFs, statfsSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname } from "node:path";
 import { formatSize } from "../../config/size.ts";
 import { type Check, type Fault, judge, problem } from "../check.ts";
 import { quote } from "../quote.ts";
 import type { Scene } from "../scene.ts";
+import { nearestThere } from "./nearest-there.ts";
 
 interface Place {
   readonly what: string;
@@ -76,8 +76,4 @@ function faultOf(place: Place, path: string, { bavail, bsize, ffree, files }: St
   if (files === 0 || ffree >= neededFiles) return null;
   const text = `Only ${ffree} more files can be made at ${path}, for ${place.what}: it has no inodes left. Remove directories with many small files.`;
   return problem(text, { command: `du -x --inodes ${quote(path)} | sort -nr | head -n 10` });
-}
-
-function nearestThere(path: string): string {
-  return existsSync(path) || path === "/" ? path : nearestThere(dirname(path));
 }

@@ -1,11 +1,11 @@
-import { existsSync, statfsSync } from "node:fs";
-import { dirname } from "node:path";
+import { statfsSync } from "node:fs";
 import { variables } from "../../config.ts";
 import { type Check, type Fault, judge, problem, skipped } from "../check.ts";
 import { isInContainer } from "../in-container.ts";
 import { quote } from "../quote.ts";
 import type { Scene } from "../scene.ts";
 import { stateIsElsewhere } from "../service/in-compose.ts";
+import { nearestThere } from "./nearest-there.ts";
 
 /** By the numbers of statfs(2): where SQLite's locks do not hold, and where nothing outlives a restart. */
 const unfit: ReadonlyMap<number, { readonly name: string; readonly reason: string }> = new Map([
@@ -51,5 +51,5 @@ function moveTo(path: string, settings: Scene["settings"]) {
 
 /** The type of the file system that holds `path`, or will hold it. */
 function typeAt(path: string): number {
-  return existsSync(path) || path === "/" ? statfsSync(path).type : typeAt(dirname(path));
+  return statfsSync(nearestThere(path)).type;
 }
