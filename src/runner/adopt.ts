@@ -2,7 +2,7 @@ import { watch } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Adoption } from "../deployments/deployment.ts";
 import { endedByItself } from "./ending.ts";
-import { resumeOutput } from "./output.ts";
+import { openOutput } from "./output.ts";
 import { ageMs, hasEnvironment, runMarks } from "./process-table.ts";
 import { type RunContext, watchRun } from "./run.ts";
 import { isLocked, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./run-directory.ts";
@@ -22,14 +22,14 @@ export async function adoptRun(context: RunContext): Promise<Adoption> {
 }
 
 async function readRest(context: RunContext): Promise<readonly string[]> {
-  const output = resumeOutput({ ...context, pipePath: context.directory.outputPath });
+  const output = openOutput({ ...context, pipePath: context.directory.outputPath, isResumed: true });
   await output.finish();
   return output.lastLines();
 }
 
 function adoptLiving(context: RunContext) {
   const { deployment, directory, repoPath, timeoutMs } = context;
-  const output = resumeOutput({ ...context, pipePath: directory.outputPath });
+  const output = openOutput({ ...context, pipePath: directory.outputPath, isResumed: true });
   const marks = runMarks(deployment.id, repoPath);
   /** Ids of processes are used again, and those of another container mean nothing here. */
   const group = () => {

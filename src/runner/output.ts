@@ -10,11 +10,8 @@ export interface OutputSink {
   readonly onStep: (name: string) => void;
 }
 
-export interface Output {
-  /** The writing end for the script; to be closed here once the script has it. */
-  readonly writeFd: number;
-  /** A second reading end, for keeper.sh; to be closed here once it has it. */
-  readonly keptOpenFd: number;
+/** A script's output that is read. */
+export interface OutputReader {
   /** Reads what is still in the pipe, then closes the log; to be called when the script has ended. */
   readonly finish: () => Promise<void>;
   /** The last lines, for a person who wants to know why it failed. */
@@ -25,15 +22,13 @@ export interface Output {
   readonly quietSinceMs: () => number;
 }
 
-/** An output that is read: what it is made of is known here alone. */
-export type OutputReader = Omit<Output, "writeFd" | "keptOpenFd">;
-
 export interface OutputOptions {
   readonly pipePath: string;
   readonly logPath: string;
   /** Nothing passes that it does not let pass. */
   readonly mask: Mask;
   readonly sink: OutputSink;
+  readonly isResumed?: boolean;
 }
 
 /** After the script's end, output of children it left behind may still be on its way; silence of this length ends it. */
@@ -50,31 +45,24 @@ const mostToldBytes = 10 * 1024 ** 2;
 /**
  * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader holds the
  * script up, as any pipe does, instead of taking memory.
+ *
+ * @param options.isResumed whether it reads on where a service that is gone stopped reading
  */
-export function openOutput({ pipePath, logPath, mask, sink }: OutputOptions): Output {
-  const opened: number[] = [];
-  const open = (flags: number) => {
-    const fd = openSync(pipePath, flags);
-    opened.push(fd);
-    return fd;
-  };
+export function openOutput({
+  pipePath,
+  logPath,
+  mask,
+  sink,
+  isResumed = false,
+}: OutputOptions): OutputReader {
+  const fd = openSync(pipePath, readWithoutWaiting);
   try {
-    const readFd = open(readWithoutWaiting);
-    const keptOpenFd = open(readWithoutWaiting);
-    const writeFd = open(constants.O_WRONLY);
-    return { writeFd, keptOpenFd, ...readOutput(readFd, { logPath, masker: mask.stream(), sink }) };
+    return readOutput(fd, { logPath, masker: mask.stream({ isResumed }), sink });
   } catch (error) {
     // Where descriptors have run out, not one may be lost.
-    for (const fd of opened) closeSync(fd);
+    closeSync(fd);
     throw error;
   }
-}
-
-/** Reads on where a service that is gone stopped reading. */
-export function resumeOutput(options: OutputOptions): OutputReader {
-  const { pipePath, logPath, mask, sink } = options;
-  const masker = mask.stream({ isResumed: true });
-  return readOutput(openSync(pipePath, readWithoutWaiting), { logPath, masker, sink });
 }
 
 interface Destination {

@@ -4,7 +4,7 @@ import { flock } from "./flock.ts";
 
 /**
  * What a run leaves on disk while it lives, so that it can be found again by a service that did not start it:
- * `pid` and `exit`, written by keeper.sh; `output`, a named pipe; `lock`, which the script holds.
+ * `pid` and `exit`, written by keeper.sh; `output`, a named pipe that it makes; `lock`, which the script holds.
  */
 export interface RunDirectory {
   readonly path: string;
@@ -25,7 +25,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
   };
 }
 
-/** Makes the directory anew; what is in it is for `prepareRun` to make. */
+/** Makes the directory anew; what is in it is for keeper.sh to make. */
 export function makeRunDirectory({ path }: RunDirectory): void {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true, mode: 0o700 });

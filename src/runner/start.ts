@@ -1,13 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Deployment, Run, Start } from "../deployments/deployment.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory } from "./environment.ts";
+import { type Keeper, startKeeper } from "./keeper.ts";
 import { openOutput } from "./output.ts";
-import { prepareRun } from "./prepare.ts";
-import { type KeeperExit, type RunContext, watchRun } from "./run.ts";
+import { type RunContext, watchRun } from "./run.ts";
 import {
   isLocked,
   listRuns,
@@ -16,8 +14,6 @@ import {
   removeRunDirectory,
   runDirectory,
 } from "./run-directory.ts";
-
-const keeperPath = fileURLToPath(new URL("keeper.sh", import.meta.url));
 
 /**
  * Starts `REPO_PATH/deploy.sh <ref> <commit>`, after looking for what would keep it from starting and for a script that
@@ -55,36 +51,27 @@ async function findSurvivor({ statePath, deployment }: RunContext): Promise<numb
 }
 
 async function spawnScript(context: RunContext): Promise<Run> {
-  const { directory } = context;
+  const { directory, environment, repoPath, deployment } = context;
   makeRunDirectory(directory);
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
-    // Held before there is a script, so that there is no moment at which a service that dies leaves one without it.
-    await prepareRun(directory, lockFd);
-    return await spawnKeeper(context, lockFd);
+    const command = commandFor(deployment, repoPath);
+    const keeper = await startKeeper({ directory, lockFd, command, cwd: repoPath, environment });
+    return await runScript(context, keeper);
   } finally {
     closeSync(lockFd);
   }
 }
 
-async function spawnKeeper(context: RunContext, lockFd: number): Promise<Run> {
-  const { directory, environment, repoPath, deployment } = context;
-  const output = openOutput({ ...context, pipePath: directory.outputPath });
+async function runScript(context: RunContext, keeper: Keeper): Promise<Run> {
   try {
-    const child = spawn(keeperPath, [directory.path, ...commandFor(deployment, repoPath)], {
-      cwd: repoPath,
-      env: environment,
-      detached: true,
-      stdio: ["ignore", output.writeFd, output.writeFd, lockFd, output.keptOpenFd],
-    });
-    const exited = exitOf(child);
-    const { pid } = await hasSpawned(child);
+    const output = openOutput({ ...context, pipePath: context.directory.outputPath });
+    keeper.startScript();
+    const { pid, exited } = keeper;
     return watchRun({ context, output, exited, group: () => pid, remainingMs: context.timeoutMs });
   } catch (error) {
-    await output.finish();
+    await keeper.dismiss();
     throw error;
-  } finally {
-    for (const fd of [output.writeFd, output.keptOpenFd]) closeSync(fd);
   }
 }
 
@@ -92,15 +79,4 @@ async function spawnKeeper(context: RunContext, lockFd: number): Promise<Run> {
 function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): readonly string[] {
   if (trigger === "rollback") return [join(binDirectory, "hotpush"), "rollout", "--to", commit];
   return [join(repoPath, "deploy.sh"), ref, commit];
-}
-
-function hasSpawned(child: ChildProcess): Promise<{ readonly pid: number }> {
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("spawn", () => resolve({ pid: child.pid ?? 0 }));
-  });
-}
-
-function exitOf(child: ChildProcess): Promise<KeeperExit> {
-  return new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
 }

@@ -91,10 +91,10 @@ test("a service killed while its script is only just starting lets no second one
 
 const seenByRecovery = new Set(["deployment.adopted", "deployment.interrupted"]);
 
-/** A directory with a `flock` that takes its time where a run is prepared. */
+/** A directory with a `flock` that takes its time where a run is started. */
 function slowToLock(t: TestContext): string {
   const directory = temporaryDirectory(t);
-  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q prepare.sh';
+  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q keeper.sh';
   writeScript(join(directory, "flock"), `#!/bin/sh\n${isAsked} && sleep 1\nexec /usr/bin/flock "$@"\n`);
   return directory;
 }

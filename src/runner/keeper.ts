@@ -1,0 +1,78 @@
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import type { KeeperExit } from "./run.ts";
+import type { RunDirectory } from "./run-directory.ts";
+
+const keeperPath = fileURLToPath(new URL("keeper.sh", import.meta.url));
+
+/** keeper.sh, with the lock of its run, before it starts the script. */
+export interface Keeper {
+  readonly pid: number;
+  readonly exited: Promise<KeeperExit>;
+  readonly startScript: () => void;
+  /** Ends it without a script. */
+  readonly dismiss: () => Promise<void>;
+}
+
+export interface KeeperOptions {
+  readonly directory: RunDirectory;
+  /** The file of the run's lock, open here. */
+  readonly lockFd: number;
+  readonly command: readonly string[];
+  readonly cwd: string;
+  readonly environment: Record<string, string>;
+}
+
+/**
+ * Starts keeper.sh in a process group of its own. It takes the lock before there is a script, so that there is no moment
+ * at which a service that dies leaves one without it.
+ *
+ * @throws Error with a `code` where it cannot be done at the moment
+ */
+export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
+  const { directory, lockFd, command, cwd, environment } = options;
+  const child = spawn(keeperPath, [directory.path, ...command], {
+    cwd,
+    env: environment,
+    detached: true,
+    stdio: ["pipe", "pipe", "ignore", lockFd],
+  }) as ChildProcessByStdio<Writable, Readable, null>;
+  const exited = exitOf(child);
+  const { pid } = await hasSpawned(child);
+  // Where it has ended by itself there is nobody to be told.
+  child.stdin.on("error", () => {});
+  await isReady(child.stdout, exited);
+  return {
+    pid,
+    exited,
+    startScript: () => child.stdin.end("go\n"),
+    async dismiss() {
+      child.stdin.destroy();
+      await exited;
+    },
+  };
+}
+
+async function isReady(output: AsyncIterable<Buffer>, exited: Promise<KeeperExit>): Promise<void> {
+  let said = "";
+  for await (const chunk of output) {
+    said += chunk.toString();
+    if (said.endsWith("ready\n")) return;
+  }
+  const { code, signal } = await exited;
+  const reason = said.trim().split("\n")[0] || `${signal ?? `exit code ${code}`}`;
+  const text = `its lock and the pipe for its output could not be made: ${reason}`;
+  throw Object.assign(new Error(text), { code: "not_ready" });
+}
+
+function hasSpawned(child: ChildProcess): Promise<{ readonly pid: number }> {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => resolve({ pid: child.pid ?? 0 }));
+  });
+}
+
+function exitOf(child: ChildProcess): Promise<KeeperExit> {
+  return new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
+}
