@@ -41,6 +41,8 @@ export async function startHotpush(scope: Scope, options: HotpushOptions = {}): 
       REPO_PATH: repoPath,
       STATE_PATH: statePath,
       CATCH_UP_INTERVAL: "0",
+      // A script that runs on is ended with the measurement, and not left to disturb the next one.
+      SHUTDOWN_GRACE: "0",
       LOG_LEVEL: "info",
       ...options.env,
     },

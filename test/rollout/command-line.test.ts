@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { getPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { needs } from "../harness/requirements.ts";
+import { straced } from "../harness/straced.ts";
 
 const entry = join(import.meta.dirname, "..", "lab", "hotpush.ts");
 const state = mkdtempSync(join(tmpdir(), "hotpush-cli-"));
@@ -14,12 +16,17 @@ function hotpush(...args: readonly string[]) {
 }
 
 function hotpushWith(path: string | undefined, ...args: readonly string[]) {
+  return runHotpush([], path, args);
+}
+
+function runHotpush(wrapper: readonly string[], path: string | undefined, args: readonly string[]) {
   const env = {
     PATH: path,
     DOCKER_HOST: "unix:///nonexistent/docker.sock",
     STATE_PATH: state,
   };
-  return spawnSync(process.execPath, [entry, ...args], { encoding: "utf8", env });
+  const [program = "", ...rest] = [...wrapper, process.execPath, entry, ...args];
+  return spawnSync(program, rest, { encoding: "utf8", env });
 }
 
 const wrong = [
@@ -51,12 +58,24 @@ for (const command of ["rollout", "prune"]) {
   });
 }
 
-test("a roll-out gives way to what else runs: what it starts is at nice 10", (t) => {
+test("a roll-out gives way to what else runs: what it starts is at nice 10 or more", (t) => {
   const directory = mkdtempSync(join(tmpdir(), "hotpush-nice-"));
   t.after(() => rmSync(directory, { recursive: true }));
   writeFileSync(join(directory, "compose.yaml"), "services: {}\n");
   // In the place of docker, and says so where a person would look: in what compose complained of.
   writeFileSync(join(directory, "docker"), "#!/bin/sh\nnice >&2\nexit 1\n", { mode: 0o755 });
   const { stdout } = hotpushWith(`${directory}:${process.env.PATH}`, "rollout", "--directory", directory);
-  assert.match(stdout, /cannot be read\.\n\s+10$/m);
+  const nice = Math.max(10, getPriority());
+  assert.match(stdout, new RegExp(`cannot be read\\.\\n\\s+${nice}$`, "m"));
+});
+
+test("where a sandbox forbids to give way, the roll-out goes on without", needs("strace"), () => {
+  const forbidden = straced("setpriority:error=EPERM");
+  const { status, stdout } = runHotpush(forbidden, process.env.PATH, [
+    "rollout",
+    "--directory",
+    import.meta.dirname,
+  ]);
+  assert.equal(status, 1);
+  assert.match(stdout, /cannot be read|no docker program/);
 });

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { test } from "node:test";
+import { testSecret } from "./harness/delivery.ts";
+import { LogReader } from "./harness/log-reader.ts";
+import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
+
+test("whoever ends npm start ends the service, and in order", async (t) => {
+  const repoPath = temporaryDirectory(t);
+  writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
+  const npm = spawn("npm", ["--silent", "start"], {
+    cwd: join(import.meta.dirname, ".."),
+    env: {
+      ...process.env,
+      WEBHOOK_PORT: "0",
+      WEBHOOK_HOST: "127.0.0.1",
+      WEBHOOK_SECRET: testSecret,
+      REPO_PATH: repoPath,
+      STATE_PATH: join(temporaryDirectory(t), "state"),
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const log = new LogReader(npm);
+  t.after(() => {
+    try {
+      process.kill(-(npm.pid ?? 0), "SIGKILL");
+    } catch {
+      // All of them are gone, as they should be.
+    }
+  });
+  await log.waitFor(({ event }) => event === "service.started");
+  const ended = once(npm, "exit");
+  npm.kill("SIGTERM");
+  await log.waitFor(({ event }) => event === "service.stopped");
+  assert.deepEqual(await ended, [0, null]);
+});
