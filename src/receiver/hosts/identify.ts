@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { azureDevops } from "./azure-devops.ts";
 import { bitbucketCloud } from "./bitbucket-cloud.ts";
 import { bitbucketDataCenter } from "./bitbucket-data-center.ts";
 import { forgejo } from "./forgejo.ts";
@@ -37,6 +38,7 @@ export const hosts: readonly Host[] = [
   gitee,
   onedev,
   sourcehut,
+  azureDevops,
 ];
 
 function isSentBy(host: Host, headers: IncomingHttpHeaders): boolean {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { azureDevopsAdvice } from "./azure-devops.ts";
 import { bodySignatureIn } from "./body-signature.ts";
 import type { Host, SignatureClaim } from "./host.ts";
 import { unusable } from "./payload.ts";
@@ -6,7 +7,7 @@ import { claimStandardWebhookSignature } from "./standard-webhook-signature.ts";
 
 /**
  * Whoever sends no header that names an event. The signature is claimed from any header known, so that one who has
- * the secret is told what is missing; nothing of the body is read.
+ * the secret is told what is missing; nothing of the body is read. A password (HTTP Basic) is no signature.
  */
 export const unknownHost: Host = {
   name: "unknown",
@@ -17,6 +18,11 @@ export const unknownHost: Host = {
 };
 
 const expected = "there: a header has to name the event, and through it the git host";
+
+const passwordHelp =
+  "The request has a password or token (the header Authorization) and no HMAC-SHA256 signature; a password says nothing " +
+  "about who wrote the body, so it is refused. Where the webhook's form has a field for a secret, set it to the value " +
+  `of WEBHOOK_SECRET. ${azureDevopsAdvice}`;
 
 const claimBodySignature = bodySignatureIn(
   { header: "x-hub-signature-256", prefix: "sha256=" },
@@ -36,5 +42,7 @@ function claimSignature(headers: IncomingHttpHeaders): SignatureClaim {
     const claimed = claim(headers);
     if (claimed.kind !== "missing") return claimed;
   }
-  return claimStandardWebhookSignature(headers);
+  const claimed = claimStandardWebhookSignature(headers);
+  if (claimed.kind !== "missing" || headers.authorization === undefined) return claimed;
+  return { kind: "unsupported", help: passwordHelp };
 }

@@ -35,7 +35,23 @@ test("the Bitbuckets are told apart by their events and the names of their reque
   assert.equal(identifyHost({ "x-event-key": "diagnostics:ping" }).name, "bitbucket-data-center");
 });
 
+test("any of the headers that Azure DevOps may send names it, and only beside no other host's", () => {
+  for (const headers of [
+    { "x-vss-subscriptionid": "1" },
+    { "x-vss-activityid": "1" },
+    { "user-agent": "VSServices/19.245.35522.1 (TfsJobAgent.exe)" },
+  ]) {
+    assert.equal(identifyHost(headers).name, "azure-devops");
+    assert.equal(identifyHost({ ...headers, "x-github-event": "push" }).name, "github");
+  }
+});
+
 test("headers that name no host are of an unknown one", () => {
-  for (const headers of [{}, { "x-hub-signature-256": "sha256=" }, { "x-request-uuid": "1" }])
+  for (const headers of [
+    {},
+    { "x-hub-signature-256": "sha256=" },
+    { "x-request-uuid": "1" },
+    { "user-agent": "curl/8.5.0" },
+  ])
     assert.equal(identifyHost(headers).name, "unknown");
 });

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+const root = join(import.meta.dirname, "..");
+
+test("git knows of the scripts that are named otherwise as well as of those named *.sh", () => {
+  for (const path of [".ci/run", "bin/hotpush", "examples/deploy.sh"])
+    assert.ok(shellScripts().includes(path), path);
+});
+
+for (const path of shellScripts()) {
+  test(`shellcheck finds nothing in ${path}`, needsShellcheck(), () => {
+    const { status, stdout, stderr } = spawnSync("shellcheck", [path], { cwd: root, encoding: "utf8" });
+    assert.equal(status, 0, stdout + stderr);
+  });
+}
+
+/** The shell scripts of the project that are there, by name or by first line. */
+function shellScripts(): readonly string[] {
+  const { status, stdout } = spawnSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" });
+  assert.equal(status, 0, "git names the files of the checkout");
+  return stdout.split("\0").filter((path) => path !== "" && existsSync(join(root, path)) && isShell(path));
+}
+
+function isShell(path: string): boolean {
+  if (path.endsWith(".sh")) return true;
+  if (/\.\w+$/.test(path)) return false;
+  return /^#!\S*[/ ](?:env )?(?:ba|da)?sh\b/.test(readFileSync(join(root, path), "latin1"));
+}
+
+/** Where CI is set shellcheck could be installed, so it is not missed there without a failure. */
+function needsShellcheck(): { readonly skip: string | false } {
+  const isThere = spawnSync("shellcheck", ["--version"], { stdio: "ignore" }).status === 0;
+  return { skip: isThere || process.env.CI ? false : "it needs shellcheck" };
+}
