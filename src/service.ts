@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { secretFingerprint } from "./config/secret-fingerprint.ts";
 import type { Config, Environment } from "./config.ts";
@@ -10,10 +9,11 @@ import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts"
 import { noteStep } from "./deployments/steps.ts";
 import { openStore, type Store } from "./deployments/store.ts";
 import { createHandOver, createReplacementCheck } from "./hand-over.ts";
+import { createHostDirectory } from "./host-directory.ts";
 import type { Log } from "./log.ts";
-import { ProblemError } from "./problems.ts";
 import { createAdmission } from "./receiver/admission.ts";
 import { createDeliveryLog } from "./receiver/delivery-log.ts";
+import { listen } from "./receiver/listen.ts";
 import { createReceiver } from "./receiver/server.ts";
 import { makeKeys } from "./receiver/verify.ts";
 import { createWebhook } from "./receiver/webhook.ts";
@@ -42,9 +42,9 @@ export interface Service {
 export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
   checkTools();
   const stopping = new AbortController();
-  const { deployEnv, repoPath, secrets } = config;
+  const { deployEnv, repoPath, secrets, statePath } = config;
   const script = { env, deployEnv, repoPath, secrets };
-  const store = openStore(config.statePath);
+  const store = openStore(statePath);
   if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
   const feed = createFeed(log);
   const { queue, catchUp } = wireDeployments(config, script, store, feed, log);
@@ -57,10 +57,11 @@ export async function startService(config: Config, env: Environment, log: Log): 
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
   for (const text of findUnmasked(script)) log.warn({ event: "mask.too_short" }, text);
-  const { statePath } = config;
   const address = receiver.address() as AddressInfo;
+  const scriptEnv = childEnvironment(script);
   const takingOver = takeOver({
     ...{ store, queue, feed, secretUses, catchUp, findFault, statePath, repoPath, address, log },
+    hostDirectory: createHostDirectory(scriptEnv.DOCKER_HOST),
     readRemoteHead: (ref) => readRemoteHead(script, ref),
     startedAtMs: Date.now(),
     stopping: stopping.signal,
@@ -73,7 +74,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const currentMask = createScriptMask(script);
   const handOver = createHandOver({
     statePath,
-    scriptEnv: childEnvironment(script),
+    scriptEnv,
     mask: (text) => currentMask().text(text),
     isBusy: queue.isBusy,
     close,
@@ -178,22 +179,4 @@ async function tellWhetherScriptCanRun(script: EnvironmentOptions, log: Log): Pr
   const problem = await checkScript(script.repoPath, childEnvironment(script));
   if (!problem) return;
   log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
-}
-
-async function listen(receiver: ReturnType<typeof createReceiver>, { host, port }: Config): Promise<void> {
-  try {
-    receiver.listen({ host, port });
-    await once(receiver, "listening");
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new ProblemError({ code: "address_unavailable", detail: addressDetail(code, host, port) }, error);
-  }
-}
-
-function addressDetail(code: string | undefined, host: string, port: number): string {
-  if (code === "EADDRINUSE")
-    return `Port ${port} is taken by another program. Set WEBHOOK_PORT to a free one.`;
-  if (code === "EACCES")
-    return `Port ${port} may not be taken by this user. Set WEBHOOK_PORT to one above 1023.`;
-  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set WEBHOOK_HOST to an address of this machine.`;
 }

@@ -17,6 +17,8 @@ export interface ControlContext {
   readonly findFault: () => string | null;
   readonly statePath: string;
   readonly repoPath: string;
+  /** The path of a directory on the host, by which roll-outs know a project; the same outside of a container. */
+  readonly hostDirectory: (directory: string) => Promise<string>;
   readonly address: { readonly address: string; readonly port: number };
   readonly startedAtMs: number;
   readonly log: Log;

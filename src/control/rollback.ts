@@ -11,12 +11,13 @@ import type { Asked } from "./routes.ts";
 
 /** Records the wish to go back to a good version: that of a deployment or a commit, else the previous one. */
 export async function rollBack(context: ControlContext, { body }: Asked): Promise<Reply> {
-  const { store, queue, statePath, repoPath, log } = context;
+  const { store, queue, statePath, repoPath, hostDirectory, log } = context;
   const directory = body.directory ?? repoPath;
   if (typeof directory !== "string" || !isAbsolute(directory))
     return refusal(400, "The directory is no absolute path.");
   const commit = typeof body.version === "string" ? commitOf(store, body.version) : undefined;
-  const versions = await readVersions(rolloutState(statePath, directory).versionsPath);
+  const project = await hostDirectory(directory);
+  const versions = await readVersions(rolloutState(statePath, project).versionsPath);
   const version = previousVersion(versions, commit);
   if (!version) {
     const known = versions.map((one) => one.commit.slice(0, 12)).join(", ") || "none";

@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { ProblemError } from "../problems.ts";
 import type { ControlContext } from "./context.ts";
 import { createServer } from "./http.ts";
 import { type Reply, refusal } from "./reply.ts";
@@ -32,6 +33,7 @@ async function decide(request: IncomingMessage, context: ControlContext): Promis
     if (body === null) return refusal(400, "What was asked for is not JSON, or too much of it.");
     return await route.answer(context, { id: route.id, query: url.searchParams, body });
   } catch (error) {
+    if (error instanceof ProblemError) return refusal(409, error.message);
     context.log.error(
       { event: "control.failed", err: error },
       "A command failed because of a fault in Hotpush",

@@ -52,6 +52,16 @@ onEngine("a roll-out from inside a container", (env) => {
     });
   }
 
+  for (const user of ["root", "node"]) {
+    test(`what ${user} runs in the image is compiled already, with a read-only file system too`, async () => {
+      const asked = ["--rm", "--read-only", "--user", user, "--env", "NODE_DEBUG_NATIVE=COMPILE_CACHE"];
+      const version = ["--entrypoint", "sh", image, "-c", "hotpush --version 2>&1"];
+      const output = await project.docker("run", ...asked, ...version);
+      assert.match(output, /was accepted/);
+      assert.doesNotMatch(output, /no such file/);
+    });
+  }
+
   test("Hotpush's own container goes last, and the old one stays until somebody else removes it", async () => {
     await writeFile(join(project.directory, "compose.override.yaml"), ownService());
     const first = await project.rollOut({ env: { SELF_VERSION: "1" } });

@@ -20,7 +20,8 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     const mount = `${remotePath({ directory: "$REPO_PATH" })}:${remotePath({ directory: "$REPO_PATH" })}`;
     project = await makeHosted(env, {
       script,
-      override: { volumes: [mount] },
+      // And the repository at another path than there, as roll-outs, roll back and prune are not to mind.
+      override: { volumes: [mount, "$REPO_PATH:/app"], environment: { REPO_PATH: "/app" } },
       prepare: async (prepared) => {
         remote = await makeGitRemote(prepared);
       },

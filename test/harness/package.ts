@@ -50,7 +50,8 @@ export function pack(directory: string): Packed {
 export function npm(directory: string, ...args: readonly string[]): string {
   return execFileSync("npm", args, {
     cwd: directory,
-    env: ownEnv,
+    // What `prepare` compiles is not to end in the checkout, whose node_modules this has.
+    env: { ...ownEnv, NODE_COMPILE_CACHE: join(directory, ".compiled") },
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
   });

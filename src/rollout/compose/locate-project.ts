@@ -1,4 +1,4 @@
-import { mkdir, realpath, symlink } from "node:fs/promises";
+import { mkdir, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -19,6 +19,20 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
   if (hostDirectory === null) throw notMounted(directory);
   if (hostDirectory !== directory) await standIn(directory, hostDirectory);
   return { ...target, projectDirectory: hostDirectory, ...projectOf(own, target, hostDirectory) };
+}
+
+/** The environment for compose: a file that names the repository by its variable means the path on the host. */
+export function environmentOnHost(
+  env: NodeJS.ProcessEnv,
+  { projectDirectory }: ComposeTarget,
+): NodeJS.ProcessEnv {
+  return env.REPO_PATH === undefined ? env : { ...env, REPO_PATH: projectDirectory };
+}
+
+/** The path of `directory` on the host: roll-outs know a project by it. What is not mounted from there keeps its own. */
+export async function hostDirectoryOf(engine: Engine, directory: string): Promise<string> {
+  const own = await findOwnContainer(engine);
+  return (own && hostPathOf(own.mounts, directory)) ?? directory;
 }
 
 /** The host's path of `path`, by the innermost mount that holds it; null where it is not mounted. */
@@ -53,7 +67,7 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
     await mkdir(dirname(hostDirectory), { recursive: true });
     await symlink(directory, hostDirectory);
   } catch (error) {
-    if ((await realpath(hostDirectory).catch(() => null)) === (await realpath(directory))) return;
+    if (await areSame(directory, hostDirectory)) return;
     throw new ProblemError(
       {
         code: "repository_not_mounted",
@@ -62,6 +76,12 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
       error,
     );
   }
+}
+
+/** Also where it is mounted at both paths. */
+async function areSame(directory: string, other: string): Promise<boolean> {
+  const [one, two] = await Promise.all([stat(directory), stat(other).catch(() => null)]);
+  return one.dev === two?.dev && one.ino === two.ino;
 }
 
 function notMounted(directory: string): ProblemError {

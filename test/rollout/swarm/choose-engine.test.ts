@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,22 +43,41 @@ test("HOTPUSH_ENGINE decides, also from .env beside the stack file", async (t) =
 });
 
 test("compose is asked only of files that may name an engine", async (t) => {
-  const directory = await temporary(t);
-  const may = async (text: string, env: NodeJS.ProcessEnv = {}) => {
-    await writeFile(join(directory, "compose.yaml"), text);
-    return mayNameEngine(["compose.yaml"], directory, env);
+  const projectDirectory = await temporary(t);
+  await writeFile(join(projectDirectory, "docker"), "#!/bin/sh\ntouch asked\nexit 1\n", { mode: 0o755 });
+  const env = { PATH: `${projectDirectory}:${process.env.PATH}` };
+  const signal = new AbortController().signal;
+  const isAskedOf = async (text: string, more: NodeJS.ProcessEnv = {}) => {
+    await writeFile(join(projectDirectory, "compose.yaml"), text);
+    await rm(join(projectDirectory, "asked"), { force: true });
+    const target = { projectDirectory, files: [] };
+    assert.equal(await chooseEngine({ target, signal, env: { ...env, ...more } }), "compose");
+    return existsSync(join(projectDirectory, "asked"));
   };
-  assert.equal(await may("services: { app: { image: swarm, labels: { hotpush.check: a } } }"), false);
-  assert.equal(await may("services: { app: { labels: [hotpush.engine=swarm] } }"), true);
-  assert.equal(await may("x-hotpush: { engine: swarm }"), true);
-  for (const elsewhere of ["include: [more.yaml]", "services: { app: { extends: web } }"]) {
-    assert.equal(await may(elsewhere), true, elsewhere);
+  assert.equal(await isAskedOf("services: { app: { image: swarm, labels: { hotpush.check: a } } }"), false);
+  for (const text of [
+    "services: { app: { labels: [hotpush.engine=swarm] } }",
+    "services: { app: { labels: ['$NAMESPACE.engine=swarm'] } }",
+    "services: { app: { labels: ['hotpush.$WHAT=swarm'] } }",
+    'services: { app: { labels: { "hotpush\\u002eengine": swarm } } }',
+    "services: { app: { label_file: labels } }",
+    "services: { app: { extends: web } }",
+    "include: [more.yaml]",
+    "x-hotpush: { engine: swarm }",
+  ]) {
+    assert.equal(await isAskedOf(text), true, text);
   }
-  assert.equal(
-    await may("services: { app: { labels: ['$LABEL'] } }", { LABEL: "hotpush.engine=swarm" }),
-    true,
-  );
-  assert.equal(mayNameEngine(["not-there.yaml"], directory, {}), true, "compose says what is wrong with it");
+  const variable = "services: { app: { labels: ['$LABEL'] } }";
+  assert.equal(await isAskedOf(variable, { LABEL: "hotpush.engine=swarm" }), true);
+  assert.equal(await isAskedOf(variable, { COMPOSE_ENV_FILES: "variables" }), true);
+  await writeFile(join(projectDirectory, ".env"), "LABEL=hotpush.engine=swarm\n");
+  assert.equal(await isAskedOf(variable), true);
+  await rm(join(projectDirectory, ".env"));
+  assert.equal(await isAskedOf("", { COMPOSE_FILE: "not-there.yaml" }), true, "compose says what is wrong");
+});
+
+test("where there is no file here, compose is asked, which looks in the directories above", async (t) => {
+  assert.equal(mayNameEngine([], await temporary(t), {}), true);
 });
 
 test("the files are those given, else COMPOSE_FILE, else a stack file before a compose file", async (t) => {
