@@ -45,10 +45,14 @@ for (const [kind, place] of kinds) {
       const home = join(directory, "npm");
       env = { ...labEnv, npm_config_prefix: home, npm_config_update_notifier: "false" };
       // What stands in for the registry: npx takes what is installed globally before it asks there.
-      await run("npm", ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", place(directory)], {
-        env,
-        cwd: directory,
-      });
+      await run(
+        "npm",
+        ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", place(directory)],
+        {
+          env,
+          cwd: directory,
+        },
+      );
       await makeRemote(directory, new URL(origin).port);
       directory = join(directory, basename(directory).toLowerCase());
       await git(join(directory, ".."), "clone", "--quiet", "remote.git", basename(directory));

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../harness/until.ts";
@@ -9,6 +11,15 @@ import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts"
 
 /** How often the roll-out is killed; every ending between the first and the last step should be hit. */
 const kills = Number(process.env.HOTPUSH_E2E_KILLS ?? 3);
+
+/** With what it has started, as at a power cut; or alone, while compose goes on behind its back. */
+function kill({ pid = 0, killed }: ChildProcess, { withCompose }: { readonly withCompose: boolean }): void {
+  if (killed || !existsSync(`/proc/${pid}`)) return;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  process.kill(pid, "SIGKILL");
+  // Compose has a process group of its own.
+  if (withCompose) for (const child of children) process.kill(-Number(child), "SIGKILL");
+}
 
 onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
   let project: RolledProject;
@@ -51,13 +62,16 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     timeout: 60_000 + kills * 30_000,
   }, async () => {
     await project.underLoad(async () => {
+      const startedAt = performance.now();
+      assert.equal((await project.deploy("whole", "graceful")).code, 0);
+      const wholeMs = performance.now() - startedAt;
       for (let round = 1; round <= kills; round += 1) {
         await project.write(`killed-${round}`, "graceful");
         const killed = project.spawnRollout();
         const ending = endOf(killed);
-        // The steps lie between 0.5 and 4 s after the start; spread over them rather than repeat one moment.
-        await Promise.race([sleep(500 + (3_500 * (round - 1)) / kills), once(killed, "close")]);
-        killed.kill("SIGKILL");
+        // Spread over the whole of it rather than at one moment again and again.
+        await Promise.race([sleep((wholeMs * (round - 0.5)) / kills), once(killed, "close")]);
+        kill(killed, { withCompose: round % 2 === 0 });
         await ending;
         const { code, output } = await project.deploy(`healed-${round}`, "graceful");
         assert.equal(code, 0, output);

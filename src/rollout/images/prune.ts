@@ -112,7 +112,12 @@ export function namesToRemove(
   keptTags: ReadonlySet<string>,
 ): readonly string[] {
   const repositories = new Set(project.services.map((service) => splitReference(service.image).repository));
-  const isOurs = (tag: string) => repositories.has(splitReference(tag).repository);
+  const isOurs = (name: string) => {
+    const { repository, tag } = splitReference(name);
+    if (repositories.has(repository)) return true;
+    // Of a service that has left the compose file: compose names what it builds after the project.
+    return repository.startsWith(`${project.name}-`) && (tag === "latest" || commitTag.test(tag));
+  };
   const isByCommit = (tag: string) => isOurs(tag) && commitTag.test(splitReference(tag).tag);
   if (keptIds.has(image.id)) {
     const surplus = image.tags.filter((tag) => isByCommit(tag) && !keptTags.has(tag));

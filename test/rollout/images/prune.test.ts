@@ -20,6 +20,11 @@ test("a name that somebody else gave keeps the image", () => {
   assert.deepEqual(namesToRemove(image, project, kept, new Set()), [commit]);
 });
 
+test("an image of a service that has left the compose file goes too, by the names that compose and roll-outs gave", () => {
+  const tags = ["shop-worker:latest", "shop-worker:0123456789ab", "shop-worker:mine"];
+  assert.deepEqual(namesToRemove({ id: "sha256:0", tags }, project, kept, new Set()), tags.slice(0, 2));
+});
+
 test("a nameless image goes by its id", () => {
   assert.deepEqual(namesToRemove({ id: "sha256:0", tags: [] }, project, kept, new Set()), ["sha256:0"]);
 });
