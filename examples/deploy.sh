@@ -2,8 +2,9 @@
 # Deploys this project: `deploy.sh <ref> <commit>`. Copy it to the root of your repository, `git add --chmod=+x` it,
 # and change it as you like. By hand: ./deploy.sh refs/heads/main "$(git rev-parse origin/main)"
 #
-# It uses what it finds beside it: a compose file or, for a project without containers, an executable restart.sh. One
-# that starts the app itself says `setsid node app.js >>app.log 2>&1 &`, so that the app outlives the deployment.
+# It uses what it finds beside it: a compose file, a stack file (for a Docker Swarm) or, for a project without
+# containers, an executable restart.sh. One that starts the app itself says `setsid node app.js >>app.log 2>&1 &`, so
+# that the app outlives the deployment.
 # Settings (the service passes on those that DEPLOY_ENV names):
 #   HEALTH_URL, HEALTH_TIMEOUT   address that has to answer 2xx within so many seconds (30); without it an executable
 #                                healthcheck.sh has to exit 0
@@ -17,10 +18,13 @@ main() {
     fail "Usage: deploy.sh refs/heads/main|master <commit of 40 or 64 lower-case hex digits>; got: $(printf '%q ' "$@")"
   ref=$1 branch=${1##*/} commit=$2
   [[ -n ${DEPLOY_PREVIOUS-} ]] || pull # Where it is set, an older deploy.sh has pulled and handed over to this one.
-  if [[ -n ${COMPOSE_FILE-} || -e compose.yaml || -e compose.yml ||
-    -e docker-compose.yaml || -e docker-compose.yml ]]; then replace_containers
+  if [[ -n ${COMPOSE_FILE-} ]] || any {,docker-}compose.{yaml,yml}; then replace_containers
+  elif any {,docker-}stack.{yaml,yml}; then
+    command -v hotpush >/dev/null ||
+      fail "There is a stack file, which compose cannot roll out, but no hotpush in the PATH. Run: hotpush deploy"
+    replace_containers
   elif [[ -x restart.sh ]]; then restart
-  else echo "No compose file and no executable restart.sh: nothing to build, nothing to restart."; fi
+  else echo "No compose or stack file and no executable restart.sh: nothing to build, nothing to restart."; fi
   check_health
   tip=$(git rev-parse HEAD)
   echo "==> Done: $branch is at ${tip:0:7} (was ${DEPLOY_PREVIOUS:0:7})"
@@ -64,7 +68,7 @@ pull() {
 replace_containers() {
   echo "==> Build and replace"
   docker compose version ||
-    fail "There is a compose file, but no 'docker compose'. Install it: https://docs.docker.com/engine/install/"
+    fail "There is a compose or stack file, but no docker compose. Install it: https://docs.docker.com/engine/install/"
   docker version --format 'Docker Engine {{.Server.Version}}' ||
     fail "Docker does not answer. Start it (systemctl start docker), or let this user at its socket (group docker)."
   if command -v hotpush >/dev/null; then
@@ -110,6 +114,8 @@ check_health() {
     sleep 0.5
   done
 }
+
+any() { for file; do [[ ! -e $file ]] || return 0; done; return 1; } # Whether one of these is here.
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 

@@ -39,6 +39,42 @@ test("where hotpush is in the PATH, it replaces and prunes, and compose replaces
   assert.ok(!dockerCalls.includes("compose up"), dockerCalls);
 });
 
+for (const name of ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"]) {
+  test(`with a ${name} and no compose file, hotpush replaces and prunes, and needs compose for it`, async (t) => {
+    const project = await makeProject(t, { [name]: "services: {}\n", "restart.sh": "#!/bin/sh\nexit 9\n" });
+    await putDocker(project);
+    await putHotpush(project);
+    const { code, output } = await deployHead(project);
+    assert.equal(code, 0, output);
+    assert.equal(await readFile(join(project.root, "hotpush-calls"), "utf8"), "rollout\nprune\n");
+    await putDocker(project, "compose version");
+    const without = await deployHead(project);
+    assert.equal(without.code, 1, without.output);
+    assert.match(without.output, /FAILED: There is a compose or stack file, but no docker compose\./);
+  });
+}
+
+test("a stack file without hotpush in the PATH fails, says why, and leaves docker alone", async (t) => {
+  const project = await makeProject(t, { "stack.yaml": "services: {}\n" });
+  await putDocker(project);
+  const { code, output } = await deployHead(project);
+  assert.equal(code, 1, output);
+  assert.match(
+    output,
+    /^FAILED: There is a stack file, which compose cannot roll out, but no hotpush in the/m,
+  );
+  await assert.rejects(readFile(join(project.root, "docker-calls")), { code: "ENOENT" });
+});
+
+test("a stack file beside a compose file changes nothing for plain compose", async (t) => {
+  const project = await makeProject(t, { "compose.yaml": "services: {}\n", "stack.yaml": "services: {}\n" });
+  await putDocker(project);
+  const { code, output } = await deployHead(project);
+  assert.equal(code, 0, output);
+  const calls = await readFile(join(project.root, "docker-calls"), "utf8");
+  assert.match(calls, /^compose up -d --build --wait --remove-orphans$/m);
+});
+
 test("a roll-out that fails fails the deployment, a prune that fails does not", async (t) => {
   const project = await makeProject(t, { "compose.yaml": "services: {}\n" });
   await putDocker(project);
@@ -69,7 +105,7 @@ test("a failing prune does not fail the deployment", async (t) => {
 });
 
 for (const [missing, sentence] of [
-  ["compose version", /FAILED: There is a compose file, but no 'docker compose'\. Install it: https:/],
+  ["compose version", /FAILED: There is a compose or stack file, but no docker compose\. Install it: https:/],
   ["version *", /FAILED: Docker does not answer\. Start it \(systemctl start docker\), or let this user/],
 ] as const) {
   test(`a docker whose '${missing}' fails is a sentence with what to do`, async (t) => {

@@ -1,9 +1,6 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { stackFiles } from "../../rollout/swarm/stack-files.ts";
 
-const names = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
-
-/** Whether the repository is deployed with compose, told as examples/deploy.sh tells it. */
+/** Whether the repository is deployed with compose or as a stack, told as examples/deploy.sh tells it. */
 export function hasComposeFile(repoPath: string, env: Readonly<Record<string, string | undefined>>): boolean {
-  return Boolean(env.COMPOSE_FILE) || names.some((name) => existsSync(join(repoPath, name)));
+  return stackFiles({ projectDirectory: repoPath, files: [] }, env).length > 0;
 }

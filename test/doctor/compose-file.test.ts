@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { hasComposeFile } from "../../src/doctor/docker/compose-file.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("a repository is deployed with containers where deploy.sh would: by a compose file, a stack file, or COMPOSE_FILE", (t) => {
+  assert.equal(hasComposeFile(temporaryDirectory(t), {}), false);
+  assert.equal(hasComposeFile(temporaryDirectory(t), { COMPOSE_FILE: "prod.yaml" }), true);
+  for (const name of ["compose.yaml", "docker-compose.yml", "stack.yaml", "docker-stack.yml"]) {
+    const directory = temporaryDirectory(t);
+    writeFileSync(join(directory, name), "");
+    assert.equal(hasComposeFile(directory, {}), true, name);
+  }
+});
