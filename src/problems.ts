@@ -22,7 +22,6 @@ export const problems = {
   headers_too_large: { status: 431, title: "The headers are too large" },
   internal_error: { status: 500, exitCode: 70, title: "A fault in Hotpush itself" },
   storage_unavailable: { status: 503, title: "The push could not be stored" },
-  shutting_down: { status: 503, title: "The service is stopping" },
   overloaded: { status: 503, title: "Too many bodies are arriving at once" },
   unhealthy: { status: 503, title: "The service is not healthy" },
 

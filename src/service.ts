@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import { secretFingerprint } from "./config/secret-fingerprint.ts";
 import type { Config, Environment } from "./config.ts";
 import { createCatchUp } from "./deployments/catch-up.ts";
@@ -26,6 +27,9 @@ import { createScriptMask, findUnmasked } from "./runner/masking/script-mask.ts"
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
 import { takeOver } from "./take-over.ts";
+
+/** How long requests that are under way may take to be answered when nothing else is left to do. */
+const lastAnswersMs = 1_000;
 
 export interface Service {
   readonly address: AddressInfo;
@@ -87,12 +91,15 @@ export async function startService(config: Config, env: Environment, log: Log): 
     stopping.abort();
     handOver.stop();
     catchUp.stop();
+    // Who has connected by now is still let in: closing the door would cut them off.
+    await new Promise(setImmediate);
     const receiverClosed = new Promise((resolve) => receiver.close(resolve));
     await queue.stop(config.shutdownGraceMs);
     // In this order: the door is for whoever has the lock.
     const taken = await takingOver;
     taken?.door?.close();
     taken?.lock.release();
+    await Promise.race([receiverClosed, pause(lastAnswersMs, null, { ref: false })]);
     secretUses.close();
     receiver.closeAllConnections();
     await receiverClosed;

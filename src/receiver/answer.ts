@@ -28,7 +28,6 @@ const extraHeaders: Partial<Record<HttpProblemCode, readonly string[]>> = {
   unsupported_media_type: ["Accept", "application/json"],
   unsupported_encoding: ["Accept-Encoding", "identity"],
   storage_unavailable: later,
-  shutting_down: later,
   overloaded: later,
 };
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Log } from "../log.ts";
-import type { HttpProblemCode, Problem } from "../problems.ts";
 import { type Answer, answerAndClose, isClosing, jsonAnswer, problemAnswer, sendAnswer } from "./answer.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
 import { createServer } from "./http.ts";
@@ -26,11 +25,14 @@ const methods: ReadonlyMap<string, readonly string[]> = new Map([
 export function createReceiver(options: ReceiverOptions): Server {
   const server = createServer(serverOptions, (request, response) => {
     if (isClosing(request.socket)) return;
-    if (options.isStopping()) response.setHeader("connection", "close");
+    const end = (outcome: Outcome) => {
+      if (options.isStopping()) response.setHeader("connection", "close");
+      conclude(response, outcome);
+    };
     // Before anything is awaited: what follows a refused head on its connection must not be read as a request.
     const refusal = refuse(request);
-    if (refusal) conclude(response, refusal);
-    else void decide(request, options).then((outcome) => conclude(response, outcome));
+    if (refusal) end(refusal);
+    else void decide(request, options).then(end);
   });
   return hardenServer(server, options.bodyLimitBytes);
 }
@@ -46,7 +48,7 @@ function refuse(request: IncomingMessage): Outcome | null {
 async function decide(request: IncomingMessage, options: ReceiverOptions): Promise<Outcome> {
   try {
     if (pathOf(request.url) === "/health") return answered(healthAnswer(options.findFault()));
-    return options.isStopping() ? answered(problemAnswer(stopping)) : await options.webhook(request);
+    return await options.webhook(request);
   } catch (error) {
     options.log.error(
       { event: "request.failed", err: error },
@@ -80,11 +82,6 @@ function healthAnswer(fault: string | null): Answer {
     ? jsonAnswer(200, { status: "ok" })
     : problemAnswer({ code: "unhealthy", detail: fault });
 }
-
-const stopping: Problem<HttpProblemCode> = {
-  code: "shutting_down",
-  detail: "The service is stopping, so the push is not promised. Redeliver it in a minute.",
-};
 
 function answered(answer: Answer): Outcome {
   return { kind: "answer", answer, isClosing: false };

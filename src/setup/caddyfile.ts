@@ -29,6 +29,10 @@ export function caddyfile({ service, target }: Extract<Front, { kind: "new-caddy
 	reverse_proxy /webhook {file./run/live/hotpush}:9000 {
 		lb_try_duration 5s
 		lb_try_interval 50ms
+		transport http {
+			# On a kept connection that Hotpush is just closing a delivery would be cut off, and a POST is not sent twice.
+			keepalive off
+		}
 	}
 
 	# Where the files name nothing that runs. Only requests that reached no container are sent on: one that was cut
