@@ -6,8 +6,8 @@ import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-c
 import type { Rollout } from "../context.ts";
 import { type Container, listContainers } from "../engine/container.ts";
 import { isServing } from "../engine/health.ts";
-import { tagImage } from "../engine/image.ts";
 import { type ServiceOutcome, timed, unchanged } from "../report/report.ts";
+import { bringBack, noteBefore } from "./bring-back.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
@@ -16,7 +16,7 @@ const watchPollMs = 100;
 
 /**
  * Replaces a service of which two cannot run: the old container goes, then the new one comes. Says for how long the
- * service was away. A new version that does not become ready is replaced by the old image again.
+ * service was away. In place of a new version that does not become ready, the old containers are made again.
  *
  * @throws ProblemError when the new version is not ready
  */
@@ -26,11 +26,12 @@ export async function recreateService(
   old: readonly Container[],
   reason: string,
 ): Promise<ServiceOutcome> {
+  const before = await noteBefore(rollout, old);
   const watch = watchAbsence(rollout, service);
   try {
     const { fresh, healthyAfterMs } = await recreate(rollout, service, reason).catch(
       async (error: unknown) => {
-        await bringBack(rollout, service, old);
+        await bringBack(rollout, service, before, watch.end);
         throw error;
       },
     );
@@ -65,20 +66,6 @@ async function recreate(rollout: Rollout, service: Service, reason: string) {
   await timed(rollout.report, service.name, "recreate", up, () => `two cannot run: ${reason}`);
   const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);
   return { fresh, healthyAfterMs: await waitAllReady(rollout, service, fresh) };
-}
-
-/** The old image, if the image was what changed; the compose file is the new one already. */
-async function bringBack(rollout: Rollout, service: Service, old: readonly Container[]): Promise<void> {
-  const previous = old.find(({ status }) => status === "running");
-  if (!previous || rollout.signal.aborted || previous.imageName !== service.image) return;
-  await tagImage(rollout.engine, previous.image, service.image);
-  const again = () =>
-    runCompose(rollout, recreateCommand(rollout.target, service.name), { timeoutMs: recreateTimeoutMs });
-  await timed(rollout.report, service.name, "roll back", again, (ending) =>
-    hasEndedWell(ending)
-      ? "the old image runs again"
-      : `${complaintOf("roll back", ending)}; ${service.name} is away`,
-  );
 }
 
 /** Compose has the last word on whether something changed. */

@@ -4,10 +4,13 @@ import { type Container, listContainers } from "../engine/container.ts";
 import type { ServiceOutcome } from "../report/report.ts";
 import { rollService } from "./roll-service.ts";
 
+const dataMayNotSuit = "it was recreated, and its data may not suit the old version";
+
 /**
  * When one service fails, those that were replaced before it go back to their old images by the same steps, without a
- * build, so that the versions that serve belong together. Their image names have been given back already. Services
- * that were recreated stay new: a database may not go back.
+ * build, so that the versions that serve belong together. Their image names have been given back already. Those that
+ * cannot go back stay new, and it is told what to do: a service whose image has another name now, because the compose
+ * file says that name, and one that was recreated, because a database may not go back.
  */
 export async function rollBackEarlier(
   rollout: Rollout,
@@ -15,28 +18,42 @@ export async function rollBackEarlier(
   outcomes: readonly ServiceOutcome[],
   old: ReadonlyMap<string, readonly Container[]>,
 ): Promise<void> {
-  const rolled = outcomes.filter(({ outcome }) => outcome === "rolled").toReversed();
-  for (const { service: name } of rolled) {
+  for (const { service: name, outcome } of outcomes.toReversed()) {
     const service = services.find((candidate) => candidate.name === name);
-    if (!service || !canGoBack(service, old.get(name) ?? [])) continue;
-    try {
-      rollout.report({
-        event: "note",
-        service: name,
-        text: "goes back to the old version, because another service failed",
-      });
-      await rollService(rollout, service, await listContainers(rollout.engine, rollout.project.name, name));
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      rollout.report({
-        event: "note",
-        service: name,
-        text: `could not go back and serves the new version: ${reason}`,
-      });
-    }
+    if (!service || (outcome !== "rolled" && outcome !== "recreated")) continue;
+    const before = old.get(name) ?? [];
+    const obstacle = outcome === "recreated" ? dataMayNotSuit : renamed(service, before);
+    const tell = (text: string) => rollout.report({ event: "note", service: name, text });
+    if (obstacle === null) await goBack(rollout, service, before, tell);
+    else tell(stays(service, obstacle));
   }
 }
 
-function canGoBack(service: Service, old: readonly Container[]): boolean {
-  return old.some(({ imageName }) => imageName === service.image);
+/** Why an old image cannot run under the name that the compose file has now, or null. */
+function renamed({ image }: Service, old: readonly Container[]): string | null {
+  const names = new Set(old.map(({ imageName }) => imageName));
+  return names.has(image) ? null : `its image was ${[...names].join(", ")} and is ${image} now`;
+}
+
+function stays({ name }: Service, obstacle: string): string {
+  const advice = `To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
+  return `stays at the new version, though another service failed: ${obstacle}. ${advice}`;
+}
+
+async function goBack(
+  rollout: Rollout,
+  service: Service,
+  old: readonly Container[],
+  tell: (text: string) => void,
+): Promise<void> {
+  try {
+    const isChanged = old.some(({ configHash }) => configHash !== service.configHash);
+    const configuration = isChanged ? ", with the configuration that the compose file has now" : "";
+    tell(`goes back to the old version, because another service failed${configuration}`);
+    const present = await listContainers(rollout.engine, rollout.project.name, service.name);
+    await rollService(rollout, service, present);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    tell(`could not go back and serves the new version: ${reason}`);
+  }
 }

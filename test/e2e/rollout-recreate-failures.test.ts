@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { onEngine } from "../lab/on-engine.ts";
+import { freePort, makeProject, type TestProject, untilTold } from "../lab/project.ts";
+
+/** Tells its version and what its volumes hold. A sick one never gets healthy, and none runs on data that one has spoilt. */
+const server = `
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+const { VERSION, GREETING, SICK, SPOILS } = process.env;
+if (existsSync("/anonymous/spoilt")) throw new Error("these data are of a newer version");
+if (SPOILS) writeFileSync("/anonymous/spoilt", "");
+const read = (path) => (existsSync(path) ? readFileSync(path, "utf8").trim() : "");
+createServer((_, response) => {
+  response.statusCode = SICK || VERSION === "sick" ? 500 : 200;
+  response.end([VERSION, GREETING, read("/anonymous/note"), read("/named/note")].join(" "));
+}).listen(8080);
+process.on("SIGTERM", () => process.exit(0));
+`;
+const check =
+  'fetch("http://127.0.0.1:8080").then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))';
+
+type Parts = Readonly<Record<string, unknown>>;
+
+onEngine("a service of which two cannot run, whose new version fails", (env) => {
+  let project: TestProject;
+  let port: number;
+
+  before(async () => {
+    project = await makeProject(env);
+    port = await freePort();
+    for (const version of ["1", "2", "sick"]) await build(version);
+  });
+  after(() => project?.remove());
+
+  test("an image of another name that never gets healthy gives way to the old one", async () => {
+    await serving("1");
+    const old = await made();
+    await compose("sick");
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    assert.match(output, /FAILED: Container cache-of-\S+ was not healthy after 5(\.\d)? s/);
+    assert.match(output, /cache +roll back .* the old version runs again; cache was away for \d+(\.\d)? s$/m);
+    assert.equal(await answer(), "1 hello anonymous named");
+    assert.deepEqual(await made(), old);
+    assert.equal((await project.containers("cache")).length, 1);
+  });
+
+  test("a configuration with which it never gets healthy gives way to the old one, and the next good one is taken", async () => {
+    await serving("1");
+    const old = await made();
+    await compose("1", { environment: { GREETING: "changed", SICK: "1" } });
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    assert.match(output, /cache +roll back .* the old version runs again; cache was away for/);
+    assert.equal(await answer(), "1 hello anonymous named");
+    assert.deepEqual(await made(), old);
+    await compose("1", { environment: { GREETING: "changed" } });
+    const next = await project.rollOut();
+    assert.equal(next.code, 0, next.output);
+    assert.equal(await answer(), "1 changed anonymous named");
+  });
+
+  test("an image of the same name that never gets healthy gives way to the old one, which has the name again", async () => {
+    await project.docker("tag", image("1"), image("moving"));
+    await serving("moving");
+    const old = await made();
+    await project.docker("tag", image("sick"), image("moving"));
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    assert.match(output, /cache +roll back .* the old version runs again/);
+    assert.deepEqual(await made(), old);
+  });
+
+  test("where the old one cannot run any more, that is told with the reason", async () => {
+    await serving("1", { restart: "no" });
+    await compose("2", { environment: { SICK: "1", SPOILS: "1" } });
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    assert.match(
+      output,
+      /cache +roll back .* the old version could not be brought back: Container cache-of-\S+ ended with exit code 1 before it was healthy; cache is away/,
+    );
+    assert.match(output, /FAILED: Container cache-of-\S+ was not healthy after/);
+  });
+
+  test("a container that the engine refuses to make does not cost the old one", async () => {
+    await serving("1");
+    const containers = await project.containers("cache");
+    await compose("2", { cpuset: "4000" });
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    assert.match(output, /FAILED: cache: docker compose ended with exit code 1 \(recreate\)/);
+    assert.match(output, /cache +roll back .* the old version was not touched and serves/);
+    assert.deepEqual(await project.containers("cache"), containers);
+    assert.equal(await answer(), "1 hello anonymous named");
+  });
+
+  test("a roll-out that is interrupted tells what it leaves", async () => {
+    await serving("1");
+    await compose("sick");
+    const rollout = project.spawnRollout();
+    const { code, output } = await untilTold(rollout, /cache +recreate/, async () => rollout.kill("SIGTERM"));
+    assert.notEqual(code, 0, output);
+    const left = /was interrupted while it was recreated: cache-of-\S+ runs, but is not healthy/;
+    assert.match(output, left);
+    assert.match(output, /To finish it: hotpush rollout cache$/m);
+  });
+
+  test("services that were replaced before it and cannot go back are named, with what to do", async () => {
+    const healthcheck = { disable: true };
+    const others = (version: string) => ({
+      front: { image: image(version), healthcheck },
+      worker: { image: image(version), healthcheck, labels: { "hotpush.rollout": "recreate" } },
+    });
+    await serving("1", {}, others("1"));
+    await compose("sick", {}, others("2"));
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    const renamed = `its image was ${image("1")} and is ${image("2")} now`;
+    assert.match(output, new RegExp(`front +note +stays at the new version, .*: ${renamed}`));
+    assert.match(output, /worker +note +stays at the new version, .*: it was recreated.*rollout worker$/m);
+    assert.equal(await answer(), "1 hello anonymous named");
+  });
+
+  function image(version: string): string {
+    return `${project.name}-cache:${version}`;
+  }
+
+  async function build(version: string): Promise<void> {
+    const directory = join(project.directory, "cache");
+    const text = `FROM node:24-trixie-slim\nLABEL com.docker.compose.project=${project.name}\nENV VERSION=${version}\nCOPY server.mjs /\nVOLUME /anonymous\nCMD ["node", "/server.mjs"]\n`;
+    await mkdir(directory, { recursive: true });
+    await writeFile(join(directory, "server.mjs"), server);
+    await writeFile(join(directory, "Dockerfile"), text);
+    await project.docker("build", "--quiet", "--tag", image(version), directory);
+  }
+
+  /** Writes the compose file: the service has of all that a container made again could lose, and `more`. */
+  async function compose(version: string, more: Parts = {}, others: Parts = {}): Promise<void> {
+    const healthcheck = { interval: "1s", start_period: "20s", start_interval: "200ms" };
+    const cache = {
+      image: image(version),
+      container_name: `cache-of-${project.name}`,
+      environment: { GREETING: "hello" },
+      ports: [`127.0.0.1:${port}:8080`],
+      volumes: ["named:/named", "/unnamed", "./cache:/sources:ro", { type: "tmpfs", target: "/scratch" }],
+      networks: { default: { aliases: ["store"] }, back: { aliases: ["data"] } },
+      healthcheck: { test: ["CMD", "node", "-e", check], ...healthcheck },
+      labels: { "hotpush.healthy-timeout": "5s" },
+      depends_on: Object.keys(others),
+      restart: "unless-stopped",
+      mem_limit: "256m",
+      ...more,
+    };
+    const file = { services: { ...others, cache }, volumes: { named: {} }, networks: { back: {} } };
+    await writeFile(join(project.directory, "compose.yaml"), JSON.stringify(file));
+  }
+
+  /** Has `version` run anew, with a note in each of its volumes. */
+  async function serving(version: string, more: Parts = {}, others: Parts = {}): Promise<void> {
+    await project.docker("compose", "down", "--volumes", "--remove-orphans");
+    await compose(version, more, others);
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 0, output);
+    const note = "echo anonymous > /anonymous/note; echo named > /named/note";
+    await project.docker("compose", "exec", "--no-TTY", "cache", "sh", "-c", note);
+  }
+
+  async function answer(): Promise<string> {
+    const response = await fetch(`http://127.0.0.1:${port}`, { headers: { connection: "close" } });
+    return response.text();
+  }
+
+  /** How its container is made, and of what image; without what each container has anew. */
+  async function made(): Promise<readonly string[]> {
+    const mounts = "{{range .Mounts}}\n{{.Destination}} {{.Type}} {{.Name}} {{.RW}}{{end}}";
+    const aliases = "{{range $e.Aliases}}\n{{$n}} {{.}}{{end}}";
+    const networks = `{{range $n, $e := .NetworkSettings.Networks}}\n{{$n}} {{json $e.IPAMConfig}}${aliases}{{end}}`;
+    const format = `{{.Name}} {{.Image}}\n{{json .Config}}\n{{json .HostConfig}}${mounts}${networks}`;
+    const told = await project.docker("inspect", "--format", format, `cache-of-${project.name}`);
+    return told
+      .replace(/"(Hostname":"[0-9a-f]{12}"|Mounts":\[.*?\]),/g, "")
+      .split("\n")
+      .sort();
+  }
+});
