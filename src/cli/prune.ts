@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
 import { ProblemError } from "../problems.ts";
-import { environmentOnHost, locateProject } from "../rollout/compose/locate-project.ts";
+import { locateProject } from "../rollout/compose/locate-project.ts";
 import { loadProject } from "../rollout/compose/read-project.ts";
 import { connectEngine } from "../rollout/engine/engine.ts";
 import { type Pruned, prune } from "../rollout/images/prune.ts";
@@ -62,12 +62,7 @@ async function pruneProject({ directory, file, keep }: Options, env: NodeJS.Proc
   const lock = await lockRollout(lockPath, lockWaitS);
   try {
     const signal = new AbortController().signal;
-    const surroundings = {
-      env: environmentOnHost(env, target),
-      signal,
-      lockDescriptor: lock.descriptor,
-      target,
-    };
+    const surroundings = { env, signal, lockDescriptor: lock.descriptor, target };
     const request = { engine, versionsPath, keep };
     if ((await chooseEngine(surroundings)) === "swarm") {
       // The commit only matters for names in the file that are yet to be built.

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { ProblemError } from "../problems.ts";
-import { environmentOnHost, locateProject } from "../rollout/compose/locate-project.ts";
+import { locateProject } from "../rollout/compose/locate-project.ts";
 import { connectEngine } from "../rollout/engine/engine.ts";
 import { type Report, reportFailure } from "../rollout/report/report.ts";
 import { reportJson } from "../rollout/report/report-json.ts";
@@ -94,7 +94,7 @@ async function requestOf(
   return {
     engine,
     target,
-    env: environmentOnHost(env, target),
+    env,
     services,
     commit: options.commit ?? env.DEPLOY_COMMIT,
     liveDirectory: options.live ?? env.HOTPUSH_LIVE_PATH,

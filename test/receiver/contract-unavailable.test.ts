@@ -76,6 +76,24 @@ test("a push on an open connection is still recorded while the service is stoppi
   );
 });
 
+test("a push of which half has come when the service stops is still recorded, also where nothing else is left to do", async (t) => {
+  const service = await startService(t);
+  const socket = connect({ port: service.port, host: "127.0.0.1" });
+  await once(socket, "connect");
+  const wire = onTheWire(githubPush());
+  const first = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+  const half = wire.length / 2;
+  // The answer to the first says that the half has arrived too.
+  socket.write(first + wire.slice(0, half));
+  await once(socket, "data");
+  const ended = service.end("SIGTERM");
+  await service.log.waitFor(({ event }) => event === "service.stopping");
+  const { replies } = await converse(socket, wire.slice(half));
+  assert.equal(replies[0]?.status, 202);
+  assert.equal(await ended, 0);
+  assert.equal(recordedDeployments(service.statePath)[0]?.state, "queued");
+});
+
 test("no accepted push is lost when the service stops under load", async (t) => {
   const service = await startService(t);
   const accepted: string[] = [];

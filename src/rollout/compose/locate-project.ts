@@ -21,14 +21,6 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
   return { ...target, projectDirectory: hostDirectory, ...projectOf(own, target, hostDirectory) };
 }
 
-/** The environment for compose: a file that names the repository by its variable means the path on the host. */
-export function environmentOnHost(
-  env: NodeJS.ProcessEnv,
-  { projectDirectory }: ComposeTarget,
-): NodeJS.ProcessEnv {
-  return env.REPO_PATH === undefined ? env : { ...env, REPO_PATH: projectDirectory };
-}
-
 /** The path of `directory` on the host: roll-outs know a project by it. What is not mounted from there keeps its own. */
 export async function hostDirectoryOf(engine: Engine, directory: string): Promise<string> {
   const own = await findOwnContainer(engine);

@@ -23,7 +23,8 @@ export async function runCompose(
   const ending = await runCommand({
     argv,
     cwd: target.projectDirectory,
-    // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts).
+    // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that names the
+    // repository by REPO_PATH means its path on the host, whatever it is in here.
     // Attestations hold the time of the build: with them, every build would look like a new version.
     env: {
       BUILDX_NO_DEFAULT_ATTESTATIONS: "1",
@@ -31,6 +32,7 @@ export async function runCompose(
       COMPOSE_MENU: "false",
       ...env,
       PWD: target.projectDirectory,
+      ...(env.REPO_PATH === undefined ? {} : { REPO_PATH: target.projectDirectory }),
     },
     ...(input === undefined ? {} : { input }),
     timeoutMs,
