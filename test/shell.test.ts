@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { needs } from "./harness/requirements.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -12,7 +13,7 @@ test("git knows of the scripts that are named otherwise as well as of those name
 });
 
 for (const path of shellScripts()) {
-  test(`shellcheck finds nothing in ${path}`, needsShellcheck(), () => {
+  test(`shellcheck finds nothing in ${path}`, needs("shellcheck"), () => {
     const { status, stdout, stderr } = spawnSync("shellcheck", [path], { cwd: root, encoding: "utf8" });
     assert.equal(status, 0, stdout + stderr);
   });
@@ -29,10 +30,4 @@ function isShell(path: string): boolean {
   if (path.endsWith(".sh")) return true;
   if (/\.\w+$/.test(path)) return false;
   return /^#!\S*[/ ](?:env )?(?:ba|da)?sh\b/.test(readFileSync(join(root, path), "latin1"));
-}
-
-/** Where CI is set shellcheck could be installed, so it is not missed there without a failure. */
-function needsShellcheck(): { readonly skip: string | false } {
-  const isThere = spawnSync("shellcheck", ["--version"], { stdio: "ignore" }).status === 0;
-  return { skip: isThere || process.env.CI ? false : "it needs shellcheck" };
 }

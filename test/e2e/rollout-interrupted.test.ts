@@ -13,12 +13,24 @@ import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts"
 const kills = Number(process.env.HOTPUSH_E2E_KILLS ?? 3);
 
 /** With what it has started, as at a power cut; or alone, while compose goes on behind its back. */
-function kill({ pid = 0, killed }: ChildProcess, { withCompose }: { readonly withCompose: boolean }): void {
-  if (killed || !existsSync(`/proc/${pid}`)) return;
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
-  process.kill(pid, "SIGKILL");
-  // Compose has a process group of its own.
-  if (withCompose) for (const child of children) process.kill(-Number(child), "SIGKILL");
+function kill({ pid = 0 }: ChildProcess, { withCompose }: { readonly withCompose: boolean }): void {
+  const children = withCompose ? childrenOf(pid) : [];
+  killIfThere(pid);
+  // Compose has a process group of its own; what has none is over in a moment.
+  for (const child of children) killIfThere(-child);
+}
+
+function childrenOf(pid: number): readonly number[] {
+  const path = `/proc/${pid}/task/${pid}/children`;
+  return existsSync(path) ? readFileSync(path, "utf8").split(" ").filter(Boolean).map(Number) : [];
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }
 
 onEngine("a roll-out that is cut short on a real engine, under load", (env) => {

@@ -9,7 +9,7 @@ import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts"
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { freePort } from "../lab/project.ts";
-import { startPushes } from "../lab/pushes.ts";
+import { assertNoneLost, startPushes } from "../lab/pushes.ts";
 
 /** Ten take a minute; three show that one follows the other. */
 const replacements = Number(process.env.HOTPUSH_E2E_REPLACEMENTS ?? 3);
@@ -48,12 +48,8 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
       throw error;
     });
     const results = await pushes.stop();
-    const failures = results.filter(({ status }) => status !== 202);
-    assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${results.length} pushes failed`);
-    await settled();
+    await assertNoneLost(results, project.statePath);
     const states = recordedStates(project.statePath);
-    const lost = results.filter(({ id }) => !["succeeded", "superseded"].includes(states.get(id) ?? "none"));
-    assert.deepEqual(lost.slice(0, 3), [], `${lost.length} of ${results.length} pushes were lost`);
     const succeeded = [...states.values()].filter((state) => state === "succeeded").length;
     t.diagnostic(
       `${results.length} pushes, ${succeeded} deployed, the rest superseded; ${seen.size - 1} replacements`,
@@ -104,17 +100,6 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
       const { json } = await deliver(project.origin, githubPush());
       assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
     });
-  }
-
-  function settled() {
-    return until(
-      "every deployment has ended",
-      () => {
-        const rows = recordedDeployments(project.statePath);
-        return rows.every(({ state }) => !["queued", "running", "interrupted"].includes(state)) && rows;
-      },
-      120_000,
-    );
   }
 });
 

@@ -137,12 +137,6 @@ test("it can be run by hand, from anywhere, and names its log", async (t) => {
   assert.equal(await readFile(path, "utf8"), stdout);
 });
 
-test("the script is shellcheck clean", (t) => {
-  const { error, status, stdout } = spawnSync("shellcheck", [deployScript], { encoding: "utf8" });
-  if (error) return t.skip("shellcheck is not installed (Debian: apt-get install shellcheck)");
-  assert.equal(status, 0, stdout);
-});
-
 async function fetches(project: Project): Promise<string[]> {
   return (await gitCalls(project)).filter((call) => call.includes(" fetch "));
 }

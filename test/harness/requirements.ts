@@ -23,6 +23,7 @@ const probes = {
   fish: { isThere: () => runs("fish", "--version"), reason: "it needs fish" },
   strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
   faketime: { isThere: () => runs("faketime", "now", "true"), reason: "it needs faketime" },
+  shellcheck: { isThere: () => runs("shellcheck", "--version"), reason: "it needs shellcheck" },
   openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },
   sshd: {
     isThere: () => existsSync("/usr/sbin/sshd"),

@@ -1,5 +1,8 @@
+import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { recordedDeployments, recordedStates } from "../harness/database.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { until } from "../harness/until.ts";
 
 /** What a sender saw of a push: 0 for a connection that failed. */
 export interface PushResult {
@@ -9,6 +12,7 @@ export interface PushResult {
 }
 
 const pushPauseMs = 50;
+const longestDeploymentsMs = 120_000;
 
 /** Sends signed pushes, each a new one, twenty a second, until `stop` is called, which gives what came of each. */
 export function startPushes(origin: string): { readonly stop: () => Promise<readonly PushResult[]> } {
@@ -29,6 +33,24 @@ export function startPushes(origin: string): { readonly stop: () => Promise<read
       return Promise.all(sent);
     },
   };
+}
+
+/** Waits until all deployments have ended: none of the pushes may have failed, and each has to be deployed or superseded. */
+export async function assertNoneLost(results: readonly PushResult[], statePath: string): Promise<void> {
+  const failures = results.filter(({ status }) => status !== 202);
+  assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${results.length} pushes failed`);
+  await until(
+    "every deployment has ended",
+    () => recordedDeployments(statePath).every(hasEnded),
+    longestDeploymentsMs,
+  );
+  const states = recordedStates(statePath);
+  const lost = results.filter(({ id }) => !["succeeded", "superseded"].includes(states.get(id) ?? "none"));
+  assert.deepEqual(lost.slice(0, 3), [], `${lost.length} of ${results.length} pushes were lost`);
+}
+
+function hasEnded({ state }: { readonly state: string }): boolean {
+  return !["queued", "running", "interrupted"].includes(state);
 }
 
 async function pushOnce(origin: string): Promise<PushResult> {
