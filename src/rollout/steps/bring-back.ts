@@ -1,14 +1,10 @@
 import { formatDuration } from "../../config/duration.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
+import { type Blueprint, readBlueprint } from "../engine/blueprint.ts";
 import { type Container, listContainers, removeContainer, stopContainer } from "../engine/container.ts";
 import { isServing } from "../engine/health.ts";
-import {
-  type Blueprint,
-  readBlueprint,
-  recreateContainer,
-  startRecreated,
-} from "../engine/recreate-container.ts";
+import { recreateContainer, startRecreated } from "../engine/recreate-container.ts";
 import { timed } from "../report/report.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
 
