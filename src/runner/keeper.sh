@@ -10,7 +10,8 @@ shift
 exec 2>&1
 # What keeps the script from starting ends with 75, be it the shell itself that cannot start a process.
 trap 'echo "no process can be started"; exit 75' EXIT
-flock --exclusive --nonblock 3 && mkfifo -m 600 "$run/output" && exec 4<>"$run/output" || exit
+flock --exclusive --nonblock 3 || { echo "flock did not get the lock, somebody else may have it"; exit; }
+mkfifo -m 600 "$run/output" && exec 4<>"$run/output" || exit
 echo ready
 read -r _ || exit
 exec >"$run/output" 2>&1 </dev/null

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { startKeeper } from "../../src/runner/keeper.ts";
+import { runDirectory } from "../../src/runner/run-directory.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+test("a keeper whose service is gone before it is told to go on starts no script", (t) => {
+  const { directory, lockFd, script, mark } = makeRun(t);
+  const keeper = join(import.meta.dirname, "../../src/runner/keeper.sh");
+  // Nobody is at the other end of its standard input any more, while what it says is still read.
+  const stdio = ["ignore", "pipe", "pipe", lockFd] as const;
+  const { status, stdout } = spawnSync(keeper, [directory.path, script], {
+    stdio: [...stdio],
+    encoding: "utf8",
+  });
+  assert.match(stdout, /^ready\n/);
+  assert.equal(status, 75);
+  assert.ok(!existsSync(mark));
+});
+
+test("a keeper that is dismissed has ended without a script", async (t) => {
+  const { directory, lockFd, script, mark } = makeRun(t);
+  const keeper = await startKeeper({ ...started(t), directory, lockFd, command: [script] });
+  await keeper.dismiss();
+  assert.throws(() => process.kill(keeper.pid, 0), /ESRCH/);
+  assert.ok(!existsSync(mark));
+});
+
+test("where somebody else has the lock of a run, no second keeper gets ready", async (t) => {
+  const { directory, lockFd, script } = makeRun(t);
+  const first = await startKeeper({ ...started(t), directory, lockFd, command: [script] });
+  t.after(first.dismiss);
+  const otherFd = openLock(t, directory.lockPath);
+  await assert.rejects(
+    startKeeper({ ...started(t), directory, lockFd: otherFd, command: [script] }),
+    /its lock and the pipe for its output could not be made: flock did not get the lock, somebody else may have it/,
+  );
+});
+
+/** A run whose script leaves a mark. */
+function makeRun(t: TestContext) {
+  const place = temporaryDirectory(t);
+  const directory = runDirectory(place, 1);
+  mkdirSync(directory.path, { recursive: true });
+  const [script, mark] = [join(place, "deploy.sh"), join(place, "mark")];
+  writeScript(script, `#!/bin/sh\ntouch ${mark}\n`);
+  return { directory, lockFd: openLock(t, directory.lockPath), script, mark };
+}
+
+function openLock(t: TestContext, path: string): number {
+  const fd = openSync(path, "w", 0o600);
+  t.after(() => closeSync(fd));
+  return fd;
+}
+
+function started(t: TestContext) {
+  return { cwd: temporaryDirectory(t), environment: { PATH: process.env.PATH ?? "" } };
+}
