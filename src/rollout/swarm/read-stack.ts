@@ -1,6 +1,7 @@
 import { ProblemError } from "../../problems.ts";
 import { configCommand } from "../compose/compose.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "../compose/run-compose.ts";
+import { refuseMisread } from "./refuse-misread.ts";
 import { readStack, type Stack } from "./stack.ts";
 import { stackEnvironment } from "./stack-environment.ts";
 import { stackFiles } from "./stack-files.ts";
@@ -28,6 +29,7 @@ export async function loadStack(surroundings: Surroundings, commit: string): Pro
     const text = `There is no stack.yaml and no compose.yaml in ${projectDirectory}. Name the file with --file.`;
     throw new ProblemError({ code: "compose_invalid", detail: text });
   }
+  refuseMisread(files, projectDirectory);
   const found = { ...surroundings, env, target: { projectDirectory, files } };
   const model = await readStackModel(found);
   const name = nameOf(model);
