@@ -30,6 +30,9 @@ export interface HandOver {
 
 const lookIntervalMs = 500;
 
+/** Swarm stops a task seconds after it was told to. */
+const swarmPatienceMs = 120_000;
+
 /** Whether a roll-out has asked for this very container to be replaced: then nothing more is to be started in it. */
 export function createReplacementCheck(statePath: string): () => boolean {
   const ownId = containerIdIn(readFileSync("/proc/self/mountinfo", "utf8"));
@@ -52,16 +55,25 @@ export function createHandOver({
   const ownId = containerIdIn(readFileSync("/proc/self/mountinfo", "utf8"));
   let timer: NodeJS.Timeout | null = null;
   let isAtWork = false;
+  let swarmAwaitedSinceMs: number | null = null;
 
   async function look(): Promise<void> {
     const request = readReplacementRequest(statePath);
     if (request === null || isBusy()) return;
     if (request.old !== ownId)
       return request.helper ? await concludeHelper(request, request.helper) : undefined;
+    if (request.isBySwarm) return awaitSwarm(request);
     const { engine, own } = await findOwn();
     if (own === null) return giveUp(request, "This container is not to be found at the Docker engine");
     if (request.helper) await replaceByHelper(engine, own, request, request.helper);
     else await leave(engine, own, request);
+  }
+
+  function awaitSwarm(request: ReplacementRequest): void {
+    swarmAwaitedSinceMs ??= performance.now();
+    if (performance.now() - swarmAwaitedSinceMs < swarmPatienceMs) return;
+    swarmAwaitedSinceMs = null;
+    giveUp(request, "Swarm was told to replace this container, and has not done so");
   }
 
   async function findOwn() {

@@ -12,7 +12,7 @@ export interface RecordedRow {
 
 /** The deployments on disk, oldest first, read past the service. */
 export function recordedDeployments(statePath: string): readonly RecordedRow[] {
-  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  const database = open(statePath);
   try {
     return database
       .prepare('SELECT id, ref, commit_id AS "commit", state, trigger FROM deployments ORDER BY id')
@@ -24,7 +24,7 @@ export function recordedDeployments(statePath: string): readonly RecordedRow[] {
 
 /** How often scripts were started that had been started before: runs that were cut off. */
 export function countRepeatedRuns(statePath: string): number {
-  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  const database = open(statePath);
   try {
     const sql = "SELECT coalesce(sum(attempts - 1), 0) AS count FROM deployments WHERE attempts > 1";
     return Number(database.prepare(sql).get()?.count);
@@ -35,7 +35,7 @@ export function countRepeatedRuns(statePath: string): number {
 
 /** The state of every deployment that was made for a delivery, of those pruned from the history too. */
 export function recordedStates(statePath: string): ReadonlyMap<number, string> {
-  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  const database = open(statePath);
   try {
     const sql = `SELECT deployment_id AS id, coalesce(deployments.state, last_state) AS state
       FROM deliveries LEFT JOIN deployments ON deployments.id = deployment_id`;
@@ -52,12 +52,17 @@ export function recordedStates(statePath: string): ReadonlyMap<number, string> {
 
 /** How many deliveries are known by their digest. */
 export function recordedDeliveryCount(statePath: string): number {
-  const database = new DatabaseSync(databasePath(statePath), { readOnly: true });
+  const database = open(statePath);
   try {
     return Number(database.prepare("SELECT count(*) AS count FROM deliveries").get()?.count);
   } finally {
     database.close();
   }
+}
+
+/** A service that starts or ends has the file for itself for a moment. */
+function open(statePath: string): DatabaseSync {
+  return new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 10_000 });
 }
 
 function databasePath(statePath: string): string {

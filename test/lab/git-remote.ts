@@ -22,7 +22,7 @@ export function remotePath({ directory }: Pick<TestProject, "directory">): strin
 }
 
 /** Makes the project's directory a checkout of a new remote, whose pushes are delivered through the proxy. */
-export async function makeGitRemote(project: TestProject): Promise<GitRemote> {
+export async function makeGitRemote(project: Pick<TestProject, "directory" | "origin">): Promise<GitRemote> {
   const { directory, origin } = project;
   const bare = remotePath(project);
   const clone = `${directory}-clone`;

@@ -1,9 +1,8 @@
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { recordedDeployments } from "../harness/database.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { writeScript } from "../harness/temporary.ts";
-import { until } from "../harness/until.ts";
+import { type EndingOf, endingIn } from "./ending.ts";
 import { buildImage, removeImage } from "./image.ts";
 import { makeProject, type TestProject } from "./project.ts";
 
@@ -17,8 +16,7 @@ export interface HostedProject extends TestProject {
   readonly live: () => Promise<string>;
   /** The names of Hotpush's containers. */
   readonly instances: () => Promise<readonly string[]>;
-  /** Waits until deployment `id` has ended, and gives its state. */
-  readonly ending: (id: number, withinMs?: number) => Promise<string>;
+  readonly ending: EndingOf;
 }
 
 export interface HostedOptions {
@@ -112,16 +110,4 @@ function volumePath({ name, docker }: TestProject, volume: string): Promise<stri
 
 async function instancesOf(project: TestProject): Promise<readonly string[]> {
   return (await project.containers("hotpush")).map((line) => line.split(" ")[0] ?? "");
-}
-
-function endingIn(statePath: string): HostedProject["ending"] {
-  return (id, withinMs = 120_000) =>
-    until(
-      `the end of deployment ${id}`,
-      () => {
-        const state = recordedDeployments(statePath).find((row) => row.id === id)?.state ?? "unknown";
-        return ["unknown", "queued", "running", "interrupted"].includes(state) ? null : state;
-      },
-      withinMs,
-    );
 }

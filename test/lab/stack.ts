@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const entry = join(import.meta.dirname, "hotpush.ts");
 const example = join(import.meta.dirname, "../../examples/swarm");
 
-/** The stack of examples/swarm on a real Swarm, with the tests' app in it. */
+/** The stack of examples/swarm on a real Swarm, with the tests' app in it; without Hotpush, which then works from outside. */
 export interface TestStack {
   readonly name: string;
   readonly directory: string;
@@ -26,15 +26,22 @@ export interface TestStack {
   readonly remove: () => Promise<void>;
 }
 
+export interface StackOptions {
+  /** Whether Hotpush is a service of the stack. */
+  readonly withHotpush?: boolean;
+}
+
 /** Puts the example into a temporary directory, under a name of its own; `remove` takes it all away. */
-export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
+export async function makeStack(
+  labEnv: NodeJS.ProcessEnv,
+  { withHotpush = false }: StackOptions = {},
+): Promise<TestStack> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));
   const name = basename(directory).toLowerCase();
   const port = await freePort();
   const env: NodeJS.ProcessEnv = {
     ...labEnv,
     NODE_COMPILE_CACHE: compiled,
-    HTTPS_PORT: String(await freePort()),
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
@@ -42,7 +49,8 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
   await cp(example, directory, { recursive: true });
   await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
   // What compose reads from here, docker stack deploy must see too.
-  await writeFile(join(directory, ".env"), `SITE=:80\nHTTP_PORT=${port}\nCHECK_URL=${origin}/\n`);
+  const ports = `HTTP_PORT=${port}\nHTTPS_PORT=${await freePort()}\n`;
+  await writeFile(join(directory, ".env"), `SITE=:80\n${ports}CHECK_URL=${origin}/\n`);
   const path = join(directory, "stack.yaml");
   const edit = async (from: string | RegExp, to: string) => {
     const text = await readFile(path, "utf8");
@@ -54,6 +62,7 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
   await edit("start_period: 30s", "start_period: 2s");
   await edit("interval: 10s", "interval: 1s");
   await edit("monitor: 5s", "monitor: 2s");
+  if (!withHotpush) await edit(/^ {2}hotpush:\n {4}image(?:.*\n)*?\n/gm, "");
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env, cwd: directory })).stdout.trim();
   const spawnHotpush = (...args: readonly string[]) =>
@@ -79,7 +88,9 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv): Promise<TestStack> {
         if ((await docker("ps", "--all", "--quiet", "--filter", label)) === "") break;
         await sleep(200);
       }
-      await docker("volume", "rm", `${name}_caddy-data`).catch(() => {});
+      for (const volume of ["caddy-data", "hotpush"]) {
+        await docker("volume", "rm", `${name}_${volume}`).catch(() => {});
+      }
       const built = `label=com.docker.compose.project=${name}`;
       const images = await docker("images", "--quiet", "--filter", built);
       if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});

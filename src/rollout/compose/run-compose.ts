@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
 import type { Rollout } from "../context.ts";
 import type { Step } from "../report/report.ts";
@@ -11,6 +12,8 @@ export type Surroundings = Pick<Rollout, "env" | "signal" | "target"> & {
 export interface ComposeRun {
   readonly timeoutMs: number;
   readonly input?: string;
+  /** Where it is run, seen from the project's directory, which it is without. */
+  readonly directory?: string;
   readonly onLine?: (line: string) => void;
 }
 
@@ -18,11 +21,11 @@ export interface ComposeRun {
 export async function runCompose(
   { env, signal, lockDescriptor, target }: Surroundings,
   argv: readonly [string, ...string[]],
-  { timeoutMs, input, onLine }: ComposeRun,
+  { timeoutMs, input, directory = ".", onLine }: ComposeRun,
 ): Promise<CommandEnding> {
   const ending = await runCommand({
     argv,
-    cwd: target.projectDirectory,
+    cwd: resolve(target.projectDirectory, directory),
     // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that names the
     // repository by REPO_PATH means its path on the host, whatever it is in here.
     // Attestations hold the time of the build: with them, every build would look like a new version.

@@ -8,8 +8,10 @@ import { join } from "node:path";
 export interface ReplacementRequest {
   /** The id of the container that is to go. */
   readonly old: string;
-  /** What a helper container is to do where two cannot run; null where the new container runs already. */
+  /** What a helper container is to do where two cannot run; null where the new container runs already, or Swarm acts. */
   readonly helper: Helper | null;
+  /** Swarm is about to replace it, and is only waited for. */
+  readonly isBySwarm?: boolean;
 }
 
 export interface Helper {

@@ -8,18 +8,23 @@ export interface Deploy {
   readonly resolveImage: ResolveImage;
 }
 
-/** `docker stack deploy` of the files and, over them, of what comes on standard input (`deployInput`). */
+/** `docker stack deploy` of `files`, of which "-" is standard input. */
 export function deployCommand({ stack, files, resolveImage }: Deploy): readonly [string, ...string[]] {
   return [
     "docker",
     "stack",
     "deploy",
-    ...[...files, "-"].flatMap((file) => ["--compose-file", file]),
+    ...named(files),
     "--detach=true",
     "--with-registry-auth",
     `--resolve-image=${resolveImage}`,
     stack,
   ];
+}
+
+/** `docker stack config`: the one file that `files` are when they are merged and their variables are filled in. */
+export function stackConfigCommand(files: readonly string[]): readonly [string, ...string[]] {
+  return ["docker", "stack", "config", ...named(files)];
 }
 
 /**
@@ -40,4 +45,8 @@ export function deployInput(services: readonly StackService[], images: ReadonlyM
 
 export function pushCommand(reference: string): readonly [string, ...string[]] {
   return ["docker", "push", reference];
+}
+
+function named(files: readonly string[]): readonly string[] {
+  return files.flatMap((file) => ["--compose-file", file]);
 }

@@ -5,13 +5,14 @@ import { listServices, rollBackService } from "./swarm-service.ts";
 
 /**
  * Lets Swarm finish the updates that an earlier roll-out was killed in, and takes back those that do not end. Else that
- * version, which nobody has proved, would be what Swarm goes back to if the new one fails.
+ * version, which nobody has proved, would be what Swarm goes back to if the new one fails. The update of Hotpush itself is
+ * not waited for: it may be waiting for the deployment that this is part of.
  */
 export async function healStack(rollout: StackRollout): Promise<void> {
   const present = await listServices(rollout.engine, rollout.project.name);
   for (const service of rollout.project.services) {
     const now = present.get(service.name);
-    if (!now || !isUnderWay(now)) continue;
+    if (!now || !isUnderWay(now) || service.name === rollout.own?.service) continue;
     const finish = async () => {
       const settled = await settle(rollout, service);
       if (settled?.update?.state !== "updating") return settled?.update?.state ?? "gone";

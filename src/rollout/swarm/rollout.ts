@@ -1,31 +1,29 @@
 import { prepareImages } from "../images/prepare-images.ts";
 import { lockRollout } from "../lock.ts";
-import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { recordVersion } from "../record-version.ts";
-import { type ServiceOutcome, timed } from "../report/report.ts";
+import { timed } from "../report/report.ts";
 import type { RolloutRequest } from "../request.ts";
 import type { RolloutEnding } from "../rollout.ts";
 import { commitToTag, failed, selectServices } from "../with-rollout.ts";
 import { chooseImages } from "./choose-images.ts";
 import type { StackRollout } from "./context.ts";
-import { deployStack } from "./deploy-stack.ts";
 import { keepFileNames, moveFileNames } from "./file-names.ts";
-import { goBack } from "./go-back.ts";
 import { healStack } from "./heal-stack.ts";
 import { containersHere, type LiveImage, liveImages } from "./live-images.ts";
+import { findOwnTask } from "./own-task.ts";
 import { pruneStack } from "./prune-stack.ts";
 import { pushImages } from "./push-images.ts";
 import { loadStack } from "./read-stack.ts";
 import { namesRegistry } from "./registry.ts";
 import { requireManager } from "./require-manager.ts";
 import { servingStackImages } from "./serving-images.ts";
-import { type Snapshot, takeSnapshot } from "./snapshot.ts";
+import { takeSnapshot } from "./snapshot.ts";
 import type { StackService } from "./stack.ts";
-import { waitForServices } from "./wait-for-services.ts";
+import { updateServices } from "./update-services.ts";
 
 /**
  * Brings a stack to what its file and its sources now say: lock, build and name by commit, push, `docker stack deploy`,
- * then wait for what Swarm makes of it. Where one service fails, the old versions of all serve.
+ * then wait for what Swarm makes of it; Hotpush itself comes last. Where one service fails, the old versions of all serve.
  */
 export async function rollOutStack(request: RolloutRequest): Promise<RolloutEnding> {
   try {
@@ -47,9 +45,19 @@ async function open(request: RolloutRequest, lockDescriptor: number, commit: str
   const { engine, target, env, report, signal, statePath } = request;
   const read = () => loadStack({ env, signal, target, lockDescriptor }, commit);
   const { result } = await timed(report, null, "read", read, ({ stack }) => `stack ${stack.name}`);
-  const onlyOfCompose = { liveDirectory: null, liveFilesRead: null, own: null };
   const { stack, surroundings } = result;
-  return { ...surroundings, engine, project: stack, ...onlyOfCompose, statePath, report, lockDescriptor };
+  const own = await findOwnTask(engine, stack.name);
+  const onlyOfCompose = { liveDirectory: null, liveFilesRead: null };
+  return {
+    ...surroundings,
+    engine,
+    project: stack,
+    own,
+    ...onlyOfCompose,
+    statePath,
+    report,
+    lockDescriptor,
+  };
 }
 
 async function rollOutAs(
@@ -67,7 +75,7 @@ async function rollOutAs(
   const before = await takeSnapshot(rollout.engine, project.name);
   const live = await liveImages(rollout.engine, before.services);
   const images = await bringImages(rollout, request, services, live, commit);
-  const outcomes = await deployAndWait(rollout, request, before, images);
+  const outcomes = await updateServices(rollout, { images, withPull: request.withPull }, before);
   await recordVersion(request, commit, () => servingStackImages(rollout));
   await nameAsInFile(rollout, services, images);
   const durationMs = Math.round(performance.now() - startedAt);
@@ -140,25 +148,4 @@ async function nameAsInFile(
     const text = `the new version serves, but: ${error instanceof Error ? error.message : String(error)}`;
     rollout.report({ event: "note", service: null, text });
   });
-}
-
-async function deployAndWait(
-  rollout: StackRollout,
-  request: RolloutRequest,
-  before: Snapshot,
-  images: ReadonlyMap<string, string>,
-): Promise<readonly ServiceOutcome[]> {
-  try {
-    await deployStack(rollout, images, request.withPull);
-    const wait = () => waitForServices(rollout, before);
-    const { result } = await timed(rollout.report, null, "update", wait, () => "Swarm is done");
-    for (const service of rollout.project.services) {
-      const outcome = result.find((one) => one.service === service.name)?.outcome;
-      if (outcome !== "unchanged") await checkThroughProxy(rollout, service);
-    }
-    return result;
-  } catch (error) {
-    await goBack(rollout, before);
-    throw error;
-  }
 }

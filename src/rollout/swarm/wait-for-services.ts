@@ -15,13 +15,14 @@ const pollMs = 200;
 type Settled = Extract<Judgement, { readonly kind: "unchanged" | "started" | "updated" }>["kind"];
 
 /**
- * Waits until Swarm has brought every service of the stack to its new state, telling what becomes of each task.
+ * Waits until Swarm has brought each of `services` to its new state, telling what becomes of each task.
  *
  * @param before the stack just before the deploy
  * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not get done in time
  */
 export async function waitForServices(
   rollout: StackRollout,
+  services: readonly StackService[],
   before: Snapshot,
 ): Promise<readonly ServiceOutcome[]> {
   const startedAt = performance.now();
@@ -31,13 +32,13 @@ export async function waitForServices(
   for (;;) {
     const now = await takeSnapshot(rollout.engine, rollout.project.name);
     const atMs = performance.now() - startedAt;
-    for (const service of rollout.project.services) {
+    for (const service of services) {
       tell(service.name, tasksOf(now, service.name));
       if (settled.has(service.name)) continue;
       const outcome = await look(rollout, service, before, now, seen, atMs);
       if (outcome) settled.set(service.name, outcome);
     }
-    if (settled.size === rollout.project.services.length) return [...settled.values()];
+    if (settled.size === services.length) return [...settled.values()];
     await sleep(pollMs, undefined, { signal: rollout.signal });
   }
 }

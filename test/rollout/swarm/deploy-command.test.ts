@@ -1,14 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deployCommand, deployInput, pushCommand } from "../../../src/rollout/swarm/deploy-command.ts";
+import {
+  deployCommand,
+  deployInput,
+  pushCommand,
+  stackConfigCommand,
+} from "../../../src/rollout/swarm/deploy-command.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
 
 test("the stack is deployed from its files and, over them, from standard input", () => {
-  const argv = deployCommand({ stack: "shop", files: ["stack.yaml", "more.yaml"], resolveImage: "changed" });
+  const files = ["stack.yaml", "more.yaml", "-"];
+  const argv = deployCommand({ stack: "shop", files, resolveImage: "changed" });
   assert.deepEqual(argv, [
     ...["docker", "stack", "deploy"],
     ...["--compose-file", "stack.yaml", "--compose-file", "more.yaml", "--compose-file", "-"],
     ...["--detach=true", "--with-registry-auth", "--resolve-image=changed", "shop"],
+  ]);
+});
+
+test("the same files are made one", () => {
+  assert.deepEqual(stackConfigCommand(["stack.yaml", "-"]), [
+    ...["docker", "stack", "config", "--compose-file", "stack.yaml", "--compose-file", "-"],
   ]);
 });
 

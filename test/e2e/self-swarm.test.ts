@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { countRepeatedRuns } from "../harness/database.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
+import { type HostedStack, makeHostedStack } from "../lab/hosted-stack.ts";
+import { onOwnEngine } from "../lab/on-engine.ts";
+import type { Behaviour } from "../lab/project.ts";
+import { assertNoneLost, startPushes } from "../lab/pushes.ts";
+import { underLoad } from "../lab/under-load.ts";
+
+/** Ten take two minutes. */
+const replacements = Number(process.env.HOTPUSH_E2E_REPLACEMENTS ?? 1);
+const example = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
+
+/** Its deployments change the configuration of Hotpush itself, and nothing else. */
+const changing = (timeout: string) => `#!/bin/sh
+set -e
+sed -i "s/^TIMEOUT=.*/TIMEOUT=${timeout}/" .env
+hotpush rollout
+`;
+
+onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (env, engine) => {
+  let stack: HostedStack;
+  let remote: GitRemote;
+  /** The commits of the versions. */
+  const commits = new Map<string, string>();
+
+  before(async () => {
+    await engine.joinSwarm();
+    stack = await makeHostedStack(env, {
+      script: example,
+      variables: { TIMEOUT: "30m" },
+      prepare: async (prepared) => {
+        const bare = remotePath(prepared);
+        await prepared.edit(
+          /^ {6}SHUTDOWN_GRACE:/gm,
+          `      DEPLOY_TIMEOUT: \${TIMEOUT}\n      SHUTDOWN_GRACE:`,
+        );
+        await prepared.edit("- hotpush:/var", `- ${bare}:${bare}\n      - hotpush:/var`);
+        remote = await makeGitRemote(prepared);
+      },
+    });
+  });
+  after(async () => {
+    await stack?.remove();
+    await remote?.remove();
+  });
+
+  test("a push through Caddy is pulled, built and live with no request failed, and Hotpush is left alone", async () => {
+    const before = await stack.instances();
+    const { versions } = await underLoad(stack.origin, async () => {
+      await push("second", "graceful");
+      assert.equal(await stack.ending(1), "succeeded", await log());
+    });
+    assert.deepEqual(versions, ["first", "second"]);
+    assert.deepEqual(await stack.instances(), before);
+    const text = await log();
+    assert.match(
+      text,
+      /deploy +\d+ ms {2}stack \S+: app, caddy"[\s\S]*check[\s\S]*deploy +\d+ ms {2}stack \S+: hotpush"/,
+    );
+    assert.match(text, /hotpush +unchanged/);
+  });
+
+  test("a version that Swarm rolls back is a failed deployment, with its reason", async () => {
+    const { versions } = await underLoad(stack.origin, async () => {
+      await push("broken-one", "crashes");
+      assert.equal(await stack.ending(2), "failed", await log());
+    });
+    assert.deepEqual(versions, ["second"]);
+    assert.match(await log(), /version broken-one cannot start: no database named/);
+  });
+
+  test("roll back brings the version before, and prune leaves what serves", async () => {
+    await push("third", "graceful");
+    assert.equal(await stack.ending(3), "succeeded", await log());
+    const { versions } = await underLoad(stack.origin, async () => {
+      const output = await hotpush("rollback");
+      assert.match(output, /^Deployment 4 succeeded after .+\.$/m);
+    });
+    assert.deepEqual(versions, ["third", "second"]);
+    await hotpush("prune", "--keep", "0");
+    const kept = await stack.docker("images", `${stack.name}-app`, "--format", "{{.Tag}}");
+    // Of `third`, which was left, Swarm itself still knows: docker service rollback would bring it.
+    const expected = ["second", "third"].map((version) => commits.get(version)?.slice(0, 12));
+    assert.deepEqual(kept.split("\n").sort(), ["latest", ...expected].sort());
+  });
+
+  for (const [order, description] of [
+    ["start-first", "it is replaced after all else"],
+    ["stop-first", "it is replaced when its deployment has ended"],
+  ] as const) {
+    test(`with ${order} ${description}; of 20 pushes a second none is lost or cut off`, async (t) => {
+      await write(order);
+      writeScript(join(stack.directory, "deploy.sh"), changing("$((30 + DEPLOY_ID))m"));
+      const pushes = startPushes(stack.origin);
+      const seen = new Set<string>();
+      const replaced = until(
+        `${replacements} replacements`,
+        async () => {
+          for (const id of await stack.instances()) seen.add(id);
+          return seen.size > replacements;
+        },
+        replacements * 90_000,
+      );
+      await Promise.allSettled([replaced]);
+      const results = await pushes.stop();
+      await replaced;
+      await assertNoneLost(results, stack.statePath);
+      assert.equal(countRepeatedRuns(stack.statePath), 0, "each was seen to its end where it was started");
+      await until("one instance", async () => (await stack.instances()).length === 1, 60_000);
+      t.diagnostic(`${results.length} pushes over ${seen.size - 1} replacements, none lost`);
+    });
+  }
+
+  test("a Hotpush that cannot start is taken back, the old one goes on, and the deployment is a failure", async () => {
+    await write("start-first");
+    writeScript(join(stack.directory, "deploy.sh"), changing("31m"));
+    await deliverOnce("succeeded");
+    await until("one instance", async () => (await stack.instances()).length === 1, 60_000);
+    const before = await stack.instances();
+    writeScript(join(stack.directory, "deploy.sh"), changing("nonsense"));
+    await deliverOnce("failed");
+    assert.match(
+      await log(),
+      /FAILED: The new version of hotpush failed, and Swarm went back to the old one/,
+    );
+    assert.deepEqual(await stack.instances(), before);
+  });
+
+  /** Puts the order in which Hotpush's tasks are replaced into the stack file. */
+  async function write(order: string): Promise<void> {
+    const path = join(stack.directory, "stack.yaml");
+    const text = await readFile(path, "utf8");
+    await writeFile(path, text.replace(/\S+(?= # The new task records)/, order));
+  }
+
+  async function push(version: string, behaviour: Behaviour): Promise<void> {
+    const commit = await remote.push((clone) =>
+      writeFile(join(clone, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
+    );
+    commits.set(version, commit);
+  }
+
+  async function deliverOnce(ending: string): Promise<void> {
+    const { json } = await deliver(stack.origin, githubPush());
+    assert.equal(await stack.ending(json.deployment?.id ?? 0), ending, await log());
+  }
+
+  /** Runs a command as a person does, in the container that serves. */
+  async function hotpush(...args: readonly string[]): Promise<string> {
+    const [id = ""] = await stack.instances();
+    return stack.docker("exec", id, "hotpush", ...args);
+  }
+
+  async function log(): Promise<string> {
+    const [id = ""] = await stack.instances();
+    return stack.docker("logs", id);
+  }
+});

@@ -1,0 +1,77 @@
+import { appendFile } from "node:fs/promises";
+import { join } from "node:path";
+import { testSecret } from "../harness/delivery.ts";
+import { writeScript } from "../harness/temporary.ts";
+import { type EndingOf, endingIn } from "./ending.ts";
+import { buildImage, removeImage } from "./image.ts";
+import { makeStack, type TestStack } from "./stack.ts";
+
+/** The stack of examples/swarm with Hotpush in it, from its real image. */
+export interface HostedStack extends TestStack {
+  /** The state directory of Hotpush, as the host sees the volume. */
+  readonly statePath: string;
+  /** The ids of Hotpush's running containers. */
+  readonly instances: () => Promise<readonly string[]>;
+  readonly ending: EndingOf;
+}
+
+export interface HostedStackOptions {
+  /** The text of deploy.sh. */
+  readonly script: string;
+  /** Further lines of .env. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Called when the files are there and nothing runs yet. */
+  readonly prepare: (stack: TestStack) => Promise<void>;
+}
+
+/** Starts the stack as somebody does who has nothing but Docker: by Hotpush's image. */
+export async function makeHostedStack(
+  labEnv: NodeJS.ProcessEnv,
+  { script, variables = {}, prepare }: HostedStackOptions,
+): Promise<HostedStack> {
+  const stack = await makeStack(labEnv, { withHotpush: true });
+  const { name, directory, docker } = stack;
+  const image = `hotpush-e2e:${name}`;
+  const socket = (labEnv.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
+  const remove = async () => {
+    await stack.remove();
+    await removeImage(labEnv, image);
+  };
+  try {
+    await buildImage(labEnv, image);
+    const settings = {
+      REPO_PATH: directory,
+      WEBHOOK_SECRET: testSecret,
+      HOTPUSH_IMAGE: image,
+      DOCKER_SOCKET: socket,
+      CHECK_URL: "http://tasks.caddy/",
+      ...variables,
+    };
+    const lines = Object.entries(settings).map(([key, value]) => `${key}=${value}\n`);
+    await appendFile(join(directory, ".env"), lines.join(""));
+    await stack.write("first", "graceful");
+    writeScript(join(directory, "deploy.sh"), script);
+    await prepare(stack);
+    const mounts = [`${socket}:/var/run/docker.sock`, `${directory}:${directory}`];
+    await docker(
+      "run",
+      "--rm",
+      ...mounts.flatMap((mount) => ["--volume", mount]),
+      // From outside of the stack's network, no name of a service says anything.
+      ...["--env", "CHECK_URL=", "--workdir", directory, image, "rollout"],
+    );
+    const statePath = await docker("volume", "inspect", `${name}_hotpush`, "--format", "{{.Mountpoint}}");
+    const ofHotpush = `label=com.docker.swarm.service.name=${name}_hotpush`;
+    return {
+      ...stack,
+      statePath,
+      remove,
+      instances: async () =>
+        (await docker("ps", "--quiet", "--no-trunc", "--filter", ofHotpush)).split("\n").filter(Boolean),
+      ending: endingIn(statePath),
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
