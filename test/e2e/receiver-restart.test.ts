@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { recordedDeliveryCount } from "../harness/database.ts";
+import { recordedDeliveryCount, recordedDeployments } from "../harness/database.ts";
 import { until } from "../harness/until.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
@@ -16,7 +18,7 @@ onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
   let project: HostedProject;
 
   before(async () => {
-    project = await makeHosted(env, { script: "#!/bin/sh\n" });
+    project = await makeHosted(env, { script: "#!/bin/sh\nwhile [ -e linger ]; do sleep 0.1; done\n" });
   });
   after(() => project?.remove());
 
@@ -26,6 +28,18 @@ onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
       while (gapsMs.length < restarts) gapsMs.push(await restart());
     });
     t.diagnostic(`nobody listened for ${gapsMs.join(", ")} ms`);
+  });
+
+  test("while a deployment runs that does not end by itself, just as much", async (t) => {
+    const linger = join(project.directory, "linger");
+    await underPushes(async () => {
+      writeFileSync(linger, "");
+      await until("a deployment runs", () => recordedDeployments(project.statePath).some(isRunning));
+      t.diagnostic(`nobody listened for ${await restart()} ms`);
+      const [name = ""] = await project.instances();
+      assert.ok((await timesOf(name, "deployment.interrupted")).length > 0, "it was cut off");
+      rmSync(linger);
+    });
   });
 
   /** Sends pushes from before `work` until after it: none may fail, and each has to be recorded. */
@@ -67,3 +81,7 @@ onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
     return told.map((line) => Date.parse((JSON.parse(line) as { readonly time: string }).time));
   }
 });
+
+function isRunning({ state }: { readonly state: string }): boolean {
+  return state === "running";
+}

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { onEngine } from "../lab/on-engine.ts";
 import { readLive } from "../lab/project.ts";
@@ -67,11 +70,15 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     await project.serving("kept");
     await project.serving("live");
     assert.ok((await imagesOfApp()).size > 3);
+    const [nameless, foreign] = [await buildNameless(project.name), await buildNameless("somebody-else")];
     const { code, output } = await project.hotpush("prune");
     assert.equal(code, 0, output);
     assert.match(output, /^Freed /m);
     assert.equal((await imagesOfApp()).size, 3);
-    assert.notEqual(await project.docker("images", "--quiet", "debian:trixie-slim"), "", "other images stay");
+    assert.ok(!(await isThere(nameless)), "an image of this project that has lost its name goes");
+    assert.ok(await isThere(foreign), "one of another project stays");
+    assert.ok(await isThere("debian:trixie-slim"), "other images stay");
+    await project.docker("rmi", foreign);
     assert.equal((await project.rollOut({ args: ["--back"] })).code, 0);
     assert.equal(await project.version(), "kept");
   });
@@ -87,6 +94,23 @@ onEngine("a roll-out on a real engine, under load", (env) => {
       ["caddy", "other", "single"].map((service) => project.containers(service)),
     );
     return services.flat();
+  }
+
+  /** @returns the id of an image as a build leaves it whose name the next one takes */
+  async function buildNameless(owner: string): Promise<string> {
+    const directory = await mkdtemp(join(tmpdir(), "hotpush-nameless-"));
+    await writeFile(join(directory, "Dockerfile"), `FROM debian:trixie-slim\nENV OWNER=${owner}\n`);
+    const label = `com.docker.compose.project=${owner}`;
+    const id = await project.docker("build", "--quiet", "--label", label, directory);
+    await rm(directory, { recursive: true });
+    return id;
+  }
+
+  function isThere(image: string): Promise<boolean> {
+    return project.docker("image", "inspect", image).then(
+      () => true,
+      () => false,
+    );
   }
 
   async function imagesOfApp(): Promise<ReadonlySet<string>> {

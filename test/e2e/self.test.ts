@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { countRepeatedRuns, recordedDeployments, recordedStates } from "../harness/database.ts";
@@ -103,20 +103,34 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
   }
 });
 
-onEngine("Hotpush with a published port deploys itself", (env) => {
+onEngine("Hotpush with a published port deploys itself, as a user who is not root", (env) => {
   let project: HostedProject;
   let remote: GitRemote;
 
   before(async () => {
     const ports = [`127.0.0.1:${await freePort()}:9000`];
     const bare = remotePath({ directory: "$REPO_PATH" });
-    const override = { ...marked, ports, volumes: [`${bare}:${bare}`] };
+    // The socket's group is what lets this user in.
+    const socket = statSync((env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", ""));
+    const user = { user: "1000:1000", group_add: [String(socket.gid)] };
+    const override = { ...marked, ...user, ports, volumes: [`${bare}:${bare}`] };
     project = await makeHosted(env, {
       script,
       override,
       variables: { MARK: "0" },
       prepare: async (prepared) => {
         remote = await makeGitRemote(prepared);
+        await prepared.docker(
+          "run",
+          "--rm",
+          "--volume",
+          `${prepared.directory}:/r`,
+          "debian:trixie-slim",
+          "chown",
+          "-R",
+          "1000:1000",
+          "/r",
+        );
       },
     });
   });
@@ -127,6 +141,8 @@ onEngine("Hotpush with a published port deploys itself", (env) => {
 
   test("by a helper container, after its deployment is recorded; a delivery that is lost meanwhile is caught up with", async () => {
     const [before] = await project.containers("hotpush");
+    const [name = ""] = await project.instances();
+    assert.equal(await project.docker("exec", name, "id", "--user"), "1000");
     writeFileSync(join(project.directory, "linger"), lingerS);
     await remote.push((clone) => changed(clone, "first"));
     // As if it came while nothing listens: only the new instance's look at the remote can find it.
