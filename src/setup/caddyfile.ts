@@ -58,9 +58,20 @@ export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }
     case "caddy": {
       const [app = "app"] = front.services;
       return [
-        "in the block of global options:  admin unix//run/live/admin.sock|0660",
-        `instead of the app's name:       reverse_proxy {file./run/live/${app}}:<its port>`,
-        "for the deliveries:              reverse_proxy /webhook {file./run/live/hotpush}:9000",
+        "in the block of global options:",
+        "  admin unix//run/live/admin.sock|0660",
+        "  grace_period 30s",
+        "in the block of the site, for the app (in place of its name) and for the deliveries:",
+        `  reverse_proxy {file./run/live/${app}}:<its port> {`,
+        ...waiting("5s"),
+        "  }",
+        "  reverse_proxy /webhook {file./run/live/hotpush}:9000 {",
+        // Git hosts wait for ten seconds.
+        ...waiting("9s"),
+        "    transport http {",
+        "      keepalive off",
+        "    }",
+        "  }",
       ];
     }
     case "traefik":
@@ -73,4 +84,9 @@ export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }
         "Pass /webhook on to hotpush:9000, as with nginx:  location = /webhook { proxy_pass http://hotpush:9000; }",
       ];
   }
+}
+
+/** For so long a request is held up while nobody can be connected to, instead of being answered by an error. */
+function waiting(duration: string): readonly string[] {
+  return [`    lb_try_duration ${duration}`, "    lb_try_interval 50ms"];
 }

@@ -99,8 +99,26 @@ test("a Caddy of the project's own gets the live files, and keeps all that it ha
   assert.deepEqual(portsOf(model, "caddy"), ["80", "443"]);
   const targets = (model.services.caddy?.volumes ?? []).map(({ target }) => target);
   assert.deepEqual(targets.sort(), ["/etc/caddy/Caddyfile", "/run/live"]);
-  assert.match(stdout, /reverse_proxy \{file\.\/run\/live\/app\}/);
+  const { apps } = await adapted(caddyfileOf(stdout));
+  assert.match(JSON.stringify(apps), /"dial":"\{file\.\/run\/live\/app\}:8080"/);
+  assert.match(JSON.stringify(apps), /"dial":"\{file\.\/run\/live\/hotpush\}:9000"/);
 });
+
+/** What init told of the Caddyfile, put where it said. */
+function caddyfileOf(stdout: string): string {
+  const told = stdout.slice(stdout.indexOf("\nIn the configuration of caddy:"), stdout.indexOf("\nNext:"));
+  const [, , global = "", site = ""] = told.split(/^.*:$/m);
+  return `{\n${global}}\n:80 {\n${site.replace("<its port>", "8080")}}\n`;
+}
+
+/** What a real Caddy makes of a Caddyfile. */
+async function adapted(caddyfile: string): Promise<{ readonly apps: unknown }> {
+  const labEnv = lab.kind === "ready" ? lab.env : {};
+  const adapt = ["caddy", "adapt", "--adapter", "caddyfile", "--config", "/dev/stdin"];
+  const adapting = run("docker", ["run", "--rm", "--interactive", "caddy:2", ...adapt], { env: labEnv });
+  adapting.child.stdin?.end(caddyfile);
+  return JSON.parse((await adapting).stdout);
+}
 
 for (const [what, compose] of [
   ["Traefik", "services: {app: {image: debian}, edge: {image: 'traefik:v3', ports: ['80:80']}}"],
