@@ -83,11 +83,36 @@ onEngine("a roll-out from inside a container", (env) => {
     assert.deepEqual(await names("a-self"), [fresh]);
   });
 
+  test("the project's name and files are those that its container was started with", async (t) => {
+    const prod = `${project.name}-prod`;
+    const { environment, volumes, ...self } = ownContainer();
+    const named = { ...environment, COMPOSE_PROJECT_NAME: "" };
+    const services = {
+      "a-self": {
+        ...self,
+        environment: named,
+        volumes: volumes.filter((mount) => !mount.startsWith("live:")),
+      },
+      worker: { build: "app", labels: { "hotpush.rollout": "recreate" } },
+    };
+    await writeFile(join(project.directory, "prod.yaml"), JSON.stringify({ services }));
+    const compose = ["compose", "--project-name", prod, "--file", "prod.yaml"];
+    t.after(() => project.docker(...compose, "down", "--timeout", "1", "--rmi", "local"));
+    await project.docker(...compose, "up", "--detach", "--build");
+    const output = await project.docker("exec", `${prod}-a-self-1`, "hotpush", "rollout");
+    assert.match(output, new RegExp(`^Rolling out ${prod} at \\w+: worker, a-self$`, "m"), output);
+    assert.match(output, new RegExp(`^worker .* → ${prod}-worker-1 `, "m"), output);
+  });
+
   /** A service that stands for Hotpush in the project; its name comes first, so that the order shows. */
   function ownService(): string {
+    return JSON.stringify({ services: { "a-self": ownContainer() } });
+  }
+
+  function ownContainer() {
     const socket = (project.env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
     const environment = { REPO_PATH: project.directory, PORT: "$PORT", HOTPUSH_MIN_FREE: "1 MiB" };
-    const service = {
+    return {
       image,
       entrypoint: ["sleep", "infinity"],
       init: true,
@@ -105,7 +130,6 @@ onEngine("a roll-out from inside a container", (env) => {
         "live:/run/live",
       ],
     };
-    return JSON.stringify({ services: { "a-self": service } });
   }
 
   async function names(service: string): Promise<readonly string[]> {
