@@ -1,5 +1,4 @@
 import type { AddressInfo } from "node:net";
-import { setTimeout as pause } from "node:timers/promises";
 import { secretFingerprint } from "./config/secret-fingerprint.ts";
 import type { Config, Environment } from "./config.ts";
 import { createCatchUp } from "./deployments/catch-up.ts";
@@ -13,6 +12,7 @@ import { createHandOver, createReplacementCheck } from "./hand-over.ts";
 import { createHostDirectory } from "./host-directory.ts";
 import type { Log } from "./log.ts";
 import { createAdmission } from "./receiver/admission.ts";
+import { closeReceiver } from "./receiver/close.ts";
 import { createDeliveryLog } from "./receiver/delivery-log.ts";
 import { listen } from "./receiver/listen.ts";
 import { createReceiver } from "./receiver/server.ts";
@@ -33,7 +33,7 @@ const lastAnswersMs = 1_000;
 
 export interface Service {
   readonly address: AddressInfo;
-  /** Accepts nothing more, sees the running deployment off, gives everything back. Resolves when all is done. */
+  /** Sees the running deployment off, then accepts nothing more and gives everything back. Resolves when all is done. */
   readonly close: () => Promise<void>;
 }
 
@@ -91,18 +91,14 @@ export async function startService(config: Config, env: Environment, log: Log): 
     stopping.abort();
     handOver.stop();
     catchUp.stop();
-    // Who has connected by now is still let in: closing the door would cut them off.
-    await new Promise(setImmediate);
-    const receiverClosed = new Promise((resolve) => receiver.close(resolve));
+    // Until the deployment has ended, all that comes is recorded, for the next service to deploy.
     await queue.stop(config.shutdownGraceMs);
+    await closeReceiver(receiver, lastAnswersMs);
     // In this order: the door is for whoever has the lock.
     const taken = await takingOver;
     taken?.door?.close();
     taken?.lock.release();
-    await Promise.race([receiverClosed, pause(lastAnswersMs, null, { ref: false })]);
     secretUses.close();
-    receiver.closeAllConnections();
-    await receiverClosed;
     store.close();
   }
 }

@@ -9,6 +9,7 @@ export interface PushResult {
   readonly status: number;
   readonly id: number;
   readonly failure: string | null;
+  readonly tookMs: number;
 }
 
 const pushPauseMs = 50;
@@ -45,7 +46,8 @@ export async function assertNoneLost(results: readonly PushResult[], statePath: 
     longestDeploymentsMs,
   );
   const states = recordedStates(statePath);
-  const lost = results.filter(({ id }) => !["succeeded", "superseded"].includes(states.get(id) ?? "none"));
+  const ends = results.map(({ id }) => ({ id, state: states.get(id) ?? "none" }));
+  const lost = ends.filter(({ state }) => !["succeeded", "superseded"].includes(state));
   assert.deepEqual(lost.slice(0, 3), [], `${lost.length} of ${results.length} pushes were lost`);
 }
 
@@ -54,10 +56,12 @@ function hasEnded({ state }: { readonly state: string }): boolean {
 }
 
 async function pushOnce(origin: string): Promise<PushResult> {
+  const startMs = performance.now();
+  const took = () => Math.round(performance.now() - startMs);
   try {
     const { status, json } = await deliver(origin, githubPush());
-    return { status, id: json.deployment?.id ?? 0, failure: json.detail ?? null };
+    return { status, id: json.deployment?.id ?? 0, failure: json.detail ?? null, tookMs: took() };
   } catch (error) {
-    return { status: 0, id: 0, failure: String((error as Error).cause ?? error) };
+    return { status: 0, id: 0, failure: String((error as Error).cause ?? error), tookMs: took() };
   }
 }
