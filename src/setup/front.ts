@@ -1,4 +1,4 @@
-import { keepsData } from "../rollout/compose/replacement.ts";
+import { keepsData } from "../rollout/compose/keeps-data.ts";
 import type { Services, SetupService } from "./compose-project.ts";
 
 /** A port of the host, as the compose file publishes it. */

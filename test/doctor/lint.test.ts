@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Check, Fault } from "../../src/doctor/check.ts";
@@ -56,6 +56,21 @@ test("lint-live-file: a Caddyfile that sends to the service's name is told, line
   const [line, admin] = told.map(({ change = "" }) => change.slice(path.length + 2));
   writeFileSync(path, `${admin?.replaceAll(/([{}])/g, "\n$1\n")}\n{$SITE:localhost} {\n\t${line}\n}\n`);
   assert.deepEqual(await faultsOf("lint-live-file", model), []);
+});
+
+test("lint-label: the labels that are known are those that a roll-out reads, and those that its page tells of", async () => {
+  const model = { ...good, services: { app: { ...app, labels: { "hotpush.chek": "" } } } };
+  const [unknown] = await faultsOf("lint-label", model);
+  const known = unknown?.text.match(/(?<=Known are ).*(?=\.$)/)?.[0].split(", ") ?? [];
+  const root = join(import.meta.dirname, "../..");
+  const files = globSync("src/rollout/**/*.ts", { cwd: root });
+  const text = files.map((path) => readFileSync(join(root, path), "utf8")).join("");
+  const read = [...text.matchAll(/"(hotpush\.[a-z-]+)"/g)].map(([, label]) => label);
+  assert.deepEqual(known.toSorted(), [...new Set(read)].sort());
+  const page = readFileSync(join(root, "docs/rollout.md"), "utf8");
+  const told = [...page.matchAll(/^\| `(hotpush\.[a-z-]+)` /gm)].map(([, label = ""]) => label);
+  assert.ok(told.length > 0);
+  for (const label of told) assert.ok(known.includes(label), label);
 });
 
 /** Does what is told, and then what is told of that: another proxy needs more than its name. */

@@ -130,6 +130,14 @@ export const wrong: readonly Wrong[] = [
   },
   {
     check: "lint-label",
+    name: "a time to drain that is none",
+    severity: "problem",
+    services: { app: { ...app, labels: { "hotpush.drain-timeout": "5 minutes" } } },
+    says: /"5 minutes", not a duration such as 5m: a roll-out refuses it/,
+    change: "services.app.labels: hotpush.drain-timeout: a duration such as 5m",
+  },
+  {
+    check: "lint-label",
     name: "a misspelt label",
     services: { app: { ...app, labels: { "hotpush.chek": "http://caddy/" } } },
     says: /the label hotpush\.chek, which nobody reads/,
@@ -141,6 +149,21 @@ export const wrong: readonly Wrong[] = [
     severity: "problem",
     services: { db: { image: "postgres:17", restart: "always", labels: { "hotpush.rollout": "live" } } },
     says: /^db keeps data \(database postgres:17\), but its label/,
+    change: "services.db.labels: hotpush.rollout: recreate",
+  },
+  {
+    check: "lint-volumes",
+    name: "a database that only its directory tells",
+    severity: "problem",
+    services: {
+      db: {
+        image: "acme/sql",
+        restart: "always",
+        labels: { "hotpush.rollout": "live" },
+        volumes: [{ type: "volume", source: "db", target: "/home/postgres/pgdata/data" }],
+      },
+    },
+    says: /^db keeps data \(data directory \/home\/postgres\/pgdata\/data\), but its label/,
     change: "services.db.labels: hotpush.rollout: recreate",
   },
   {

@@ -20,6 +20,10 @@ const labels: ReadonlyMap<string, Label> = new Map([
     { expected: "a duration such as 90s", isValid: (value) => Boolean(parseDurationMs(value)) },
   ],
   [
+    "hotpush.drain-timeout",
+    { expected: "a duration such as 5m", isValid: (value) => Boolean(parseDurationMs(value)) },
+  ],
+  [
     "hotpush.check",
     {
       expected: "a URL such as http://caddy/",

@@ -1,5 +1,6 @@
 import { ProblemError } from "../../problems.ts";
 import type { ComposeService } from "./compose-model.ts";
+import { keepsData } from "./keeps-data.ts";
 
 /**
  * How a new container takes the place of the old one.
@@ -49,19 +50,4 @@ function clashOfTwo(service: ComposeService): string | null {
     (network) => network?.ipv4_address ?? network?.ipv6_address,
   );
   return address ? `fixed address ${address.ipv4_address ?? address.ipv6_address}` : null;
-}
-
-/** Images of databases and queues: two servers over one data directory destroy it. */
-const databases =
-  /(?:^|\/)(?:postgres|postgresql|postgis|pgvector|timescaledb|mysql|mariadb|percona|mongo|mongodb|redis|valkey|keydb|memcached|elasticsearch|opensearch|rabbitmq|kafka|nats|minio|clickhouse-server|couchdb|cassandra|influxdb|etcd|meilisearch|typesense)(?::|@|$)/;
-
-/** Where databases keep their data, whatever their image is called. */
-const dataDirectories =
-  /^\/(?:var\/lib\/(?:postgresql|mysql|mongodb|redis|rabbitmq|clickhouse)|bitnami|data\/db)(?:\/|$)/;
-
-/** The image or the volume by which `service` is known to be a database, or null. */
-export function keepsData(service: ComposeService): string | null {
-  if (service.image && databases.test(service.image)) return `database ${service.image}`;
-  const volume = service.volumes?.find(({ target }) => dataDirectories.test(target));
-  return volume ? `data directory ${volume.target}` : null;
 }
