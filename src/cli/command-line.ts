@@ -10,8 +10,6 @@ import { commands } from "./commands.ts";
  */
 export async function runCommandLine(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   let exitCode = 0;
-  // Whoever reads our output may go away, as head does.
-  process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
   const surroundings = {
     env,
     finish: (code: number) => {
@@ -19,6 +17,7 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     },
   };
   const wanted = argv.find((word) => !word.startsWith("-") && word !== "help") ?? "";
+  outliveReader(commands.some(({ name, changesThings }) => name === wanted && changesThings));
   const program = await loadProgram(surroundings, (name) => name === wanted);
   return (await parse(program, argv)) ?? exitCode;
 }
@@ -42,4 +41,16 @@ export async function loadProgram(
     program.addCommand(command.summary(summary).helpGroup(group));
   }
   return program;
+}
+
+/**
+ * Whoever reads our output may go away, as head does. A command that only tells has nothing more to do then; one that
+ * changes things must not be cut in the middle, so what it says from there on is dropped.
+ */
+function outliveReader(changesThings: boolean): void {
+  if (!changesThings) {
+    process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
+    return;
+  }
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 }

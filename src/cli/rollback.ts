@@ -22,7 +22,10 @@ export function makeRollbackCommand({ env, finish }: Surroundings): Command {
     "hotpush rollback 3f2c1a9   that of this commit",
   ])
     .argument("[version]", "a deployment's number, or a commit", version)
-    .option("--directory <path>", "the compose project (default: REPO_PATH of the service)")
+    .option(
+      "--directory <path>",
+      "that of the service, which is the default; another: hotpush rollout --back",
+    )
     .option("--detach", "do not wait for its end; so it is always within a deploy.sh, whose end it waits for")
     .option("--json", "one JSON object, at the end (docs/cli.md)")
     .action(async (wanted: string | undefined, options: Options) =>

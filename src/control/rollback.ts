@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { findDeployment } from "../deployments/record.ts";
 import { recordRollback } from "../deployments/roll-back.ts";
@@ -16,7 +17,10 @@ export async function rollBack(context: ControlContext, { body }: Asked): Promis
   if (typeof directory !== "string" || !isAbsolute(directory))
     return refusal(400, "The directory is no absolute path.");
   const commit = typeof body.version === "string" ? commitOf(store, body.version) : undefined;
-  const project = await hostDirectory(directory);
+  // By this path the roll-out knows its project, whichever one the repository was named by.
+  const project = await hostDirectory(repoPath);
+  if (directory !== project && !(await areSame(directory, repoPath)))
+    return refusal(409, otherProject(repoPath, directory, commit));
   const versions = await readVersions(rolloutState(statePath, project).versionsPath);
   const version = previousVersion(versions, commit);
   if (!version) {
@@ -35,6 +39,18 @@ export async function rollBack(context: ControlContext, { body }: Asked): Promis
   );
   queue.wake();
   return json({ deployment: deploymentJson(findDeployment(store, deployment.id) ?? deployment) }, 202);
+}
+
+/** The roll-out of a roll back runs in the service's own repository, and nowhere else. */
+function otherProject(repoPath: string, directory: string, commit: string | undefined): string {
+  const to = commit === undefined ? "" : ` --to ${commit}`;
+  return `The service rolls back ${repoPath} alone, and ${directory} is another directory. Nothing was changed. For that one: hotpush rollout --back${to} --directory ${directory}`;
+}
+
+/** Also by a link, and where it is mounted at both paths. */
+async function areSame(directory: string, other: string): Promise<boolean> {
+  const [one, two] = await Promise.all([directory, other].map((path) => stat(path).catch(() => null)));
+  return directory === other || (one?.ino !== undefined && one.ino === two?.ino && one.dev === two.dev);
 }
 
 /** Short digits are a deployment's number where there is one of that number, else the first ones of a commit. */

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { type TestContext, test } from "node:test";
+import { rolloutState } from "../../src/rollout/state.ts";
+import { launcher } from "../harness/cli.ts";
+import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
+import { makePlace, type Place } from "../harness/doctor.ts";
+
+test("a roll-out whose reader has gone is done to its end", async (t) => {
+  const project = await makeProject(t);
+  const code = await runUnread(project, "rollout", "--no-build");
+  const { statePath, repoPath } = project.place;
+  assert.ok(existsSync(rolloutState(statePath, repoPath).versionsPath), "no version is recorded");
+  assert.equal(code, 0);
+});
+
+for (const args of [["rollout"], ["rollout", "--json"], ["rollout", "--back"], ["prune"], ["rollback"]]) {
+  test(`hotpush ${args.join(" ")} that fails says so by its exit code, whoever reads`, async (t) => {
+    const { env, place } = await makeProject(t);
+    const unreachable = { ...env, DOCKER_HOST: "unix:///nonexistent/docker.sock" };
+    assert.equal(await runUnread({ place, env: unreachable }, ...args), 1);
+  });
+}
+
+test("a command that only tells ends with its reader", async (t) => {
+  assert.equal(await runUnread(await makeProject(t), "completion", "bash"), 0);
+});
+
+interface Surroundings {
+  readonly place: Place;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** A project without services: its roll-out has nothing to replace, but all that comes before and after. */
+async function makeProject(t: TestContext): Promise<Surroundings> {
+  const place = makePlace(t);
+  const { env } = standInForDocker(place, {});
+  const DOCKER_HOST = `unix://${await startEngine(t, place, {})}`;
+  return { place, env: { HOME: place.home, STATE_PATH: place.statePath, DOCKER_HOST, ...env } };
+}
+
+/** Runs a command the reader of whose output and of whose complaints has gone before it says anything. */
+async function runUnread({ env, place }: Surroundings, ...args: readonly string[]): Promise<number | null> {
+  const child = spawn(launcher, args, { cwd: place.repoPath, env, stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.destroy();
+  child.stderr.destroy();
+  const [code]: (number | null)[] = await once(child, "exit");
+  return code ?? null;
+}
