@@ -61,10 +61,11 @@ export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: 
 
   function isKnown(ref: string, commit: string): boolean {
     const newest = newestOf(store, ref);
-    // Who rolled back wants to stay there until the next push.
-    const isInPlace = newest?.commit === commit || newest?.trigger === "rollback";
+    const wasSeen = wasSeenBefore(store, ref, commit);
+    // Who rolled back wants to stay there until the next push, and what was never seen is one.
+    const isInPlace = newest?.commit === commit || (newest?.trigger === "rollback" && wasSeen);
     // An older head may be what a mirror of the host still says: it counts when it is seen twice in a row.
-    const isDoubtful = !isInPlace && wasSeenBefore(store, ref, commit) && doubted !== commit;
+    const isDoubtful = !isInPlace && wasSeen && doubted !== commit;
     doubted = isDoubtful ? commit : null;
     return isInPlace || isDoubtful;
   }
@@ -130,8 +131,9 @@ function newestOf(store: Store, ref: string): { readonly commit: string; readonl
   return row ? { commit: String(row.commit_id), trigger: String(row.trigger) } : null;
 }
 
+/** Deliveries are remembered longer than deployments. */
 function wasSeenBefore(store: Store, ref: string, commit: string): boolean {
-  return (
-    store.get("SELECT 1 FROM deployments WHERE ref = ? AND commit_id = ? LIMIT 1", ref, commit) !== undefined
-  );
+  const seenIn = (table: "deployments" | "deliveries") =>
+    store.get(`SELECT 1 FROM ${table} WHERE ref = ? AND commit_id = ? LIMIT 1`, ref, commit) !== undefined;
+  return seenIn("deployments") || seenIn("deliveries");
 }

@@ -30,11 +30,30 @@ test("who rolled back stays there, and so does who cancelled", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   deployed(store, "B");
-  store.transaction(() => recordWish(store, { trigger: "rollback", ref, commit: commitOf("A") }));
-  run(store, "succeeded");
+  rolledBack(store, "A");
   for (let count = 0; count < 3; count += 1) assert.equal(await look("B"), null);
   deployed(store, "C", "cancelled");
   for (let count = 0; count < 3; count += 1) assert.equal(await look("C"), null);
+});
+
+test("who rolled back stays there until the next push, also where its delivery was lost", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  deployed(store, "B");
+  rolledBack(store, "A");
+  assert.equal(await look("B"), null);
+  assert.equal(await look("C"), commitOf("C"));
+  assert.equal(await look("C"), null);
+});
+
+test("a head that only its delivery is remembered of is known: nobody who rolled back is moved to it", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  deployed(store, "B");
+  rolledBack(store, "A");
+  // As a long history leaves it.
+  store.run("DELETE FROM deployments WHERE commit_id = ?", commitOf("B"));
+  for (let count = 0; count < 3; count += 1) assert.equal(await look("B"), null);
 });
 
 test("an answer during which a push came is not believed, for it may be older than that", async (t) => {
@@ -96,4 +115,9 @@ function newestCatchUp(store: Store) {
 function deployed(store: Store, name: string, state: Ending["state"] = "succeeded"): void {
   record(store, pushOf({ commit: commitOf(name) }));
   run(store, state);
+}
+
+function rolledBack(store: Store, name: string): void {
+  store.transaction(() => recordWish(store, { trigger: "rollback", ref, commit: commitOf(name) }));
+  run(store, "succeeded");
 }
