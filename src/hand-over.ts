@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Log } from "./log.ts";
 import type { Engine } from "./rollout/engine/engine.ts";
 import { containerIdIn } from "./rollout/engine/own-container.ts";
@@ -30,8 +31,11 @@ export interface HandOver {
 
 const lookIntervalMs = 500;
 
-/** Swarm stops a task seconds after it was told to. */
-const swarmPatienceMs = 120_000;
+/** A roll-out that has let go of its lock needs milliseconds to exit. */
+const lastWordsMs = 500;
+
+/** Swarm stops a task seconds after it was told to; where the new one starts first, when that is healthy. */
+const swarmPatienceMs = 10 * 60_000;
 
 /** Whether a roll-out has asked for this very container to be replaced: then nothing more is to be started in it. */
 export function createReplacementCheck(statePath: string): () => boolean {
@@ -60,8 +64,7 @@ export function createHandOver({
   async function look(): Promise<void> {
     const request = readReplacementRequest(statePath);
     if (request === null || isBusy()) return;
-    if (request.old !== ownId)
-      return request.helper ? await concludeHelper(request, request.helper) : undefined;
+    if (request.old !== ownId) return await conclude(request);
     if (request.isBySwarm) return awaitSwarm(request);
     const { engine, own } = await findOwn();
     if (own === null) return giveUp(request, "This container is not to be found at the Docker engine");
@@ -83,7 +86,17 @@ export function createHandOver({
     return { engine, own: await findOwnService(engine) };
   }
 
+  /** A roll-out by hand in this container would end with it: while one runs, the next look comes again. */
   async function leave(engine: Engine, own: OwnService, request: ReplacementRequest): Promise<void> {
+    const { unlessRollingOut } = await import("./rollout/own-container/unless-rolling-out.ts");
+    await unlessRollingOut(request.lockPath, async () => {
+      // Whoever runs it is to get its exit code, not that of a process that was killed on its last line.
+      await pause(lastWordsMs);
+      await leaveNow(engine, own, request);
+    });
+  }
+
+  async function leaveNow(engine: Engine, own: OwnService, request: ReplacementRequest): Promise<void> {
     const { findSuccessor } = await import("./rollout/own-container/leave.ts");
     const { retireOwnContainer } = await import("./rollout/own-container/retire-own-container.ts");
     const successor = await findSuccessor(engine, own);
@@ -112,7 +125,25 @@ export function createHandOver({
     );
   }
 
-  /** In the new container: tells what the helper did, and clears it away. */
+  /** In the new container: tells what became of the replacement. */
+  async function conclude(request: ReplacementRequest): Promise<void> {
+    if (request.helper) await concludeHelper(request, request.helper);
+    if (request.isBySwarm) await concludeSwarm(request);
+  }
+
+  async function concludeSwarm(request: ReplacementRequest): Promise<void> {
+    const { connectEngine } = await import("./rollout/engine/engine.ts");
+    const { findOwnUpdate } = await import("./rollout/swarm/own-task.ts");
+    const update = await findOwnUpdate(connectEngine(scriptEnv.DOCKER_HOST));
+    if (update?.state === "updating" || update?.state === "rollback_started") return;
+    removeReplacementRequest(statePath, request);
+    const fields = { event: "service.replaced_by_swarm", state: update?.state ?? null };
+    const text = `Swarm has replaced the task that Hotpush was in: ${update?.message ?? "nothing is known of an update"}`;
+    if (update?.state === "completed") log.info(fields, text);
+    else log.error(fields, text);
+  }
+
+  /** Tells what the helper did, and clears it away. */
   async function concludeHelper(request: ReplacementRequest, helper: Helper): Promise<void> {
     const { seeHelperOff } = await import("./rollout/own-container/helper.ts");
     const { connectEngine } = await import("./rollout/engine/engine.ts");

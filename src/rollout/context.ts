@@ -17,6 +17,8 @@ export interface Rollout {
   readonly own: { readonly id: string; readonly service: string } | null;
   /** Where the service in that container looks for what a roll-out asks of it. */
   readonly statePath: string;
+  /** The lock that is held, for that service to wait for. */
+  readonly lockPath: string;
   readonly report: Report;
   readonly lockDescriptor: number;
   /** Aborted when somebody asks the roll-out to stop; what was not switched yet is abandoned then. */

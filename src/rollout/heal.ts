@@ -1,7 +1,9 @@
+import { ProblemError } from "../problems.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import { type Container, listContainers, removeContainer, stopContainer } from "./engine/container.ts";
 import { isServing } from "./engine/health.ts";
+import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
 import { readLiveFiles, switchLiveFiles } from "./proxy/live-file.ts";
 import { type Traffic, trafficOf } from "./proxy/traffic.ts";
@@ -25,10 +27,13 @@ export async function heal(rollout: Rollout, service: Service): Promise<readonly
   // Where no file says which instance of Hotpush is the newer one, it is the one that has the roll-out done.
   const own = containers.find(({ id }) => id === rollout.own?.id);
   const isOwnAlone = own !== undefined && named.length === 0 && service.replicas === 1;
-  const { live, leftover: found } = sortOut(containers, isOwnAlone ? [own.name] : named, service.replicas);
+  const sorted = sortOut(containers, isOwnAlone ? [own.name] : named, service.replicas);
+  const { live, leftover: found } = await keepProved(rollout, service, traffic, sorted);
+  // What does not run may be all that there is: it goes when there is something to put in its place.
+  if (live.length === 0) return live;
   const leftover = found.filter(({ id }) => id !== rollout.own?.id);
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
-  if (leftover.length === 0 && (!isStale || live.length === 0)) return live;
+  if (leftover.length === 0 && !isStale) return live;
   await timed(
     rollout.report,
     service.name,
@@ -39,24 +44,70 @@ export async function heal(rollout: Rollout, service: Service): Promise<readonly
   return live;
 }
 
+/** Removes the containers of a service of which none runs, now that new ones can take their place. */
+export async function clearAway({ engine, project, own, report }: Rollout, service: Service): Promise<void> {
+  const present = await listContainers(engine, project.name, service.name);
+  const leftover = present.filter(({ id }) => id !== own?.id);
+  if (leftover.length === 0) return;
+  const clear = async () => {
+    for (const { id } of leftover) await removeContainer(engine, id);
+  };
+  await timed(report, service.name, "heal", clear, () => healed([], leftover));
+}
+
+interface Sorted {
+  readonly live: readonly Container[];
+  readonly leftover: readonly Container[];
+}
+
 /**
- * Which containers serve and which are left over. Those that the live files name stay while they run. Where they name
- * nothing that runs, the first ones that serve stay: the lower number is the older container, and the proved one.
+ * Which containers serve and which are left over. Those that the live files name stay while they run, unless none of
+ * them is healthy and others are. Where they name nothing that runs, the first ones that serve stay: the lower number is
+ * the older container, and the proved one.
  */
 export function sortOut(
   containers: readonly Container[],
   named: readonly string[],
   replicas: number,
-): { readonly live: readonly Container[]; readonly leftover: readonly Container[] } {
+): Sorted {
   const running = containers.filter(({ status }) => status === "running");
   const byName = named.flatMap((name) => running.filter((container) => container.name === name));
-  const live = byName.length > 0 ? byName : firstServing(running, replicas);
+  const isBest = byName.some(isServing) || !running.some(isServing);
+  const live = byName.length > 0 && isBest ? byName : firstServing(running, replicas);
   return { live, leftover: containers.filter((container) => !live.includes(container)) };
 }
 
 function firstServing(running: readonly Container[], replicas: number): readonly Container[] {
   const serving = running.filter(isServing);
   return (serving.length > 0 ? serving : running).slice(0, replicas);
+}
+
+/**
+ * A roll-out that was killed between its switch and its check has left a version in service that nobody has proved. It
+ * is asked now, while the older containers still run: where it answers badly, they serve again.
+ */
+async function keepProved(
+  rollout: Rollout,
+  service: Service,
+  traffic: Traffic,
+  sorted: Sorted,
+): Promise<Sorted> {
+  const { live, leftover } = sorted;
+  const isOlder = ({ number }: Container) => live.every((container) => number < container.number);
+  const older = leftover.filter((container) => isServing(container) && isOlder(container));
+  if (traffic.by !== "live file" || live.length === 0 || older.length === 0) return sorted;
+  try {
+    await checkThroughProxy(rollout, service);
+    return sorted;
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    const text = `${error.problem.detail} An earlier roll-out had no time to see that: the old version serves again`;
+    rollout.report({ event: "note", service: service.name, text });
+    return {
+      live: older,
+      leftover: [...live, ...leftover.filter((container) => !older.includes(container))],
+    };
+  }
 }
 
 async function putRight(

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ProblemError } from "../problems.ts";
+import { stateFault } from "./state-fault.ts";
 
 /** The lock of a project's roll-outs, held. */
 export interface RolloutLock {
@@ -15,9 +16,18 @@ export interface RolloutLock {
  * Takes the lock at `path`, waiting for another roll-out up to `waitS` seconds. The kernel drops it with the last
  * process that holds it, so it is never stale. Node has no flock(2): util-linux's `flock` takes it on our descriptor.
  *
- * @throws ProblemError `rollout_locked` when the other one is not done by then
+ * @throws ProblemError `rollout_locked` when the other one is not done by then, `state_unusable` or `tool_missing` where
+ * there can be no lock
  */
 export async function lockRollout(path: string, waitS: number): Promise<RolloutLock> {
+  try {
+    return await lock(path, waitS);
+  } catch (error) {
+    throw stateFault(path, error, "Nothing was changed.");
+  }
+}
+
+async function lock(path: string, waitS: number): Promise<RolloutLock> {
   await mkdir(dirname(path), { recursive: true });
   const file = await open(path, "a+");
   try {
@@ -35,7 +45,10 @@ async function takeLock(descriptor: number, waitS: number): Promise<boolean> {
   const flock = spawn("flock", ["--exclusive", "--timeout", String(waitS), "3"], {
     stdio: ["ignore", "ignore", "ignore", descriptor],
   });
-  const [code]: (number | null)[] = await once(flock, "exit");
+  const [code]: (number | null)[] = await once(flock, "exit").catch((error: unknown) => {
+    const detail = "The program flock could not be started. Install util-linux. Nothing was changed.";
+    throw new ProblemError({ code: "tool_missing", detail }, error);
+  });
   return code === 0;
 }
 

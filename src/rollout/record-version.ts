@@ -1,8 +1,27 @@
+import { ProblemError } from "../problems.ts";
 import type { RolloutRequest } from "./request.ts";
 import { readVersions, type VersionImage, withReturnTo, withVersion, writeVersions } from "./versions.ts";
 
-/** Remembers what now serves as a good version, for roll back and for prune. `imagesNow` reads the images of it. */
+/**
+ * Remembers what now serves as a good version, for roll back and for prune. `imagesNow` reads the images of it.
+ *
+ * @throws ProblemError `state_unusable`, which says that the version serves all the same
+ */
 export async function recordVersion(
+  request: Pick<RolloutRequest, "version" | "versionsPath">,
+  commit: string,
+  imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,
+): Promise<void> {
+  try {
+    await record(request, commit, imagesNow);
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.problem.code !== "state_unusable") throw error;
+    const detail = `The version ${commit.slice(0, 12)} serves, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;
+    throw new ProblemError({ code: "state_unusable", detail }, error);
+  }
+}
+
+async function record(
   { version, versionsPath }: Pick<RolloutRequest, "version" | "versionsPath">,
   commit: string,
   imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,

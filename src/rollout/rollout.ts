@@ -3,7 +3,7 @@ import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import type { Container } from "./engine/container.ts";
 import { inspectImage } from "./engine/image.ts";
-import { heal } from "./heal.ts";
+import { clearAway, heal } from "./heal.ts";
 import { nameImages, restoreImageNames } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";
 import { prune } from "./images/prune.ts";
@@ -48,7 +48,14 @@ export async function rollOut(request: RolloutRequest): Promise<RolloutEnding> {
       for (const service of services)
         outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], commit));
     } catch (error) {
-      await restoreImageNames(rollout, services, running);
+      // A service that was recreated stays new, and so does what its image's name stands for.
+      const isNew = ({ name }: Service) =>
+        outcomes.some(({ service, outcome }) => service === name && outcome === "recreated");
+      await restoreImageNames(
+        rollout,
+        services.filter((service) => !isNew(service)),
+        running,
+      );
       await rollBackEarlier(rollout, services, outcomes, running);
       throw error;
     }
@@ -115,8 +122,11 @@ async function bringUpToDate(
   const action = planService(service, containers, image?.id ?? null);
   switch (action.kind) {
     case "leave":
+      tellUnhealthy(rollout, service, containers);
       return unchanged(service, containers);
     case "start":
+      await clearAway(rollout, service);
+      return rollService(rollout, service, []);
     case "roll":
       return rollService(rollout, service, containers);
     case "recreate":
@@ -125,4 +135,16 @@ async function bringUpToDate(
     case "run":
       return runService(rollout, service);
   }
+}
+
+/** Nothing is to be changed, and yet not all is well: a roll-out before this one may have been cut off. */
+function tellUnhealthy(
+  { report }: Rollout,
+  { name, replacement }: Service,
+  containers: readonly Container[],
+): void {
+  const sick = containers.find(({ health }) => health !== null && health !== "healthy");
+  if (replacement.how !== "recreate" || !sick) return;
+  const text = `is as it should be, but not healthy (${sick.health}). See: docker logs ${sick.name}`;
+  report({ event: "note", service: name, text });
 }

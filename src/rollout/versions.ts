@@ -1,5 +1,6 @@
 import { mkdir, open, readFile, rename } from "node:fs/promises";
 import { dirname } from "node:path";
+import { stateFault } from "./state-fault.ts";
 
 /** What a good roll-out left: the image of each service, by the id that no later build can change. */
 export interface Version {
@@ -21,24 +22,39 @@ export interface VersionImage {
 /** How many good versions are remembered. Prune keeps the images of fewer. */
 const remembered = 20;
 
-/** The good versions of a project, oldest first; none where there is no file yet. */
+/**
+ * The good versions of a project, oldest first; none where there is no file yet.
+ *
+ * @throws ProblemError `state_unusable`
+ */
 export async function readVersions(path: string): Promise<readonly Version[]> {
   try {
     const { versions }: { readonly versions: readonly Version[] } = JSON.parse(await readFile(path, "utf8"));
     return versions;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
+    throw stateFault(path, error);
   }
 }
 
-/** Replaces the file as a whole, on disk before it returns. */
+/**
+ * Replaces the file as a whole, on disk before it returns.
+ *
+ * @throws ProblemError `state_unusable`
+ */
 export async function writeVersions(path: string, versions: readonly Version[]): Promise<void> {
+  const text = `${JSON.stringify({ versions: versions.slice(-remembered) }, null, 2)}\n`;
+  await replaceFile(path, text).catch((error: unknown) => {
+    throw stateFault(path, error);
+  });
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const unfinished = `${path}.new`;
   const file = await open(unfinished, "w", 0o600);
   try {
-    await file.writeFile(`${JSON.stringify({ versions: versions.slice(-remembered) }, null, 2)}\n`);
+    await file.writeFile(text);
     await file.sync();
   } finally {
     await file.close();

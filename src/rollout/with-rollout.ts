@@ -48,6 +48,7 @@ async function open(request: RolloutRequest, lockDescriptor: number): Promise<Ro
       liveFilesRead: read,
       own,
       statePath: request.statePath,
+      lockPath: request.lockPath,
       report,
       lockDescriptor,
       signal,

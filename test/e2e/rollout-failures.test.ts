@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
@@ -66,6 +67,19 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     assert.deepEqual(await project.containers("app"), containers);
   });
 
+  test("a build that fails leaves a container that has stopped, so that it can be started again", async () => {
+    await project.serving("known");
+    const [stopped = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+    await project.docker("stop", "--time", "1", stopped);
+    await withDockerfile(
+      "app",
+      (good) => `${good}RUN false\n`,
+      async () => assert.equal((await project.deploy("unbuildable", "graceful")).code, 1),
+    );
+    await project.docker("start", stopped);
+    await until("it serves again", async () => (await project.version()) === "known");
+  });
+
   test("a build that runs out of disk touches no container and says so", async () => {
     await project.serving("known");
     const containers = await project.containers("app");
@@ -120,6 +134,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     const { code, output } = await project.deploy("broken", "broken");
     assert.equal(code, 1, output);
     assert.match(output, /did not answer well through the proxy .*status 500/);
+    assert.match(output, /version broken starts/, "the last log lines are shown");
     assert.equal((await project.containers("app")).length, 1);
     const { versions } = await project.underLoad(async () => {});
     assert.deepEqual(versions, ["known"]);

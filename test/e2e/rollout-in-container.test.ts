@@ -22,12 +22,12 @@ onEngine("a roll-out from inside a container", (env) => {
 
   /** Runs a command in a container that sees the repository at `path`. */
   function inside(path: string, more: readonly string[], ...args: readonly string[]): Promise<string> {
+    return run(path, ["--volume", `${project.name}_live:/run/live`, ...more], args);
+  }
+
+  function run(path: string, more: readonly string[], args: readonly string[]): Promise<string> {
     const socket = (project.env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
-    const mounts = [
-      `${project.directory}:${path}`,
-      `${socket}:/var/run/docker.sock`,
-      `${project.name}_live:/run/live`,
-    ];
+    const mounts = [`${project.directory}:${path}`, `${socket}:/var/run/docker.sock`];
     const env = [`REPO_PATH=${path}`, `PORT=${project.env.PORT}`, `COMPOSE_PROJECT_NAME=${project.name}`];
     const flags = [
       ...mounts.flatMap((mount) => ["--volume", mount]),
@@ -135,6 +135,14 @@ onEngine("a roll-out from inside a container", (env) => {
   async function names(service: string): Promise<readonly string[]> {
     return (await project.containers(service)).map((line) => line.split(" ")[0] ?? "");
   }
+
+  test("without the live files nothing is touched, and what to mount is told", async () => {
+    const before = await names("app");
+    await project.write("unmounted", "graceful");
+    const output = await run(project.directory, [], ["rollout"]);
+    assert.match(output, /mount the volume at \/run\/live in Hotpush's own service/, output);
+    assert.deepEqual(await names("app"), before);
+  });
 
   test("where no link can stand in for the host's path, the line to change is told", async () => {
     const output = await inside("/app", ["--read-only", "--tmpfs", "/root"], "rollout");

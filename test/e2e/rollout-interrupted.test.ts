@@ -70,6 +70,18 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     await until("the old version", async () => (await project.version().catch(() => "")) === "first");
   });
 
+  test("killed between its switch and its check, a version that answers badly does not stay", async () => {
+    await project.serving("proved");
+    await project.write("unproved", "broken");
+    const killed = project.spawnRollout();
+    await untilTold(killed, /app +switch /, async () => kill(killed, { withCompose: false }));
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    assert.match(output, /An earlier roll-out had no time to see that: the old version serves again/);
+    assert.match(output, /app +roll back|did not answer well through the proxy/);
+    assert.equal(await project.version(), "proved");
+  });
+
   test("killed at any moment, the app serves on and the next roll-out heals", {
     timeout: 60_000 + kills * 30_000,
   }, async () => {

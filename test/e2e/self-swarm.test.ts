@@ -59,12 +59,10 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     });
     assert.deepEqual(versions, ["first", "second"]);
     assert.deepEqual(await stack.instances(), before);
-    const text = await log();
-    assert.match(
-      text,
+    await logged(
       /deploy +\d+ ms {2}stack \S+: app, caddy"[\s\S]*check[\s\S]*deploy +\d+ ms {2}stack \S+: hotpush"/,
     );
-    assert.match(text, /hotpush +unchanged/);
+    await logged(/hotpush +unchanged/);
   });
 
   test("a version that Swarm rolls back is a failed deployment, with its reason", async () => {
@@ -73,7 +71,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
       assert.equal(await stack.ending(2), "failed", await log());
     });
     assert.deepEqual(versions, ["second"]);
-    assert.match(await log(), /version broken-one cannot start: no database named/);
+    await logged(/version broken-one cannot start: no database named/);
   });
 
   test("roll back brings the version before, and prune leaves what serves", async () => {
@@ -95,7 +93,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     ["start-first", "it is replaced after all else"],
     ["stop-first", "it is replaced when its deployment has ended"],
   ] as const) {
-    test(`with ${order} ${description}; of 20 pushes a second none is lost or cut off`, async (t) => {
+    test(`with ${order} ${description}; of 20 pushes a second none that was accepted is lost or cut off`, async (t) => {
       await write(order);
       writeScript(join(stack.directory, "deploy.sh"), changing("$((30 + DEPLOY_ID))m"));
       const pushes = startPushes(stack.origin);
@@ -111,12 +109,31 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
       await Promise.allSettled([replaced]);
       const results = await pushes.stop();
       await replaced;
-      await assertNoneLost(results, stack.statePath);
+      // With stop-first nobody listens for seconds, on a busy machine for longer than Caddy waits.
+      const accepted = order === "start-first" ? results : results.filter(({ status }) => status === 202);
+      await assertNoneLost(accepted, stack.statePath);
       assert.equal(countRepeatedRuns(stack.statePath), 0, "each was seen to its end where it was started");
       await until("one instance", async () => (await stack.instances()).length === 1, 60_000);
       t.diagnostic(`${results.length} pushes over ${seen.size - 1} replacements, none lost`);
     });
   }
+
+  test("with stop-first too a Hotpush that cannot start is taken back, and that is told", async () => {
+    await write("stop-first");
+    writeScript(join(stack.directory, "deploy.sh"), changing("nonsense"));
+    await deliverOnce("succeeded");
+    await logged(/"event":"service\.replaced_by_swarm","state":"rollback_completed"/);
+  });
+
+  test("by hand in its container, a roll-out leaves it alone", async () => {
+    await until("one instance", async () => (await stack.instances()).length === 1, 60_000);
+    const output = await hotpush("rollout");
+    assert.match(
+      output,
+      /hotpush +note +is Hotpush itself, and only updated by a deployment: hotpush deploy/,
+    );
+    assert.match(output, /^hotpush +unchanged/m);
+  });
 
   test("a Hotpush that cannot start is taken back, the old one goes on, and the deployment is a failure", async () => {
     await write("start-first");
@@ -158,8 +175,13 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     return stack.docker("exec", id, "hotpush", ...args);
   }
 
+  /** Docker takes its time to keep what was logged. */
+  async function logged(expected: RegExp): Promise<void> {
+    await until(`${expected} is logged`, async () => expected.test(await log()), 30_000);
+  }
+
   async function log(): Promise<string> {
-    const [id = ""] = await stack.instances();
-    return stack.docker("logs", id);
+    const [id] = await stack.instances();
+    return id === undefined ? "" : stack.docker("logs", id);
   }
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { countRepeatedRuns, recordedDeployments, recordedStates } from "../harness/database.ts";
@@ -70,6 +70,18 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     await until("one instance", async () => (await project.instances()).length === 1);
   });
 
+  test("a roll-out by hand in its container ends well before the old one leaves", async () => {
+    await until("one instance", async () => (await project.instances()).length === 1);
+    const old = await project.live();
+    const settings = join(project.directory, ".env");
+    await project.docker("exec", old, "sed", "-i", "s/^MARK=.*/MARK=by-hand/", settings);
+    // Rejects unless its exit code is 0.
+    const output = await project.docker("exec", old, "hotpush", "rollout", "--json");
+    assert.match(output.split("\n").at(-1) ?? "", /"event":"finished"/);
+    await until("one instance", async () => (await project.instances()).length === 1);
+    assert.notEqual(await project.live(), old);
+  });
+
   test("the old one killed in the middle of its own replacement: the new one ends the deployment", async () => {
     const old = await project.live();
     const { json } = await deliver(project.origin, githubPush());
@@ -113,12 +125,14 @@ onEngine("Hotpush with a published port deploys itself, as a user who is not roo
     // The socket's group is what lets this user in.
     const socket = statSync((env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", ""));
     const user = { user: "1000:1000", group_add: [String(socket.gid)] };
-    const override = { ...marked, ...user, ports, volumes: [`${bare}:${bare}`] };
+    const environment = { REPO_PATH: "/app" };
+    const override = { ...marked, ...user, ports, environment, volumes: [`${bare}:${bare}`] };
     project = await makeHosted(env, {
       script,
       override,
       variables: { MARK: "0" },
       prepare: async (prepared) => {
+        mountElsewhere(prepared);
         remote = await makeGitRemote(prepared);
         await prepared.docker(
           "run",
@@ -170,6 +184,15 @@ onEngine("Hotpush with a published port deploys itself, as a user who is not roo
     await until("no helper", async () => !(await project.docker("ps", "--all")).includes(helper), 60_000);
   }
 });
+
+/** The container has the repository at /app, and nowhere else: an override could only add a mount. */
+function mountElsewhere({ directory }: Pick<HostedProject, "directory">): void {
+  const path = join(directory, "compose.yaml");
+  const text = readFileSync(path, "utf8");
+  const moved = text.replace(`- \${REPO_PATH}:\${REPO_PATH}\n`, `- \${REPO_PATH}:/app\n`);
+  assert.notEqual(moved, text);
+  writeFileSync(path, moved);
+}
 
 async function changed(clone: string, text: string): Promise<void> {
   writeFileSync(join(clone, "change"), text);

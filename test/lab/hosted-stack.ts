@@ -52,7 +52,9 @@ export async function makeHostedStack(
     await stack.write("first", "graceful");
     writeScript(join(directory, "deploy.sh"), script);
     await prepare(stack);
-    const mounts = [`${socket}:/var/run/docker.sock`, `${directory}:${directory}`];
+    // The state is the service's own: so the first version can come back, too.
+    const state = `${name}_hotpush:/var/lib/hotpush`;
+    const mounts = [`${socket}:/var/run/docker.sock`, `${directory}:${directory}`, state];
     await docker(
       "run",
       "--rm",

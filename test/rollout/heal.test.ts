@@ -34,6 +34,12 @@ test("none is healthy: one that runs is better than none", () => {
   assert.deepEqual(names(sortOut([starting], [], 1).live), ["shop-app-1"]);
 });
 
+test("the live file names one that is sick while another one is healthy: that one stays", () => {
+  const sick = sampleContainer({ number: 2, health: "unhealthy" });
+  const { live, leftover } = sortOut([one, sick], ["shop-app-2"], 1);
+  assert.deepEqual([names(live), names(leftover)], [["shop-app-1"], ["shop-app-2"]]);
+});
+
 test("what has ended is left over", () => {
   const { live, leftover } = sortOut([sampleContainer({ status: "exited" })], ["shop-app-1"], 1);
   assert.deepEqual([live.length, leftover.length], [0, 1]);

@@ -33,6 +33,15 @@ test("a second roll-out that waits gets the lock when the first is done", async 
   await (await second).release();
 });
 
+test("where there is no flock, that is said, and not that the state directory is at fault", async (t) => {
+  const { PATH } = process.env;
+  t.after(() => {
+    process.env.PATH = PATH;
+  });
+  process.env.PATH = "/nonexistent";
+  await assert.rejects(lockRollout(await lockPath(t), 0), isProblem("tool_missing", /Install util-linux/));
+});
+
 test("a child that was given the descriptor keeps the lock after the roll-out was killed", async (t) => {
   const path = await lockPath(t);
   const lock = await lockRollout(path, 0);

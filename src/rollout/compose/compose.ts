@@ -1,6 +1,8 @@
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
 export interface ComposeTarget {
   readonly projectDirectory: string;
+  /** In a container: where that directory is in there, which may be another path. */
+  readonly directoryHere?: string;
   readonly files: readonly string[];
   /** Where it is not what compose makes of the files and the directory. */
   readonly projectName?: string;

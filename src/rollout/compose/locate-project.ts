@@ -15,10 +15,21 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
   const directory = resolve(target.projectDirectory);
   const own = await findOwnContainer(engine);
   if (own === null) return { ...target, projectDirectory: directory };
-  const hostDirectory = hostPathOf(own.mounts, directory);
-  if (hostDirectory === null) throw notMounted(directory);
-  if (hostDirectory !== directory) await standIn(directory, hostDirectory);
-  return { ...target, projectDirectory: hostDirectory, ...projectOf(own, target, hostDirectory) };
+  const located = locateIn(own, target);
+  if (located.projectDirectory !== directory) await standIn(directory, located.projectDirectory);
+  return located;
+}
+
+/**
+ * The same, as far as it follows from the container alone.
+ *
+ * @throws ProblemError `repository_not_mounted` where no mount holds the project
+ */
+export function locateIn(own: Pick<OwnContainer, "labels" | "mounts">, target: ComposeTarget): ComposeTarget {
+  const directoryHere = resolve(target.projectDirectory);
+  const projectDirectory = hostPathOf(own.mounts, directoryHere);
+  if (projectDirectory === null) throw notMounted(directoryHere);
+  return { ...target, projectDirectory, directoryHere, ...projectOf(own, target, projectDirectory) };
 }
 
 /** The path of `directory` on the host: roll-outs know a project by it. What is not mounted from there keeps its own. */

@@ -25,16 +25,19 @@ export async function restoreImageNames(
 
 /**
  * Gives the images of an earlier good version the names in the compose file. Services that are recreated and not built
- * here (databases) keep what they have: their data may not go back.
+ * here (databases) keep what they have: their data may not go back. So does Hotpush itself, whose data may not either;
+ * and an image that had another name then, which would stand for the wrong one from now on.
  *
  * @throws ProblemError `no_previous_version` where an image is no longer here
  */
 export async function nameImages(
-  { engine }: Rollout,
+  { engine, own, report }: Pick<Rollout, "engine" | "own" | "report">,
   services: readonly Service[],
   version: Version,
 ): Promise<void> {
-  const returning = services.filter(({ isBuilt, replacement }) => isBuilt || replacement.how !== "recreate");
+  const mayReturn = ({ name, isBuilt, replacement }: Service) =>
+    name !== own?.service && (isBuilt || replacement.how !== "recreate");
+  const returning = services.filter((service) => mayReturn(service) && !isRenamed(service, version, report));
   const images = returning.flatMap((service) => {
     const image = version.images[service.name];
     return image ? [{ service, image }] : [];
@@ -45,4 +48,17 @@ export async function nameImages(
     throw new ProblemError({ code: "no_previous_version", detail: text });
   }
   for (const { service, image } of images) await tagImage(engine, image.id, service.image);
+}
+
+/** Tells it, too. A name of one's own (`shop-app`) is compose's, and follows the project's name. */
+function isRenamed(
+  { name, image, isBuilt }: Service,
+  { images }: Version,
+  report: Rollout["report"],
+): boolean {
+  const then = images[name]?.image;
+  if (isBuilt || then === undefined || then === image) return false;
+  const text = `stays at ${image}: it was ${then} then, which only the compose file can say. To go back, undo its change there`;
+  report({ event: "note", service: name, text });
+  return true;
 }

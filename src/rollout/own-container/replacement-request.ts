@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { stateFault } from "../state-fault.ts";
 
 /**
  * Left in the state directory by a roll-out that runs within Hotpush's own container, for the service there: the
@@ -10,8 +11,10 @@ export interface ReplacementRequest {
   readonly old: string;
   /** What a helper container is to do where two cannot run; null where the new container runs already, or Swarm acts. */
   readonly helper: Helper | null;
-  /** Swarm is about to replace it, and is only waited for. */
+  /** Swarm was told to replace it, and is only waited for. */
   readonly isBySwarm?: boolean;
+  /** The lock that the roll-out holds to its end: before that, the container does not go. */
+  readonly lockPath?: string;
 }
 
 export interface Helper {
@@ -21,11 +24,19 @@ export interface Helper {
   readonly args: readonly string[];
 }
 
-/** Replaces the request that was there, if any. */
+/**
+ * Replaces the request that was there, if any.
+ *
+ * @throws ProblemError `state_unusable`
+ */
 export function writeReplacementRequest(statePath: string, request: ReplacementRequest): void {
   const path = pathIn(statePath);
-  writeFileSync(`${path}.new`, `${JSON.stringify(request)}\n`, { mode: 0o600, flush: true });
-  renameSync(`${path}.new`, path);
+  try {
+    writeFileSync(`${path}.new`, `${JSON.stringify(request)}\n`, { mode: 0o600, flush: true });
+    renameSync(`${path}.new`, path);
+  } catch (error) {
+    throw stateFault(path, error);
+  }
 }
 
 /** The request that was made last, or null. */

@@ -1,8 +1,9 @@
 import { constants } from "node:fs";
-import { access } from "node:fs/promises";
+import { access, readFile } from "node:fs/promises";
 import { ProblemError } from "../../problems.ts";
 import type { ComposeModel } from "../compose/compose-model.ts";
 import { type Engine, EngineRefusal } from "../engine/engine.ts";
+import { hasMounts } from "../engine/own-container.ts";
 
 /** Where the live directory is mounted in the proxy, and in Hotpush's own container. */
 const mountPoint = "/run/live";
@@ -21,11 +22,17 @@ export async function findLiveDirectory(
 ): Promise<string | null> {
   if (named) return writable(named);
   const source = mountedSource(model);
-  if ((await isWritable("/.dockerenv", constants.F_OK)) && (await isWritable(mountPoint))) return mountPoint;
+  if (await isMountedHere()) return writable(mountPoint);
   if (source === null) return null;
   if (source.type === "bind") return writable(source.path);
   const path = await volumePath(engine, source.volume);
   return path === null ? null : writable(path);
+}
+
+/** Whether this is a container with the live files in it: the image has the directory without them, too. */
+async function isMountedHere(): Promise<boolean> {
+  if (!(await isAccessible("/.dockerenv", constants.F_OK))) return false;
+  return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [mountPoint]);
 }
 
 type Source =
@@ -53,14 +60,14 @@ async function volumePath(engine: Engine, volume: string): Promise<string | null
 }
 
 async function writable(path: string): Promise<string> {
-  if (await isWritable(path)) return path;
+  if (await isAccessible(path, constants.W_OK)) return path;
   throw new ProblemError({
     code: "live_file_not_writable",
     detail: `The live files are in ${path}, where this process cannot write. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
   });
 }
 
-async function isWritable(path: string, mode: number = constants.W_OK): Promise<boolean> {
+async function isAccessible(path: string, mode: number): Promise<boolean> {
   return access(path, mode).then(
     () => true,
     () => false,

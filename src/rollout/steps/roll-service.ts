@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
+import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { type Container, inspectContainer } from "../engine/container.ts";
@@ -134,9 +135,17 @@ async function proveInService(
   } catch (error) {
     await switchTraffic(rollout, service, traffic, old);
     await drainOld(rollout, service, traffic, fresh);
+    const explained = await explain(rollout, fresh, error);
     await abandon(rollout, service, fresh);
-    throw error;
+    throw explained;
   }
+}
+
+/** Why a version answers badly is in its log, which goes with its container. */
+async function explain({ engine }: Rollout, [fresh]: readonly Container[], error: unknown): Promise<unknown> {
+  if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh) return error;
+  const { evidence } = (await diagnose(engine, fresh, { kind: "fell" })).problem;
+  return new ProblemError({ ...error.problem, ...(evidence === undefined ? {} : { evidence }) }, error);
 }
 
 /** A version can be healthy until its first real request. */

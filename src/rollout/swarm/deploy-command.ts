@@ -14,7 +14,7 @@ export function deployCommand({ stack, files, resolveImage }: Deploy): readonly 
     "docker",
     "stack",
     "deploy",
-    ...named(files),
+    ...composeFileFlags(files),
     "--detach=true",
     "--with-registry-auth",
     `--resolve-image=${resolveImage}`,
@@ -24,7 +24,7 @@ export function deployCommand({ stack, files, resolveImage }: Deploy): readonly 
 
 /** `docker stack config`: the one file that `files` are when they are merged and their variables are filled in. */
 export function stackConfigCommand(files: readonly string[]): readonly [string, ...string[]] {
-  return ["docker", "stack", "config", ...named(files)];
+  return ["docker", "stack", "config", ...composeFileFlags(files)];
 }
 
 /**
@@ -47,6 +47,6 @@ export function pushCommand(reference: string): readonly [string, ...string[]] {
   return ["docker", "push", reference];
 }
 
-function named(files: readonly string[]): readonly string[] {
+function composeFileFlags(files: readonly string[]): readonly string[] {
   return files.flatMap((file) => ["--compose-file", file]);
 }

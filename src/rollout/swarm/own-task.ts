@@ -1,16 +1,39 @@
 import type { Engine } from "../engine/engine.ts";
 import { findOwnContainer } from "../engine/own-container.ts";
+import type { StackRollout } from "./context.ts";
+import { listServices, type UpdateStatus } from "./swarm-service.ts";
+import { listTasks } from "./task.ts";
 
-/** The task that this process is in: its container, and its service as the stack file names it. */
+/** The task that this process is in. */
 export interface OwnTask {
+  /** Of its container. */
   readonly id: string;
+  readonly stack: string;
+  /** As the stack file names it. */
   readonly service: string;
 }
 
-/** Finds it; null where this process is in no task of `stack`. */
-export async function findOwnTask(engine: Engine, stack: string): Promise<OwnTask | null> {
+/** Finds it; null where this process is in no task of a stack. */
+export async function findOwnTask(engine: Engine): Promise<OwnTask | null> {
   const own = await findOwnContainer(engine);
+  const stack = own?.labels["com.docker.stack.namespace"];
   const service = own?.labels["com.docker.swarm.service.name"];
-  const isOfStack = own?.labels["com.docker.stack.namespace"] === stack;
-  return own && service && isOfStack ? { id: own.id, service: service.slice(stack.length + 1) } : null;
+  return own && stack && service ? { id: own.id, stack, service: service.slice(stack.length + 1) } : null;
+}
+
+/** How the last update of the service that this process is in went or goes; null where there was none. */
+export async function findOwnUpdate(engine: Engine): Promise<UpdateStatus | null> {
+  const own = await findOwnTask(engine);
+  if (own === null) return null;
+  return (await listServices(engine, own.stack)).get(own.service)?.update ?? null;
+}
+
+/** Whether Swarm has told the task that this process is in to end. */
+export async function isBeingStopped({
+  engine,
+  project,
+  own,
+}: Pick<StackRollout, "engine" | "project" | "own">): Promise<boolean> {
+  const tasks = await listTasks(engine, project.name);
+  return tasks.some(({ containerId, isWanted }) => containerId === own?.id && !isWanted);
 }

@@ -29,9 +29,9 @@ export async function loadStack(surroundings: Surroundings, commit: string): Pro
     const text = `There is no stack.yaml and no compose.yaml in ${projectDirectory}. Name the file with --file.`;
     throw new ProblemError({ code: "compose_invalid", detail: text });
   }
-  refuseMisread(files, projectDirectory);
   const found = { ...surroundings, env, target: { projectDirectory, files } };
   const model = await readStackModel(found);
+  refuseMisread(files, projectDirectory);
   const name = nameOf(model);
   return {
     stack: readStack({ ...model, name }),

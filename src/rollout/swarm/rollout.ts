@@ -10,7 +10,7 @@ import type { StackRollout } from "./context.ts";
 import { keepFileNames, moveFileNames } from "./file-names.ts";
 import { healStack } from "./heal-stack.ts";
 import { containersHere, type LiveImage, liveImages } from "./live-images.ts";
-import { findOwnTask } from "./own-task.ts";
+import { findOwnTask, type OwnTask } from "./own-task.ts";
 import { pruneStack } from "./prune-stack.ts";
 import { pushImages } from "./push-images.ts";
 import { loadStack } from "./read-stack.ts";
@@ -19,6 +19,7 @@ import { requireManager } from "./require-manager.ts";
 import { servingStackImages } from "./serving-images.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import type { StackService } from "./stack.ts";
+import { takenBack } from "./update-policy.ts";
 import { updateServices } from "./update-services.ts";
 
 /**
@@ -42,22 +43,28 @@ export async function rollOutStack(request: RolloutRequest): Promise<RolloutEndi
 }
 
 async function open(request: RolloutRequest, lockDescriptor: number, commit: string): Promise<StackRollout> {
-  const { engine, target, env, report, signal, statePath } = request;
+  const { engine, target, env, report, signal, statePath, lockPath } = request;
   const read = () => loadStack({ env, signal, target, lockDescriptor }, commit);
   const { result } = await timed(report, null, "read", read, ({ stack }) => `stack ${stack.name}`);
   const { stack, surroundings } = result;
-  const own = await findOwnTask(engine, stack.name);
+  const task = await findOwnTask(engine);
+  const own = task?.stack === stack.name ? task : null;
   const onlyOfCompose = { liveDirectory: null, liveFilesRead: null };
   return {
     ...surroundings,
     engine,
-    project: stack,
+    project: { ...stack, services: stack.services.map((service) => withOwnPolicy(service, own)) },
     own,
     ...onlyOfCompose,
     statePath,
+    lockPath,
     report,
     lockDescriptor,
   };
+}
+
+function withOwnPolicy(service: StackService, own: OwnTask | null): StackService {
+  return service.name === own?.service ? { ...service, update: takenBack(service.update) } : service;
 }
 
 async function rollOutAs(
@@ -92,7 +99,7 @@ function warn({ report, project }: StackRollout, services: readonly StackService
   }
   if (services.length < project.services.length) {
     const text =
-      "docker stack deploy takes the whole file: the services that were not named keep their images";
+      "the services that were not named keep their images; what else the file says of them is deployed";
     report({ event: "note", service: null, text });
   }
 }

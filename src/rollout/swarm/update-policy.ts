@@ -12,6 +12,8 @@ export interface UpdatePolicy {
     readonly update_config?: Pick<UpdateConfig, "order" | "failure_action">;
     readonly rollback_config?: Pick<UpdateConfig, "order">;
   };
+  /** What the file itself says of updates that fail; null where it is silent. */
+  readonly failureAction: string | null;
   /** What a person should know of the file's own words. */
   readonly warnings: readonly string[];
   /** How long an update may take in all; going back may take as long again. */
@@ -38,7 +40,7 @@ export function updatePolicyOf(service: Service, said: StackModelService): Updat
   if (service.replacement.how === "recreate") {
     const order = update.order === "start-first" ? "start-first" : "stop-first";
     const timeoutMs = timeoutOf(service, said, { ...update, order });
-    return { order, added: {}, warnings: [], timeoutMs };
+    return { order, added: {}, failureAction: update.failure_action ?? null, warnings: [], timeoutMs };
   }
   if (update.failure_action === "continue") {
     const text = `${service.name} has failure_action "continue": a version that fails would replace the one that serves. Write failure_action: rollback. Nothing was changed.`;
@@ -53,9 +55,20 @@ export function updatePolicyOf(service: Service, said: StackModelService): Updat
       update_config: { order, failure_action: failureAction },
       rollback_config: { order: said.deploy?.rollback_config?.order ?? order },
     },
+    failureAction: update.failure_action ?? null,
     warnings: warningsOf(service.name, order, failureAction),
     timeoutMs,
   };
+}
+
+/**
+ * The policy for Hotpush itself, which is no database, even where two of it cannot run: a new task that fails is taken
+ * back by Swarm, because nobody else is there to do it. What the file says holds here too.
+ */
+export function takenBack(policy: UpdatePolicy): UpdatePolicy {
+  const { order, added, failureAction } = policy;
+  if (failureAction !== null) return policy;
+  return { ...policy, added: { ...added, update_config: { order, failure_action: "rollback" } } };
 }
 
 function warningsOf(name: string, order: string, failureAction: string): readonly string[] {

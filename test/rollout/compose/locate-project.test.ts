@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostPathOf, projectOf } from "../../../src/rollout/compose/locate-project.ts";
+import { hostPathOf, locateIn, projectOf } from "../../../src/rollout/compose/locate-project.ts";
 import { containerIdIn, hasMounts } from "../../../src/rollout/engine/own-container.ts";
+import { isProblem } from "../../harness/is-problem.ts";
 
 const id = "0123456789abcdef".repeat(4);
 const mountInfo = `21 20 0:19 / /proc rw - proc proc rw
@@ -51,4 +52,32 @@ test("the usual files are left to compose to find", () => {
 
 test("another project than Hotpush's own is left to its own name", () => {
   assert.deepEqual(projectOf({ labels }, target, "/srv/other"), {});
+});
+
+test("a project that is mounted elsewhere is known by both of its paths", () => {
+  const mounts = [{ source: "/srv/shop", destination: "/app" }];
+  assert.deepEqual(locateIn({ labels, mounts }, target), {
+    projectDirectory: "/srv/shop",
+    directoryHere: "/app",
+    projectName: "store",
+    files: ["/srv/shop/prod.yaml"],
+  });
+});
+
+test("a helper with the same mounts and none of the labels finds the same project by what it is told", () => {
+  const mounts = [
+    { source: "/srv", destination: "/srv" },
+    { source: "/srv/shop", destination: "/app" },
+  ];
+  const { directoryHere = "", ...found } = locateIn({ labels, mounts }, target);
+  const told = { projectDirectory: directoryHere, files: found.files };
+  const { projectName: _, ...same } = { ...found, directoryHere };
+  assert.deepEqual(locateIn({ labels: {}, mounts }, told), same);
+});
+
+test("a project that is not mounted from the host is refused", () => {
+  assert.throws(
+    () => locateIn({ labels, mounts: [] }, target),
+    isProblem("repository_not_mounted", /^\/app /),
+  );
 });

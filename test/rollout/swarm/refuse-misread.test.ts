@@ -9,11 +9,15 @@ for (const line of [
   `S: \${SECRET:?run openssl rand -hex 32}`,
   `S: "\${SECRET?no-thing}"`,
   `S: a\${B:-c}\${SECRET:?d-e}`,
+  `S: "\${SECRET?x # y-z}"`,
+  `S: "\${SECRET?x\n    y-z}"`,
+  `S: \${SECRET-a:-b}`,
+  `S: $$\${SECRET:?a-b}`,
 ]) {
   test(`a message that docker stack would take for a default is refused: ${line}`, (t) => {
     assert.throws(
       () => refuse(t, `services:\n  ${line}\n`),
-      /stack\.yaml, line 2: docker stack deploy would take .* in the message for SECRET to be its value/,
+      /stack\.yaml, line 2: docker stack deploy would take .* to be the value of SECRET/,
     );
   });
 }
@@ -22,7 +26,8 @@ for (const line of [
   `S: \${SECRET:?write it to .env}`,
   `S: \${SECRET:-a-default?}`,
   `# S: \${SECRET:?a-b}`,
-  `S: x # \${S?-}`,
+  `S: $\${S?-}`,
+  `S: \${S-a-b}`,
 ]) {
   test(`read as it is meant, and let through: ${line}`, (t) => {
     assert.doesNotThrow(() => refuse(t, `services:\n  ${line}\n`));

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { globSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { lockRollout } from "../../src/rollout/lock.ts";
+import { recordVersion } from "../../src/rollout/record-version.ts";
+import { readVersions } from "../../src/rollout/versions.ts";
+import { type CliEnding, runCli } from "../harness/cli.ts";
+import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
+import { makePlace, type Place } from "../harness/doctor.ts";
+import { isProblem } from "../harness/is-problem.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+/** A file where the directory should be: that stops root too. */
+function blockedPath(t: TestContext): string {
+  const blocked = join(temporaryDirectory(t), "state");
+  writeFileSync(blocked, "");
+  return join(blocked, "rollout/shop.json");
+}
+
+test("a lock that cannot be made is told with its path, and that nothing was changed", async (t) => {
+  const told = /state\/rollout\/shop\.json cannot be used \(ENOTDIR: .* STATE_PATH .* Nothing was changed\.$/;
+  await assert.rejects(lockRollout(blockedPath(t), 0), isProblem("state_unusable", told));
+});
+
+test("versions that cannot be read are told with their path", async (t) => {
+  await assert.rejects(readVersions(blockedPath(t)), isProblem("state_unusable", /ENOTDIR/));
+});
+
+test("a version that serves and cannot be recorded is said to serve", async (t) => {
+  const versionsPath = join(temporaryDirectory(t), "shop.json");
+  fillUp(versionsPath);
+  const recorded = recordVersion({ versionsPath }, "a".repeat(40), async () => ({}));
+  const told =
+    /^The version a{12} serves, but it could not be recorded .*shop\.json .*ENOSPC.*Then roll out again/;
+  await assert.rejects(recorded, isProblem("state_unusable", told));
+});
+
+for (const args of [["rollout"], ["rollout", "--back"], ["rollout", "--to", "3f2c1a9"]]) {
+  test(`hotpush ${args.join(" ")} --json over a state directory that is none ends with the event failed`, async (t) => {
+    const place = makePlace(t);
+    writeFileSync(place.statePath, "");
+    const { code, stdout } = await run(place, await startEngine(t, place, {}), ...args);
+    const last: { readonly event: string; readonly code: string } = JSON.parse(
+      stdout.trimEnd().split("\n").at(-1) ?? "",
+    );
+    assert.deepEqual([last.event, last.code, code], ["failed", "state_unusable", 1]);
+  });
+}
+
+test("a roll-out whose version cannot be recorded ends with the event failed, which says that it serves", async (t) => {
+  const place = makePlace(t);
+  const { statePath } = place;
+  const engine = await startEngine(t, place, {});
+  const first = await run(place, engine, "rollout", "--no-build");
+  assert.equal(first.code, 0, first.stdout);
+  const [versions = ""] = globSync(join(statePath, "rollout/*.json"));
+  fillUp(versions);
+  const { code, stdout } = await run(place, engine, "rollout", "--no-build");
+  assert.match(stdout.trimEnd().split("\n").at(-1) ?? "", /"failed","code":"state_unusable".* serves, but/);
+  assert.equal(code, 1);
+});
+
+/** The device stands for a disk that is full when the list at `path` is written anew. */
+function fillUp(path: string): void {
+  symlinkSync("/dev/full", `${path}.new`);
+}
+
+/** Rolls out a project without services. */
+async function run(place: Place, engine: string, ...args: readonly string[]): Promise<CliEnding> {
+  const { repoPath, statePath } = place;
+  const { env } = standInForDocker(place, {});
+  const DOCKER_HOST = `unix://${engine}`;
+  return await runCli([...args, "--json"], {
+    cwd: repoPath,
+    env: { STATE_PATH: statePath, DOCKER_HOST, ...env },
+  });
+}
