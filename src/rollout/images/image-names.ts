@@ -3,7 +3,8 @@ import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import type { Container } from "../engine/container.ts";
 import { inspectImage, tagImage } from "../engine/image.ts";
-import type { Version } from "../versions.ts";
+import type { RolloutEvent } from "../report/report.ts";
+import type { Version, VersionImage } from "../versions.ts";
 
 /**
  * After a failure, gives the images that run their names back: else a later `docker compose up`, or a restart of the
@@ -25,8 +26,7 @@ export async function restoreImageNames(
 
 /**
  * Gives the images of an earlier good version the names in the compose file. Services that are recreated and not built
- * here (databases) keep what they have: their data may not go back. So does Hotpush itself, whose data may not either;
- * and an image that had another name then, which would stand for the wrong one from now on.
+ * here (databases) keep what they have: their data may not go back. So does Hotpush itself, whose data may not either.
  *
  * @throws ProblemError `no_previous_version` where an image is no longer here
  */
@@ -37,8 +37,7 @@ export async function nameImages(
 ): Promise<void> {
   const mayReturn = ({ name, isBuilt, replacement }: Service) =>
     name !== own?.service && (isBuilt || replacement.how !== "recreate");
-  const returning = services.filter((service) => mayReturn(service) && !isRenamed(service, version, report));
-  const images = returning.flatMap((service) => {
+  const images = services.filter(mayReturn).flatMap((service) => {
     const image = version.images[service.name];
     return image ? [{ service, image }] : [];
   });
@@ -47,18 +46,14 @@ export async function nameImages(
     const text = `The image ${image.tag} of ${service.name} is no longer here: deploy the commit ${version.commit} again instead.`;
     throw new ProblemError({ code: "no_previous_version", detail: text });
   }
-  for (const { service, image } of images) await tagImage(engine, image.id, service.image);
+  for (const { service, image } of images) {
+    await tagImage(engine, image.id, service.image);
+    if (!service.isBuilt && image.image !== service.image) report(misnamed(service, image));
+  }
 }
 
-/** Tells it, too. A name of one's own (`shop-app`) is compose's, and follows the project's name. */
-function isRenamed(
-  { name, image, isBuilt }: Service,
-  { images }: Version,
-  report: Rollout["report"],
-): boolean {
-  const then = images[name]?.image;
-  if (isBuilt || then === undefined || then === image) return false;
-  const text = `stays at ${image}: it was ${then} then, which only the compose file can say. To go back, undo its change there`;
-  report({ event: "note", service: name, text });
-  return true;
+/** Who rolls out the same name again would else wonder why nothing changes. */
+function misnamed({ name, image }: Service, then: VersionImage): RolloutEvent {
+  const text = `goes back to ${then.image}, which the name ${image} stands for here from now on. To have the other one again: hotpush rollout --pull`;
+  return { event: "note", service: name, text };
 }

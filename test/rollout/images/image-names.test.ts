@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Engine } from "../../../src/rollout/engine/engine.ts";
+import { nameImages } from "../../../src/rollout/images/image-names.ts";
+import { sampleService } from "../sample.ts";
+
+const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });
+const services = [
+  sampleService(),
+  sampleService({ name: "web", image: "web:1.3", isBuilt: false }),
+  sampleService({
+    name: "db",
+    image: "postgres:18",
+    isBuilt: false,
+    replacement: { how: "recreate", reason: "x" },
+  }),
+  sampleService({ name: "hotpush", image: "hotpush", isBuilt: false }),
+];
+const images = {
+  app: image("shop-app:0a1b"),
+  web: image("web:1.2"),
+  db: image("postgres:17"),
+  hotpush: image("hotpush"),
+};
+const version = { commit: "0a1b", finishedAt: "2026-01-01T00:00:00Z", images };
+
+test("going back names what the version ran; databases and Hotpush itself keep theirs, and a name that changed is told", async () => {
+  const posted: string[] = [];
+  const told: string[] = [];
+  const engine: Engine = {
+    get: async () => Buffer.from(JSON.stringify({ Id: "x", RepoTags: [], Size: 0, Created: "2026-01-01" })),
+    post: async (path) => {
+      posted.push(decodeURIComponent(path));
+      return Buffer.alloc(0);
+    },
+    delete: async () => Buffer.alloc(0),
+  };
+  const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
+  await nameImages({ engine, own: { id: "1", service: "hotpush" }, report }, services, version);
+  assert.deepEqual(posted, [
+    "/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest",
+    "/images/sha256:web:1.2/tag?repo=web&tag=1.3",
+  ]);
+  assert.equal(told.length, 1);
+  assert.match(told[0] ?? "", /goes back to web:1\.2, which the name web:1\.3 stands for here from now on/);
+});
