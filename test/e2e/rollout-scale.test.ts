@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
@@ -34,6 +35,17 @@ onEngine("behind a proxy that follows Docker's health itself, on a real engine",
     });
     assert.deepEqual(versions, ["old", "second"]);
     assert.equal((await project.containers("app")).length, 1);
+  });
+
+  test("a version that is healthy but answers badly does not stay: the old one is started again", async () => {
+    assert.equal((await project.deploy("proved", "graceful")).code, 0);
+    const { code, output } = await project.deploy("broken", "broken");
+    assert.equal(code, 1, output);
+    assert.match(output, /did not answer well through the proxy .*status 500/);
+    assert.match(output, /app +roll back .* started again/);
+    await until("the old version", async () => (await project.version().catch(() => "")) === "proved");
+    assert.equal((await project.containers("app")).length, 1);
+    assert.equal((await project.deploy("second", "graceful")).code, 0);
   });
 
   test("a version that never gets healthy gets no request", async () => {

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
-import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { type Container, inspectContainer } from "../engine/container.ts";
@@ -13,6 +12,8 @@ import { readLiveFiles, switchLiveFiles } from "../proxy/live-file.ts";
 import { type Traffic, trafficOf } from "../proxy/traffic.ts";
 import { type ServiceOutcome, timed } from "../report/report.ts";
 import { abandon } from "./abandon.ts";
+import { explainBadAnswer } from "./explain-bad-answer.ts";
+import { proveAlone } from "./prove-alone.ts";
 import { retire } from "./retire.ts";
 import { startBeside } from "./start-beside.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
@@ -39,10 +40,12 @@ export async function rollService(
   const healthyAfterMs = await provingHealth(rollout, service, fresh);
   await switchOrAbandon(rollout, service, traffic, old, fresh);
   const drainedMs = old.length === 0 ? null : await proveInService(rollout, service, traffic, old, fresh);
+  const leaving = notOwn(rollout, service, old);
+  if (traffic.by !== "live file" && leaving.length > 0) await proveAlone(rollout, service, leaving, fresh);
   await retire(
     rollout,
     service,
-    notOwn(rollout, service, old),
+    leaving,
     traffic.by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY,
   );
   const hadOld = old.length > 0;
@@ -114,8 +117,8 @@ async function switchTraffic(
 }
 
 /**
- * With the traffic on the new containers, the check through the proxy and a last look at them after the drain. The old
- * ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
+ * With the traffic on the new containers, the check through the proxy (where a live file has moved the traffic, which is
+ * when it says something of them alone) and a last look at them after the drain. The old ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
  * itself may not run yet: its check comes when all services have started.)
  *
  * @returns milliseconds that the drain of the old ones took, or null where nothing is drained
@@ -128,24 +131,17 @@ async function proveInService(
   fresh: readonly Container[],
 ): Promise<number | null> {
   try {
-    await checkThroughProxy(rollout, service);
+    if (traffic.by === "live file") await checkThroughProxy(rollout, service);
     const drainedMs = await drainOld(rollout, service, traffic, old);
     await requireStillServing(rollout, fresh);
     return drainedMs;
   } catch (error) {
     await switchTraffic(rollout, service, traffic, old);
     await drainOld(rollout, service, traffic, fresh);
-    const explained = await explain(rollout, fresh, error);
+    const explained = await explainBadAnswer(rollout, fresh, error);
     await abandon(rollout, service, fresh);
     throw explained;
   }
-}
-
-/** Why a version answers badly is in its log, which goes with its container. */
-async function explain({ engine }: Rollout, [fresh]: readonly Container[], error: unknown): Promise<unknown> {
-  if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh) return error;
-  const { evidence } = (await diagnose(engine, fresh, { kind: "fell" })).problem;
-  return new ProblemError({ ...error.problem, ...(evidence === undefined ? {} : { evidence }) }, error);
 }
 
 /** A version can be healthy until its first real request. */
