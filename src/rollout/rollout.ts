@@ -125,8 +125,7 @@ async function bringUpToDate(
       tellUnhealthy(rollout, service, containers);
       return unchanged(service, containers);
     case "start":
-      await clearAway(rollout, service);
-      return rollService(rollout, service, []);
+      return startService(rollout, service);
     case "roll":
       return rollService(rollout, service, containers);
     case "recreate":
@@ -135,6 +134,13 @@ async function bringUpToDate(
     case "run":
       return runService(rollout, service);
   }
+}
+
+/** None of its containers ran when the roll-out began; during a build, one that was crashing may have come up. */
+async function startService(rollout: Rollout, service: Service): Promise<ServiceOutcome> {
+  const recovered = await heal(rollout, service);
+  if (recovered.length === 0) await clearAway(rollout, service);
+  return rollService(rollout, service, recovered);
 }
 
 /** Nothing is to be changed, and yet not all is well: a roll-out before this one may have been cut off. */
