@@ -95,7 +95,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
   ] as const) {
     test(`with ${order} ${description}; of 20 pushes a second none that was accepted is lost or cut off`, async (t) => {
       await write(order);
-      writeScript(join(stack.directory, "deploy.sh"), changing("$((30 + DEPLOY_ID))m"));
+      writeScript(join(stack.directory, "deploy.sh"), changing("$((60 + DEPLOY_ID))s"));
       const pushes = startPushes(stack.origin);
       const seen = new Set<string>();
       const replaced = until(
