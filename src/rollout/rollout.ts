@@ -20,6 +20,7 @@ import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { rollService } from "./steps/roll-service.ts";
 import { runService } from "./steps/run-service.ts";
 import { tellRemoved } from "./tell-removed.ts";
+import { tellUnhealthy } from "./tell-unhealthy.ts";
 import { withRollout } from "./with-rollout.ts";
 
 export type RolloutEnding =
@@ -48,14 +49,7 @@ export async function rollOut(request: RolloutRequest): Promise<RolloutEnding> {
       for (const service of services)
         outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], commit));
     } catch (error) {
-      // A service that was recreated stays new, and so does what its image's name stands for.
-      const isNew = ({ name }: Service) =>
-        outcomes.some(({ service, outcome }) => service === name && outcome === "recreated");
-      await restoreImageNames(
-        rollout,
-        services.filter((service) => !isNew(service)),
-        running,
-      );
+      await restoreImageNames(rollout, services, running, outcomes);
       await rollBackEarlier(rollout, services, outcomes, running);
       throw error;
     }
@@ -141,16 +135,4 @@ async function startService(rollout: Rollout, service: Service): Promise<Service
   const recovered = await heal(rollout, service);
   if (recovered.length === 0) await clearAway(rollout, service);
   return rollService(rollout, service, recovered);
-}
-
-/** Nothing is to be changed, and yet not all is well: a roll-out before this one may have been cut off. */
-function tellUnhealthy(
-  { report }: Rollout,
-  { name, replacement }: Service,
-  containers: readonly Container[],
-): void {
-  const sick = containers.find(({ health }) => health !== null && health !== "healthy");
-  if (replacement.how !== "recreate" || !sick) return;
-  const text = `is as it should be, but not healthy (${sick.health}). See: docker logs ${sick.name}`;
-  report({ event: "note", service: name, text });
 }

@@ -1,10 +1,10 @@
 import { ProblemError } from "../problems.ts";
 import { commitOf } from "./compose/commit.ts";
-import type { Project, Service } from "./compose/project.ts";
+import type { Service } from "./compose/project.ts";
 import { loadProject } from "./compose/read-project.ts";
 import type { Rollout } from "./context.ts";
-import { findOwnContainer, type OwnContainer } from "./engine/own-container.ts";
 import { lockRollout } from "./lock.ts";
+import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { type Failure, reportFailure, timed } from "./report/report.ts";
@@ -37,7 +37,8 @@ async function open(request: RolloutRequest, lockDescriptor: number): Promise<Ro
   const read = async () => {
     const { model, project } = await loadProject({ env, signal, lockDescriptor, target });
     const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
-    const own = ownService(await findOwnContainer(engine), project);
+    const container = await findOwnService(engine);
+    const own = container?.project === project.name ? container : null;
     const read = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
     return {
       engine,
@@ -60,12 +61,6 @@ async function open(request: RolloutRequest, lockDescriptor: number): Promise<Ro
       : `project ${project.name}, live files in ${liveDirectory}`,
   );
   return result;
-}
-
-function ownService(container: OwnContainer | null, project: Project): Rollout["own"] {
-  const service = container?.labels["com.docker.compose.service"];
-  const isOfProject = container?.labels["com.docker.compose.project"] === project.name;
-  return container && service !== undefined && isOfProject ? { id: container.id, service } : null;
 }
 
 /** When Hotpush itself is replaced, everything else has been. */

@@ -3,19 +3,22 @@ import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import type { Container } from "../engine/container.ts";
 import { inspectImage, tagImage } from "../engine/image.ts";
-import type { RolloutEvent } from "../report/report.ts";
+import type { RolloutEvent, ServiceOutcome } from "../report/report.ts";
 import type { Version, VersionImage } from "../versions.ts";
 
 /**
  * After a failure, gives the images that run their names back: else a later `docker compose up`, or a restart of the
- * machine with it, would bring the version that failed.
+ * machine with it, would bring the version that failed. A service that was recreated stays new, and so does what the name
+ * of its image stands for: the next roll-out would else put the old image over the new data.
  */
 export async function restoreImageNames(
-  { engine }: Rollout,
+  { engine }: Pick<Rollout, "engine">,
   services: readonly Service[],
   running: ReadonlyMap<string, readonly Container[]>,
+  outcomes: readonly ServiceOutcome[],
 ): Promise<void> {
-  for (const service of services) {
+  const recreated = outcomes.filter(({ outcome }) => outcome === "recreated").map(({ service }) => service);
+  for (const service of services.filter(({ name }) => !recreated.includes(name))) {
     const old = (running.get(service.name) ?? []).find(({ imageName }) => imageName === service.image);
     if (!old || service.image.includes("@")) continue;
     const named = await inspectImage(engine, service.image).catch(() => null);

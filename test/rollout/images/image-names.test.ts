@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "../../../src/rollout/engine/engine.ts";
-import { nameImages } from "../../../src/rollout/images/image-names.ts";
-import { sampleService } from "../sample.ts";
+import { nameImages, restoreImageNames } from "../../../src/rollout/images/image-names.ts";
+import { unchanged } from "../../../src/rollout/report/report.ts";
+import { sampleContainer, sampleService } from "../sample.ts";
 
 const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });
 const services = [
@@ -25,16 +26,8 @@ const images = {
 const version = { commit: "0a1b", finishedAt: "2026-01-01T00:00:00Z", images };
 
 test("going back names what the version ran; databases and Hotpush itself keep theirs, and a name that changed is told", async () => {
-  const posted: string[] = [];
   const told: string[] = [];
-  const engine: Engine = {
-    get: async () => Buffer.from(JSON.stringify({ Id: "x", RepoTags: [], Size: 0, Created: "2026-01-01" })),
-    post: async (path) => {
-      posted.push(decodeURIComponent(path));
-      return Buffer.alloc(0);
-    },
-    delete: async () => Buffer.alloc(0),
-  };
+  const { engine, posted } = watchedEngine();
   const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
   await nameImages({ engine, own: { id: "1", service: "hotpush" }, report }, services, version);
   assert.deepEqual(posted, [
@@ -44,3 +37,29 @@ test("going back names what the version ran; databases and Hotpush itself keep t
   assert.equal(told.length, 1);
   assert.match(told[0] ?? "", /goes back to web:1\.2, which the name web:1\.3 stands for here from now on/);
 });
+
+test("after a failure the names go back to what ran before, but not that of a service that was recreated", async () => {
+  const { engine, posted } = watchedEngine();
+  const [app, db] = [sampleService(), sampleService({ name: "db", image: "postgres:17", isBuilt: false })];
+  const running = new Map([
+    ["app", [sampleContainer({ image: "sha256:old" })]],
+    ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
+  ]);
+  const outcomes = [{ ...unchanged(db, []), outcome: "recreated" as const }];
+  await restoreImageNames({ engine }, [app, db], running, outcomes);
+  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
+});
+
+/** Every name stands for another image than those that ran. */
+function watchedEngine() {
+  const posted: string[] = [];
+  const engine: Engine = {
+    get: async () => Buffer.from(JSON.stringify({ Id: "x", RepoTags: [], Size: 0, Created: "2026-01-01" })),
+    post: async (path) => {
+      posted.push(decodeURIComponent(path));
+      return Buffer.alloc(0);
+    },
+    delete: async () => Buffer.alloc(0),
+  };
+  return { engine, posted };
+}
