@@ -34,6 +34,7 @@ export async function isBeingStopped({
   project,
   own,
 }: Pick<StackRollout, "engine" | "project" | "own">): Promise<boolean> {
+  if (own === null) return false;
   const tasks = await listTasks(engine, project.name);
-  return tasks.some(({ containerId, isWanted }) => containerId === own?.id && !isWanted);
+  return tasks.some(({ containerId, isWanted }) => containerId === own.id && !isWanted);
 }

@@ -33,7 +33,8 @@ export async function updateServices(
   } catch (error) {
     // Its own update ends this process where the deployment takes longer than its task is given for that. The new task
     // then runs the deployment again, and finds all of this done.
-    if (!(await isBeingStopped(rollout))) await goBack(rollout, before);
+    const isStopped = await isBeingStopped(rollout).catch(() => false); // What failed is told, not that nobody answers.
+    if (!isStopped) await goBack(rollout, before);
     throw error;
   }
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
 import type { StackModelService } from "../../../src/rollout/swarm/stack-model.ts";
+import { takenBack } from "../../../src/rollout/swarm/update-policy.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 
 function policyOf(said: StackModelService) {
@@ -63,4 +64,14 @@ test("with stop-first, each round also waits for the old task to stop", () => {
 
 test("an image from a registry may take its time to reach a node", () => {
   assert.equal(policyOf({ image: "ghcr.io/shop/app" }).timeoutMs - policyOf({}).timeoutMs, 120_000);
+});
+
+test("Hotpush itself on the host's own port is taken back by Swarm where the file is silent, and as the file says else", () => {
+  const ports = [{ published: "9000", target: 9000, mode: "host" }];
+  assert.deepEqual(takenBack(policyOf({ ports })).added.update_config, {
+    order: "stop-first",
+    failure_action: "rollback",
+  });
+  const paused = policyOf({ ports, deploy: { update_config: { failure_action: "pause" } } });
+  assert.equal(takenBack(paused), paused);
 });
