@@ -39,7 +39,9 @@ function adoptLiving(context: RunContext) {
   const pid = group();
   const ranForMs = pid === null ? 0 : ageMs(pid);
   const remainingMs = Math.max(leastRemainingMs, timeoutMs - ranForMs);
-  return watchRun({ context, output, exited: hasEnded(context), group, remainingMs });
+  // A container that is killed lets go of the service's lock before the last process in it is gone.
+  const wasInSight = pid !== null;
+  return watchRun({ context, output, exited: hasEnded(context), group, wasInSight, remainingMs });
 }
 
 /**

@@ -22,6 +22,12 @@ export function killed(signal: string | null, lastLines: readonly string[]): End
   return { state: "failed", exitCode: null, problem: { code: "script_killed", detail } };
 }
 
+/** What is said of a run that was killed with the service that started it, as in a container that is killed. */
+export function killedWithService(lastLines: readonly string[]): Ending {
+  const detail = `Hotpush was killed while deploy.sh ran, and deploy.sh with it; the deployment runs again. ${lastLineOf(lastLines)}`;
+  return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
+}
+
 export interface EarlyEnd {
   readonly reason: "timed_out" | "cancelled" | "interrupted";
   readonly wasForced: boolean;

@@ -1,5 +1,5 @@
 import type { Deployment, Ending, NotStarted, Run } from "../deployments/deployment.ts";
-import { type EarlyEnd, endedByItself, endedEarly, killed } from "./ending.ts";
+import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { Mask } from "./masking/mask.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
 import { printable } from "./printable.ts";
@@ -48,6 +48,8 @@ export interface Watched {
   readonly exited: Promise<KeeperExit | null>;
   /** The process group to end, or null where it is not to be found any more. */
   readonly group: () => number | null;
+  /** Whether it was in sight when it was adopted; one that was not died with its service, unless it says how it ended. */
+  readonly wasInSight: boolean;
   readonly remainingMs: number;
 }
 
@@ -124,12 +126,13 @@ async function concludeTermination({ context, output }: Watched, termination: Te
 }
 
 async function concludeExit(watched: Watched, exit: KeeperExit | null): Promise<Ending | NotStarted> {
-  const { context, output, group } = watched;
+  const { context, output, group, wasInSight } = watched;
   const exitCode = readExitCode(context.directory) ?? seenExitCode(exit);
   if (exitCode === null) await terminate(group(), remainsGraceMs);
   await output.finish();
   const lastLines = output.lastLines();
   if (exitCode !== null) return endedByItself(exitCode, lastLines);
+  if (exit === null && !wasInSight) return killedWithService(lastLines);
   if (exit === null || exit.signal !== null) return killed(exit?.signal ?? null, lastLines);
   const reason = printable(lastLines.at(-1) ?? "no reason given");
   return { state: "not_started", detail: `The script could not be started (${reason}).` };

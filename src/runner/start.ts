@@ -68,7 +68,8 @@ async function runScript(context: RunContext, keeper: Keeper): Promise<Run> {
     const output = openOutput({ ...context, pipePath: context.directory.outputPath });
     keeper.startScript();
     const { pid, exited } = keeper;
-    return watchRun({ context, output, exited, group: () => pid, remainingMs: context.timeoutMs });
+    const group = () => pid;
+    return watchRun({ context, output, exited, group, wasInSight: true, remainingMs: context.timeoutMs });
   } catch (error) {
     await keeper.dismiss();
     throw error;

@@ -33,7 +33,7 @@ test("deploy deploys what the branch is at the remote, shows its steps, and ends
   );
   assert.match(
     stdout,
-    /\n {4}Build took \d+ ms\nDeployment 1 succeeded after .+: main is at [0-9a-f]{7}\.\n$/,
+    /\n {4}Build took [\d.]+ m?s\nDeployment 1 succeeded after .+: main is at [0-9a-f]{7}\.\n$/,
   );
 });
 

@@ -100,6 +100,28 @@ test("a script that was killed together with its service runs again to its end, 
   await untilDeployment(next.statePath, 2, ({ state }) => state === "succeeded");
 });
 
+test("a script that is still dying when the next service looks runs again, as one killed with its service", async (t) => {
+  // What holds the lock of the run and is not to be found by its environment: a process in its last moments.
+  const lastMoments =
+    "setsid env -i sh -c '>dying; while [ ! -e dead ] && [ -e deploy.sh ]; do sleep 0.02; done' &";
+  const service = await startDeploying(
+    t,
+    patientScript.replace("echo before", `${lastMoments}\necho before`),
+  );
+  await until("it is dying", () => existsSync(join(service.repoPath, "dying")));
+  const pid = keeperOf(service);
+  await service.end("SIGKILL");
+  process.kill(-pid, "SIGKILL");
+  writeFileSync(join(service.repoPath, "gap"), "");
+  letGo(service.repoPath);
+  const next = await service.again();
+  await next.log.waitFor(({ event }) => event === "deployment.adopted");
+  writeFileSync(join(service.repoPath, "dead"), "");
+  const { attempts } = await untilDeployment(next.statePath, 1, ({ state }) => state === "succeeded");
+  assert.equal(attempts, 2);
+  assert.equal(runsIn(next), "1\n1\n");
+});
+
 test("a deployment that died with its service is superseded where a newer push waits", async (t) => {
   const service = await startDeploying(t, patientScript);
   await deliver(service.url, githubPush());

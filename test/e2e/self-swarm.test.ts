@@ -60,7 +60,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     assert.deepEqual(versions, ["first", "second"]);
     assert.deepEqual(await stack.instances(), before);
     await logged(
-      /deploy +\d+ ms {2}stack \S+: app, caddy"[\s\S]*check[\s\S]*deploy +\d+ ms {2}stack \S+: hotpush"/,
+      /deploy +[\d.]+ m?s {2}stack \S+: app, caddy"[\s\S]*check[\s\S]*deploy +[\d.]+ m?s {2}stack \S+: hotpush"/,
     );
     await logged(/hotpush +unchanged/);
   });

@@ -52,7 +52,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     const path = join(project.directory, "linger");
     writeFileSync(path, lingerS);
     const { json } = await deliver(project.origin, githubPush());
-    assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
+    await assertSucceeds(json.deployment?.id);
     rmSync(path);
     assert.equal(countRepeatedRuns(project.statePath), 0);
     await until("one instance", async () => (await project.instances()).length === 1);
@@ -75,7 +75,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     const { json } = await deliver(project.origin, githubPush());
     await until("the switch", async () => (await project.live()) !== old, 60_000);
     await project.docker("kill", old);
-    assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
+    await assertSucceeds(json.deployment?.id);
     await until("one instance", async () => (await project.instances()).length === 1);
   });
 
@@ -101,7 +101,13 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
       });
       assert.ok(!log.includes(testSecret), "no secret in what the helper wrote");
       const { json } = await deliver(project.origin, githubPush());
-      assert.equal(await project.ending(json.deployment?.id ?? 0), "succeeded");
+      await assertSucceeds(json.deployment?.id);
     });
+  }
+
+  /** What the container that serves has logged is told where the deployment did not succeed. */
+  async function assertSucceeds(id = 0): Promise<void> {
+    const state = await project.ending(id);
+    assert.equal(state, "succeeded", await project.docker("logs", await project.live()));
   }
 });
