@@ -76,8 +76,9 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   function wake(): void {
-    if (mode !== "idle" || isReplaced()) return;
+    if (mode !== "idle") return;
     try {
+      if (isReplaced()) return;
       const claimed = store.transaction(() => claimNext(store));
       if (claimed) occupy(() => carryOut(claimed));
     } catch (error) {

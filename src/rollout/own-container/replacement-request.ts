@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stateFault } from "../state-fault.ts";
 
@@ -39,10 +39,14 @@ export function writeReplacementRequest(statePath: string, request: ReplacementR
   }
 }
 
-/** The request that was made last, or null. */
+/** The request that was made last, or null. One that is damaged asks for nothing: the next roll-out asks again. */
 export function readReplacementRequest(statePath: string): ReplacementRequest | null {
-  const path = pathIn(statePath);
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as ReplacementRequest) : null;
+  try {
+    return JSON.parse(readFileSync(pathIn(statePath), "utf8")) as ReplacementRequest;
+  } catch (error) {
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
 }
 
 /** Removes `request`, unless a newer one is in its place. */

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import {
   readReplacementRequest,
@@ -16,6 +18,14 @@ test("a request is read as it was written, and the newest one counts", (t) => {
   writeReplacementRequest(directory, first);
   writeReplacementRequest(directory, second);
   assert.deepEqual(readReplacementRequest(directory), second);
+});
+
+test("a damaged request asks for nothing, and the next one takes its place", (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, "replacement.json"), '{"old": "a');
+  assert.equal(readReplacementRequest(directory), null);
+  writeReplacementRequest(directory, first);
+  assert.deepEqual(readReplacementRequest(directory), first);
 });
 
 test("a request that is done with is removed, but not a newer one in its place", (t) => {
