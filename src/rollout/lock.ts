@@ -12,6 +12,9 @@ export interface RolloutLock {
   readonly release: () => Promise<void>;
 }
 
+/** Told which process holds the lock that is waited for. */
+export type OnWait = (holder: string) => void;
+
 /**
  * Takes the lock at `path`, waiting for another roll-out up to `waitS` seconds. The kernel drops it with the last
  * process that holds it, so it is never stale. Node has no flock(2): util-linux's `flock` takes it on our descriptor.
@@ -19,19 +22,23 @@ export interface RolloutLock {
  * @throws ProblemError `rollout_locked` when the other one is not done by then, `state_unusable` or `tool_missing` where
  * there can be no lock
  */
-export async function lockRollout(path: string, waitS: number): Promise<RolloutLock> {
+export async function lockRollout(
+  path: string,
+  waitS: number,
+  onWait: OnWait = () => {},
+): Promise<RolloutLock> {
   try {
-    return await lock(path, waitS);
+    return await lock(path, waitS, onWait);
   } catch (error) {
     throw stateFault(path, error, "Nothing was changed.");
   }
 }
 
-async function lock(path: string, waitS: number): Promise<RolloutLock> {
+async function lock(path: string, waitS: number, onWait: OnWait): Promise<RolloutLock> {
   await mkdir(dirname(path), { recursive: true });
   const file = await open(path, "a+");
   try {
-    if (!(await takeLock(file.fd, waitS))) throw await lockedBy(file, path, waitS);
+    if (!(await takeLock(file.fd, 0))) await waitForLock(file, path, waitS, onWait);
     await file.truncate(0);
     await file.write(`${process.pid}\n`);
     return { descriptor: file.fd, release: () => file.close() };
@@ -52,11 +59,19 @@ async function takeLock(descriptor: number, waitS: number): Promise<boolean> {
   return code === 0;
 }
 
-async function lockedBy(file: FileHandle, path: string, waitS: number): Promise<ProblemError> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
-  const pid = buffer.toString("utf8", 0, bytesRead).trim() || "unknown";
-  return new ProblemError({
+async function waitForLock(file: FileHandle, path: string, waitS: number, onWait: OnWait): Promise<void> {
+  const holder = await readHolder(file);
+  if (waitS > 0) {
+    onWait(holder);
+    if (await takeLock(file.fd, waitS)) return;
+  }
+  throw new ProblemError({
     code: "rollout_locked",
-    detail: `Another roll-out of this project (process ${pid}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`,
+    detail: `Another roll-out of this project (process ${holder}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`,
   });
+}
+
+async function readHolder(file: FileHandle): Promise<string> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
+  return buffer.toString("utf8", 0, bytesRead).trim() || "unknown";
 }

@@ -1,5 +1,6 @@
 import { mkdir, open, readFile, rename } from "node:fs/promises";
 import { dirname } from "node:path";
+import { ProblemError } from "../problems.ts";
 import { stateFault } from "./state-fault.ts";
 
 /** What a good roll-out left: the image of each service, by the id that no later build can change. */
@@ -33,8 +34,14 @@ export async function readVersions(path: string): Promise<readonly Version[]> {
     return versions;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    if (error instanceof SyntaxError) throw damaged(path, error);
     throw stateFault(path, error);
   }
+}
+
+function damaged(path: string, error: SyntaxError): ProblemError {
+  const detail = `${path} is damaged (${error.message}). Put it back from a backup, or remove it: then no version from before is known to roll back to, and prune removes their images.`;
+  return new ProblemError({ code: "state_unusable", detail }, error);
 }
 
 /**

@@ -3,12 +3,13 @@ import { commitOf } from "./compose/commit.ts";
 import type { Service } from "./compose/project.ts";
 import { loadProject } from "./compose/read-project.ts";
 import type { Rollout } from "./context.ts";
-import { lockRollout } from "./lock.ts";
+import { lockInTurn } from "./lock-in-turn.ts";
 import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { type Failure, reportFailure, timed } from "./report/report.ts";
 import type { RolloutRequest } from "./request.ts";
+import { readVersions } from "./versions.ts";
 
 /**
  * Holds the project's lock while `work` is done with the project as it then is. An ending that was to be expected is
@@ -19,8 +20,9 @@ export async function withRollout<Ending>(
   work: (rollout: Rollout, services: readonly Service[], commit: string) => Promise<Ending>,
 ): Promise<Ending | Failure> {
   try {
-    const lock = await lockRollout(request.lockPath, request.lockWaitS);
+    const lock = await lockInTurn(request);
     try {
+      await readVersions(request.versionsPath); // A version that could not be recorded is not to be rolled out.
       const rollout = await open(request, lock.descriptor);
       const services = ownLast(selectServices(rollout.project, request.services), rollout);
       return await work(rollout, services, await commitToTag(request));

@@ -61,6 +61,17 @@ test("a roll-out whose version cannot be recorded ends with the event failed, wh
   assert.equal(code, 1);
 });
 
+test("a roll-out whose list of versions is damaged changes nothing, and says what to do", async (t) => {
+  const place = makePlace(t);
+  const engine = await startEngine(t, place, {});
+  await run(place, engine, "rollout", "--no-build");
+  const [versions = ""] = globSync(join(place.statePath, "rollout/*.json"));
+  writeFileSync(versions, "{");
+  const { code, stdout } = await run(place, engine, "rollout", "--no-build");
+  assert.match(stdout, /^\{"at":"[^"]+","event":"failed","code":"state_unusable".* is damaged .*\n$/);
+  assert.equal(code, 1);
+});
+
 /** The device stands for a disk that is full when the list at `path` is written anew. */
 function fillUp(path: string): void {
   symlinkSync("/dev/full", `${path}.new`);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -12,6 +12,7 @@ import {
   withVersion,
   writeVersions,
 } from "../../src/rollout/versions.ts";
+import { isProblem } from "../harness/is-problem.ts";
 
 function version(commit: string, id: string = commit): Version {
   const app = { image: "shop-app", id: `sha256:${id}`, tag: `shop-app:${commit}` };
@@ -27,6 +28,15 @@ test("what was written is read, and without a file there are none", async (t) =>
   assert.deepEqual(await readVersions(path), []);
   await writeVersions(path, [a, b]);
   assert.deepEqual(await readVersions(path), [a, b]);
+});
+
+test("a damaged file is told of with what to do, and left as it is", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-versions-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const path = join(directory, "shop.json");
+  await writeFile(path, '{"versions": [');
+  await assert.rejects(readVersions(path), isProblem("state_unusable", /shop\.json is damaged .+remove it/));
+  assert.equal(await readFile(path, "utf8"), '{"versions": [');
 });
 
 test("a version with the same images takes the last one's place", () => {

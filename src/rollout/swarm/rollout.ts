@@ -1,9 +1,10 @@
 import { prepareImages } from "../images/prepare-images.ts";
-import { lockRollout } from "../lock.ts";
+import { lockInTurn } from "../lock-in-turn.ts";
 import { recordVersion } from "../record-version.ts";
 import { timed } from "../report/report.ts";
 import type { RolloutRequest } from "../request.ts";
 import type { RolloutEnding } from "../rollout.ts";
+import { readVersions } from "../versions.ts";
 import { commitToTag, failed, selectServices } from "../with-rollout.ts";
 import { chooseImages } from "./choose-images.ts";
 import type { StackRollout } from "./context.ts";
@@ -28,8 +29,9 @@ import { updateServices } from "./update-services.ts";
  */
 export async function rollOutStack(request: RolloutRequest): Promise<RolloutEnding> {
   try {
-    const lock = await lockRollout(request.lockPath, request.lockWaitS);
+    const lock = await lockInTurn(request);
     try {
+      await readVersions(request.versionsPath); // A version that could not be recorded is not to be rolled out.
       const commit = await commitToTag(request);
       const nodes = await requireManager(request.engine);
       const rollout = await open(request, lock.descriptor, commit);
