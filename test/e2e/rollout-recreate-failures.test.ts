@@ -19,8 +19,8 @@ createServer((_, response) => {
 }).listen(8080);
 process.on("SIGTERM", () => process.exit(0));
 `;
-const check =
-  'fetch("http://127.0.0.1:8080").then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))';
+const ask = 'exec 3<>/dev/tcp/127.0.0.1/8080 && printf "GET / HTTP/1.0\\r\\n\\r\\n" >&3';
+const check = `${ask} && read -r _ code _ <&3 && [[ $$code == 200 ]]`;
 
 type Parts = Readonly<Record<string, unknown>>;
 
@@ -148,7 +148,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
       ports: [`127.0.0.1:${port}:8080`],
       volumes: ["named:/named", "/unnamed", "./cache:/sources:ro", { type: "tmpfs", target: "/scratch" }],
       networks: { default: { aliases: ["store"] }, back: { aliases: ["data"] } },
-      healthcheck: { test: ["CMD", "node", "-e", check], ...healthcheck },
+      healthcheck: { test: ["CMD", "bash", "-c", check], ...healthcheck },
       labels: { "hotpush.healthy-timeout": "5s" },
       depends_on: Object.keys(others),
       restart: "unless-stopped",

@@ -82,10 +82,9 @@ async function writeFiles(
   const isOurs = (path: string) => !path.startsWith(join(example, "app"));
   await cp(example, directory, { recursive: true, filter: isOurs });
   await project.write("first", "graceful");
-  await writeFile(
-    join(directory, "compose.override.yaml"),
-    JSON.stringify({ services: { hotpush: override } }),
-  );
+  const app = { healthcheck: { test: ["CMD", "./healthcheck.sh"] } };
+  const services = { app, hotpush: override };
+  await writeFile(join(directory, "compose.override.yaml"), JSON.stringify({ services }));
   const settings = {
     COMPOSE_PROJECT_NAME: project.name,
     SITE: ":80",

@@ -65,7 +65,8 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
-  await cp(import.meta.dirname, directory, { recursive: true, filter: (path) => !/\.(ts|sh)$/.test(path) });
+  const isOfProject = (path: string) => !/\.ts$|docker-lab\.sh$/.test(path);
+  await cp(import.meta.dirname, directory, { recursive: true, filter: isOfProject });
   await mkdir(join(directory, "other"));
   await writeFile(
     join(directory, "other", "Dockerfile"),

@@ -59,6 +59,7 @@ export async function makeStack(
     await writeFile(path, edited);
   };
   await edit(/\bshop\b/g, name);
+  await edit('"node", "healthcheck.js"', '"./healthcheck.sh"');
   await edit("start_period: 30s", "start_period: 2s");
   await edit("interval: 10s", "interval: 1s");
   await edit("monitor: 5s", "monitor: 2s");
