@@ -1,3 +1,4 @@
+import { anonymousVolume } from "./anonymous-volume.ts";
 import type { Service } from "./compose/project.ts";
 import type { Container } from "./engine/container.ts";
 import { isServing } from "./engine/health.ts";
@@ -20,7 +21,7 @@ export function planService(
   imageId: string | null,
 ): Action {
   const isCurrent = (container: Container) =>
-    container.configHash === service.configHash && container.image === imageId;
+    service.configHashes.includes(container.configHash) && container.image === imageId;
   const { replacement } = service;
   if (service.replicas === 0) return { kind: "leave" };
   if (replacement.how === "run-once") {
@@ -33,7 +34,10 @@ export function planService(
     return isComplete ? { kind: "leave" } : { kind: "recreate", reason: replacement.reason };
   }
   if (running.length === 0) return { kind: "start" };
-  return isComplete && running.every(isServing) ? { kind: "leave" } : { kind: "roll" };
+  if (isComplete && running.every(isServing)) return { kind: "leave" };
+  const volume = anonymousVolume(service, running);
+  if (volume === null) return { kind: "roll" };
+  return isComplete ? { kind: "leave" } : { kind: "recreate", reason: `anonymous volume ${volume}` };
 }
 
 function hasEndedWell({ status, exitCode }: Container): boolean {

@@ -1,14 +1,15 @@
 import { ProblemError } from "../problems.ts";
+import { anonymousVolume } from "./anonymous-volume.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import type { Container } from "./engine/container.ts";
+import { type Container, listContainers } from "./engine/container.ts";
 import { inspectImage } from "./engine/image.ts";
 import { clearAway, heal } from "./heal.ts";
 import { nameImages, restoreImageNames } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";
 import { prune } from "./images/prune.ts";
 import { servingImages } from "./images/serving-images.ts";
-import { recreateLater } from "./own-container/replace-own.ts";
+import { leaveLater, recreateLater } from "./own-container/replace-own.ts";
 import { planService } from "./plan.ts";
 import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
@@ -110,8 +111,12 @@ async function bringUpToDate(
   if (rollout.signal.aborted)
     throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
   const isOwn = rollout.own?.service === service.name;
-  // A new container has taken the place of the one that this runs in, which is about to go.
-  if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) return unchanged(service, containers);
+  if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) {
+    // A new container has taken the place of the one that this runs in. Here that is asked for again: a roll-out that
+    // was killed may not have come to it.
+    leaveLater(rollout);
+    return unchanged(service, containers);
+  }
   const image = await inspectImage(rollout.engine, service.image);
   const action = planService(service, containers, image?.id ?? null);
   switch (action.kind) {
@@ -133,6 +138,10 @@ async function bringUpToDate(
 /** None of its containers ran when the roll-out began; during a build, one that was crashing may have come up. */
 async function startService(rollout: Rollout, service: Service): Promise<ServiceOutcome> {
   const recovered = await heal(rollout, service);
-  if (recovered.length === 0) await clearAway(rollout, service);
-  return rollService(rollout, service, recovered);
+  if (recovered.length > 0) return rollService(rollout, service, recovered);
+  const stopped = await listContainers(rollout.engine, rollout.project.name, service.name);
+  const volume = anonymousVolume(service, stopped);
+  if (volume !== null) return recreateService(rollout, service, stopped, `anonymous volume ${volume}`);
+  await clearAway(rollout, service);
+  return rollService(rollout, service, []);
 }

@@ -12,7 +12,7 @@ export function tellUnhealthy(
   containers: readonly Container[],
 ): void {
   const sick = containers.find(({ health }) => health !== null && health !== "healthy");
-  if (replacement.how !== "recreate" || !sick) return;
+  if (replacement.how === "run-once" || !sick) return;
   const text = `is as it should be, but not healthy (${sick.health}). See: docker logs ${sick.name}`;
   report({ event: "note", service: name, text });
 }

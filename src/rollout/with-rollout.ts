@@ -2,7 +2,9 @@ import { ProblemError } from "../problems.ts";
 import { commitOf } from "./compose/commit.ts";
 import type { Service } from "./compose/project.ts";
 import { loadProject } from "./compose/read-project.ts";
+import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout } from "./context.ts";
+import { listContainers } from "./engine/container.ts";
 import { lockInTurn } from "./lock-in-turn.ts";
 import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
@@ -38,6 +40,7 @@ async function open(request: RolloutRequest, lockDescriptor: number): Promise<Ro
   const { engine, target, env, report, signal } = request;
   const read = async () => {
     const { model, project } = await loadProject({ env, signal, lockDescriptor, target });
+    await refuseOtherHome(model, env.HOME, (service) => listContainers(engine, project.name, service));
     const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
     const container = await findOwnService(engine);
     const own = container?.project === project.name ? container : null;

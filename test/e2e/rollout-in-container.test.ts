@@ -52,6 +52,11 @@ onEngine("a roll-out from inside a container", (env) => {
     });
   }
 
+  test("what depends on another service is unchanged too, though the image's compose hashes that", async () => {
+    const output = await inside(project.directory, [], "rollout");
+    assert.match(output, /^app +unchanged[\s\S]*^other +unchanged/m, output);
+  });
+
   for (const user of ["root", "node"]) {
     test(`what ${user} runs in the image is compiled already, with a read-only file system too`, async () => {
       const asked = ["--rm", "--read-only", "--user", user, "--env", "NODE_DEBUG_NATIVE=COMPILE_CACHE"];
@@ -73,7 +78,7 @@ onEngine("a roll-out from inside a container", (env) => {
       /a-self +note +is Hotpush itself: the old container finishes this deployment/,
       output,
     );
-    assert.match(output, /Rolling out .*: app, caddy, other, single, a-self$/m);
+    assert.match(output, /Rolling out .*: app, caddy, single, other, a-self$/m);
     const both = await names("a-self");
     assert.equal(both.length, 2);
     assert.ok(both.includes(old));
@@ -129,6 +134,7 @@ onEngine("a roll-out from inside a container", (env) => {
         `${socket}:/var/run/docker.sock`,
         "live:/run/live",
       ],
+      tmpfs: ["/var/lib/hotpush"],
     };
   }
 

@@ -72,6 +72,27 @@ onEngine("services of other kinds on a real engine", (env) => {
     assert.deepEqual(await project.containers("app"), containers);
   });
 
+  test("a container with a volume that has no name hands it on, and the output says why two cannot run", async () => {
+    const keeper = (setting: string) => ({
+      ...{ image: "debian:trixie-slim", command: ["sleep", "infinity"], init: true },
+      ...{ volumes: ["/notes"], environment: { SETTING: setting } },
+    });
+    await alsoHas({ keeper: keeper("1") });
+    await project.rollOut({ args: ["keeper"] });
+    const inIt = ["compose", "exec", "--no-TTY", "keeper", "sh", "-c"];
+    await project.docker(...inIt, "echo kept >/notes/note");
+    await alsoHas({ keeper: keeper("2") });
+    const { code, output } = await project.rollOut({ args: ["keeper"] });
+    assert.equal(code, 0, output);
+    assert.match(output, /keeper +recreate .* two cannot run: anonymous volume \/notes/);
+    assert.equal(await project.docker(...inIt, "cat /notes/note; echo $SETTING"), "kept\n2");
+    await project.docker("compose", "stop", "keeper");
+    await alsoHas({ keeper: keeper("3") });
+    await project.rollOut({ args: ["keeper"] });
+    assert.equal(await project.docker(...inIt, "cat /notes/note; echo $SETTING"), "kept\n3");
+    await project.docker("compose", "rm", "--stop", "--force", "--volumes", "keeper");
+  });
+
   test("a service that left the compose file goes on running, and each roll-out says how to remove it", async () => {
     await alsoHas({});
     const [left = ""] = (await project.containers("cache")).map((line) => line.split(" ")[0] ?? "");

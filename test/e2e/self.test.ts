@@ -72,10 +72,16 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
 
   test("the old one killed in the middle of its own replacement: the new one ends the deployment", async () => {
     const old = await project.live();
+    const repeated = countRepeatedRuns(project.statePath);
+    // So its deployment has not ended when it is killed, however long that takes.
+    const path = join(project.directory, "linger");
+    writeFileSync(path, lingerS);
     const { json } = await deliver(project.origin, githubPush());
     await until("the switch", async () => (await project.live()) !== old, 60_000);
     await project.docker("kill", old);
+    rmSync(path);
     await assertSucceeds(json.deployment?.id);
+    assert.equal(countRepeatedRuns(project.statePath), repeated + 1);
     await until("one instance", async () => (await project.instances()).length === 1);
   });
 

@@ -7,6 +7,9 @@ import { sampleContainer, sampleService } from "./sample.ts";
 
 const recreate = { how: "recreate", reason: "publishes port 80" } as const;
 const once = { how: "run-once" } as const;
+const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
+const anonymous = [{ type: "volume", name: "a".repeat(64), source: "", target: "/data" }];
+const named = [{ type: "volume", name: "shop_data", source: "", target: "/data" }];
 const exited = { status: "exited", health: null } as const;
 
 const cases: readonly (readonly [string, Partial<Service>, readonly Partial<Container>[], Action["kind"]])[] =
@@ -25,6 +28,15 @@ const cases: readonly (readonly [string, Partial<Service>, readonly Partial<Cont
       [{ number: 1 }, { number: 2, image: "sha256:0" }],
       "roll",
     ],
+    [
+      "another image, with a volume without a name",
+      {},
+      [{ image: "sha256:0", mounts: anonymous }],
+      "recreate",
+    ],
+    ["unhealthy, with a volume without a name", {}, [{ health: "unhealthy", mounts: anonymous }], "leave"],
+    ["the same with a label that says how", byLabel, [{ image: "sha256:0", mounts: anonymous }], "roll"],
+    ["another image, with a volume that has a name", {}, [{ image: "sha256:0", mounts: named }], "roll"],
     ["no replicas wanted", { replicas: 0 }, [], "leave"],
     ["two cannot run, the same", { replacement: recreate }, [{}], "leave"],
     ["two cannot run, another image", { replacement: recreate }, [{ image: "sha256:0" }], "recreate"],

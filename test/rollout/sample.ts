@@ -19,6 +19,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     restartCount: 0,
     startedAtMs: 0,
     stopGraceS: 10,
+    mounts: [],
     ...differences,
   };
 }
@@ -34,7 +35,7 @@ export function sampleService(differences: Partial<Service> = {}): Service {
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: 30_000,
     checkUrl: null,
-    configHash: "hash",
+    configHashes: ["hash"],
     ...differences,
   };
 }

@@ -17,8 +17,9 @@ test("one that is healthy is not told, nor one without a health check", () => {
   assert.deepEqual(told(database, { health: null }), []);
 });
 
-test("a service of which two can run is not told: it is replaced", () => {
-  assert.deepEqual(told(sampleService(), { health: "unhealthy" }), []);
+test("a migration that has ended is not told, whatever its health was", () => {
+  const migration = sampleService({ replacement: { how: "run-once" } });
+  assert.deepEqual(told(migration, { status: "exited", health: "unhealthy" }), []);
 });
 
 function told(service: typeof database, differences: Partial<Container>): readonly string[] {

@@ -26,20 +26,21 @@ export interface Service {
   readonly drainTimeoutMs: number;
   /** Asked through the proxy after the switch; null where the compose file names none. */
   readonly checkUrl: string | null;
-  /** As compose computes it; equal to the `config-hash` label of containers that are up to date. */
-  readonly configHash: string;
+  /** As compose computes them; one is the `config-hash` label of containers that are up to date. */
+  readonly configHashes: readonly string[];
 }
 
-/** Makes the project of compose's own model and its hashes (`service hash` lines of `config --hash`). */
-export function readProject(model: ComposeModel, hashLines: string): Project {
-  const hashes = new Map(
-    hashLines.split("\n").map((line) => line.trim().split(/\s+/, 2) as [string, string]),
+/** Makes the project of compose's own model and its hashes (`service hash` lines, one text each `config --hash`). */
+export function readProject(model: ComposeModel, hashTexts: readonly string[]): Project {
+  const hashes = hashTexts.map(
+    (text) => new Map(text.split("\n").map((line) => line.trim().split(/\s+/, 2) as [string, string])),
   );
+  const hashesOf = (name: string) => [...new Set(hashes.flatMap((known) => known.get(name) ?? []))];
   const names = inDependencyOrder(model.services);
   const awaited = namesRunToTheirEnd(model.services);
   const services = names.flatMap((name) => {
     const service = model.services[name];
-    return service ? [readService(model.name, name, service, hashes.get(name) ?? "", awaited.has(name))] : [];
+    return service ? [readService(model.name, name, service, hashesOf(name), awaited.has(name))] : [];
   });
   return { name: model.name, services };
 }
@@ -48,7 +49,7 @@ function readService(
   project: string,
   name: string,
   service: ComposeService,
-  configHash: string,
+  configHashes: readonly string[],
   isAwaited: boolean,
 ): Service {
   return {
@@ -61,7 +62,7 @@ function readService(
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
     drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout") ?? defaultDrainTimeoutMs,
     checkUrl: service.labels?.["hotpush.check"] || null,
-    configHash,
+    configHashes,
   };
 }
 

@@ -15,15 +15,29 @@ export async function loadProject(
   surroundings: Surroundings,
 ): Promise<{ readonly model: ComposeModel; readonly project: Project }> {
   const json = await askForModel(surroundings);
-  const hashes = await ask(surroundings, hashCommand(), json);
   const model = JSON.parse(json) as ComposeModel;
+  const hashes = await Promise.all(
+    formsOf(model, json).map((form) => ask(surroundings, hashCommand(), form)),
+  );
   return { model, project: readProject(model, hashes) };
+}
+
+/**
+ * What containers of the model may have been made of. Before 2.29.3, the hash that compose gives them holds the
+ * dependencies, and not where it was told to leave them alone (`up --no-deps`), as it is here.
+ * See https://github.com/docker/compose/issues/12069
+ */
+function formsOf(model: ComposeModel, json: string): readonly string[] {
+  const services = Object.entries(model.services);
+  if (services.every(([, { depends_on }]) => depends_on === undefined)) return [json];
+  const alone = services.map(([name, { depends_on, ...rest }]) => [name, rest]);
+  return [JSON.stringify({ ...model, services: Object.fromEntries(alone) }), json];
 }
 
 /**
  * Asks compose for the model alone.
  *
- * @throws RolloutError `compose_invalid` with what compose says
+ * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function loadModel(surroundings: Surroundings): Promise<ComposeModel> {
   return JSON.parse(await askForModel(surroundings)) as ComposeModel;

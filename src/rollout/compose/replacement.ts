@@ -10,7 +10,8 @@ import { keepsData } from "./keeps-data.ts";
  * - `run-once`: it runs to its end, and others wait for that (a migration).
  */
 export type Replacement =
-  | { readonly how: "roll" | "scale" | "run-once" }
+  | { readonly how: "roll"; readonly isByLabel?: boolean }
+  | { readonly how: "scale" | "run-once" }
   | { readonly how: "recreate"; readonly reason: string };
 
 /**
@@ -30,7 +31,7 @@ export function replacementOf(service: ComposeService, isAwaited: boolean): Repl
   if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
   const clash = clashOfTwo(service);
   if (clash !== null) return { how: "recreate", reason: clash };
-  if (label !== undefined) return { how: label === "scale" ? "scale" : "roll" };
+  if (label !== undefined) return label === "scale" ? { how: "scale" } : { how: "roll", isByLabel: true };
   if (isAwaited) return { how: "run-once" };
   const data = keepsData(service);
   return data === null ? { how: "roll" } : { how: "recreate", reason: data };

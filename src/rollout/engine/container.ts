@@ -23,6 +23,17 @@ export interface Container {
   readonly startedAtMs: number;
   /** Seconds between SIGTERM and SIGKILL that the compose file gives it. */
   readonly stopGraceS: number;
+  readonly mounts: readonly Mount[];
+}
+
+export interface Mount {
+  readonly type: string;
+  /** The volume's name; empty where it is none. */
+  readonly name: string;
+  /** The path on the host. */
+  readonly source: string;
+  /** The path in the container. */
+  readonly target: string;
 }
 
 /** The containers of a compose project, running or not, oldest first; one-off ones (`compose run`) are left out. */
@@ -84,6 +95,12 @@ interface Inspected {
   readonly Name: string;
   readonly Image: string;
   readonly RestartCount: number;
+  readonly Mounts?: readonly {
+    readonly Type: string;
+    readonly Name?: string;
+    readonly Source?: string;
+    readonly Destination: string;
+  }[];
   readonly Config: {
     readonly Image: string;
     readonly Labels: Readonly<Record<string, string>> | null;
@@ -100,7 +117,7 @@ interface Inspected {
   };
 }
 
-function readContainer({ Id, Name, Image, RestartCount, Config, State }: Inspected): Container {
+function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = [] }: Inspected): Container {
   const label = (name: string) => Config.Labels?.[`com.docker.compose.${name}`] ?? "";
   return {
     id: Id,
@@ -117,6 +134,12 @@ function readContainer({ Id, Name, Image, RestartCount, Config, State }: Inspect
     restartCount: RestartCount,
     startedAtMs: Date.parse(State.StartedAt),
     stopGraceS: Config.StopTimeout ?? dockersGraceS,
+    mounts: Mounts.map((mount) => ({
+      type: mount.Type,
+      name: mount.Name ?? "",
+      source: mount.Source ?? "",
+      target: mount.Destination,
+    })),
   };
 }
 

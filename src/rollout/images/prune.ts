@@ -137,11 +137,17 @@ async function removeImage(engine: Engine, name: string): Promise<boolean> {
   }
 }
 
+/** By the oldest version of the API that Hotpush works with: newer ones do not tell. It is never a reason to fail. */
 async function layersBytes(engine: Engine): Promise<number> {
-  const usage: { readonly LayersSize: number } = JSON.parse(
-    (await engine.get("/system/df?type=image")).toString(),
-  );
-  return usage.LayersSize;
+  try {
+    const usage: { readonly LayersSize?: number } = JSON.parse(
+      (await engine.get("/v1.44/system/df?type=image")).toString(),
+    );
+    return usage.LayersSize ?? 0;
+  } catch (error) {
+    if (error instanceof EngineRefusal) return 0;
+    throw error;
+  }
 }
 
 async function pruneBuildCache(engine: Engine): Promise<number> {

@@ -10,8 +10,8 @@ import { readLiveFiles, switchLiveFiles } from "./live-file.ts";
 import { trafficOf } from "./traffic.ts";
 
 /**
- * Writes the live files that are still missing. On the very first roll-out, the volume they lie in comes into being
- * with the proxy, which may start after the services behind it.
+ * Writes the live files that are still missing, or name nothing that serves. On the very first roll-out, the volume they
+ * lie in comes into being with the proxy, which may start after the services behind it.
  */
 export async function adoptLiveFiles(rollout: Rollout, named: string | undefined): Promise<void> {
   const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout, named));
@@ -20,7 +20,6 @@ export async function adoptLiveFiles(rollout: Rollout, named: string | undefined
   for (const service of rollout.project.services) {
     const traffic = trafficOf(now, service);
     if (service.replacement.how !== "roll" || traffic.by !== "live file") continue;
-    if ((await readLiveFiles(liveDirectory, service.name)).length > 0) continue;
     await adopt(rollout, service, liveDirectory);
   }
 }
@@ -37,7 +36,8 @@ async function adopt(
 ): Promise<void> {
   const serving = (await listContainers(engine, project.name, service.name)).filter(isServing);
   const names = serving.map(({ name }) => name);
-  if (names.length === 0) return;
+  const named = await readLiveFiles(directory, service.name);
+  if (names.length === 0 || names.some((name) => named.includes(name))) return;
   const write = () => switchLiveFiles(directory, service.name, names);
   await timed(report, service.name, "switch", write, () => `requests now go to ${names.join(", ")}`);
 }

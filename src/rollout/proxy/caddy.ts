@@ -4,19 +4,42 @@ import { join } from "node:path";
 /** Caddy's admin API is on this socket in the live directory (`admin unix//run/live/admin.sock`), never on a port. */
 const socketName = "admin.sock";
 
+export interface InFlight {
+  /** To the containers that were asked for. */
+  readonly count: number;
+  /**
+   * To whatever a live file named when they came, and to no container by its name. Before 2.11.2 that is all that Caddy
+   * counts (https://github.com/caddyserver/caddy/pull/7517); later ones count each request both ways.
+   */
+  readonly unnamed: number;
+}
+
 /**
  * How many requests Caddy has under way to the containers `names`.
  * See https://caddyserver.com/docs/api#get-reverse-proxyupstreams
  *
  * @returns null where Caddy does not answer
  */
-export async function requestsInFlight(directory: string, names: readonly string[]): Promise<number | null> {
+export async function requestsInFlight(
+  directory: string,
+  names: readonly string[],
+): Promise<InFlight | null> {
   const answer = await get(directory, "/reverse_proxy/upstreams");
   if (answer === null) return null;
-  const upstreams: readonly { readonly address: string; readonly num_requests: number }[] | null =
-    JSON.parse(answer);
-  const mine = (upstreams ?? []).filter(({ address }) => names.includes(address.replace(/:\d+$/, "")));
-  return mine.reduce((sum, { num_requests }) => sum + num_requests, 0);
+  const upstreams: readonly Upstream[] = JSON.parse(answer) ?? [];
+  const byFile = upstreams.filter(({ address }) => address.startsWith("{file."));
+  const byName = upstreams.filter((upstream) => !byFile.includes(upstream));
+  const mine = byName.filter(({ address }) => names.includes(address.replace(/:\d+$/, "")));
+  return { count: total(mine), unnamed: Math.max(0, total(byFile) - total(byName)) };
+}
+
+interface Upstream {
+  readonly address: string;
+  readonly num_requests: number;
+}
+
+function total(upstreams: readonly Upstream[]): number {
+  return upstreams.reduce((sum, { num_requests }) => sum + num_requests, 0);
 }
 
 /**

@@ -6,7 +6,7 @@ export interface DrainLimits {
   readonly settleMs: number;
   readonly pollMs: number;
   readonly timeoutMs: number;
-  /** Waited instead where Caddy does not answer: as long as the longest request. */
+  /** Waited instead where Caddy does not tell: as long as the longest request. */
   readonly blindMs: number;
 }
 
@@ -20,11 +20,14 @@ export function drainLimits(timeoutMs: number): DrainLimits {
 export type Drained =
   | { readonly kind: "drained" }
   | { readonly kind: "timed_out"; readonly inFlight: number }
-  | { readonly kind: "blind"; readonly waitedMs: number };
+  | { readonly kind: "blind"; readonly why: "no answer" | "no names"; readonly waitedMs: number };
+
+/** A request that comes while Caddy counts may be in one number and not in the other: so often in a row, none is. */
+const unnamedPolls = 5;
 
 /**
  * Waits until the proxy has no request under way to `containers`, which it has been switched away from. Never fails:
- * after the limit, or without an answer from Caddy, it says so.
+ * after the limit, or where Caddy does not tell, it says so.
  */
 export async function drain(
   directory: string,
@@ -33,14 +36,18 @@ export async function drain(
 ): Promise<Drained> {
   await sleep(limits.settleMs);
   const deadline = performance.now() + limits.timeoutMs;
-  for (;;) {
+  for (let unnamed = 0; unnamed < unnamedPolls; ) {
     const inFlight = await requestsInFlight(directory, containers);
-    if (inFlight === 0) return { kind: "drained" };
-    if (inFlight === null) {
-      await sleep(limits.blindMs);
-      return { kind: "blind", waitedMs: limits.blindMs };
-    }
-    if (performance.now() > deadline) return { kind: "timed_out", inFlight };
+    if (inFlight === null) return await waitBlindly("no answer", limits);
+    if (inFlight.count === 0 && inFlight.unnamed === 0) return { kind: "drained" };
+    unnamed = inFlight.unnamed > 0 && inFlight.count === 0 ? unnamed + 1 : 0;
+    if (performance.now() > deadline) return { kind: "timed_out", inFlight: inFlight.count };
     await sleep(limits.pollMs);
   }
+  return await waitBlindly("no names", limits);
+}
+
+async function waitBlindly(why: "no answer" | "no names", { blindMs }: DrainLimits): Promise<Drained> {
+  await sleep(blindMs);
+  return { kind: "blind", why, waitedMs: blindMs };
 }

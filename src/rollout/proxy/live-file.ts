@@ -28,12 +28,13 @@ export async function switchLiveFiles(
   service: string,
   containers: readonly string[],
 ): Promise<void> {
+  // Without a newline at its end: before 2.9, Caddy would dial it too.
   const present = await liveFiles(directory, service);
   const count = Math.max(containers.length, ...present.map(replicaOf));
   try {
     for (let replica = 1; replica <= count; replica += 1) {
       const container = containers[replica - 1] ?? containers[0];
-      if (container !== undefined) await replaceFile(directory, liveFile(service, replica), `${container}\n`);
+      if (container !== undefined) await replaceFile(directory, liveFile(service, replica), container);
     }
     await syncDirectory(directory);
   } catch (error) {

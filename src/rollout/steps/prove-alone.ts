@@ -8,7 +8,7 @@ import { abandon } from "./abandon.ts";
 import { explainBadAnswer } from "./explain-bad-answer.ts";
 
 /**
- * The check through a proxy of which no live file says whom it asks: it asks the old containers too, until they have
+ * The check through a proxy of which nobody knows that it reads a live file: it asks the old containers too, until they have
  * stopped. Where the new ones then answer badly, the old ones are started again.
  *
  * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are gone

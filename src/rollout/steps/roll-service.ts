@@ -41,7 +41,9 @@ export async function rollService(
   await switchOrAbandon(rollout, service, traffic, old, fresh);
   const drainedMs = old.length === 0 ? null : await proveInService(rollout, service, traffic, old, fresh);
   const leaving = notOwn(rollout, service, old);
-  if (traffic.by !== "live file" && leaving.length > 0) await proveAlone(rollout, service, leaving, fresh);
+  // Where no Caddy says that it reads the file, the check so far may have asked the old ones.
+  const isProved = traffic.by === "live file" && rollout.liveFilesRead !== null;
+  if (!isProved && leaving.length > 0) await proveAlone(rollout, service, leaving, fresh);
   await retire(
     rollout,
     service,
@@ -182,10 +184,15 @@ async function drainOld(
   return durationMs;
 }
 
+const blindness = {
+  "no answer": "Caddy did not answer on admin.sock in the live directory",
+  "no names": "this Caddy does not tell to which container its requests go (2.11.2 and newer do)",
+};
+
 function told(drained: Drained, names: readonly string[]): string {
   if (drained.kind === "drained") return `no request is left in ${names.join(", ")}`;
   if (drained.kind === "blind") {
-    return `Caddy did not answer on admin.sock in the live directory: waited ${formatDuration(drained.waitedMs)} instead`;
+    return `${blindness[drained.why]}: waited ${formatDuration(drained.waitedMs)} instead`;
   }
   return `${drained.inFlight} requests were still under way at the limit`;
 }

@@ -15,7 +15,7 @@ test("services come after those they depend on", () => {
         migrate: { image: "app", depends_on: { db: { condition: "service_healthy" } } },
       },
     },
-    "",
+    [],
   );
   assert.deepEqual(
     services.map(({ name }) => name),
@@ -27,7 +27,7 @@ test("a service that others wait for to end runs once", () => {
   const completed = { migrate: { condition: "service_completed_successfully" } };
   const { services } = readProject(
     { name: "shop", services: { app: { image: "app", depends_on: completed }, migrate: { image: "app" } } },
-    "",
+    [],
   );
   assert.deepEqual(
     services.map(({ name, replacement }) => [name, replacement.how]),
@@ -49,7 +49,7 @@ test("image, replicas, hash and labels are read as compose prints them", () => {
       },
     },
   };
-  const [app] = readProject(model, "app 9f2c\n").services;
+  const [app] = readProject(model, ["app 9f2c\n", "app 9f2c\ndb 1\n"]).services;
   assert.deepEqual(app, {
     name: "app",
     image: "shop-app",
@@ -59,6 +59,6 @@ test("image, replicas, hash and labels are read as compose prints them", () => {
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: 30_000,
     checkUrl: "http://localhost/",
-    configHash: "9f2c",
+    configHashes: ["9f2c"],
   });
 });

@@ -41,7 +41,7 @@ const rolled: readonly (readonly [string, ComposeService])[] = [
 
 for (const [what, service] of rolled) {
   test(`two can run: ${what}`, () => {
-    assert.deepEqual(replacementOf(service, false), { how: "roll" });
+    assert.equal(replacementOf(service, false).how, "roll");
   });
 }
 

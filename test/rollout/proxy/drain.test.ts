@@ -46,7 +46,24 @@ test("drain stops waiting at its limit and says how many requests were left", as
 test("without an answer from Caddy, drain waits as long as the longest request", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-caddy-"));
   t.after(() => rm(directory, { recursive: true }));
-  assert.deepEqual(await drain(directory, ["shop-app-1"], limits), { kind: "blind", waitedMs: 20 });
+  assert.deepEqual(await drain(directory, ["shop-app-1"], limits), {
+    kind: "blind",
+    why: "no answer",
+    waitedMs: 20,
+  });
+});
+
+test("a Caddy that counts requests by the live file alone is taken for one that does not tell", async (t) => {
+  const byFile = { address: "{file./run/live/app}:8080", num_requests: 3 };
+  const old = await caddy(t, () => [byFile]);
+  const blind = { kind: "blind", why: "no names", waitedMs: 20 };
+  assert.deepEqual(await drain(old, ["shop-app-1"], limits), blind);
+  const answers = [[byFile], [{ ...byFile, num_requests: 0 }]];
+  const idle = await caddy(t, () => answers.shift());
+  assert.deepEqual(await drain(idle, ["shop-app-1"], limits), { kind: "drained" });
+  const counted = [byFile, { address: "shop-app-2:8080", num_requests: 3 }];
+  const newer = await caddy(t, () => counted);
+  assert.deepEqual(await drain(newer, ["shop-app-1"], limits), { kind: "drained" });
 });
 
 test("the live files that Caddy reads are found in its configuration", async (t) => {

@@ -16,7 +16,7 @@ test("what was switched to is read again", async (t) => {
   assert.deepEqual(await readLiveFiles(directory, "app"), []);
   await switchLiveFiles(directory, "app", ["shop-app-1"]);
   assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-1"]);
-  assert.equal(await readFile(join(directory, "app"), "utf8"), "shop-app-1\n");
+  assert.equal(await readFile(join(directory, "app"), "utf8"), "shop-app-1");
 });
 
 test("each replica has a file of its own, and no unfinished file stays", async (t) => {
@@ -30,7 +30,7 @@ test("files of replicas that are no more name the first one", async (t) => {
   const directory = await liveDirectory(t);
   await switchLiveFiles(directory, "app", ["shop-app-1", "shop-app-2"]);
   await switchLiveFiles(directory, "app", ["shop-app-3"]);
-  assert.equal(await readFile(join(directory, "app.2"), "utf8"), "shop-app-3\n");
+  assert.equal(await readFile(join(directory, "app.2"), "utf8"), "shop-app-3");
   assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-3"]);
 });
 
@@ -54,5 +54,5 @@ test("a reader never sees half a name", async (t) => {
     await switchLiveFiles(directory, "app", [`shop-app-${1 + (round % 2)}`]);
   isWriting = false;
   await reading;
-  assert.deepEqual([...seen].sort(), ["shop-app-1\n", "shop-app-2\n"]);
+  assert.deepEqual([...seen].sort(), ["shop-app-1", "shop-app-2"]);
 });

@@ -1,0 +1,51 @@
+import { join, relative } from "node:path";
+import { ProblemError } from "../../problems.ts";
+import type { Container } from "../engine/container.ts";
+import type { ComposeModel } from "./compose-model.ts";
+
+/**
+ * Refuses a compose file in which `~` or `${HOME}` means another directory than it meant to whoever started the
+ * containers, as in a container of Hotpush or under sudo: with an empty directory in place of the one it had, a database
+ * would begin anew.
+ *
+ * @param home the home directory that compose is given
+ * @param containersOf the containers of a service
+ * @throws ProblemError `compose_invalid` with the line to change
+ */
+export async function refuseOtherHome(
+  { services }: ComposeModel,
+  home: string | undefined,
+  containersOf: (service: string) => Promise<readonly Container[]>,
+): Promise<void> {
+  if (!home) return;
+  for (const [service, { volumes = [] }] of Object.entries(services)) {
+    const atHome = volumes.filter(({ type, source }) => type === "bind" && isIn(home, source));
+    if (atHome.length === 0) continue;
+    const containers = await containersOf(service);
+    for (const { source = "", target } of atHome) {
+      const there = elsewhere(containers, target, source, relative(home, source));
+      if (there !== null) throw otherHome(service, target, source, there);
+    }
+  }
+}
+
+function isIn(home: string, path = ""): boolean {
+  return path.startsWith(join(home, "/"));
+}
+
+/** Where a container has what is at `path` in a home directory, if that is not `source`. */
+function elsewhere(
+  containers: readonly Container[],
+  target: string,
+  source: string,
+  path: string,
+): string | null {
+  const mounts = containers.flatMap(({ mounts }) => mounts).filter((mount) => mount.target === target);
+  if (mounts.some((mount) => mount.source === source)) return null;
+  return mounts.find((mount) => mount.type === "bind" && mount.source.endsWith(`/${path}`))?.source ?? null;
+}
+
+function otherHome(service: string, target: string, source: string, there: string): ProblemError {
+  const detail = `${service} has ${there} at ${target}, and by the compose file it would be ${source}: "~" and \${HOME} mean another directory here. Write the whole path: ${there}:${target}. Nothing was changed.`;
+  return new ProblemError({ code: "compose_invalid", detail });
+}
