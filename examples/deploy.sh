@@ -18,7 +18,7 @@ main() {
     fail "Usage: deploy.sh refs/heads/main|master <commit of 40 or 64 lower-case hex digits>; got: $(printf '%q ' "$@")"
   ref=$1 branch=${1##*/} commit=$2
   [[ -n ${DEPLOY_PREVIOUS-} ]] || pull # Where it is set, an older deploy.sh has pulled and handed over to this one.
-  if [[ -n ${COMPOSE_FILE-} ]] || any {,docker-}compose.{yaml,yml}; then replace_containers
+  if names_compose_file || any {,docker-}compose.{yaml,yml}; then replace_containers
   elif any {,docker-}stack.{yaml,yml}; then
     command -v hotpush >/dev/null ||
       fail "There is a stack file, which compose cannot roll out, but no hotpush in the PATH. Run: hotpush deploy"
@@ -113,6 +113,11 @@ check_health() {
     ((SECONDS <= deadline)) || fail "Not healthy after ${HEALTH_TIMEOUT:-30} s, for the reason above."
     sleep 0.5
   done
+}
+
+# By COMPOSE_FILE, which compose takes from the environment, else from .env.
+names_compose_file() {
+  [[ -n ${COMPOSE_FILE-} ]] || grep -qsE '^\s*(export\s+)?COMPOSE_FILE\s*=\s*[^[:space:]#]' .env
 }
 
 any() { for file; do [[ ! -e $file ]] || return 0; done; return 1; } # Whether one of these is here.

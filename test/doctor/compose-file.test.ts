@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { hasComposeFile } from "../../src/doctor/docker/compose-file.ts";
@@ -13,4 +13,13 @@ test("a repository is deployed with containers where deploy.sh would: by a compo
     writeFileSync(join(directory, name), "");
     assert.equal(hasComposeFile(directory, {}), true, name);
   }
+});
+
+test("a COMPOSE_FILE that only .env of the repository has counts; a .env that cannot be read does not", (t) => {
+  const named = temporaryDirectory(t);
+  writeFileSync(join(named, ".env"), "COMPOSE_FILE=ops/shop.yaml\n");
+  assert.equal(hasComposeFile(named, {}), true);
+  const unreadable = temporaryDirectory(t);
+  mkdirSync(join(unreadable, ".env"));
+  assert.equal(hasComposeFile(unreadable, {}), false);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deployHead, makeProject, type Project, putOnPath } from "./project.ts";
@@ -53,6 +53,28 @@ for (const name of ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stac
     assert.match(without.output, /FAILED: There is a compose or stack file, but no docker compose\./);
   });
 }
+
+for (const line of ["COMPOSE_FILE=ops/shop.yaml", '  export COMPOSE_FILE = "ops/shop.yaml"']) {
+  test(`a compose file that only \`${line}\` in .env names is replaced by compose`, async (t) => {
+    const project = await makeProject(t, { "restart.sh": "#!/bin/sh\nexit 9\n" });
+    await writeFile(join(project.checkout, ".env"), `A=1\n${line}\n`);
+    await putDocker(project);
+    const { code, output } = await deployHead(project);
+    assert.equal(code, 0, output);
+    assert.match(output, /^==> Build and replace$/m);
+  });
+}
+
+test("a COMPOSE_FILE in .env that is a comment or empty names no compose file", async (t) => {
+  const project = await makeProject(t);
+  await writeFile(
+    join(project.checkout, ".env"),
+    "# COMPOSE_FILE=a.yaml\nCOMPOSE_FILE=\nNO_COMPOSE_FILE=a\n",
+  );
+  const { code, output } = await deployHead(project);
+  assert.equal(code, 0, output);
+  assert.match(output, /^No compose or stack file/m);
+});
 
 test("a stack file without hotpush in the PATH fails, says why, and leaves docker alone", async (t) => {
   const project = await makeProject(t, { "stack.yaml": "services: {}\n" });
