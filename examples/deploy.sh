@@ -35,6 +35,7 @@ pull() {
   command -v git >/dev/null || fail "git is missing. Install it (Debian: apt-get install git) and deploy again."
   [[ $(git rev-parse --show-toplevel) -ef . ]] || fail "$PWD is not the root of a git checkout this user may use."
   remote=${DEPLOY_REMOTE:-origin}
+  [[ -z ${DEPLOY_ID-} ]] || remove_left_locks
   # A host tells of a push before all of its servers have it, and networks fail: keep trying for a while.
   for pause in ${DEPLOY_RETRY_PAUSES:-1 2 3 3} none; do
     why="git could not fetch $branch from $remote, for the reason above. Check address, credentials and network."
@@ -60,6 +61,16 @@ pull() {
     echo "deploy.sh has changed: going on with the new one."
     DEPLOY_PREVIOUS=$DEPLOY_PREVIOUS exec ./deploy.sh "$ref" "$commit"
   fi
+}
+
+# A git that was killed (a power cut, a killed container) leaves its locks, and each later one stops at them. Hotpush
+# runs one deployment at a time, and what still lives of an earlier one keeps this one waiting: so nobody holds these.
+# Where a person runs this script (no DEPLOY_ID), a git of the service may, and they stay.
+remove_left_locks() {
+  for name in index HEAD packed-refs shallow "$ref" "refs/remotes/$remote/$branch"; do
+    lock=$(git rev-parse --git-path "$name.lock")
+    [[ ! -e $lock ]] || { rm -- "$lock"; echo "Removed $lock, which a git that was killed has left."; }
+  done
 }
 
 # `hotpush`, which the service puts into the PATH, starts the new container beside the old one and drops no request; if

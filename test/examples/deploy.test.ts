@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -122,6 +123,35 @@ test("a deploy.sh that shares nothing with this one gets the ref and the commit"
   assert.ok(output.endsWith(`mine: refs/heads/main ${pushed}\n`), output);
 });
 
+/** What fetch, checkout and git's housekeeping lock. */
+const leftLocks = ["index", "HEAD", "packed-refs", "shallow", main, "refs/remotes/origin/main"];
+
+test("locks that a killed git left do not stop a deployment, and are told of", async (t) => {
+  const project = await makeProject(t);
+  const pushed = await commit(project, { "page.txt": "second\n" });
+  await push(project);
+  await leaveLocks(project, leftLocks);
+  const { code, output } = await deploy(project, [main, pushed], { DEPLOY_ID: "7" });
+  assert.equal(code, 0, output);
+  assert.equal(await page(project), "second\n");
+  for (const name of leftLocks) {
+    assert.equal(existsSync(lockOf(project, name)), false, name);
+    assert.ok(output.includes(`Removed .git/${name}.lock, which a git that was killed has left.\n`), output);
+  }
+});
+
+test("by hand, a lock may be that of a living git: it stays, and git says what to do", async (t) => {
+  const project = await makeProject(t);
+  const pushed = await commit(project, { "page.txt": "second\n" });
+  await push(project);
+  await leaveLocks(project, ["index"]);
+  const { code, output } = await deploy(project, [main, pushed]);
+  assert.notEqual(code, 0);
+  assert.match(output, /index\.lock': File exists/);
+  assert.ok(existsSync(lockOf(project, "index")));
+  assert.equal(await page(project), "first\n");
+});
+
 test("it can be run by hand, from anywhere, and names its log", async (t) => {
   const project = await makeProject(t);
   const head = await git(project, project.checkout, "rev-parse", "HEAD");
@@ -136,6 +166,15 @@ test("it can be run by hand, from anywhere, and names its log", async (t) => {
   assert.ok(path.startsWith(join(project.root, "tmp")), stderr);
   assert.equal(await readFile(path, "utf8"), stdout);
 });
+
+function lockOf({ checkout }: Project, name: string): string {
+  return join(checkout, ".git", `${name}.lock`);
+}
+
+/** As a git leaves them that is killed before it has written what it was about to. */
+async function leaveLocks(project: Project, names: readonly string[]): Promise<void> {
+  for (const name of names) await writeFile(lockOf(project, name), "");
+}
 
 async function fetches(project: Project): Promise<string[]> {
   return (await gitCalls(project)).filter((call) => call.includes(" fetch "));
