@@ -7,7 +7,9 @@ export const placeholderSecret = "change-me";
 export const makeSecretCommand = "openssl rand -hex 32";
 
 /** In lower case; the quotes are what `docker run --env` leaves of `WEBHOOK_SECRET=""`. */
-const placeholders = [placeholderSecret, "changeme", "<webhook_secret>", "undefined", "null", '""', "''"];
+const placeholders = [placeholderSecret, "changeme", "undefined", "null", '""', "''"];
+/** What documents write in the place of a value, copied as it stands: `<webhook_secret>`, `<openssl rand -hex 32>`. */
+const bracketed = /^<[^<>]*>$/;
 const advisedBytes = 16;
 
 type SecretName = "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS";
@@ -40,14 +42,13 @@ export function readSecretText(env: Environment, name: SecretName): { text: stri
 /** A sentence on why `text` is no secret, or null. An empty key would let anybody sign. */
 export function secretFault(name: SecretName, text: string): string | null {
   if (text === "" && name === "WEBHOOK_SECRET_PREVIOUS") return null;
-  const kind =
-    text.trim() === ""
-      ? "empty"
-      : placeholders.includes(text.trim().toLowerCase())
-        ? "still the placeholder"
-        : null;
+  const kind = text.trim() === "" ? "empty" : isPlaceholder(text.trim()) ? "still the placeholder" : null;
   if (!kind) return null;
   return `${name} is ${kind}; make one with: ${makeSecretCommand}, and set the same in the webhook's form at the git host.`;
+}
+
+function isPlaceholder(text: string): boolean {
+  return bracketed.test(text) || placeholders.includes(text.toLowerCase());
 }
 
 /** Sentences about secrets that work but are unwise. */

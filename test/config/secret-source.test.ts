@@ -10,7 +10,18 @@ const good = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e";
 const bad = [
   ...["", " ", "   ", "\t", "\n", "\r\n", " \t\r\n ", "\u00a0", "\ufeff", "\u2003"],
   ...["change-me", "CHANGE-ME", "Change-Me", " change-me ", "change-me\n", "changeme", "ChangeMe"],
-  ...["<WEBHOOK_SECRET>", "<webhook_secret>", "undefined", "null", "NULL", '""', "''"],
+  ...[
+    "<WEBHOOK_SECRET>",
+    "<webhook_secret>",
+    "<openssl rand -hex 32>",
+    " <your secret>\n",
+    "<>",
+    "undefined",
+    "null",
+    "NULL",
+    '""',
+    "''",
+  ],
 ];
 
 for (const text of bad) {
@@ -18,6 +29,11 @@ for (const text of bad) {
     assert.match(secretFault("WEBHOOK_SECRET", text) ?? "", /^WEBHOOK_SECRET is .+openssl rand -hex 32/);
   });
 }
+
+test("angle brackets within a secret, or around a part of it, make no placeholder of it", () => {
+  for (const text of [`<${good}`, `${good}>`, `a<${good}>`, `<a>${good}<b>`])
+    assert.equal(secretFault("WEBHOOK_SECRET", text), null, text);
+});
 
 test("a previous secret may be missing but is no less checked", () => {
   assert.equal(secretFault("WEBHOOK_SECRET_PREVIOUS", ""), null);
