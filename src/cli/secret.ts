@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { dropPreviousSecret, RotationError, rotateSecret } from "../config/rotate-secret.ts";
 import { ask } from "../control/client.ts";
@@ -9,7 +10,7 @@ import { rotationLines } from "./secret-text.ts";
 import { openTerminal } from "./terminal/terminal.ts";
 
 interface Options {
-  readonly envFile: string;
+  readonly envFile?: string;
   readonly stdin?: boolean;
   readonly show?: boolean;
   readonly force?: boolean;
@@ -21,7 +22,10 @@ export function makeSecretCommand({ env, finish }: Surroundings): Command {
     "hotpush secret rotate          a new one; the old one is still accepted",
     "hotpush secret drop-previous   the old one is not accepted any more",
   ]);
-  const envPath = ["--env-file <path>", "the file that the service reads", ".env"] as const;
+  const envPath = [
+    "--env-file <path>",
+    "the file that the service reads (default: .env here, else that of REPO_PATH)",
+  ] as const;
   const rotate = newCommand(
     "rotate",
     "Makes a new secret of 32 bytes in the .env file of the service, or in the file that its WEBHOOK_SECRET_FILE names, keeps the old one as WEBHOOK_SECRET_PREVIOUS, and says what to do next. The new one is shown on a terminal only.",
@@ -63,7 +67,10 @@ async function runRotate({ envFile, stdin, show, force }: Options, env: NodeJS.P
     );
   }
   const given = stdin ? { secret: readFileSync(0, "utf8").trim() } : {};
-  const { secret, secretPath } = rotateSecret(envFile, { ...given, isReplacingPrevious: force ?? false });
+  const { secret, secretPath } = rotateSecret(envFile ?? usualEnvFile(env), {
+    ...given,
+    isReplacingPrevious: force ?? false,
+  });
   const terminal = openTerminal(process.stdout, env);
   const isShown = !stdin && (terminal.isInteractive || show === true);
   terminal.print(
@@ -84,11 +91,17 @@ async function runDrop({ envFile, force }: Options, env: NodeJS.ProcessEnv): Pro
     }
     if (!secrets.canDropPrevious) return refuse(`${secrets.advice} ${sure}`);
   }
-  dropPreviousSecret(envFile);
+  const path = envFile ?? usualEnvFile(env);
+  dropPreviousSecret(path);
   openTerminal(process.stdout, env).print(
-    `The previous secret is gone from ${envFile}. Restart the service, so that it is not accepted any more.`,
+    `The previous secret is gone from ${path}. Restart the service, so that it is not accepted any more.`,
   );
   return 0;
+}
+
+/** In the image the working directory has none: compose reads the one of the repository, and passes it on. */
+function usualEnvFile({ REPO_PATH: repoPath }: NodeJS.ProcessEnv): string {
+  return repoPath && !existsSync(".env") ? join(repoPath, ".env") : ".env";
 }
 
 /** What the service knows of its secrets, or null where it cannot be asked. */

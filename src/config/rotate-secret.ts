@@ -85,7 +85,7 @@ function whereSecretsAre(text: string, path: string): Places {
     const old = env[current];
     if (old === undefined) {
       throw new RotationError(
-        `${path} does not set ${current}. Name the file that the service reads, such as: --env /etc/hotpush.env`,
+        `${path} does not set ${current}. Name the file that the service reads, such as: --env-file /etc/hotpush.env`,
       );
     }
     return {
@@ -105,7 +105,7 @@ function readText(path: string): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new RotationError(
-      `${path} cannot be read (${code}). Name the file that the service reads, such as: --env /etc/hotpush.env`,
+      `${path} cannot be read (${code}). Name the file that the service reads, such as: --env-file /etc/hotpush.env`,
     );
   }
 }

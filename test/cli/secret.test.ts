@@ -115,6 +115,35 @@ test("a missing file, one without a secret, and an empty new secret are refused,
   assert.equal(readFileSync(path, "utf8"), text);
 });
 
+test("each option that a refusal names is one of the command", async (t) => {
+  const { stdout: help } = await hotpush(envFile(t, text).target, "secret", "rotate", "--help");
+  const refused = [
+    envFile(t, "REPO_PATH=/srv/app\n").target,
+    { ...envFile(t, text).target, cwd: temporaryDirectory(t) },
+    envFile(t, `${text}\nWEBHOOK_SECRET_PREVIOUS=still used by a form\n`).target,
+  ];
+  for (const target of refused) {
+    const { code, stderr } = await hotpush(target, "secret", "rotate");
+    assert.equal(code, 1);
+    const named = stderr.match(/(?<=\s)--[a-z][\w-]*/g) ?? [];
+    assert.notDeepEqual(named, [], stderr);
+    for (const option of named) assert.match(help, new RegExp(`^  ${option}(?: |$)`, "m"), stderr);
+  }
+});
+
+test("where there is no .env here, that of the repository is the service's", async (t) => {
+  const { path, target } = envFile(t, text);
+  const elsewhere = { ...target, cwd: temporaryDirectory(t), env: { REPO_PATH: target.cwd } };
+  const { code, stdout, stderr } = await hotpush(elsewhere, "secret", "rotate");
+  assert.equal(code, 0, stderr);
+  assert.ok(stdout.includes(`The new secret is in ${path}.`), stdout);
+  assert.equal((await hotpush(elsewhere, "secret", "drop-previous", "--force")).code, 0);
+  const here = envFile(t, text);
+  assert.equal((await hotpush({ ...elsewhere, cwd: here.target.cwd }, "secret", "rotate")).code, 0);
+  assert.match(readFileSync(here.path, "utf8"), /WEBHOOK_SECRET_PREVIOUS/);
+  assert.doesNotMatch(readFileSync(path, "utf8"), /WEBHOOK_SECRET_PREVIOUS/);
+});
+
 test("a rotation from beginning to end: both accepted, the use of each told, and dropped when that is safe", async (t) => {
   const repoPath = temporaryDirectory(t);
   const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`, repoPath);
