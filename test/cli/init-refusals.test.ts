@@ -61,11 +61,37 @@ test("what it cannot set up, it says", async (t) => {
   assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
 });
 
+test("an engine that is too old for a roll-out is told with its version and what to do, before anything is written", async (t) => {
+  const { repository, init, env } = makeProject(t);
+  const before = snapshot(repository);
+  answerVersion(env.PATH, "echo 24.0.9 1.43");
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /Docker is 24\.0\.9 here \(API 1\.43\); 25 or newer is needed\. Install a newer one: https:\/\/docs\.docker\.com/,
+  );
+  assert.deepEqual(snapshot(repository), before);
+});
+
+for (const [what, answer] of [
+  ["of Docker 25", "echo 25.0.0 1.44"],
+  ["that does not answer", 'echo "Cannot connect to the Docker daemon" >&2; exit 1'],
+  ["without a version", "echo"],
+] as const) {
+  test(`an engine ${what} keeps nobody from setting up`, async (t) => {
+    const { init, env } = makeProject(t);
+    answerVersion(env.PATH, answer);
+    const { code, stderr } = await init(["--yes"]);
+    assert.equal(code, 0, stderr);
+  });
+}
+
 test("a project that compose does not take is told in compose's words", async (t) => {
   const { init, env } = makeProject(t);
   const docker = join(env.PATH.split(":")[0] ?? "", "docker");
   const failing =
-    'case "$*" in *config*) echo "services.web.image must be a string" >&2; exit 15 ;; *) echo 2.40.3 ;; esac';
+    'case "$*" in *config*) echo "services.web.image must be a string" >&2; exit 15 ;; *"compose version"*) echo 2.40.3 ;; esac';
   writeScript(docker, `#!/bin/sh\n${failing}\n`);
   assert.match(
     (await init()).stderr,
@@ -75,3 +101,10 @@ test("a project that compose does not take is told in compose's words", async (t
   assert.match((await init()).stderr, /Docker Compose is 2\.20\.0 here; 2\.24\.4 or newer is needed/);
   chmodSync(docker, 0o755);
 });
+
+/** Has the stand-in for Docker say something else when it is asked for the engine's version. */
+function answerVersion(path: string, command: string): void {
+  const docker = join(path.split(":")[0] ?? "", "docker");
+  const script = readFileSync(docker, "utf8").replace(" in\n", ` in\n"version "*) ${command} ;;\n`);
+  writeScript(docker, script);
+}

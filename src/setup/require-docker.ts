@@ -1,0 +1,71 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { SetupError } from "./setup-error.ts";
+
+/** The first compose whose `!reset` takes a list away that another file has given. */
+const neededCompose = "2.24.4";
+/** Of Docker 25: the first that knows `start_interval`, by which a new container is found healthy early. */
+const neededApi = "1.44";
+const composeTimeoutMs = 20_000;
+/** Of an engine of which the answer is not needed. */
+const engineTimeoutMs = 5_000;
+const run = promisify(execFile);
+
+/**
+ * Sees to it that compose, and the engine where one answers, are new enough for what is going to be set up.
+ *
+ * @throws SetupError where there is no compose, or one of the two is too old
+ */
+export async function requireDocker(env: NodeJS.ProcessEnv): Promise<void> {
+  await requireCompose(env);
+  const engine = await readEngine(env);
+  if (engine === null || isAtLeast(engine.apiVersion, neededApi)) return;
+  throw new SetupError(
+    `Docker is ${engine.version} here (API ${engine.apiVersion}); 25 or newer is needed. Install a newer one: https://docs.docker.com/engine/install/`,
+  );
+}
+
+async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
+  const version = await ask(["compose", "version", "--short"], env, composeTimeoutMs);
+  if (version === null) {
+    throw new SetupError(
+      "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",
+    );
+  }
+  if (isAtLeast(version, neededCompose)) return;
+  throw new SetupError(
+    `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
+  );
+}
+
+/** null where none answers: the project can be set up before the engine runs. */
+async function readEngine(env: NodeJS.ProcessEnv) {
+  const argv = ["version", "--format", "{{.Server.Version}} {{.Server.APIVersion}}"];
+  const answer = await ask(argv, env, engineTimeoutMs);
+  const [, version, apiVersion] = /^(\S+) (\d+\.\d+)$/.exec(answer ?? "") ?? [];
+  return version === undefined || apiVersion === undefined ? null : { version, apiVersion };
+}
+
+/** What docker prints; null where it fails. */
+async function ask(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  timeoutMs: number,
+): Promise<string | null> {
+  try {
+    const { stdout } = await run("docker", argv, { env, timeout: timeoutMs });
+    return stdout.trim();
+  } catch {
+    return null;
+  }
+}
+
+/** Number by number; what stands behind them (`-desktop.1`) does not count. */
+function isAtLeast(version: string, needed: string): boolean {
+  const parts = version.replace(/^v/, "").split(/[.+-]/).map(Number);
+  for (const [index, least] of needed.split(".").map(Number).entries()) {
+    const part = parts[index] ?? 0;
+    if (part !== least) return part > least;
+  }
+  return true;
+}
