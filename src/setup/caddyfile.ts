@@ -81,7 +81,14 @@ export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }
       ];
     case "other-proxy":
       return [
-        "Pass /webhook on to hotpush:9000, as with nginx:  location = /webhook { proxy_pass http://hotpush:9000; }",
+        "Pass /webhook on to hotpush:9000. With nginx, which looks a name that is",
+        "written in proxy_pass up once, when it starts:",
+        "  location = /webhook {",
+        "    resolver 127.0.0.11 valid=1s;",
+        "    set $hotpush http://hotpush:9000;",
+        "    proxy_pass $hotpush;",
+        "  }",
+        "Do the same for the app: each deployment gives it another address.",
       ];
   }
 }

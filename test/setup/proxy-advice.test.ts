@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { proxyAdvice } from "../../src/setup/caddyfile.ts";
+
+test("what nginx is told to do has it look Hotpush's address up anew, since each new container has another", () => {
+  const lines = proxyAdvice({ kind: "other-proxy", service: "edge", services: ["web"], networks: [] });
+  const block = /location = \/webhook \{\n([^}]+)\}/.exec(lines.join("\n"))?.[1] ?? "";
+  const directives = block.split("\n").map((line) => line.trim());
+  assert.deepEqual(directives, [
+    "resolver 127.0.0.11 valid=1s;",
+    "set $hotpush http://hotpush:9000;",
+    "proxy_pass $hotpush;",
+    "",
+  ]);
+  assert.match(lines.join("\n"), /the same for the app/);
+  for (const line of lines) assert.ok(line.length <= 78, line);
+});
