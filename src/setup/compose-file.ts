@@ -1,6 +1,7 @@
 import { variables } from "../config.ts";
 import { caddyfileName, seededServices } from "./caddyfile.ts";
 import type { Front, PublishedPort } from "./front.ts";
+import { ownEnvFile } from "./project.ts";
 
 /** Settings of the service that a person may write into .env; the others belong to the container. */
 const passedOn = Object.keys(variables).filter(
@@ -98,6 +99,10 @@ function hotpushBlock({ front, image, isSsh, home, localRemote }: ComposeFileOpt
     "    read_only: true",
     "    tmpfs: [/tmp]",
     ...(front.kind === "none" ? ['    ports: ["${WEBHOOK_PORT:-9000}:9000"]'] : seeding(front)),
+    "    env_file:",
+    "      # What DEPLOY_ENV names, HOTPUSH_MIN_FREE, GIT_SSH_COMMAND and the like: values for git, docker and deploy.sh.",
+    `      - path: \${REPO_PATH}/${ownEnvFile}`,
+    "        required: false",
     "    environment:",
     "      REPO_PATH: ${REPO_PATH:?run hotpush init}",
     ...passedOn.map((name) => `      ${name}: \${${name}:-}`),

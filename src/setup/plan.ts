@@ -118,7 +118,7 @@ function ignoreFile(names: readonly string[]): WantedFile {
   return {
     name: ".gitignore",
     mode: null,
-    purpose: `${names.join(" and ")} stays out of git`,
+    purpose: `${names.join(" and ")} ${names.length === 1 ? "stays" : "stay"} out of git`,
     make: (before) => {
       const kept = (before ?? "").replace(/\n*$/, "");
       return [...(kept === "" ? [] : [kept]), ...names.map((name) => `/${name}`), ""].join("\n");

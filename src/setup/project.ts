@@ -9,6 +9,9 @@ import { SetupError } from "./setup-error.ts";
 /** The file with Hotpush's own part of a compose project. */
 export const ownComposeFile = "compose.hotpush.yaml";
 
+/** Variables that a person has for Hotpush's container beside its settings; not there by itself. */
+export const ownEnvFile = "hotpush.env";
+
 /** What there is to be set up. */
 export interface Project {
   /** Root of the git checkout. */

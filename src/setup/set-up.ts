@@ -8,7 +8,7 @@ import { findUnignored } from "./gitignore.ts";
 import { findMachine, isPortTaken, type Machine } from "./machine.ts";
 import { planFiles } from "./plan.ts";
 import type { PlannedFile } from "./planned-file.ts";
-import { findProject, ownComposeFile, type Project } from "./project.ts";
+import { findProject, ownComposeFile, ownEnvFile, type Project } from "./project.ts";
 import { SetupError } from "./setup-error.ts";
 import { systemdUnitName } from "./systemd-unit.ts";
 
@@ -54,7 +54,7 @@ export async function planSetup(
   refuseHandMade(project, services);
   const service = await findService(project, services, given, questions);
   const front = project.composeFiles.length > 0 ? findFront(services, service ?? undefined) : null;
-  const secretFiles = [".env", ...(front === null ? [systemdUnitName] : [])];
+  const secretFiles = [".env", front === null ? systemdUnitName : ownEnvFile];
   const unignored = await findUnignored(project.root, secretFiles);
   const known = knownUrl(project);
   const url = given.url ?? known ?? (await questions.askUrl());

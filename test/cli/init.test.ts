@@ -33,6 +33,18 @@ test("a project with a compose file gets all that a push needs, and its own file
   assert.match(stdout, /^Next:\n {2}docker compose up -d\n {2}npx hotpush send --dry-run\n$/m);
 });
 
+test("what deploy.sh needs beyond the settings reaches Hotpush by hotpush.env, which git ignores", async (t) => {
+  const { repository, init, read } = makeProject(t);
+  const { stdout } = await init();
+  const file = /^ {4}env_file:\n(?: {6}#.*\n)* {6}- path: (.*)\n {8}required: false$/m;
+  assert.equal(file.exec(read("compose.hotpush.yaml"))?.[1], `\${REPO_PATH}/hotpush.env`);
+  assert.equal(repository.git("check-ignore", "hotpush.env"), "hotpush.env");
+  assert.match(stdout, /^new +\.gitignore +\.env and hotpush\.env stay out of git$/m);
+  assert.equal(existsSync(join(repository.directory, "hotpush.env")), false, "it is a person's");
+  repository.write("hotpush.env", "HOTPUSH_MIN_FREE=2 GiB\n");
+  assert.equal((await init(["--check"])).code, 0);
+});
+
 test("from a sub-directory it is the same project, and spaces do no harm", async (t) => {
   const { repository, init, read } = makeProject(t, model, "my shop");
   const deep = join(repository.directory, "a dir/deeper");
