@@ -27,6 +27,14 @@ test("docs/cli.md has every command with an example, and names each of its optio
   }
 });
 
+test("docs/cli.md has no heading twice: a link to it leads to one place", () => {
+  const headings: readonly string[] = page.match(/^#+ .*$/gm) ?? [];
+  assert.deepEqual(
+    headings.filter((heading, index) => headings.indexOf(heading) !== index),
+    [],
+  );
+});
+
 test("docs/cli.md has every member of what --json prints, and no other", async (t) => {
   const service = await startAnswering(t, { script, env: { WEBHOOK_SECRET_PREVIOUS: oldSecret } });
   for (const ref of ["refs/heads/main", "refs/heads/master"]) await deliver(service.url, githubPush({ ref }));
