@@ -9,10 +9,15 @@ export interface MoveDetails {
   readonly problem?: Problem | null;
 }
 
+/** A move that the table of states, or the state that a deployment is in by now, does not allow. */
+export class IllegalMove extends Error {
+  override readonly name = "IllegalMove";
+}
+
 /**
  * Moves a deployment to another state; to be called in a transaction. All changes of state but the claim go this way.
  *
- * @throws Error where the table of states has no such move: that is a fault of ours
+ * @throws IllegalMove where the table of states has no such move, or the deployment is in another state by now
  */
 export function move(
   store: Store,
@@ -21,7 +26,7 @@ export function move(
   details: MoveDetails = {},
 ): void {
   const { id, state: from } = deployment;
-  if (!isLegal(from, to)) throw new Error(`deployment ${id} cannot go from ${from} to ${to}`);
+  if (!isLegal(from, to)) throw new IllegalMove(`deployment ${id} cannot go from ${from} to ${to}`);
   const { changes } = store.run(
     `UPDATE deployments SET state = ?, superseded_by = ?, exit_code = ?, problem_code = ?, problem_detail = ?,
        finished_at_ms = ? WHERE id = ? AND state = ?`,
@@ -34,7 +39,7 @@ export function move(
     id,
     from,
   );
-  if (changes !== 1) throw new Error(`deployment ${id} is not ${from} any more`);
+  if (changes !== 1) throw new IllegalMove(`deployment ${id} is not ${from} any more`);
   if (to === "queued") putLast(store, id);
 }
 

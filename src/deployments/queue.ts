@@ -6,6 +6,7 @@ import { claimNext, putBack } from "./claim.ts";
 import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
 import { logCancelled, logEnding, logStart, logSuperseded } from "./deployment-log.ts";
 import { pause } from "./pause.ts";
+import { createPersist } from "./persist.ts";
 import { recover } from "./recovery.ts";
 import { pruneHistory } from "./retention.ts";
 import { resume, settle } from "./settle.ts";
@@ -40,7 +41,6 @@ export interface QueueOptions {
 }
 
 const lookIntervalMs = 1_000;
-const storeRetryMs = 1_000;
 const firstStartRetryMs = 1_000;
 const longestStartRetryMs = 60_000;
 /** How long an interrupted script may take to end by itself before it is forced to. */
@@ -61,6 +61,7 @@ export function createQueue(options: QueueOptions): Queue {
   let startRetryMs = firstStartRetryMs;
   let lookTimer: NodeJS.Timeout | null = null;
   const stopping = new AbortController();
+  const persist = createPersist(store, { log, signal: stopping.signal });
 
   /** Nothing else starts until `task` is done; it is all that `stop` has to wait for. */
   function occupy(task: () => Promise<void>): void {
@@ -127,27 +128,15 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   async function conclude(deployment: Deployment, ending: Ending): Promise<void> {
-    await persist(() => settle(store, deployment, ending));
+    await persist(() => {
+      settle(store, deployment, ending);
+      // In the same transaction: another instance may record a newer push, which takes the place of an interrupted one.
+      if (ending.state === "interrupted" && mode !== "stopping") resume(store, deployment.id);
+    });
     logEnding(log, deployment, ending);
     onChange(deployment.id);
     runner.tidy(deployment.id);
-    if (ending.state === "interrupted" && mode !== "stopping") await persist(() => resume(store, deployment));
     await persist(() => pruneHistory(store));
-  }
-
-  /** What has happened has happened: it is written down as soon as the disk lets us, and nothing is started before. */
-  async function persist(write: () => void): Promise<void> {
-    for (;;) {
-      try {
-        store.transaction(write);
-        return;
-      } catch (error) {
-        const text = "What happened could not be written to disk; trying again in 1 s";
-        log.error({ event: "store.failed", err: error }, text);
-        if (stopping.signal.aborted) return;
-        await pause(storeRetryMs, stopping.signal);
-      }
-    }
   }
 
   return {

@@ -4,6 +4,7 @@ import { findUnfinished } from "./claim.ts";
 import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
 import { keepTrying } from "./keep-trying.ts";
 import { move } from "./move.ts";
+import type { Persist } from "./persist.ts";
 import { resume } from "./settle.ts";
 import type { Store } from "./store.ts";
 
@@ -12,7 +13,7 @@ export interface RecoveryOptions {
   readonly runner: Runner;
   readonly log: Log;
   readonly signal: AbortSignal;
-  readonly persist: (write: () => void) => Promise<void>;
+  readonly persist: Persist;
   readonly seeThrough: (deployment: Deployment, run: Run) => Promise<void>;
   readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
 }
@@ -32,7 +33,7 @@ export async function recover(options: RecoveryOptions): Promise<void> {
 }
 
 async function recoverRunning(deployment: Deployment, options: RecoveryOptions): Promise<void> {
-  const { runner, log, signal, store, persist } = options;
+  const { runner, log, signal, store } = options;
   const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
   const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
   const adoption = await keepTrying(() => runner.adopt(deployment), { what, signal, log });
@@ -53,7 +54,6 @@ async function recoverRunning(deployment: Deployment, options: RecoveryOptions):
       return await options.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
     case "gone":
       if (isUnwanted) return await options.conclude(deployment, cancelled);
-      await persist(() => move(store, deployment, "interrupted"));
       await runAgain(deployment, options);
   }
 }
@@ -63,14 +63,17 @@ function afterCancel(ending: Ending): Ending {
   return ending.state === "succeeded" ? ending : cancelled;
 }
 
+/** In one transaction: another instance may record a newer push, which takes the place of an interrupted one. */
 async function runAgain(
   deployment: Deployment,
   { store, runner, log, persist }: RecoveryOptions,
 ): Promise<void> {
   runner.tidy(deployment.id);
-  await persist(() => {
-    const state = resume(store, deployment);
-    const fields = { deployment: deployment.id, attempts: deployment.attempts, state };
-    log.warn({ event: "deployment.interrupted", ...fields }, `An interrupted deployment is ${state} now`);
+  const state = await persist(() => {
+    if (deployment.state === "running") move(store, deployment, "interrupted");
+    return resume(store, deployment.id);
   });
+  if (state === null) return;
+  const fields = { deployment: deployment.id, attempts: deployment.attempts, state };
+  log.warn({ event: "deployment.interrupted", ...fields }, `An interrupted deployment is ${state} now`);
 }

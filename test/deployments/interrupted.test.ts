@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { claimNext } from "../../src/deployments/claim.ts";
+import type { Ending, Runner } from "../../src/deployments/deployment.ts";
+import { createQueue } from "../../src/deployments/queue.ts";
+import { findDeployment } from "../../src/deployments/record.ts";
+import { openStore, type Store } from "../../src/deployments/store.ts";
+import { pushOf, record, run } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const succeeded: Ending = { state: "succeeded", exitCode: 0, problem: null };
+const interrupted: Ending = { state: "interrupted", exitCode: null, problem: null };
+
+test("a push that another instance records while a run is found interrupted is deployed in its place", async (t) => {
+  const { store, other } = openTwo(t);
+  const endings = [interrupted, succeeded];
+  takeOver(t, store, {
+    ...runnerThat(() => endings.shift()),
+    tidy: (id) => void (id === 1 && record(other, pushOf())),
+  });
+  record(other, pushOf());
+  await untilSuperseded(store);
+});
+
+test("so is one that comes while the next service finds that a script died with the last one", async (t) => {
+  const { store, other } = openTwo(t);
+  record(store, pushOf());
+  store.transaction(() => claimNext(store));
+  takeOver(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
+  await untilSuperseded(store);
+});
+
+test("so is one that comes while the next service deals with what the last one interrupted", async (t) => {
+  const { store, other } = openTwo(t);
+  record(store, pushOf());
+  run(store, "interrupted");
+  takeOver(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
+  await untilSuperseded(store);
+});
+
+test("an ending that the record forbids, as a person has changed it, holds up nothing", async (t) => {
+  const { store, other } = openTwo(t);
+  const ended = Promise.withResolvers<Ending>();
+  takeOver(t, store, {
+    ...runnerThat(() => succeeded),
+    start: async ({ id }) => {
+      const run = { ended: id === 1 ? ended.promise : Promise.resolve(succeeded), end: () => {} };
+      return { kind: "started", run };
+    },
+  });
+  record(store, pushOf());
+  await until("it runs", () => stateOf(store, 1) === "running");
+  other.run("UPDATE deployments SET state = 'failed' WHERE id = 1");
+  ended.resolve(succeeded);
+  record(store, pushOf());
+  await until("the next one ran", () => stateOf(store, 2) === "succeeded");
+  assert.equal(stateOf(store, 1), "failed");
+});
+
+/** The database as two instances on one state directory have it. */
+function openTwo(t: TestContext): { readonly store: Store; readonly other: Store } {
+  const directory = temporaryDirectory(t);
+  const [store, other] = [openStore(directory), openStore(directory)];
+  t.after(() => {
+    store.close();
+    other.close();
+  });
+  return { store, other };
+}
+
+/** Of its runs, each ends as `next` says; nothing is left of those that a dead service began. */
+function runnerThat(next: () => Ending | undefined): Runner {
+  return {
+    start: async () => ({
+      kind: "started",
+      run: { ended: Promise.resolve(next() ?? succeeded), end: () => {} },
+    }),
+    adopt: async () => ({ kind: "gone" }),
+    tidy: () => {},
+  };
+}
+
+/** A moment between the finding and what is made of it. */
+function recordOnce(other: Store): Runner["tidy"] {
+  let isRecorded = false;
+  return () => {
+    if (!isRecorded) record(other, pushOf());
+    isRecorded = true;
+  };
+}
+
+function takeOver(t: TestContext, store: Store, runner: Runner): void {
+  const queue = createQueue({ store, runner, log: pino({ enabled: false }) });
+  t.after(() => queue.stop(0));
+  queue.takeOver();
+}
+
+async function untilSuperseded(store: Store): Promise<void> {
+  await until("the newer one ran", () => stateOf(store, 2) === "succeeded");
+  const { state, supersededBy } = findDeployment(store, 1) ?? {};
+  assert.deepEqual([state, supersededBy], ["superseded", 2]);
+}
+
+function stateOf(store: Store, id: number): string | undefined {
+  return findDeployment(store, id)?.state;
+}
