@@ -1,5 +1,5 @@
 import type { Log } from "../log.ts";
-import type { Deployment } from "./deployment.ts";
+import type { Deployment, Ending } from "./deployment.ts";
 import { move } from "./move.ts";
 import { findDeployment } from "./record.ts";
 import type { Store } from "./store.ts";
@@ -15,6 +15,9 @@ export function cancelQueued(store: Store, id: number): boolean {
   move(store, deployment, "cancelled");
   return true;
 }
+
+/** The ending of a run whose end was asked for. */
+export const cancelledEnding: Ending = { state: "cancelled", exitCode: null, problem: null };
 
 /** How long a script may take to end by itself when its deployment is cancelled: as at its time-out. */
 export const cancelGraceMs = 15_000;

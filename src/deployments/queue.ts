@@ -7,9 +7,9 @@ import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
 import { logCancelled, logEnding, logStart, logSuperseded } from "./deployment-log.ts";
 import { pause } from "./pause.ts";
 import { createPersist } from "./persist.ts";
+import { recordEnding } from "./record-ending.ts";
 import { recover } from "./recovery.ts";
 import { pruneHistory } from "./retention.ts";
-import { resume, settle } from "./settle.ts";
 import type { Store } from "./store.ts";
 
 export interface Queue {
@@ -128,12 +128,13 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   async function conclude(deployment: Deployment, ending: Ending): Promise<void> {
-    await persist(() => {
-      settle(store, deployment, ending);
-      // In the same transaction: another instance may record a newer push, which takes the place of an interrupted one.
-      if (ending.state === "interrupted" && mode !== "stopping") resume(store, deployment.id);
+    const recorded = await persist(() => {
+      const how = { isCancelled: cancelled === deployment.id, doesResume: mode !== "stopping" };
+      return recordEnding(store, deployment, ending, how);
     });
-    logEnding(log, deployment, ending);
+    // Who cancels it from now on finds it in the queue, if at all.
+    current = null;
+    logEnding(log, deployment, recorded ?? ending);
     onChange(deployment.id);
     runner.tidy(deployment.id);
     await persist(() => pruneHistory(store));

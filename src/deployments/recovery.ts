@@ -1,5 +1,5 @@
 import type { Log } from "../log.ts";
-import { cancelGraceMs, isCancelAsked } from "./cancel.ts";
+import { cancelGraceMs, cancelledEnding, isCancelAsked } from "./cancel.ts";
 import { findUnfinished } from "./claim.ts";
 import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
 import { keepTrying } from "./keep-trying.ts";
@@ -17,8 +17,6 @@ export interface RecoveryOptions {
   readonly seeThrough: (deployment: Deployment, run: Run) => Promise<void>;
   readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
 }
-
-const cancelled: Ending = { state: "cancelled", exitCode: null, problem: null };
 
 /**
  * Deals with what an earlier service left behind: a script that still runs is adopted and seen through, one that ended
@@ -53,14 +51,14 @@ async function recoverRunning(deployment: Deployment, options: RecoveryOptions):
       );
       return await options.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
     case "gone":
-      if (isUnwanted) return await options.conclude(deployment, cancelled);
+      if (isUnwanted) return await options.conclude(deployment, cancelledEnding);
       await runAgain(deployment, options);
   }
 }
 
 /** A script that was asked to end and fails did as it was asked; one that succeeded had done its work by then. */
 function afterCancel(ending: Ending): Ending {
-  return ending.state === "succeeded" ? ending : cancelled;
+  return ending.state === "succeeded" ? ending : cancelledEnding;
 }
 
 /** In one transaction: another instance may record a newer push, which takes the place of an interrupted one. */

@@ -46,6 +46,34 @@ test("one that runs is ended also where that cannot be written to disk yet", asy
   assert.equal(end.mock.callCount(), 1);
 });
 
+test("one that is cancelled and turns out to have died with an earlier service is not run again", async (t) => {
+  const { queue, start, stateOf } = await startOne(t);
+  const ended = Promise.withResolvers<Ending>();
+  start.resolve({ kind: "started", run: { ended: ended.promise, end: () => {} } });
+  assert.equal(queue.cancel(1), true);
+  ended.resolve({ state: "interrupted", exitCode: null, problem: null });
+  await until("it is no longer running", () => stateOf() !== "running");
+  assert.equal(stateOf(), "cancelled");
+});
+
+test("one that is cancelled when its interruption is on disk is taken out of the queue", async (t) => {
+  const { queue, start, store, stateOf } = await startOne(t);
+  const ended = Promise.withResolvers<Ending>();
+  start.resolve({ kind: "started", run: { ended: ended.promise, end: () => {} } });
+  const { transaction } = store;
+  // The history, which is pruned next, keeps the queue for a second: the disk fails.
+  t.mock.method(store, "transaction", (work: () => unknown) => {
+    if (stateOf() !== "running") throw new Error("database or disk is full");
+    return transaction(work);
+  });
+  ended.resolve({ state: "interrupted", exitCode: null, problem: null });
+  await until("it is queued again", () => stateOf() === "queued");
+  t.mock.restoreAll();
+  assert.equal(queue.cancel(1), true);
+  await until("it is idle", () => !queue.isBusy());
+  assert.equal(stateOf(), "cancelled");
+});
+
 test("what neither runs nor waits is left alone", async (t) => {
   const { queue } = await startOne(t);
   assert.equal(queue.cancel(2), false);
