@@ -87,6 +87,15 @@ export function createQueue(options: QueueOptions): Queue {
     }
   }
 
+  /** Where that cannot be read, for want of a descriptor, a push is recorded all the same, and `wake` asks again. */
+  function mayStart(): boolean {
+    try {
+      return !isReplaced();
+    } catch {
+      return false;
+    }
+  }
+
   async function carryOut(deployment: Deployment): Promise<void> {
     current = deployment.id;
     onChange(deployment.id);
@@ -143,7 +152,7 @@ export function createQueue(options: QueueOptions): Queue {
   return {
     accept: createAccept({
       store,
-      claim: () => (mode === "idle" && !isReplaced() ? claimNext(store) : null),
+      claim: () => (mode === "idle" && mayStart() ? claimNext(store) : null),
       begin: (claimed) => occupy(() => carryOut(claimed)),
       onSuperseded(id, by) {
         logSuperseded(log, id, by);

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
+import { mkdirSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { pino } from "pino";
 import { createQueue } from "../../src/deployments/queue.ts";
 import { findDeployment } from "../../src/deployments/record.ts";
+import { readReplacementRequest } from "../../src/rollout/own-container/replacement-request.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
-import { writeScript } from "../harness/temporary.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 test("an instance that is to be replaced records but starts nothing, until it is not any more", async (t) => {
@@ -25,5 +28,23 @@ test("an instance that is to be replaced records but starts nothing, until it is
   state.isReplaced = false;
   queue.wake();
   assert.equal(queue.isBusy(), true);
+  await until("it ran", () => findDeployment(store, deployment.id)?.state === "succeeded");
+});
+
+test("a push is recorded where it cannot be read whether the instance is to be replaced, and runs when it can", async (t) => {
+  const { runner, repoPath } = createTestRunner(t);
+  writeScript(`${repoPath}/deploy.sh`, "#!/bin/sh\n");
+  const store = temporaryStore(t);
+  const statePath = temporaryDirectory(t);
+  const blockingPath = join(statePath, "replacement.json");
+  mkdirSync(blockingPath);
+  const isReplaced = () => readReplacementRequest(statePath) !== null;
+  const queue = createQueue({ store, runner, isReplaced, log: pino({ level: "silent" }) });
+  t.after(() => queue.stop(0));
+  queue.takeOver();
+  await until("it is idle", () => !queue.isBusy());
+  const { kind, deployment } = await queue.accept(pushOf());
+  assert.deepEqual([kind, deployment.state], ["accepted", "queued"]);
+  rmdirSync(blockingPath);
   await until("it ran", () => findDeployment(store, deployment.id)?.state === "succeeded");
 });
