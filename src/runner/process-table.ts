@@ -23,7 +23,7 @@ export function runMarks(deploymentId: number, repoPath: string): readonly strin
  * only waits to be noticed by its parent has none.
  */
 export function hasEnvironment(pid: number, marks: readonly string[]): boolean {
-  const entries = read(`/proc/${pid}/environ`).split("\0");
+  const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
   return marks.every((mark) => entries.includes(mark));
 }
 
@@ -40,7 +40,7 @@ export interface ProcessStatus extends ProcessEntry {
 /** All processes that this one can see. */
 export function readProcesses(): readonly ProcessStatus[] {
   return processIds().flatMap((pid) => {
-    const stat = read(`/proc/${pid}/stat`);
+    const stat = read(`/proc/${pid}/stat`, "latin1");
     if (stat === "") return [];
     const [state = "", parent, group] = fieldsAfterName(stat);
     const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
@@ -54,8 +54,8 @@ const tickMs = 10;
 
 /** How long a process has been running, by the clock that nobody sets; 0 where it is gone. */
 export function ageMs(pid: number): number {
-  const startTicks = Number(fieldsAfterName(read(`/proc/${pid}/stat`))[19]);
-  const uptimeMs = Number(read("/proc/uptime").split(" ")[0]) * 1_000;
+  const startTicks = Number(fieldsAfterName(read(`/proc/${pid}/stat`, "latin1"))[19]);
+  const uptimeMs = Number(read("/proc/uptime", "latin1").split(" ")[0]) * 1_000;
   return Math.max(0, uptimeMs - startTicks * tickMs) || 0;
 }
 
@@ -72,16 +72,13 @@ function processIds(): readonly number[] {
 
 /** The whole command line: what is to be shown of it is cut when it is masked. */
 function commandOf(pid: number): string {
-  return Buffer.from(read(`/proc/${pid}/cmdline`), "latin1")
-    .toString()
-    .replaceAll("\0", " ")
-    .trim();
+  return read(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
 }
 
 /** Other users' processes cannot be read, and any process may be gone by now. */
-function read(path: string): string {
+function read(path: string, encoding: "utf8" | "latin1"): string {
   try {
-    return readFileSync(path, "latin1");
+    return readFileSync(path, encoding);
   } catch {
     return "";
   }

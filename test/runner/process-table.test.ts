@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
-import { ageMs, findProcessesOf, hasEnvironment } from "../../src/runner/process-table.ts";
+import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "../../src/runner/process-table.ts";
 import { until } from "../harness/until.ts";
 
 const repoPath = "/srv/the app";
@@ -13,6 +13,13 @@ test("the processes of a run are found by the marks in their environment, with t
   await start(t, { DEPLOY_ID: "70001", REPO_PATH: "/srv/another" });
   await start(t, { NOT_DEPLOY_ID: "70001", REPO_PATH: repoPath });
   assert.deepEqual(findProcessesOf(70_001, repoPath), [{ pid, command: "sleep 600" }]);
+});
+
+test("the processes of a run are found where the path of the repository is not ASCII", async (t) => {
+  const path = "/srv/bücher/東京";
+  const { pid = 0 } = await start(t, { DEPLOY_ID: "70004", REPO_PATH: path });
+  assert.equal(hasEnvironment(pid, runMarks(70_004, path)), true);
+  assert.deepEqual(findProcessesOf(70_004, path), [{ pid, command: "sleep 600" }]);
 });
 
 test("a process without all of the marks, or that is gone, does not have them", async (t) => {
