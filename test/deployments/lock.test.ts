@@ -6,8 +6,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
+import { needs } from "../harness/requirements.ts";
 import { letGo } from "../harness/script.ts";
 import { type RunningService, startService } from "../harness/service.ts";
+import { straced } from "../harness/straced.ts";
 
 /** Leaves a child behind that inherits its lock and its output, and writes the id of it to `child`. */
 const scriptWithChild = `#!/bin/sh
@@ -44,6 +46,25 @@ test("a child left in the background does not keep an adopted script from ending
   assert.equal((await second.log.waitForEnding(2)).exitCode, 3);
   endLater(t, second);
 });
+
+for (const error of ["EMFILE", "ENOSPC"]) {
+  test(
+    `an adopted script that left one ends also where its exit code cannot be watched for (${error})`,
+    needs("strace"),
+    async (t) => {
+      const first = await startService(t, { script: scriptWithChild });
+      await deliver(first.url, githubPush());
+      await first.log.waitFor(({ msg }) => msg === "up");
+      endLater(t, first);
+      await first.end("SIGKILL");
+      const call = error === "EMFILE" ? "inotify_init1" : "inotify_add_watch";
+      const second = await first.again({ wrapper: straced(`${call}:error=${error}`) });
+      await second.log.waitFor(({ event }) => event === "deployment.adopted");
+      letGo(first.repoPath);
+      assert.equal((await second.log.waitForEnding(1)).exitCode, 3);
+    },
+  );
+}
 
 test("a child left in the background does not hide that the script ended while no service ran", async (t) => {
   const first = await startService(t, { script: scriptWithChild });
