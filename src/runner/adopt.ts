@@ -38,6 +38,6 @@ function adoptLiving(context: RunContext) {
   const remainingMs = Math.max(leastRemainingMs, timeoutMs - ranForMs);
   // A container that is killed lets go of the service's lock before the last process in it is gone.
   const wasInSight = pid !== null;
-  const exited = waitForEnd(directory).then(() => null);
+  const exited = (isKnown: AbortSignal) => waitForEnd(directory, isKnown).then(() => null);
   return watchRun({ context, output, exited, group, wasInSight, remainingMs });
 }

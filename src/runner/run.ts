@@ -44,8 +44,11 @@ export interface KeeperExit {
 export interface Watched {
   readonly context: RunContext;
   readonly output: OutputReader;
-  /** Resolves when keeper.sh, and so the script, has ended; null where nobody saw how. */
-  readonly exited: Promise<KeeperExit | null>;
+  /**
+   * Resolves when keeper.sh, and so the script, has ended; null where nobody saw how. Told by `isKnown` when the end is
+   * known and nobody waits any more.
+   */
+  readonly exited: (isKnown: AbortSignal) => Promise<KeeperExit | null>;
   /** The process group to end, or null where it is not to be found any more. */
   readonly group: () => number | null;
   /** Whether it was in sight when it was adopted; one that was not died with its service, unless it says how it ended. */
@@ -63,6 +66,7 @@ const remainsGraceMs = 2_000;
 export function watchRun(watched: Watched): Run {
   const { context, output, exited, group, remainingMs } = watched;
   const terminated = Promise.withResolvers<Termination>();
+  const known = new AbortController();
   let hasEnded = false;
   const stopWatching = watchSilence({
     silenceMs: context.silenceMs,
@@ -88,7 +92,8 @@ export function watchRun(watched: Watched): Run {
   }, remainingMs);
 
   async function seeEnd(): Promise<Ending | NotStarted> {
-    const exit = await Promise.race([exited, terminated.promise.then(() => null)]);
+    const exit = await Promise.race([exited(known.signal), terminated.promise.then(() => null)]);
+    known.abort();
     clearTimeout(timer);
     stopWatching();
     if (hasEnded) return await concludeTermination(watched, await terminated.promise);

@@ -68,8 +68,8 @@ async function runScript(context: RunContext, keeper: Keeper): Promise<Run> {
     const output = openOutput({ ...context, pipePath: context.directory.outputPath });
     keeper.startScript();
     const { pid, exited } = keeper;
-    const group = () => pid;
-    return watchRun({ context, output, exited, group, wasInSight: true, remainingMs: context.timeoutMs });
+    const [group, remainingMs] = [() => pid, context.timeoutMs];
+    return watchRun({ context, output, exited: () => exited, group, wasInSight: true, remainingMs });
   } catch (error) {
     await keeper.dismiss();
     throw error;

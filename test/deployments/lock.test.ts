@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { ask } from "../../src/control/client.ts";
+import { readProcesses } from "../../src/runner/process-table.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { letGo } from "../harness/script.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { straced } from "../harness/straced.ts";
+import { until } from "../harness/until.ts";
 
 /** Leaves a child behind that inherits its lock and its output, and writes the id of it to `child`. */
 const scriptWithChild = `#!/bin/sh
@@ -66,6 +69,27 @@ for (const error of ["EMFILE", "ENOSPC"]) {
   );
 }
 
+test("an adopted run that is cancelled, and whose lock is never let go, leaves no process and no descriptor", async (t) => {
+  const first = await startService(t, { script: scriptWithChild });
+  await deliver(first.url, githubPush());
+  await first.log.waitFor(({ msg }) => msg === "up");
+  endLater(t, first);
+  await first.end("SIGKILL");
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "deployment.adopted");
+  await until("its end is waited for", () => childrenOfProcess(second).length === 1);
+  // It cannot write an exit code then, as where the whole group is forced to end.
+  process.kill(Number(readFileSync(join(second.statePath, "runs/1/pid"), "utf8")), "SIGKILL");
+  await ask(second.statePath, "POST", "/deployments/latest/cancel");
+  await untilDeployment(second.statePath, 1, ({ state }) => state === "cancelled");
+  assert.equal(childrenOf(second).filter(isAlive).length, 1);
+  await until("nobody waits for the lock", () => childrenOfProcess(second).length === 0);
+  await until(
+    "nothing of the run is open",
+    () => !openFilesOf(second).some((file) => file.includes("/runs/")),
+  );
+});
+
 test("a child left in the background does not hide that the script ended while no service ran", async (t) => {
   const first = await startService(t, { script: scriptWithChild });
   await deliver(first.url, githubPush());
@@ -109,6 +133,24 @@ async function holdLock(t: TestContext, { statePath }: RunningService, id: numbe
 
 function childrenOf({ repoPath }: RunningService): readonly number[] {
   return readFileSync(join(repoPath, "child"), "utf8").trim().split("\n").map(Number);
+}
+
+function childrenOfProcess({ child }: RunningService): readonly number[] {
+  return readProcesses()
+    .filter(({ parent }) => parent === child.pid)
+    .map(({ pid }) => pid);
+}
+
+/** What the descriptors of the service stand for. */
+function openFilesOf({ child }: RunningService): readonly string[] {
+  const directory = `/proc/${child.pid}/fd`;
+  return readdirSync(directory).map((fd) => {
+    try {
+      return readlinkSync(join(directory, fd));
+    } catch {
+      return "";
+    }
+  });
 }
 
 function endLater(t: TestContext, service: RunningService): void {
