@@ -1,7 +1,7 @@
 import type { Adoption } from "../deployments/deployment.ts";
 import { endedByItself } from "./ending.ts";
 import { openOutput } from "./output.ts";
-import { ageMs, hasEnvironment, runMarks } from "./process-table.ts";
+import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
 import { type RunContext, watchRun } from "./run.ts";
 import { isLocked, readExitCode, readPid } from "./run-directory.ts";
 import { waitForEnd } from "./wait-for-end.ts";
@@ -25,7 +25,7 @@ async function readRest(context: RunContext): Promise<readonly string[]> {
 }
 
 function adoptLiving(context: RunContext) {
-  const { deployment, directory, repoPath, timeoutMs } = context;
+  const { deployment, directory, repoPath, timeoutMs, outOfSightMs } = context;
   const output = openOutput({ ...context, pipePath: directory.outputPath, isResumed: true });
   const marks = runMarks(deployment.id, repoPath);
   /** Ids of processes are used again, and those of another container mean nothing here. */
@@ -34,10 +34,14 @@ function adoptLiving(context: RunContext) {
     return pid !== null && hasEnvironment(pid, marks) ? pid : null;
   };
   const pid = group();
-  const ranForMs = pid === null ? 0 : ageMs(pid);
-  const remainingMs = Math.max(leastRemainingMs, timeoutMs - ranForMs);
   // A container that is killed lets go of the service's lock before the last process in it is gone.
   const wasInSight = pid !== null;
-  const exited = (isKnown: AbortSignal) => waitForEnd(directory, isKnown).then(() => null);
-  return watchRun({ context, output, exited, group, wasInSight, remainingMs });
+  const remainingMs = Math.max(leastRemainingMs, timeoutMs - (pid === null ? 0 : ageMs(pid)));
+  // Where all of it is out of sight there is no script to be waited for: what holds the lock is dying, or was left behind.
+  const limits =
+    wasInSight || findProcessesOf(deployment.id, repoPath).length > 0
+      ? { remainingMs, patienceMs: null }
+      : { remainingMs: null, patienceMs: outOfSightMs };
+  const exited = (isKnown: AbortSignal) => waitForEnd(directory, { isKnown, ...limits }).then(() => null);
+  return watchRun({ context, output, exited, group, wasInSight, remainingMs: limits.remainingMs });
 }

@@ -21,6 +21,8 @@ export interface RunContext {
   readonly timeoutMs: number;
   /** How long a script that has run out of time may take to end by itself. */
   readonly timeoutGraceMs: number;
+  /** How long a run that is adopted, and of which no process is to be found, may take to let go of its lock. */
+  readonly outOfSightMs: number;
   /** A silence of this length is told; 0: never. */
   readonly silenceMs: number;
   readonly sink: OutputSink & { readonly onSilent: (silence: Silence) => void };
@@ -51,9 +53,10 @@ export interface Watched {
   readonly exited: (isKnown: AbortSignal) => Promise<KeeperExit | null>;
   /** The process group to end, or null where it is not to be found any more. */
   readonly group: () => number | null;
-  /** Whether it was in sight when it was adopted; one that was not died with its service, unless it says how it ended. */
+  /** Whether its keeper was in sight when it was adopted; one that was not died with its service, unless it says how it ended. */
   readonly wasInSight: boolean;
-  readonly remainingMs: number;
+  /** How long until its time-out; null where it has none, as it is not waited for that long. */
+  readonly remainingMs: number | null;
 }
 
 /** With this keeper.sh ends where the script was never started. */
@@ -86,10 +89,9 @@ export function watchRun(watched: Watched): Run {
     void terminate(group(), graceMs).then(resolve);
   }
 
-  const timer = setTimeout(() => {
-    // Where the whole machine was asleep, the script's end may be waiting to be seen in this very turn of the loop.
-    setImmediate(() => end("timed_out", context.timeoutGraceMs));
-  }, remainingMs);
+  // Where the whole machine was asleep, the script's end may be waiting to be seen in this very turn of the loop.
+  const timeOut = () => setImmediate(() => end("timed_out", context.timeoutGraceMs));
+  const timer = remainingMs === null ? undefined : setTimeout(timeOut, remainingMs);
 
   async function seeEnd(): Promise<Ending | NotStarted> {
     const exit = await Promise.race([exited(known.signal), terminated.promise.then(() => null)]);

@@ -19,6 +19,8 @@ export interface RunnerOptions extends SecretSources {
   readonly deploySilenceMs: number;
   /** 15 s where it is not given. */
   readonly timeoutGraceMs?: number;
+  /** 60 s where it is not given. */
+  readonly outOfSightMs?: number;
   readonly log: Log;
   /** Told of each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
@@ -40,6 +42,7 @@ export function createRunner(options: RunnerOptions): Runner {
     mask: currentMask(),
     timeoutMs: options.deployTimeoutMs,
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
+    outOfSightMs: options.outOfSightMs ?? 60_000,
     silenceMs: options.deploySilenceMs,
     sink: {
       onLine(line) {

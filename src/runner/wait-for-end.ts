@@ -11,14 +11,21 @@ const askMs = 200;
  * Resolves when the script has written its exit code, or when nothing holds its lock any more; never rejects. Both are
  * needed: a process that it left in the background may hold the lock for ever, and a killed script writes no exit code.
  *
- * @param isKnown aborted when the end is known otherwise: it resolves then, and leaves no process, watch or descriptor
+ * @param options.isKnown aborted when the end is known otherwise: it resolves then, and leaves no process, watch or
+ * descriptor
+ * @param options.patienceMs it resolves then at the latest; null: never for that
  */
-export async function waitForEnd(directory: RunDirectory, isKnown: AbortSignal): Promise<void> {
+export async function waitForEnd(
+  directory: RunDirectory,
+  { isKnown, patienceMs }: { readonly isKnown: AbortSignal; readonly patienceMs: number | null },
+): Promise<void> {
   const over = new AbortController();
   const stop = () => over.abort();
   isKnown.addEventListener("abort", stop);
+  const timer = patienceMs === null ? undefined : setTimeout(stop, patienceMs);
   const stopWatching = watchForExitCode(directory, stop);
   while (!over.signal.aborted && !(await isUnlocked(directory, over.signal))) await delay(retryMs);
+  clearTimeout(timer);
   stopWatching();
 }
 

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Run } from "../../src/deployments/deployment.ts";
+import { createTestRunner, deploymentWith, type TestRunner } from "../harness/runs.ts";
+import { until } from "../harness/until.ts";
+
+const outOfSightMs = 100;
+
+test("a run whose lock is held by nothing in sight is not waited for until its time-out, and runs again", async (t) => {
+  const own = createTestRunner(t, { outOfSightMs });
+  await holdLock(t, own, {});
+  const ending = await (await adopt(own)).ended;
+  assert.equal(ending.state, "interrupted");
+  own.runner.tidy(1);
+  assert.equal((await own.run("#!/bin/sh\n", 1)).state, "succeeded");
+});
+
+test("it has that long also where the time-out of a deployment is shorter", async (t) => {
+  const own = createTestRunner(t, { outOfSightMs: 1_500, deployTimeoutMs: 100 });
+  await holdLock(t, own, {});
+  assert.equal((await (await adopt(own)).ended).state, "interrupted");
+});
+
+test("a run is waited for whose keeper is gone and of which another process is in sight", async (t) => {
+  const own = createTestRunner(t, { outOfSightMs });
+  const holder = await holdLock(t, own, { DEPLOY_ID: "1", REPO_PATH: own.repoPath });
+  const run = await adopt(own);
+  let hasEnded = false;
+  void run.ended.then(() => {
+    hasEnded = true;
+  });
+  const startMs = performance.now();
+  await until("it would have been ended", () => performance.now() - startMs > 5 * outOfSightMs);
+  assert.equal(hasEnded, false);
+  holder.kill("SIGKILL");
+  assert.equal((await run.ended).state, "interrupted");
+});
+
+/** A process with `marks` in its environment that holds the lock of deployment 1, all of which else is gone. */
+async function holdLock(t: TestContext, { statePath }: TestRunner, marks: Record<string, string>) {
+  const directory = join(statePath, "runs/1");
+  mkdirSync(directory, { recursive: true });
+  const text = 'exec 3>"$1/lock"; flock 3; mkfifo "$1/output"; echo held; exec sleep 300';
+  const env = { PATH: process.env.PATH, ...marks };
+  const holder = spawn("sh", ["-c", text, "sh", directory], { env });
+  t.after(() => holder.kill("SIGKILL"));
+  await once(holder.stdout, "data");
+  return holder;
+}
+
+async function adopt({ runner }: TestRunner): Promise<Run> {
+  const adoption = await runner.adopt(deploymentWith(1));
+  assert.equal(adoption.kind, "alive");
+  return adoption.kind === "alive" ? adoption.run : assert.fail();
+}
