@@ -10,13 +10,15 @@ export async function lockInTurn({
   lockPath,
   lockWaitS,
   report,
-}: Pick<RolloutRequest, "lockPath" | "lockWaitS" | "report">): Promise<RolloutLock> {
+  signal,
+}: Pick<RolloutRequest, "lockPath" | "lockWaitS" | "report" | "signal">): Promise<RolloutLock> {
   let waitingSinceMs: number | null = null;
-  const lock = await lockRollout(lockPath, lockWaitS, (holder) => {
+  const onWait = (holder: string) => {
     waitingSinceMs = performance.now();
     const text = `waiting for another roll-out of this project (process ${holder}), ${lockWaitS} s at most`;
     report({ event: "note", service: null, text });
-  });
+  };
+  const lock = await lockRollout(lockPath, lockWaitS, { onWait, signal });
   if (waitingSinceMs !== null) {
     const durationMs = Math.round(performance.now() - waitingSinceMs);
     report({ event: "step", service: null, step: "lock", durationMs, detail: "the other roll-out is done" });

@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ProblemError } from "../problems.ts";
+import { flock } from "./flock.ts";
 import { stateFault } from "./state-fault.ts";
 
 /** The lock of a project's roll-outs, held. */
@@ -12,33 +11,39 @@ export interface RolloutLock {
   readonly release: () => Promise<void>;
 }
 
-/** Told which process holds the lock that is waited for. */
-export type OnWait = (holder: string) => void;
+export interface LockOptions {
+  /** Told which process holds the lock that is waited for. */
+  readonly onWait?: (holder: string) => void;
+  /** Aborted when it is not to be waited for any more. */
+  readonly signal?: AbortSignal;
+}
 
 /**
  * Takes the lock at `path`, waiting for another roll-out up to `waitS` seconds. The kernel drops it with the last
- * process that holds it, so it is never stale. Node has no flock(2): util-linux's `flock` takes it on our descriptor.
+ * process that holds it, so it is never stale.
  *
- * @throws ProblemError `rollout_locked` when the other one is not done by then, `state_unusable` or `tool_missing` where
- * there can be no lock
+ * @throws ProblemError `rollout_locked` when the other one is not done by then, `rollout_interrupted` where `signal` was
+ * aborted first, `state_unusable` or `tool_missing` where there can be no lock
  */
 export async function lockRollout(
   path: string,
   waitS: number,
-  onWait: OnWait = () => {},
+  options: LockOptions = {},
 ): Promise<RolloutLock> {
   try {
-    return await lock(path, waitS, onWait);
+    return await lock(path, waitS, options);
   } catch (error) {
     throw stateFault(path, error, "Nothing was changed.");
   }
 }
 
-async function lock(path: string, waitS: number, onWait: OnWait): Promise<RolloutLock> {
+async function lock(path: string, waitS: number, options: LockOptions): Promise<RolloutLock> {
   await mkdir(dirname(path), { recursive: true });
   const file = await open(path, "a+");
   try {
-    if (!(await takeLock(file.fd, 0))) await waitForLock(file, path, waitS, onWait);
+    if ((await flock(file.fd, { path, waitS: 0 })) !== "locked") {
+      await waitForLock(file, path, waitS, options);
+    }
     await file.truncate(0);
     await file.write(`${process.pid}\n`);
     return { descriptor: file.fd, release: () => file.close() };
@@ -48,27 +53,27 @@ async function lock(path: string, waitS: number, onWait: OnWait): Promise<Rollou
   }
 }
 
-async function takeLock(descriptor: number, waitS: number): Promise<boolean> {
-  const flock = spawn("flock", ["--exclusive", "--timeout", String(waitS), "3"], {
-    stdio: ["ignore", "ignore", "ignore", descriptor],
-  });
-  const [code]: (number | null)[] = await once(flock, "exit").catch((error: unknown) => {
-    const detail = "The program flock could not be started. Install util-linux. Nothing was changed.";
-    throw new ProblemError({ code: "tool_missing", detail }, error);
-  });
-  return code === 0;
+async function waitForLock(
+  file: FileHandle,
+  path: string,
+  waitS: number,
+  { onWait, signal }: LockOptions,
+): Promise<void> {
+  const holder = await readHolder(file);
+  if (waitS > 0) onWait?.(holder);
+  const result = waitS > 0 ? await flock(file.fd, { path, waitS, signal }) : "busy";
+  if (result === "interrupted") throw interrupted(holder);
+  if (result === "busy") throw busy(path, waitS, holder);
 }
 
-async function waitForLock(file: FileHandle, path: string, waitS: number, onWait: OnWait): Promise<void> {
-  const holder = await readHolder(file);
-  if (waitS > 0) {
-    onWait(holder);
-    if (await takeLock(file.fd, waitS)) return;
-  }
-  throw new ProblemError({
-    code: "rollout_locked",
-    detail: `Another roll-out of this project (process ${holder}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`,
-  });
+function interrupted(holder: string): ProblemError {
+  const detail = `The roll-out was asked to stop while it waited for another one (process ${holder}). Nothing was changed.`;
+  return new ProblemError({ code: "rollout_interrupted", detail });
+}
+
+function busy(path: string, waitS: number, holder: string): ProblemError {
+  const detail = `Another roll-out of this project (process ${holder}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`;
+  return new ProblemError({ code: "rollout_locked", detail });
 }
 
 async function readHolder(file: FileHandle): Promise<string> {

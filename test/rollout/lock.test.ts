@@ -6,7 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { lockRollout } from "../../src/rollout/lock.ts";
+import { readProcesses } from "../../src/runner/process-table.ts";
 import { isProblem } from "../harness/is-problem.ts";
+import { writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 
 async function lockPath(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-lock-"));
@@ -40,6 +43,34 @@ test("where there is no flock, that is said, and not that the state directory is
   });
   process.env.PATH = "/nonexistent";
   await assert.rejects(lockRollout(await lockPath(t), 0), isProblem("tool_missing", /Install util-linux/));
+});
+
+test("a roll-out whose flock is ended with its process group was asked to stop, and not kept waiting", async (t) => {
+  const path = await lockPath(t);
+  const lock = await lockRollout(path, 0);
+  const second = assert.rejects(
+    lockRollout(path, 5),
+    isProblem("rollout_interrupted", /Nothing was changed/),
+  );
+  const waiting = await until("flock waits", () =>
+    readProcesses().find(({ parent, command }) => parent === process.pid && command.includes("--timeout 5")),
+  );
+  process.kill(waiting.pid, "SIGTERM");
+  await second;
+  await lock.release();
+});
+
+test("a lock that the system refuses is told as that, in the words of flock", async (t) => {
+  const { PATH } = process.env;
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-flock-"));
+  t.after(async () => {
+    process.env.PATH = PATH;
+    await rm(directory, { recursive: true });
+  });
+  writeScript(join(directory, "flock"), "#!/bin/sh\necho 'flock: 3: No locks available' >&2\nexit 71\n");
+  process.env.PATH = `${directory}:${PATH}`;
+  const told = /shop\.lock could not be locked \(flock: 3: No locks available\)/;
+  await assert.rejects(lockRollout(await lockPath(t), 0), isProblem("state_unusable", told));
 });
 
 test("a child that was given the descriptor keeps the lock after the roll-out was killed", async (t) => {
