@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stateFault } from "../state-fault.ts";
@@ -6,7 +7,13 @@ import { stateFault } from "../state-fault.ts";
  * Left in the state directory by a roll-out that runs within Hotpush's own container, for the service there: the
  * container is to go, once the deployment is recorded to its end.
  */
-export interface ReplacementRequest {
+export interface ReplacementRequest extends WantedReplacement {
+  /** Tells it from other requests for the same container; there is none in one that an older Hotpush wrote. */
+  readonly id?: string;
+}
+
+/** What a roll-out asks for. */
+export interface WantedReplacement {
   /** The id of the container that is to go. */
   readonly old: string;
   /** What a helper container is to do where two cannot run; null where the new container runs already, or Swarm acts. */
@@ -25,15 +32,18 @@ export interface Helper {
 }
 
 /**
- * Replaces the request that was there, if any.
+ * Asks for what is wanted, in place of the request that was there, if any.
  *
+ * @returns the request, by which it can be removed
  * @throws ProblemError `state_unusable`
  */
-export function writeReplacementRequest(statePath: string, request: ReplacementRequest): void {
+export function writeReplacementRequest(statePath: string, wanted: WantedReplacement): ReplacementRequest {
   const path = pathIn(statePath);
+  const request = { ...wanted, id: randomUUID() };
   try {
     writeFileSync(`${path}.new`, `${JSON.stringify(request)}\n`, { mode: 0o600, flush: true });
     renameSync(`${path}.new`, path);
+    return request;
   } catch (error) {
     throw stateFault(path, error);
   }
@@ -50,8 +60,9 @@ export function readReplacementRequest(statePath: string): ReplacementRequest | 
 }
 
 /** Removes `request`, unless a newer one is in its place. */
-export function removeReplacementRequest(statePath: string, { old }: ReplacementRequest): void {
-  if (readReplacementRequest(statePath)?.old === old) rmSync(pathIn(statePath), { force: true });
+export function removeReplacementRequest(statePath: string, { id, old }: ReplacementRequest): void {
+  const present = readReplacementRequest(statePath);
+  if (present?.id === id && present?.old === old) rmSync(pathIn(statePath), { force: true });
 }
 
 function pathIn(statePath: string): string {

@@ -25,8 +25,7 @@ export async function updateItself(
   const { own, env, statePath } = rollout;
   if (own === null || env.DEPLOY_ID === undefined) return leaveAlone(rollout, service, before);
   // The old task is given time to end its deployment; it is to begin no other one.
-  const request = { old: own.id, helper: null, isBySwarm: true };
-  writeReplacementRequest(statePath, request);
+  const request = writeReplacementRequest(statePath, { old: own.id, helper: null, isBySwarm: true });
   try {
     const outcome = await updateInOrder(rollout, service, before, updates);
     if (outcome.outcome === "unchanged") removeReplacementRequest(statePath, request);
