@@ -1,4 +1,4 @@
-import { lastLogLines, removeContainer } from "../engine/container.ts";
+import { inspectContainer, lastLogLines, removeContainer } from "../engine/container.ts";
 import { type Engine, EngineRefusal } from "../engine/engine.ts";
 import type { OwnService } from "./own-service.ts";
 import type { Helper } from "./replacement-request.ts";
@@ -25,7 +25,8 @@ export interface HelperEnding {
 
 /**
  * Starts a container like `own` (image, mounts, user) that does what `own` cannot do to itself, and outlives it. One of
- * its name that an earlier replacement left goes first.
+ * its name that is at work goes on instead: it may have taken something down that it is to bring back. One that an
+ * earlier replacement left goes first.
  *
  * @param env what a deploy script would get: compose may need it to read the project
  */
@@ -35,6 +36,7 @@ export async function startHelper(
   { name, project, args }: Helper,
   env: Readonly<Record<string, string>>,
 ): Promise<void> {
+  if ((await inspectContainer(engine, name))?.status === "running") return;
   const like: Inspected = JSON.parse((await engine.get(`/containers/${own.id}/json`)).toString());
   const { GroupAdd, Tmpfs, ReadonlyRootfs } = like.HostConfig;
   const variables = { COMPOSE_PROJECT_NAME: project, ...env };

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { replaceByHelper } from "../../../src/hand-over/by-helper.ts";
+import { connectEngine, type Engine } from "../../../src/rollout/engine/engine.ts";
+import { startHelper } from "../../../src/rollout/own-container/helper.ts";
+import { writeReplacementRequest } from "../../../src/rollout/own-container/replacement-request.ts";
+import { temporaryDirectory } from "../../harness/temporary.ts";
+
+const own = { id: "a".repeat(64), project: "shop", service: "hotpush" };
+const helper = { name: "shop-helper", project: "shop", args: ["rollout"] };
+
+test("a helper that an earlier replacement left is removed before the new one is started", async (t) => {
+  const { engine, told } = await engineWith(t, { status: "exited" });
+  await startHelper(engine, own, helper, {});
+  assert.deepEqual(told, ["DELETE /containers/shop-helper", "POST /containers/create", start]);
+});
+
+test("a helper that is at work is left to it, and no second one is started", async (t) => {
+  const { engine, told } = await engineWith(t, { status: "running" });
+  await startHelper(engine, own, helper, {});
+  assert.deepEqual(told, []);
+});
+
+test("where the connection by which a helper is waited for breaks, the next look waits for the same helper", async (t) => {
+  const { engine, told } = await engineWith(t, { status: null, brokenWaits: 1 });
+  const context = {
+    statePath: temporaryDirectory(t),
+    scriptEnv: {},
+    mask: (text: string) => text,
+    close: async () => {},
+    log: pino({ enabled: false }),
+  };
+  const request = writeReplacementRequest(context.statePath, { old: own.id, helper });
+  const look = () => replaceByHelper(context, engine, own, request, helper);
+  await assert.rejects(look, /did not answer/);
+  await look();
+  const wait = "POST /containers/shop-helper/wait";
+  const removal = "DELETE /containers/shop-helper";
+  assert.deepEqual(told, [removal, "POST /containers/create", start, wait, wait, removal]);
+});
+
+const start = "POST /containers/shop-helper/start";
+
+interface HelperState {
+  /** Null where there is none of its name. */
+  status: "running" | "exited" | null;
+  brokenWaits?: number;
+}
+
+/** An engine on a socket of its own that knows of a helper, and the requests that changed something or waited. */
+async function engineWith(
+  t: TestContext,
+  state: HelperState,
+): Promise<{ readonly engine: Engine; readonly told: readonly string[] }> {
+  const told: string[] = [];
+  const socketPath = join(temporaryDirectory(t), "docker.sock");
+  const server = createServer((request, response) => {
+    const call = `${request.method} ${request.url?.split("?")[0]}`;
+    if (request.method !== "GET") told.push(call);
+    answer(call, request, response, state);
+  });
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  t.after(() => server.close());
+  return { engine: connectEngine(`unix://${socketPath}`), told };
+}
+
+function answer(call: string, request: IncomingMessage, response: ServerResponse, state: HelperState): void {
+  const isOwn = call.includes(own.id);
+  if (!isOwn && state.status === null && !["POST /containers/create", start].includes(call)) {
+    response.writeHead(404).end('{"message":"No such container"}');
+    return;
+  }
+  if (call.endsWith("/wait") && (state.brokenWaits ?? 0) > 0) {
+    state.brokenWaits = (state.brokenWaits ?? 0) - 1;
+    request.socket.destroy();
+    return;
+  }
+  if (call === "POST /containers/create" || call.startsWith("DELETE")) state.status = null;
+  if (call === start) state.status = "running";
+  response.end(JSON.stringify({ ...inspected(state), StatusCode: 1 }));
+}
+
+function inspected({ status }: HelperState) {
+  return {
+    Id: own.id,
+    Name: "/shop-helper",
+    Image: "sha256:1",
+    RestartCount: 0,
+    Config: { Image: "hotpush", Labels: null, User: "", Env: null },
+    State: { Status: status ?? "running", ExitCode: 0, StartedAt: "2026-01-01T00:00:00Z" },
+    HostConfig: { GroupAdd: null, Tmpfs: null, ReadonlyRootfs: false },
+    NetworkSettings: { Networks: {} },
+  };
+}
