@@ -33,7 +33,9 @@ test("a process without all of the marks, or that is gone, does not have them", 
 });
 
 test("a dead process whose parent has not noticed is none of a run", async (t) => {
-  const text = "sleep 0 & echo $!; exec sleep 600";
+  // It dies when its parent is no shell any more: that might notice.
+  const child = 'until read -r name </proc/$PPID/comm && [ "$name" = sleep ]; do :; done';
+  const text = `sh -c '${child}' & echo $!; exec sleep 600`;
   const parent = spawn("sh", ["-c", text], {
     env: { PATH: process.env.PATH, DEPLOY_ID: "70003", REPO_PATH: repoPath },
   });
