@@ -9,11 +9,12 @@ const patienceMs = 10 * 60_000;
 
 /** Gives a function, to be called again and again, that gives a request up with which Swarm does nothing. */
 export function createSwarmWait(context: HandOverContext): (request: ReplacementRequest) => void {
-  let sinceMs: number | null = null;
+  let waiting: { readonly id: string | undefined; readonly sinceMs: number } | null = null;
   return (request) => {
-    sinceMs ??= performance.now();
-    if (performance.now() - sinceMs < patienceMs) return;
-    sinceMs = null;
+    if (waiting === null || waiting.id !== request.id)
+      waiting = { id: request.id, sinceMs: performance.now() };
+    if (performance.now() - waiting.sinceMs < patienceMs) return;
+    waiting = null;
     giveUp(context, request, "Swarm was told to replace this container, and has not done so");
   };
 }

@@ -71,7 +71,7 @@ function proxyBlock({ front, hasCertificate, proxyName }: ComposeFileOptions): r
     // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
     "      SITE: ${SITE:?run hotpush init}",
     "    volumes:",
-    `      - ./${caddyfileName}:/etc/caddy/Caddyfile:ro`,
+    `      - \${REPO_PATH}/${caddyfileName}:/etc/caddy/Caddyfile:ro`,
     "      - hotpush-live:/run/live",
     "      - hotpush-caddy:/data",
     ...networks(front.networks),
