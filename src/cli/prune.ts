@@ -6,6 +6,7 @@ import { loadProject } from "../rollout/compose/read-project.ts";
 import { connectEngine } from "../rollout/engine/engine.ts";
 import { type Pruned, prune } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
+import { refuseOtherState } from "../rollout/refuse-other-state.ts";
 import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { pruneStack } from "../rollout/swarm/prune-stack.ts";
@@ -58,6 +59,7 @@ async function pruneProject({ directory, file, keep }: Options, env: NodeJS.Proc
   const engine = connectEngine(env.DOCKER_HOST);
   const projectDirectory = directory ?? env.REPO_PATH ?? process.cwd();
   const target = await locateProject(engine, { projectDirectory, files: file ?? [] });
+  await refuseOtherState(engine, target.projectDirectory, env);
   const { lockPath, versionsPath } = rolloutState(stateDirectoryOf(env), target.projectDirectory);
   const lock = await lockRollout(lockPath, lockWaitS);
   try {

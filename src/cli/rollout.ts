@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { ProblemError } from "../problems.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
 import { connectEngine } from "../rollout/engine/engine.ts";
+import { refuseOtherState } from "../rollout/refuse-other-state.ts";
 import { type Report, reportFailure } from "../rollout/report/report.ts";
 import { reportJson } from "../rollout/report/report-json.ts";
 import { reportText } from "../rollout/report/report-text.ts";
@@ -91,6 +92,7 @@ async function requestOf(
   const engine = connectEngine(env.DOCKER_HOST);
   const projectDirectory = options.directory ?? env.REPO_PATH ?? process.cwd();
   const target = await locateProject(engine, { projectDirectory, files: options.file ?? [] });
+  await refuseOtherState(engine, target.projectDirectory, env);
   return {
     engine,
     target,
