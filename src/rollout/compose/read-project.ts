@@ -16,9 +16,9 @@ export async function loadProject(
 ): Promise<{ readonly model: ComposeModel; readonly project: Project }> {
   const json = await askForModel(surroundings);
   const model = JSON.parse(json) as ComposeModel;
-  const hashes = await Promise.all(
-    formsOf(model, json).map((form) => ask(surroundings, hashCommand(), form)),
-  );
+  const hashes: string[] = [];
+  // One after the other: the app needs the other core.
+  for (const form of formsOf(model, json)) hashes.push(await ask(surroundings, hashCommand(), form));
   return { model, project: readProject(model, hashes) };
 }
 
