@@ -112,7 +112,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
   test("services that were replaced before it and cannot go back are named, with what to do", async () => {
     const healthcheck = { disable: true };
     const others = (version: string) => ({
-      front: { image: image(version), healthcheck },
+      front: { image: image(version), healthcheck, labels: { "hotpush.rollout": "live" } },
       worker: { image: image(version), healthcheck, labels: { "hotpush.rollout": "recreate" } },
     });
     await serving("1", {}, others("1"));

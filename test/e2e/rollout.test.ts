@@ -86,7 +86,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
   test("a service that does not exist is named, with those that do", async () => {
     const { code, output } = await project.rollOut({ args: ["ap"] });
     assert.equal(code, 1);
-    assert.match(output, /There is no service ap .* It has: app, caddy, other, single\./);
+    assert.match(output, /There is no service ap .* It has: app, caddy, single, other\./);
   });
 
   async function untouched(): Promise<readonly string[]> {

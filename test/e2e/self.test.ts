@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { findProcessesOf } from "../../src/runner/process-table.ts";
 import { countRepeatedRuns, recordedStates } from "../harness/database.ts";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
@@ -83,6 +84,23 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     await assertSucceeds(json.deployment?.id);
     assert.equal(countRepeatedRuns(project.statePath), repeated + 1);
     await until("one instance", async () => (await project.instances()).length === 1);
+  });
+
+  test("a roll-out killed after its switch: the next one sees to it that the old container leaves", async () => {
+    const old = await project.live();
+    const { json } = await deliver(project.origin, githubPush());
+    const id = json.deployment?.id ?? 0;
+    await until("the switch", async () => (await project.live()) !== old, 60_000);
+    for (const { pid, command } of findProcessesOf(id, project.directory)) {
+      if (command.includes("rollout")) process.kill(pid, "SIGKILL");
+    }
+    assert.equal(await project.ending(id), "failed");
+    assert.equal((await project.instances()).length, 2);
+    const next = await deliver(project.origin, githubPush());
+    await assertSucceeds(next.json.deployment?.id);
+    await until("one instance", async () => (await project.instances()).length === 1);
+    assert.deepEqual(await project.instances(), [await project.live()]);
+    assert.notEqual(await project.live(), old);
   });
 
   for (const [what, helper] of [
