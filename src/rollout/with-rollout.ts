@@ -40,7 +40,10 @@ async function open(request: RolloutRequest, lockDescriptor: number): Promise<Ro
   const { engine, target, env, report, signal } = request;
   const read = async () => {
     const { model, project } = await loadProject({ env, signal, lockDescriptor, target });
-    await refuseOtherHome(model, env.HOME, (service) => listContainers(engine, project.name, service));
+    const { projectDirectory } = target;
+    await refuseOtherHome(model, { home: env.HOME, projectDirectory }, (service) =>
+      listContainers(engine, project.name, service),
+    );
     const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
     const container = await findOwnService(engine);
     const own = container?.project === project.name ? container : null;

@@ -9,17 +9,19 @@ import type { ComposeModel } from "./compose-model.ts";
  * would begin anew.
  *
  * @param home the home directory that compose is given
+ * @param projectDirectory what is in it is named by the file's own place, and moves with it
  * @param containersOf the containers of a service
  * @throws ProblemError `compose_invalid` with the line to change
  */
 export async function refuseOtherHome(
   { services }: ComposeModel,
-  home: string | undefined,
+  { home, projectDirectory }: { readonly home: string | undefined; readonly projectDirectory: string },
   containersOf: (service: string) => Promise<readonly Container[]>,
 ): Promise<void> {
   if (!home) return;
   for (const [service, { volumes = [] }] of Object.entries(services)) {
-    const atHome = volumes.filter(({ type, source }) => type === "bind" && isIn(home, source));
+    const binds = volumes.filter(({ type, source }) => type === "bind" && !isIn(projectDirectory, source));
+    const atHome = binds.filter(({ source }) => isIn(home, source));
     if (atHome.length === 0) continue;
     const containers = await containersOf(service);
     for (const { source = "", target } of atHome) {
@@ -29,8 +31,8 @@ export async function refuseOtherHome(
   }
 }
 
-function isIn(home: string, path = ""): boolean {
-  return path.startsWith(join(home, "/"));
+function isIn(directory: string, path = ""): boolean {
+  return path.startsWith(join(directory, "/"));
 }
 
 /** Where a container has what is at `path` in a home directory, if that is not `source`. */

@@ -4,6 +4,7 @@ import { refuseOtherHome } from "../../../src/rollout/compose/refuse-other-home.
 import { isProblem } from "../../harness/is-problem.ts";
 import { sampleContainer } from "../sample.ts";
 
+const place = { home: "/root", projectDirectory: "/root/shop" };
 const target = "/var/lib/postgresql/data";
 
 test("a directory that was in another home is refused, with the line to write", async () => {
@@ -15,18 +16,19 @@ test("a directory that was in another home is refused, with the line to write", 
 for (const [what, source, there] of [
   ["the same directory", "/root/pgdata", "/root/pgdata"],
   ["a directory outside of any home", "/srv/pgdata", "/home/me/pgdata"],
+  ["a directory of the project, which has moved", "/root/shop/data", "/home/me/shop/data"],
   ["another directory at home, which somebody has chosen", "/root/data-17", "/root/data-16"],
 ] as const) {
   test(`${what} is no other home`, () => ask(source, there));
 }
 
 test("on the first start there is nothing to lose", async () => {
-  await refuseOtherHome(model("/root/pgdata"), "/root", async () => []);
+  await refuseOtherHome(model("/root/pgdata"), place, async () => []);
 });
 
 function ask(source: string, there: string): Promise<void> {
   const mounts = [{ type: "bind", name: "", source: there, target }];
-  return refuseOtherHome(model(source), "/root", async () => [sampleContainer({ mounts })]);
+  return refuseOtherHome(model(source), place, async () => [sampleContainer({ mounts })]);
 }
 
 function model(source: string) {
