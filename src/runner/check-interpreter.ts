@@ -74,7 +74,7 @@ function readStart(path: string): string {
   const fd = openSync(path, constants.O_RDONLY);
   try {
     const bytes = Buffer.alloc(shebangBytes);
-    return bytes.toString("latin1", 0, readSync(fd, bytes, 0, shebangBytes, 0));
+    return bytes.toString("utf8", 0, readSync(fd, bytes, 0, shebangBytes, 0));
   } finally {
     closeSync(fd);
   }

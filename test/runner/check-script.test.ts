@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { isFinished } from "../../src/deployments/states.ts";
@@ -66,6 +66,14 @@ test("a script that breaks after the start is told at the run", async (t) => {
   await deliver(service.url, githubPush());
   assert.equal((await service.log.waitForEnding(1)).code, "script_not_executable");
   assert.equal(readDeployments(service.statePath)[0]?.problem?.code, "script_not_executable");
+});
+
+test("an interpreter whose path is not ASCII is found", async (t) => {
+  const shell = join(temporaryDirectory(t), "büro-sh");
+  symlinkSync("/bin/sh", shell);
+  const service = await startService(t, { script: `#!${shell}\nexit 0\n` });
+  await deliver(service.url, githubPush());
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
 });
 
 async function startBroken(
