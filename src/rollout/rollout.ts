@@ -138,10 +138,10 @@ async function bringUpToDate(
 /** None of its containers ran when the roll-out began; during a build, one that was crashing may have come up. */
 async function startService(rollout: Rollout, service: Service): Promise<ServiceOutcome> {
   const recovered = await heal(rollout, service);
-  if (recovered.length > 0) return rollService(rollout, service, recovered);
-  const stopped = await listContainers(rollout.engine, rollout.project.name, service.name);
-  const volume = anonymousVolume(service, stopped);
-  if (volume !== null) return recreateService(rollout, service, stopped, `anonymous volume ${volume}`);
-  await clearAway(rollout, service);
-  return rollService(rollout, service, []);
+  const { engine, project } = rollout;
+  const present = recovered.length > 0 ? recovered : await listContainers(engine, project.name, service.name);
+  const volume = anonymousVolume(service, present);
+  if (volume !== null) return recreateService(rollout, service, present, `anonymous volume ${volume}`);
+  if (recovered.length === 0) await clearAway(rollout, service);
+  return rollService(rollout, service, recovered);
 }

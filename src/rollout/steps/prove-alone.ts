@@ -8,9 +8,10 @@ import { abandon } from "./abandon.ts";
 import { explainBadAnswer } from "./explain-bad-answer.ts";
 
 /**
- * The check through a proxy of which nobody knows that it reads a live file: it asks the old containers too, until they have
- * stopped. Where the new ones then answer badly, the old ones are started again.
+ * The check through a proxy of which nobody knows that it reads a live file: it asks the old containers too, until they
+ * have stopped. Where the new ones then answer badly, the old ones are started again.
  *
+ * @param switchBack sends the traffic to the old ones, in so far as a live file does
  * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are gone
  */
 export async function proveAlone(
@@ -18,6 +19,7 @@ export async function proveAlone(
   service: Service,
   old: readonly Container[],
   fresh: readonly Container[],
+  switchBack: () => Promise<void>,
 ): Promise<void> {
   if (service.checkUrl === null) return;
   const { engine, report } = rollout;
@@ -29,6 +31,7 @@ export async function proveAlone(
   } catch (error) {
     const startAgain = () => Promise.all(old.map((one) => start(rollout, service, one)));
     await timed(report, service.name, "roll back", startAgain, () => `${names} started again`);
+    await switchBack();
     const explained = await explainBadAnswer(rollout, fresh, error);
     await abandon(rollout, service, fresh);
     throw explained;

@@ -43,7 +43,8 @@ export async function rollService(
   const leaving = notOwn(rollout, service, old);
   // Where no Caddy says that it reads the file, the check so far may have asked the old ones.
   const isProved = traffic.by === "live file" && rollout.liveFilesRead !== null;
-  if (!isProved && leaving.length > 0) await proveAlone(rollout, service, leaving, fresh);
+  const switchBack = () => switchTraffic(rollout, service, traffic, leaving);
+  if (!isProved && leaving.length > 0) await proveAlone(rollout, service, leaving, fresh, switchBack);
   await retire(
     rollout,
     service,
