@@ -4,24 +4,14 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
+import { readLive, type TestProject } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 onEngine("behind a proxy that follows Docker's health itself, on a real engine", (env) => {
   let project: RolledProject;
 
   before(async () => {
-    project = await makeRolledProject(env, async ({ directory, name, env: settings }) => {
-      const socket = (settings.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
-      const caddy = {
-        build: "watching-proxy",
-        image: `${name}-watching-proxy`,
-        environment: { SERVICE: "app", PROJECT: name },
-        volumes: [`${socket}:/var/run/docker.sock`],
-      };
-      const healthcheck = { interval: "1s", retries: 1 };
-      const app = { labels: { "hotpush.rollout": "scale" }, healthcheck };
-      await writeFile(join(directory, "compose.override.yaml"), JSON.stringify({ services: { app, caddy } }));
-    });
+    project = await makeRolledProject(env, (made) => writeOverride(made, "scale"));
   });
   after(() => project?.remove());
 
@@ -56,4 +46,34 @@ onEngine("behind a proxy that follows Docker's health itself, on a real engine",
     assert.deepEqual(versions, ["second"]);
     assert.equal((await project.containers("app")).length, 1);
   });
+
+  test("behind one that stays with the container it knows, a bad version is found when that has stopped", async () => {
+    await writeOverride(project, "live", { KEEPS: "1" });
+    const options = { env: { DRAIN: "1s" } };
+    assert.equal((await project.deploy("kept", "graceful", options)).code, 0);
+    const { code, output } = await project.deploy("broken-too", "broken", options);
+    assert.equal(code, 1, output);
+    assert.match(output, /app +check .* answers well[\s\S]*app +stop [\s\S]*app +roll back .* started again/);
+    await until("the old version", async () => (await project.version().catch(() => "")) === "kept");
+    const names = (await project.containers("app")).map((line) => line.split(" ")[0]);
+    assert.deepEqual(names, [await readLive(project)]);
+  });
 });
+
+/** Puts the watching proxy in Caddy's place; `label` says how the app is replaced. */
+async function writeOverride(
+  { directory, name, env }: TestProject,
+  label: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const socket = (env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
+  const caddy = {
+    build: "watching-proxy",
+    image: `${name}-watching-proxy`,
+    environment: { SERVICE: "app", PROJECT: name, ...settings },
+    volumes: [`${socket}:/var/run/docker.sock`],
+  };
+  const healthcheck = { interval: "1s", retries: 1 };
+  const app = { labels: { "hotpush.rollout": label }, healthcheck };
+  await writeFile(join(directory, "compose.override.yaml"), JSON.stringify({ services: { app, caddy } }));
+}

@@ -1,8 +1,9 @@
 // Follows Docker's health as Traefik does: the healthy containers of SERVICE get the requests in turns. What cannot be
-// connected is tried on the next one, as Traefik does with its middleware `retry`.
+// connected is tried on the next one, as Traefik does with its middleware `retry`. With KEEPS it stays with those it knows
+// while they run, as nginx does with a name that it has looked up.
 import { createServer, request } from "node:http";
 
-const { SERVICE, PROJECT } = process.env;
+const { SERVICE, PROJECT, KEEPS } = process.env;
 const label = [`com.docker.compose.project=${PROJECT}`, `com.docker.compose.service=${SERVICE}`];
 const filters = encodeURIComponent(JSON.stringify({ label, health: ["healthy"], status: ["running"] }));
 const longestTryMs = 10_000;
@@ -12,9 +13,11 @@ function look() {
   const options = { socketPath: "/var/run/docker.sock", path: `/containers/json?filters=${filters}` };
   request(options, async (answer) => {
     const containers = JSON.parse(Buffer.concat(await answer.toArray()));
-    addresses = containers.flatMap(({ NetworkSettings }) =>
+    const healthy = containers.flatMap(({ NetworkSettings }) =>
       Object.values(NetworkSettings.Networks).map(({ IPAddress }) => IPAddress),
     );
+    const kept = KEEPS ? addresses.filter((address) => healthy.includes(address)) : [];
+    addresses = kept.length > 0 ? kept : healthy;
     setTimeout(look, 250);
   })
     .on("error", () => setTimeout(look, 250))
