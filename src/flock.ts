@@ -1,34 +1,62 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
 /** Exit code by which flock says that somebody else has the lock; its own default, 1, is also that of a fault. */
-export const busyExitCode = 75;
+const busyExitCode = 75;
+
+/** flock itself failed, which says nothing of the lock; the message is in its words. */
+export class FlockFailure extends Error {
+  override readonly name = "FlockFailure";
+  readonly killedBy: NodeJS.Signals | null;
+
+  constructor({ code, killedBy, said }: FlockEnd) {
+    super(said || `flock ended with ${killedBy ?? `exit code ${code}`}`);
+    this.killedBy = killedBy;
+  }
+}
 
 /**
  * Locks the open file `fd`, as flock(2) does, by util-linux's `flock` on the inherited descriptor: the lock belongs to
  * the open file, so it is ours as long as we, or a child that inherits it, have it open. Node has no call for that.
  *
- * @param options.isWaiting wait until the lock is free, or `signal` is aborted
+ * @param options.waitS seconds to wait for whoever has it; null: as long as it takes. Not beyond the abortion of `signal`
  * @returns whether the lock is ours now
- * @throws Error where flock cannot be run
+ * @throws FlockFailure where flock fails, and the system's error where it cannot be run
  */
 export async function flock(
   fd: number,
-  options: { isWaiting: boolean; signal?: AbortSignal },
+  { waitS, signal }: { readonly waitS: number | null; readonly signal?: AbortSignal | undefined },
 ): Promise<boolean> {
-  const mode = options.isWaiting ? [] : ["--nonblock"];
-  const child = spawn("flock", ["--exclusive", ...mode, "--conflict-exit-code", String(busyExitCode), "3"], {
-    stdio: ["ignore", "ignore", "ignore", fd],
-    ...(options.signal ? { signal: options.signal } : {}),
-  });
-  const code = await exitCodeOf(child);
-  if (code === 0) return true;
-  if (code === busyExitCode || options.signal?.aborted) return false;
-  throw new Error(`flock ended with ${code === null ? "a signal" : `exit code ${code}`}`);
+  const limits = waitS === null ? [] : ["--timeout", String(waitS)];
+  const child = spawn(
+    "flock",
+    ["--exclusive", ...limits, "--conflict-exit-code", String(busyExitCode), "3"],
+    {
+      stdio: ["ignore", "ignore", "pipe", fd],
+      ...(signal ? { signal } : {}),
+    },
+  );
+  const end = await endOf(child);
+  if (end.code === 0) return true;
+  if (end.code === busyExitCode || signal?.aborted) return false;
+  throw new FlockFailure(end);
 }
 
-function exitCodeOf(child: ChildProcess): Promise<number | null> {
+interface FlockEnd {
+  readonly code: number | null;
+  readonly killedBy: NodeJS.Signals | null;
+  /** What it wrote of its failure. */
+  readonly said: string;
+}
+
+function endOf(child: ChildProcess): Promise<FlockEnd> {
+  let said = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    said += chunk.toString();
+  });
   return new Promise((resolve, reject) => {
-    child.on("error", (error) => (error.name === "AbortError" ? resolve(null) : reject(error)));
-    child.on("exit", (code) => resolve(code));
+    child.on("error", (error) => {
+      if (error.name !== "AbortError") reject(error);
+    });
+    child.on("close", (code, killedBy) => resolve({ code, killedBy, said: said.trim() }));
   });
 }

@@ -1,8 +1,8 @@
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ProblemError } from "../problems.ts";
-import { flock } from "./flock.ts";
 import { stateFault } from "./state-fault.ts";
+import { takeLock } from "./take-lock.ts";
 
 /** The lock of a project's roll-outs, held. */
 export interface RolloutLock {
@@ -41,7 +41,7 @@ async function lock(path: string, waitS: number, options: LockOptions): Promise<
   await mkdir(dirname(path), { recursive: true });
   const file = await open(path, "a+");
   try {
-    if ((await flock(file.fd, { path, waitS: 0 })) !== "locked") {
+    if ((await takeLock(file.fd, { path, waitS: 0 })) !== "locked") {
       await waitForLock(file, path, waitS, options);
     }
     await file.truncate(0);
@@ -61,7 +61,7 @@ async function waitForLock(
 ): Promise<void> {
   const holder = await readHolder(file);
   if (waitS > 0) onWait?.(holder);
-  const result = waitS > 0 ? await flock(file.fd, { path, waitS, signal }) : "busy";
+  const result = waitS > 0 ? await takeLock(file.fd, { path, waitS, signal }) : "busy";
   if (result === "interrupted") throw interrupted(holder);
   if (result === "busy") throw busy(path, waitS, holder);
 }

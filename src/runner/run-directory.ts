@@ -1,6 +1,6 @@
 import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { flock } from "./flock.ts";
+import { flock } from "../flock.ts";
 
 /**
  * What a run leaves on disk while it lives, so that it can be found again by a service that did not start it:
@@ -50,7 +50,7 @@ export async function isLocked({ lockPath }: RunDirectory): Promise<boolean> {
   const fd = openIfThere(lockPath);
   if (fd === null) return false;
   try {
-    return !(await flock(fd, { isWaiting: false }));
+    return !(await flock(fd, { waitS: 0 }));
   } finally {
     closeSync(fd);
   }
@@ -61,7 +61,7 @@ export async function waitUntilUnlocked({ lockPath }: RunDirectory, signal: Abor
   const fd = openIfThere(lockPath);
   if (fd === null) return;
   try {
-    await flock(fd, { isWaiting: true, signal });
+    await flock(fd, { waitS: null, signal });
   } finally {
     closeSync(fd);
   }

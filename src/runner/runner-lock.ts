@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { flock } from "./flock.ts";
+import { flock } from "../flock.ts";
 
 /** The right to run deployments, held by one of the instances that share a state directory. */
 export interface RunnerLock {
@@ -20,9 +20,9 @@ export async function becomeRunner(
 ): Promise<RunnerLock | null> {
   const fd = openSync(join(statePath, "runner.lock"), "a", 0o600);
   try {
-    if (!(await flock(fd, { isWaiting: false }))) {
+    if (!(await flock(fd, { waitS: 0 }))) {
       onWait();
-      await flock(fd, { isWaiting: true, signal });
+      await flock(fd, { waitS: null, signal });
     }
   } catch (error) {
     closeSync(fd);
