@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { compareVersions } from "../compare-versions.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** The first compose whose `!reset` takes a list away that another file has given. */
@@ -19,7 +20,7 @@ const run = promisify(execFile);
 export async function requireDocker(env: NodeJS.ProcessEnv): Promise<void> {
   await requireCompose(env);
   const engine = await readEngine(env);
-  if (engine === null || isAtLeast(engine.apiVersion, neededApi)) return;
+  if (engine === null || compareVersions(engine.apiVersion, neededApi) >= 0) return;
   throw new SetupError(
     `Docker is ${engine.version} here (API ${engine.apiVersion}); 25 or newer is needed. Install a newer one: https://docs.docker.com/engine/install/`,
   );
@@ -32,7 +33,7 @@ async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
       "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",
     );
   }
-  if (isAtLeast(version, neededCompose)) return;
+  if (compareVersions(version, neededCompose) >= 0) return;
   throw new SetupError(
     `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
   );
@@ -58,14 +59,4 @@ async function ask(
   } catch {
     return null;
   }
-}
-
-/** Number by number; what stands behind them (`-desktop.1`) does not count. */
-function isAtLeast(version: string, needed: string): boolean {
-  const parts = version.replace(/^v/, "").split(/[.+-]/).map(Number);
-  for (const [index, least] of needed.split(".").map(Number).entries()) {
-    const part = parts[index] ?? 0;
-    if (part !== least) return part > least;
-  }
-  return true;
 }

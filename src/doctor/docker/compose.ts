@@ -1,6 +1,6 @@
+import { compareVersions } from "../../compare-versions.ts";
 import { type Check, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";
-import { compareVersions } from "./version.ts";
 
 /** The first that hands `start_interval` on to the engine; `pull --ignore-buildable` came with 2.15. */
 const neededVersion = "2.24.0";
