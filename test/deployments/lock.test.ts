@@ -36,11 +36,7 @@ test("a child left in the background does not keep the next deployment from star
 });
 
 test("a child left in the background does not keep an adopted script from ending", async (t) => {
-  const first = await startService(t, { script: scriptWithChild });
-  await deliver(first.url, githubPush());
-  await first.log.waitFor(({ msg }) => msg === "up");
-  endLater(t, first);
-  await first.end("SIGKILL");
+  const first = await killWithChild(t);
   const second = await first.again();
   await second.log.waitFor(({ event }) => event === "deployment.adopted");
   letGo(first.repoPath);
@@ -55,11 +51,7 @@ for (const error of ["EMFILE", "ENOSPC"]) {
     `an adopted script that left one ends also where its exit code cannot be watched for (${error})`,
     needs("strace"),
     async (t) => {
-      const first = await startService(t, { script: scriptWithChild });
-      await deliver(first.url, githubPush());
-      await first.log.waitFor(({ msg }) => msg === "up");
-      endLater(t, first);
-      await first.end("SIGKILL");
+      const first = await killWithChild(t);
       const call = error === "EMFILE" ? "inotify_init1" : "inotify_add_watch";
       const second = await first.again({ wrapper: straced(`${call}:error=${error}`) });
       await second.log.waitFor(({ event }) => event === "deployment.adopted");
@@ -70,11 +62,7 @@ for (const error of ["EMFILE", "ENOSPC"]) {
 }
 
 test("an adopted run that is cancelled, and whose lock is never let go, leaves no process and no descriptor", async (t) => {
-  const first = await startService(t, { script: scriptWithChild });
-  await deliver(first.url, githubPush());
-  await first.log.waitFor(({ msg }) => msg === "up");
-  endLater(t, first);
-  await first.end("SIGKILL");
+  const first = await killWithChild(t);
   const second = await first.again();
   await second.log.waitFor(({ event }) => event === "deployment.adopted");
   await until("its end is waited for", () => childrenOfProcess(second).length === 1);
@@ -91,11 +79,7 @@ test("an adopted run that is cancelled, and whose lock is never let go, leaves n
 });
 
 test("a child left in the background does not hide that the script ended while no service ran", async (t) => {
-  const first = await startService(t, { script: scriptWithChild });
-  await deliver(first.url, githubPush());
-  await first.log.waitFor(({ msg }) => msg === "up");
-  endLater(t, first);
-  await first.end("SIGKILL");
+  const first = await killWithChild(t);
   letGo(first.repoPath);
   const second = await first.again();
   assert.equal((await second.log.waitForEnding(1)).exitCode, 3);
@@ -151,6 +135,16 @@ function openFilesOf({ child }: RunningService): readonly string[] {
       return "";
     }
   });
+}
+
+/** A service that was killed while its script ran, which has left a child behind by then. */
+async function killWithChild(t: TestContext): Promise<RunningService> {
+  const service = await startService(t, { script: scriptWithChild });
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ msg }) => msg === "up");
+  endLater(t, service);
+  await service.end("SIGKILL");
+  return service;
 }
 
 function endLater(t: TestContext, service: RunningService): void {

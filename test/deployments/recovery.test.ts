@@ -45,8 +45,7 @@ for (const [exitCode, state] of [
   test(`a script that ended with ${exitCode} while no service ran is recorded with that`, async (t) => {
     const first = await startDeploying(t, patientScript);
     await first.end("SIGKILL");
-    writeFileSync(join(first.repoPath, "gap"), "");
-    letGo(first.repoPath, exitCode);
+    letEnd(first, exitCode);
     await until("the script has ended", () => existsSync(join(first.statePath, "runs/1/exit")));
     const second = await first.again();
     await second.log.waitFor(({ event }) => event === "deployment.ended_unwatched");
@@ -64,8 +63,7 @@ test("a survivor is adopted through three more deaths, and what is pushed meanwh
     await service.log.waitFor(({ event }) => event === "deployment.adopted");
     assert.equal((await deliver(service.url, githubPush())).json.deployment?.state, "queued");
   }
-  writeFileSync(join(service.repoPath, "gap"), "");
-  letGo(service.repoPath);
+  letEnd(service);
   await untilDeployment(service.statePath, 4, ({ state }) => state === "succeeded");
   assert.equal(runsIn(service), "1\n4\n");
 });
@@ -75,9 +73,7 @@ test("a script that is killed together with its service runs again, three times 
   for (const attempt of [1, 2, 3]) {
     await untilDeployment(service.statePath, 1, ({ attempts }) => attempts === attempt);
     await until("the script runs", () => runsIn(service) === "1\n".repeat(attempt));
-    const pid = keeperOf(service);
-    await service.end("SIGKILL");
-    process.kill(-pid, "SIGKILL");
+    await killWithScript(service);
     service = await service.again();
   }
   const { problem } = await untilDeployment(service.statePath, 1, ({ state }) => state === "failed");
@@ -88,11 +84,8 @@ test("a script that is killed together with its service runs again, three times 
 
 test("a script that was killed together with its service runs again to its end, and so does the next push", async (t) => {
   const service = await startDeploying(t, patientScript);
-  const pid = keeperOf(service);
-  await service.end("SIGKILL");
-  process.kill(-pid, "SIGKILL");
-  writeFileSync(join(service.repoPath, "gap"), "");
-  letGo(service.repoPath);
+  await killWithScript(service);
+  letEnd(service);
   const next = await service.again();
   const { attempts } = await untilDeployment(next.statePath, 1, ({ state }) => state === "succeeded");
   assert.equal(attempts, 2);
@@ -109,11 +102,8 @@ test("a script that is still dying when the next service looks runs again, as on
     patientScript.replace("echo before", `${lastMoments}\necho before`),
   );
   await until("it is dying", () => existsSync(join(service.repoPath, "dying")));
-  const pid = keeperOf(service);
-  await service.end("SIGKILL");
-  process.kill(-pid, "SIGKILL");
-  writeFileSync(join(service.repoPath, "gap"), "");
-  letGo(service.repoPath);
+  await killWithScript(service);
+  letEnd(service);
   const next = await service.again();
   await next.log.waitFor(({ event }) => event === "deployment.adopted");
   writeFileSync(join(service.repoPath, "dead"), "");
@@ -125,11 +115,8 @@ test("a script that is still dying when the next service looks runs again, as on
 test("a deployment that died with its service is superseded where a newer push waits", async (t) => {
   const service = await startDeploying(t, patientScript);
   await deliver(service.url, githubPush());
-  const pid = keeperOf(service);
-  await service.end("SIGKILL");
-  process.kill(-pid, "SIGKILL");
-  writeFileSync(join(service.repoPath, "gap"), "");
-  letGo(service.repoPath);
+  await killWithScript(service);
+  letEnd(service);
   const next = await service.again();
   await untilDeployment(next.statePath, 2, ({ state }) => state === "succeeded");
   const [first] = readDeployments(next.statePath);
@@ -156,8 +143,7 @@ test("an adopted script is not ended early because the clock on the wall was set
   await second.log.waitFor(({ event }) => event === "deployment.adopted");
   const startMs = performance.now();
   await until("it would have been ended", () => performance.now() - startMs > 2_000);
-  writeFileSync(join(first.repoPath, "gap"), "");
-  letGo(first.repoPath);
+  letEnd(first);
   assert.equal((await second.log.waitForEnding(1)).event, "deployment.succeeded");
 });
 
@@ -181,6 +167,18 @@ async function startDeploying(
   await deliver(service.url, githubPush());
   await service.log.waitFor(({ msg }) => msg === "before");
   return service;
+}
+
+async function killWithScript(service: RunningService): Promise<void> {
+  const pid = keeperOf(service);
+  await service.end("SIGKILL");
+  process.kill(-pid, "SIGKILL");
+}
+
+/** Lets the patient script go on to its end. */
+function letEnd({ repoPath }: RunningService, exitCode = 0): void {
+  writeFileSync(join(repoPath, "gap"), "");
+  letGo(repoPath, exitCode);
 }
 
 /** The process group of the script of deployment 1. */
