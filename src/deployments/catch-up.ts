@@ -1,4 +1,5 @@
 import type { Log } from "../log.ts";
+import { lookRegularly } from "../look-regularly.ts";
 import { isCommitId } from "../receiver/push.ts";
 import { recordWish } from "./record.ts";
 import type { Store } from "./store.ts";
@@ -39,8 +40,6 @@ export interface CatchUpReport {
  * was deployed last is compared with the remote; a head that was not deployed becomes a deployment.
  */
 export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: CatchUpOptions): CatchUp {
-  let timer: NodeJS.Timeout | null = null;
-  let isLooking = false;
   let failure: string | null = null;
   let lookedAtMs: number | null = null;
   let doubted: string | null = null;
@@ -87,27 +86,19 @@ export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: 
     log.warn({ event: "catch_up.failed", ref }, `Missed pushes cannot be found for the moment: ${detail}`);
   }
 
-  function lookOnce(): void {
-    if (isLooking) return;
-    isLooking = true;
-    look()
-      .catch((error) =>
-        log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed"),
-      )
-      .finally(() => {
-        isLooking = false;
-      });
-  }
+  const looks = lookRegularly(look, {
+    intervalMs,
+    onFault: (error) =>
+      log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed"),
+  });
 
   return {
     start() {
       if (intervalMs === 0) return;
-      lookOnce();
-      timer = setInterval(lookOnce, intervalMs).unref();
+      looks.now();
+      looks.start();
     },
-    stop() {
-      if (timer) clearInterval(timer);
-    },
+    stop: looks.stop,
     report: () => ({ intervalMs, lookedAtMs, failure }),
   };
 }

@@ -1,3 +1,4 @@
+import { lookRegularly } from "../look-regularly.ts";
 import {
   type ReplacementRequest,
   readReplacementRequest,
@@ -29,8 +30,6 @@ export function createHandOver(options: HandOverOptions): HandOver {
   const { statePath, isBusy, log } = options;
   const ownId = readOwnId();
   const awaitSwarm = createSwarmWait(options);
-  let timer: NodeJS.Timeout | null = null;
-  let isAtWork = false;
 
   async function look(): Promise<void> {
     const request = readReplacementRequest(statePath);
@@ -40,25 +39,14 @@ export function createHandOver(options: HandOverOptions): HandOver {
     else await makeWay(options, request);
   }
 
-  function lookOnce(): void {
-    if (isAtWork) return;
-    isAtWork = true;
-    look()
-      .catch((error) =>
-        log.error({ event: "service.not_replaced", err: error }, "The replacement failed; trying again"),
-      )
-      .finally(() => {
-        isAtWork = false;
-      });
-  }
-
+  const text = "The replacement failed; trying again";
+  const onFault = (error: unknown) => log.error({ event: "service.not_replaced", err: error }, text);
+  const looks = lookRegularly(look, { intervalMs: lookIntervalMs, onFault });
   return {
     start() {
-      if (ownId !== null) timer = setInterval(lookOnce, lookIntervalMs).unref();
+      if (ownId !== null) looks.start();
     },
-    stop() {
-      if (timer) clearInterval(timer);
-    },
+    stop: looks.stop,
   };
 }
 

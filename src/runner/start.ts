@@ -68,8 +68,8 @@ async function runScript(context: RunContext, keeper: Keeper): Promise<Run> {
     const output = openOutput({ ...context, pipePath: context.directory.outputPath });
     keeper.startScript();
     const { pid, exited } = keeper;
-    const [group, remainingMs] = [() => pid, context.timeoutMs];
-    return watchRun({ context, output, exited: () => exited, group, wasInSight: true, remainingMs });
+    const own = { exited: () => exited, group: () => pid, wasInSight: true };
+    return watchRun({ context, output, ...own, remainingMs: context.timeoutMs });
   } catch (error) {
     await keeper.dismiss();
     throw error;

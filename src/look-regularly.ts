@@ -1,0 +1,35 @@
+/** Looks that come again and again, and never two at a time. */
+export interface RegularLook {
+  /** Looks now, where no look is under way. */
+  readonly now: () => void;
+  /** Looks at every interval from now on; that alone keeps no process alive. */
+  readonly start: () => void;
+  readonly stop: () => void;
+}
+
+/** @param onFault told of what `look` throws: the next look comes all the same */
+export function lookRegularly(
+  look: () => Promise<void>,
+  { intervalMs, onFault }: { readonly intervalMs: number; readonly onFault: (error: unknown) => void },
+): RegularLook {
+  let timer: NodeJS.Timeout | undefined;
+  let isLooking = false;
+
+  function now(): void {
+    if (isLooking) return;
+    isLooking = true;
+    look()
+      .catch(onFault)
+      .finally(() => {
+        isLooking = false;
+      });
+  }
+
+  return {
+    now,
+    start() {
+      timer = setInterval(now, intervalMs).unref();
+    },
+    stop: () => clearInterval(timer),
+  };
+}

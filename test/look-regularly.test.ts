@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { lookRegularly } from "../src/look-regularly.ts";
+import { until } from "./harness/until.ts";
+
+test("no look begins while another one is under way", async (t) => {
+  const under = Promise.withResolvers<void>();
+  let begun = 0;
+  const look = () => {
+    begun += 1;
+    return under.promise;
+  };
+  const looks = lookRegularly(look, { intervalMs: 60_000, onFault: (error) => assert.fail(String(error)) });
+  t.after(looks.stop);
+  looks.now();
+  looks.now();
+  assert.equal(begun, 1);
+  under.resolve();
+  await until("the next one can begin", () => {
+    looks.now();
+    return begun === 2;
+  });
+});
+
+test("what a look throws is told, and the next one comes all the same, until it is stopped", async () => {
+  const told: unknown[] = [];
+  const look = () => Promise.reject(new Error("out of sight"));
+  const looks = lookRegularly(look, { intervalMs: 5, onFault: (error) => told.push(error) });
+  looks.start();
+  await until("two looks were told", () => told.length >= 2);
+  looks.stop();
+  assert.match(String(told[0]), /out of sight/);
+});
