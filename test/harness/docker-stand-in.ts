@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import type { DoctorOptions, Place } from "./doctor.ts";
+import { listenAt } from "./listen.ts";
 import { type Scope, writeScript } from "./temporary.ts";
 
 /** What the stand-ins of Docker's programs answer; absent: they are not there. */
@@ -31,17 +31,11 @@ export function standInForDocker(place: Place, { composeVersion, model }: Docker
 
 /** An engine at the place's own socket. */
 export async function startEngine(scope: Scope, place: Place, answers: DockerAnswers): Promise<string> {
-  const socketPath = join(place.home, "docker.sock");
   const server = createServer((request, response) => {
     const reply = answerOf(request.url ?? "", answers);
     response.writeHead(reply === null ? 404 : 200).end(JSON.stringify(reply ?? { message: "none" }));
-  }).listen(socketPath);
-  await once(server, "listening");
-  scope.after(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  return socketPath;
+  return await listenAt(scope, server, join(place.home, "docker.sock"));
 }
 
 function answerOf(path: string, { apiVersion = "1.51", container }: DockerAnswers): object | null {

@@ -1,16 +1,26 @@
 import { once } from "node:events";
-import type { AddressInfo, Server } from "node:net";
+import type { AddressInfo, ListenOptions, Server } from "node:net";
 import type { Scope } from "./temporary.ts";
 
 /** Has `server` listen on a free port of this machine for the length of a test, and gives the port. */
 export async function listenHere(scope: Scope, server: Server): Promise<number> {
+  await listenOn(scope, server, { host: "127.0.0.1", port: 0 });
+  return (server.address() as AddressInfo).port;
+}
+
+/** Has `server` listen on the socket at `path` for the length of a test, and gives the path. */
+export async function listenAt(scope: Scope, server: Server, path: string): Promise<string> {
+  await listenOn(scope, server, { path });
+  return path;
+}
+
+async function listenOn(scope: Scope, server: Server, options: ListenOptions): Promise<void> {
   const open = new Set<{ destroy: () => void }>();
   server.on("connection", (socket) => open.add(socket));
-  server.listen({ host: "127.0.0.1", port: 0 });
+  server.listen(options);
   await once(server, "listening");
   scope.after(() => {
     server.close();
     for (const socket of open) socket.destroy();
   });
-  return (server.address() as AddressInfo).port;
 }

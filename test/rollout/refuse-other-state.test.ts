@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { connectEngine, type Engine } from "../../src/rollout/engine/engine.ts";
 import { refuseOtherState } from "../../src/rollout/refuse-other-state.ts";
 import { isProblem } from "../harness/is-problem.ts";
+import { listenAt } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("beside a Hotpush in the project's own container, a command is told where to run", async (t) => {
@@ -31,15 +31,10 @@ async function engineWith(
   containers: readonly { readonly Names: readonly string[] }[],
 ): Promise<{ readonly engine: Engine; readonly asked: readonly string[] }> {
   const asked: string[] = [];
-  const path = join(temporaryDirectory(t), "docker.sock");
   const server = createServer((request, response) => {
     asked.push(decodeURIComponent(request.url ?? ""));
     response.end(JSON.stringify(containers));
-  }).listen(path);
-  await once(server, "listening");
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
   });
+  const path = await listenAt(t, server, join(temporaryDirectory(t), "docker.sock"));
   return { engine: connectEngine(`unix://${path}`), asked };
 }

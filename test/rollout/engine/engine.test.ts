@@ -1,25 +1,19 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type RequestListener } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { lastLogLines, removeContainer, stopContainer } from "../../../src/rollout/engine/container.ts";
 import { connectEngine } from "../../../src/rollout/engine/engine.ts";
 import { isProblem } from "../../harness/is-problem.ts";
+import { listenAt } from "../../harness/listen.ts";
+import { temporaryDirectory } from "../../harness/temporary.ts";
 import { sampleContainer } from "../sample.ts";
 
 /** An engine on a socket of its own that answers as `listener` says. */
 async function engine(t: TestContext, listener: RequestListener, answerTimeoutMs?: number) {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-engine-"));
-  const server = createServer(listener).listen(join(directory, "docker.sock"));
-  await once(server, "listening");
-  t.after(async () => {
-    server.close();
-    await rm(directory, { recursive: true, force: true });
-  });
-  return connectEngine(`unix://${join(directory, "docker.sock")}`, answerTimeoutMs);
+  const path = join(temporaryDirectory(t), "docker.sock");
+  await listenAt(t, createServer(listener), path);
+  return connectEngine(`unix://${path}`, answerTimeoutMs);
 }
 
 test("a refusal carries the engine's own words", async (t) => {

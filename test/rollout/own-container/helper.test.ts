@@ -7,6 +7,7 @@ import { replaceByHelper } from "../../../src/hand-over/by-helper.ts";
 import { connectEngine, type Engine } from "../../../src/rollout/engine/engine.ts";
 import { startHelper } from "../../../src/rollout/own-container/helper.ts";
 import { writeReplacementRequest } from "../../../src/rollout/own-container/replacement-request.ts";
+import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const own = { id: "a".repeat(64), project: "shop", service: "hotpush" };
@@ -56,15 +57,13 @@ async function engineWith(
   state: HelperState,
 ): Promise<{ readonly engine: Engine; readonly told: readonly string[] }> {
   const told: string[] = [];
-  const socketPath = join(temporaryDirectory(t), "docker.sock");
   const server = createServer((request, response) => {
     const call = `${request.method} ${request.url?.split("?")[0]}`;
     if (request.method !== "GET") told.push(call);
     answer(call, request, response, state);
   });
-  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
-  t.after(() => server.close());
-  return { engine: connectEngine(`unix://${socketPath}`), told };
+  const path = await listenAt(t, server, join(temporaryDirectory(t), "docker.sock"));
+  return { engine: connectEngine(`unix://${path}`), told };
 }
 
 function answer(call: string, request: IncomingMessage, response: ServerResponse, state: HelperState): void {

@@ -1,25 +1,19 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { liveFilesRead } from "../../../src/rollout/proxy/caddy.ts";
 import { drain } from "../../../src/rollout/proxy/drain.ts";
+import { listenAt } from "../../harness/listen.ts";
+import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const limits = { settleMs: 5, pollMs: 5, timeoutMs: 200, blindMs: 20 };
 
 /** Something that answers as Caddy's admin API does, on a socket in a live directory. */
 async function caddy(t: TestContext, answer: (path: string) => unknown): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-caddy-"));
+  const directory = temporaryDirectory(t);
   const server = createServer((request, response) => response.end(JSON.stringify(answer(request.url ?? ""))));
-  server.listen(join(directory, "admin.sock"));
-  await once(server, "listening");
-  t.after(async () => {
-    server.close();
-    await rm(directory, { recursive: true, force: true });
-  });
+  await listenAt(t, server, join(directory, "admin.sock"));
   return directory;
 }
 
@@ -44,8 +38,7 @@ test("drain stops waiting at its limit and says how many requests were left", as
 });
 
 test("without an answer from Caddy, drain waits as long as the longest request", async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-caddy-"));
-  t.after(() => rm(directory, { recursive: true }));
+  const directory = temporaryDirectory(t);
   assert.deepEqual(await drain(directory, ["shop-app-1"], limits), {
     kind: "blind",
     why: "no answer",
