@@ -1,15 +1,12 @@
-import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
 import { type Accept, createAccept } from "./accept.ts";
-import { askToCancel, cancelGraceMs, cancelQueued } from "./cancel.ts";
-import { claimNext, putBack } from "./claim.ts";
-import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
-import { logCancelled, logEnding, logStart, logSuperseded } from "./deployment-log.ts";
-import { pause } from "./pause.ts";
+import { cancelQueued } from "./cancel.ts";
+import { createCarrier } from "./carry-out.ts";
+import { claimNext } from "./claim.ts";
+import type { Runner } from "./deployment.ts";
+import { logCancelled, logSuperseded } from "./deployment-log.ts";
 import { createPersist } from "./persist.ts";
-import { recordEnding } from "./record-ending.ts";
 import { recover } from "./recovery.ts";
-import { pruneHistory } from "./retention.ts";
 import type { Store } from "./store.ts";
 
 export interface Queue {
@@ -41,10 +38,6 @@ export interface QueueOptions {
 }
 
 const lookIntervalMs = 1_000;
-const firstStartRetryMs = 1_000;
-const longestStartRetryMs = 60_000;
-/** How long an interrupted script may take to end by itself before it is forced to. */
-const interruptGraceMs = 2_000;
 
 /**
  * Runs deployments one at a time, in the order in which they were queued. That there is only one is seen to three
@@ -54,22 +47,17 @@ export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isReplaced = () => false, onChange = () => {}, log } = options;
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   let work: Promise<void> = Promise.resolve();
-  let run: Run | null = null;
-  let current: number | null = null;
-  let cancelled: number | null = null;
-  let isInterrupting = false;
-  let startRetryMs = firstStartRetryMs;
   let lookTimer: NodeJS.Timeout | null = null;
   const stopping = new AbortController();
-  const persist = createPersist(store, { log, signal: stopping.signal });
+  const { signal } = stopping;
+  const persist = createPersist(store, { log, signal });
+  const carrier = createCarrier({ store, runner, persist, onChange, log, stopping: signal });
 
   /** Nothing else starts until `task` is done; it is all that `stop` has to wait for. */
   function occupy(task: () => Promise<void>): void {
     mode = "busy";
     work = task().then(() => {
-      run = null;
-      current = null;
-      cancelled = null;
+      carrier.release();
       if (mode !== "busy") return;
       mode = "idle";
       wake();
@@ -81,7 +69,7 @@ export function createQueue(options: QueueOptions): Queue {
     try {
       if (isReplaced()) return;
       const claimed = store.transaction(() => claimNext(store));
-      if (claimed) occupy(() => carryOut(claimed));
+      if (claimed) occupy(() => carrier.carryOut(claimed));
     } catch (error) {
       log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
     }
@@ -96,97 +84,37 @@ export function createQueue(options: QueueOptions): Queue {
     }
   }
 
-  async function carryOut(deployment: Deployment): Promise<void> {
-    current = deployment.id;
-    onChange(deployment.id);
-    const start = await runner.start(deployment);
-    switch (start.kind) {
-      case "started":
-        logStart(log, deployment);
-        return await seeThrough(deployment, start.run);
-      case "refused":
-        return await conclude(deployment, { state: "failed", exitCode: null, problem: start.problem });
-      case "try-again":
-        return await tryLater(deployment, start.detail);
+  function cancelWaiting(id: number): boolean {
+    const wasWaiting = store.transaction(() => cancelQueued(store, id));
+    if (wasWaiting) {
+      logCancelled(log, id);
+      onChange(id);
     }
-  }
-
-  async function seeThrough(deployment: Deployment, started: Run): Promise<void> {
-    run = started;
-    current = deployment.id;
-    if (cancelled === deployment.id) run.end("cancelled", cancelGraceMs);
-    if (isInterrupting) run.end("interrupted", interruptGraceMs);
-    const ending = await run.ended;
-    if (ending.state === "not_started") return await tryLater(deployment, ending.detail);
-    startRetryMs = firstStartRetryMs;
-    await conclude(deployment, ending);
-  }
-
-  async function tryLater(deployment: Deployment, detail: string): Promise<void> {
-    const fields = { event: "deployment.not_started", deployment: deployment.id };
-    log.warn(fields, `${detail} Trying again in ${formatDuration(startRetryMs)}.`);
-    runner.tidy(deployment.id);
-    await persist(() => {
-      putBack(store, deployment);
-      if (cancelled === deployment.id) cancelQueued(store, deployment.id);
-    });
-    current = null;
-    onChange(deployment.id);
-    await pause(startRetryMs, stopping.signal);
-    startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
-  }
-
-  async function conclude(deployment: Deployment, ending: Ending): Promise<void> {
-    const recorded = await persist(() => {
-      const how = { isCancelled: cancelled === deployment.id, doesResume: mode !== "stopping" };
-      return recordEnding(store, deployment, ending, how);
-    });
-    // Who cancels it from now on finds it in the queue, if at all.
-    current = null;
-    logEnding(log, deployment, recorded ?? ending);
-    onChange(deployment.id);
-    runner.tidy(deployment.id);
-    await persist(() => pruneHistory(store));
+    return wasWaiting;
   }
 
   return {
     accept: createAccept({
       store,
       claim: () => (mode === "idle" && mayStart() ? claimNext(store) : null),
-      begin: (claimed) => occupy(() => carryOut(claimed)),
+      begin: (claimed) => occupy(() => carrier.carryOut(claimed)),
       onSuperseded(id, by) {
         logSuperseded(log, id, by);
         onChange(id);
       },
     }),
     wake,
-    cancel(id) {
-      if (current === id) {
-        askToCancel(store, id, log);
-        cancelled = id;
-        run?.end("cancelled", cancelGraceMs);
-        return true;
-      }
-      const wasWaiting = store.transaction(() => cancelQueued(store, id));
-      if (wasWaiting) {
-        logCancelled(log, id);
-        onChange(id);
-      }
-      return wasWaiting;
-    },
+    cancel: (id) => carrier.cancel(id) || cancelWaiting(id),
     isBusy: () => mode === "busy",
     takeOver() {
-      occupy(() => recover({ store, runner, log, signal: stopping.signal, persist, seeThrough, conclude }));
+      occupy(() => recover({ store, runner, log, signal, persist, ...carrier }));
       lookTimer = setInterval(wake, lookIntervalMs).unref();
     },
     async stop(graceMs) {
       mode = "stopping";
       stopping.abort();
       if (lookTimer) clearInterval(lookTimer);
-      const timer = setTimeout(() => {
-        isInterrupting = true;
-        run?.end("interrupted", interruptGraceMs);
-      }, graceMs);
+      const timer = setTimeout(carrier.interrupt, graceMs);
       await work;
       clearTimeout(timer);
     },
