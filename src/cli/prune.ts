@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
 import { ProblemError } from "../problems.ts";
+import { loadModel } from "../rollout/compose/load-model.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
-import { loadProject } from "../rollout/compose/read-project.ts";
+import { readProject } from "../rollout/compose/project.ts";
 import { connectEngine } from "../rollout/engine/engine.ts";
 import { type Pruned, prune } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
@@ -71,8 +72,7 @@ async function pruneProject({ directory, file, keep }: Options, env: NodeJS.Proc
       const { stack } = await loadStack(surroundings, "0".repeat(12));
       return await pruneStack({ ...request, stack });
     }
-    const { project } = await loadProject(surroundings);
-    return await prune({ ...request, project });
+    return await prune({ ...request, project: readProject(await loadModel(surroundings)) });
   } finally {
     await lock.release();
   }

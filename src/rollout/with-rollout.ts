@@ -1,7 +1,8 @@
 import { ProblemError } from "../problems.ts";
 import { commitOf } from "./compose/commit.ts";
-import type { Service } from "./compose/project.ts";
-import { loadProject } from "./compose/read-project.ts";
+import { configHashes } from "./compose/config-hashes.ts";
+import { loadModel } from "./compose/load-model.ts";
+import { readProject, type Service } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout } from "./context.ts";
 import { listContainers } from "./engine/container.ts";
@@ -39,11 +40,11 @@ export async function withRollout<Ending>(
 async function open(request: RolloutRequest, lockDescriptor: number): Promise<Rollout> {
   const { engine, target, env, report, signal } = request;
   const read = async () => {
-    const { model, project } = await loadProject({ env, signal, lockDescriptor, target });
-    const { projectDirectory } = target;
-    await refuseOtherHome(model, { home: env.HOME, projectDirectory }, (service) =>
-      listContainers(engine, project.name, service),
-    );
+    const surroundings = { env, signal, lockDescriptor, target };
+    const model = await loadModel(surroundings);
+    const containers = await listContainers(engine, model.name);
+    refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
+    const project = readProject(model, await configHashes(surroundings, model, containers));
     const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
     const container = await findOwnService(engine);
     const own = container?.project === project.name ? container : null;

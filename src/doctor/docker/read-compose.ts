@@ -1,7 +1,7 @@
 import { ProblemError } from "../../problems.ts";
 import { versionCommand } from "../../rollout/compose/compose.ts";
 import type { ComposeModel } from "../../rollout/compose/compose-model.ts";
-import { loadModel } from "../../rollout/compose/read-project.ts";
+import { loadModel } from "../../rollout/compose/load-model.ts";
 import { hasEndedWell, runCompose, type Surroundings } from "../../rollout/compose/run-compose.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
 import { hasComposeFile } from "./compose-file.ts";

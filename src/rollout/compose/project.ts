@@ -1,4 +1,5 @@
 import type { ComposeModel, ComposeService } from "./compose-model.ts";
+import type { ConfigHashes } from "./config-hashes.ts";
 import { durationLabelMs } from "./duration-label.ts";
 import { defaultHealthyTimeoutMs } from "./healthy-timeout.ts";
 import { type Replacement, replacementOf } from "./replacement.ts";
@@ -26,21 +27,17 @@ export interface Service {
   readonly drainTimeoutMs: number;
   /** Asked through the proxy after the switch; null where the compose file names none. */
   readonly checkUrl: string | null;
-  /** As compose computes them; one is the `config-hash` label of containers that are up to date. */
+  /** One is the `config-hash` label of containers that are up to date; empty where compose was not asked. */
   readonly configHashes: readonly string[];
 }
 
-/** Makes the project of compose's own model and its hashes (`service hash` lines, one text each `config --hash`). */
-export function readProject(model: ComposeModel, hashTexts: readonly string[]): Project {
-  const hashes = hashTexts.map(
-    (text) => new Map(text.split("\n").map((line) => line.trim().split(/\s+/, 2) as [string, string])),
-  );
-  const hashesOf = (name: string) => [...new Set(hashes.flatMap((known) => known.get(name) ?? []))];
+/** Makes the project of compose's own model. */
+export function readProject(model: ComposeModel, hashes: ConfigHashes = new Map()): Project {
   const names = inDependencyOrder(model.services);
   const awaited = namesRunToTheirEnd(model.services);
   const services = names.flatMap((name) => {
     const service = model.services[name];
-    return service ? [readService(model.name, name, service, hashesOf(name), awaited.has(name))] : [];
+    return service ? [readService(model.name, name, service, hashes.get(name) ?? [], awaited.has(name))] : [];
   });
   return { name: model.name, services };
 }

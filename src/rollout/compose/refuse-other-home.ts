@@ -10,22 +10,22 @@ import type { ComposeModel } from "./compose-model.ts";
  *
  * @param home the home directory that compose is given
  * @param projectDirectory what is in it is named by the file's own place, and moves with it
- * @param containersOf the containers of a service
+ * @param containers those of the project
  * @throws ProblemError `compose_invalid` with the line to change
  */
-export async function refuseOtherHome(
+export function refuseOtherHome(
   { services }: ComposeModel,
   { home, projectDirectory }: { readonly home: string | undefined; readonly projectDirectory: string },
-  containersOf: (service: string) => Promise<readonly Container[]>,
-): Promise<void> {
+  containers: readonly Container[],
+): void {
   if (!home) return;
   for (const [service, { volumes = [] }] of Object.entries(services)) {
     const binds = volumes.filter(({ type, source }) => type === "bind" && !isIn(projectDirectory, source));
     const atHome = binds.filter(({ source }) => isIn(home, source));
     if (atHome.length === 0) continue;
-    const containers = await containersOf(service);
+    const ofService = containers.filter((container) => container.service === service);
     for (const { source = "", target } of atHome) {
-      const there = elsewhere(containers, target, source, relative(home, source));
+      const there = elsewhere(ofService, target, source, relative(home, source));
       if (there !== null) throw otherHome(service, target, source, there);
     }
   }

@@ -1,5 +1,5 @@
+import { loadModel } from "../compose/load-model.ts";
 import type { Service } from "../compose/project.ts";
-import { loadProject } from "../compose/read-project.ts";
 import type { Rollout } from "../context.ts";
 import { listContainers } from "../engine/container.ts";
 import { isServing } from "../engine/health.ts";
@@ -25,8 +25,7 @@ export async function adoptLiveFiles(rollout: Rollout, named: string | undefined
 }
 
 async function findAgain(rollout: Rollout, named: string | undefined): Promise<string | null> {
-  const { model } = await loadProject(rollout);
-  return findLiveDirectory(rollout.engine, model, named);
+  return findLiveDirectory(rollout.engine, await loadModel(rollout), named);
 }
 
 async function adopt(

@@ -1,6 +1,7 @@
 import { ProblemError } from "../../problems.ts";
 import { configCommand } from "../compose/compose.ts";
-import { hasEndedWell, linesOf, runCompose, type Surroundings } from "../compose/run-compose.ts";
+import { askCompose } from "../compose/load-model.ts";
+import type { Surroundings } from "../compose/run-compose.ts";
 import { refuseMisread } from "./refuse-misread.ts";
 import { readStack, type Stack } from "./stack.ts";
 import { stackEnvironment } from "./stack-environment.ts";
@@ -12,8 +13,6 @@ export interface LoadedStack {
   readonly stack: Stack;
   readonly surroundings: Surroundings;
 }
-
-const readTimeoutMs = 60_000;
 
 /**
  * Reads the stack that `surroundings` are about. Its name is what the stack file says (`x-hotpush: { stack: shop }`),
@@ -41,16 +40,7 @@ export async function loadStack(surroundings: Surroundings, commit: string): Pro
 
 /** Compose's model of the stack file. */
 export async function readStackModel(surroundings: Surroundings): Promise<StackModel> {
-  const ending = await runCompose(surroundings, configCommand(surroundings.target), {
-    timeoutMs: readTimeoutMs,
-  });
-  if (ending.kind === "exited" && hasEndedWell(ending)) return JSON.parse(ending.output) as StackModel;
-  const where = surroundings.target.projectDirectory;
-  throw new ProblemError({
-    code: "compose_invalid",
-    detail: `The stack in ${where} cannot be read.`,
-    evidence: linesOf(ending),
-  });
+  return JSON.parse(await askCompose(surroundings, configCommand(surroundings.target))) as StackModel;
 }
 
 function nameOf(model: StackModel): string {

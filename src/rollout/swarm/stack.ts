@@ -17,7 +17,7 @@ export interface StackService extends Service {
 
 /** Makes the stack of compose's model of its file. Swarm itself finds out what changed: no hashes are needed. */
 export function readStack(model: StackModel): Stack {
-  const project = readProject(asCompose(model), []);
+  const project = readProject(asCompose(model));
   const services = project.services.map((service) => {
     const said = model.services[service.name] ?? {};
     const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;

@@ -3,20 +3,17 @@ import { test } from "node:test";
 import { readProject } from "../../../src/rollout/compose/project.ts";
 
 test("services come after those they depend on", () => {
-  const { services } = readProject(
-    {
-      name: "shop",
-      services: {
-        app: {
-          image: "app",
-          depends_on: { db: {}, migrate: { condition: "service_completed_successfully" } },
-        },
-        db: { image: "postgres:17" },
-        migrate: { image: "app", depends_on: { db: { condition: "service_healthy" } } },
+  const { services } = readProject({
+    name: "shop",
+    services: {
+      app: {
+        image: "app",
+        depends_on: { db: {}, migrate: { condition: "service_completed_successfully" } },
       },
+      db: { image: "postgres:17" },
+      migrate: { image: "app", depends_on: { db: { condition: "service_healthy" } } },
     },
-    [],
-  );
+  });
   assert.deepEqual(
     services.map(({ name }) => name),
     ["db", "migrate", "app"],
@@ -25,10 +22,10 @@ test("services come after those they depend on", () => {
 
 test("a service that others wait for to end runs once", () => {
   const completed = { migrate: { condition: "service_completed_successfully" } };
-  const { services } = readProject(
-    { name: "shop", services: { app: { image: "app", depends_on: completed }, migrate: { image: "app" } } },
-    [],
-  );
+  const { services } = readProject({
+    name: "shop",
+    services: { app: { image: "app", depends_on: completed }, migrate: { image: "app" } },
+  });
   assert.deepEqual(
     services.map(({ name, replacement }) => [name, replacement.how]),
     [
@@ -49,7 +46,7 @@ test("image, replicas, hash and labels are read as compose prints them", () => {
       },
     },
   };
-  const [app] = readProject(model, ["app 9f2c\n", "app 9f2c\ndb 1\n"]).services;
+  const [app] = readProject(model, new Map([["app", ["9f2c"]]])).services;
   assert.deepEqual(app, {
     name: "app",
     image: "shop-app",

@@ -7,10 +7,10 @@ import { sampleContainer } from "../sample.ts";
 const place = { home: "/root", projectDirectory: "/root/shop" };
 const target = "/var/lib/postgresql/data";
 
-test("a directory that was in another home is refused, with the line to write", async () => {
+test("a directory that was in another home is refused, with the line to write", () => {
   const text =
     /^db has \/home\/me\/pgdata at \S+, and by the compose file it would be \/root\/pgdata: .* Write the whole path: \/home\/me\/pgdata:\/var/;
-  await assert.rejects(ask("/root/pgdata", "/home/me/pgdata"), isProblem("compose_invalid", text));
+  assert.throws(() => ask("/root/pgdata", "/home/me/pgdata"), isProblem("compose_invalid", text));
 });
 
 for (const [what, source, there] of [
@@ -22,13 +22,13 @@ for (const [what, source, there] of [
   test(`${what} is no other home`, () => ask(source, there));
 }
 
-test("on the first start there is nothing to lose", async () => {
-  await refuseOtherHome(model("/root/pgdata"), place, async () => []);
+test("on the first start there is nothing to lose", () => {
+  refuseOtherHome(model("/root/pgdata"), place, []);
 });
 
-function ask(source: string, there: string): Promise<void> {
+function ask(source: string, there: string): void {
   const mounts = [{ type: "bind", name: "", source: there, target }];
-  return refuseOtherHome(model(source), place, async () => [sampleContainer({ mounts })]);
+  refuseOtherHome(model(source), place, [sampleContainer({ service: "db", mounts })]);
 }
 
 function model(source: string) {

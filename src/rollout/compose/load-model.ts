@@ -1,0 +1,38 @@
+import { ProblemError } from "../../problems.ts";
+import { configCommand } from "./compose.ts";
+import type { ComposeModel } from "./compose-model.ts";
+import { hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
+
+const readTimeoutMs = 60_000;
+
+/**
+ * Asks compose for the project with all variables resolved.
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function loadModel(surroundings: Surroundings): Promise<ComposeModel> {
+  return JSON.parse(await askCompose(surroundings, configCommand(surroundings.target))) as ComposeModel;
+}
+
+/**
+ * Asks compose something about the project in the files, or in `input`.
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function askCompose(
+  surroundings: Surroundings,
+  argv: readonly [string, ...string[]],
+  input?: string,
+): Promise<string> {
+  const ending = await runCompose(surroundings, argv, {
+    timeoutMs: readTimeoutMs,
+    ...(input === undefined ? {} : { input }),
+  });
+  if (ending.kind === "exited" && hasEndedWell(ending)) return ending.output;
+  const where = surroundings.target.projectDirectory;
+  throw new ProblemError({
+    code: "compose_invalid",
+    detail: `The compose project in ${where} cannot be read.`,
+    evidence: linesOf(ending),
+  });
+}
