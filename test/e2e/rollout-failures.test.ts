@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
+import { untilTold } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 const liveVolumeBytes = 1024 ** 2;
@@ -131,9 +132,15 @@ onEngine("a version that fails on a real engine, under load", (env) => {
 
   test("a version that is healthy but answers badly through the proxy is rolled back", async () => {
     await project.serving("known");
-    const { code, output } = await project.deploy("broken", "broken");
+    await project.write("broken", "broken");
+    let slow: Promise<Response> | undefined;
+    const { code, output } = await untilTold(project.spawnRollout(), /app +start /, async () => {
+      slow = fetch(`${project.origin}/?ms=8000`);
+    });
     assert.equal(code, 1, output);
     assert.match(output, /did not answer well through the proxy .*status 500/);
+    assert.match(output, /app +drain .* not drained: the requests go back there/);
+    assert.equal((await slow)?.status, 200, "a request that the old version had begun is answered");
     assert.match(output, /version broken starts/, "the last log lines are shown");
     assert.equal((await project.containers("app")).length, 1);
     const { versions } = await project.underLoad(async () => {});

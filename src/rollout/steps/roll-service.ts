@@ -120,8 +120,9 @@ async function switchTraffic(
 }
 
 /**
- * With the traffic on the new containers, the check through the proxy (where a live file has moved the traffic, which is
- * when it says something of them alone) and a last look at them after the drain. The old ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
+ * With the traffic on the new containers, the check through the proxy while the old ones drain (where a live file has
+ * moved the traffic, which is when it says something of the new ones alone), and a last look at them after that. The
+ * old ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
  * itself may not run yet: its check comes when all services have started.)
  *
  * @returns milliseconds that the drain of the old ones took, or null where nothing is drained
@@ -133,12 +134,16 @@ async function proveInService(
   old: readonly Container[],
   fresh: readonly Container[],
 ): Promise<number | null> {
+  const draining = new AbortController();
   try {
-    if (traffic.by === "live file") await checkThroughProxy(rollout, service);
-    const drainedMs = await drainOld(rollout, service, traffic, old);
+    const [drainedMs] = await Promise.all([
+      drainOld(rollout, service, traffic, old, draining.signal),
+      traffic.by === "live file" && checkThroughProxy(rollout, service),
+    ]);
     await requireStillServing(rollout, fresh);
     return drainedMs;
   } catch (error) {
+    draining.abort();
     await switchTraffic(rollout, service, traffic, old);
     await drainOld(rollout, service, traffic, fresh);
     const explained = await explainBadAnswer(rollout, fresh, error);
@@ -161,6 +166,7 @@ async function drainOld(
   service: Service,
   traffic: Traffic,
   containers: readonly Container[],
+  signal?: AbortSignal,
 ): Promise<number | null> {
   if (traffic.by === "nobody") return null;
   if (traffic.by === "watching proxy") {
@@ -179,7 +185,7 @@ async function drainOld(
     report,
     service.name,
     "drain",
-    () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs)),
+    () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs), signal),
     (drained) => told(drained, names),
   );
   return durationMs;
@@ -192,6 +198,7 @@ const blindness = {
 
 function told(drained: Drained, names: readonly string[]): string {
   if (drained.kind === "drained") return `no request is left in ${names.join(", ")}`;
+  if (drained.kind === "given_up") return `${names.join(", ")} not drained: the requests go back there`;
   if (drained.kind === "blind") {
     return `${blindness[drained.why]}: waited ${formatDuration(drained.waitedMs)} instead`;
   }
