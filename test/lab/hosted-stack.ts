@@ -27,10 +27,10 @@ export interface HostedStackOptions {
 /** Starts the stack as somebody does who has nothing but Docker: by Hotpush's image. */
 export async function makeHostedStack(
   labEnv: NodeJS.ProcessEnv,
-  { script, variables = {}, prepare }: HostedStackOptions,
+  options: HostedStackOptions,
 ): Promise<HostedStack> {
   const stack = await makeStack(labEnv, { withHotpush: true });
-  const { name, directory, docker } = stack;
+  const { name, docker } = stack;
   const image = `hotpush-e2e:${name}`;
   const socket = (labEnv.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
   const remove = async () => {
@@ -39,29 +39,8 @@ export async function makeHostedStack(
   };
   try {
     await buildImage(labEnv, image);
-    const settings = {
-      REPO_PATH: directory,
-      WEBHOOK_SECRET: testSecret,
-      HOTPUSH_IMAGE: image,
-      DOCKER_SOCKET: socket,
-      CHECK_URL: "http://tasks.caddy/",
-      ...variables,
-    };
-    const lines = Object.entries(settings).map(([key, value]) => `${key}=${value}\n`);
-    await appendFile(join(directory, ".env"), lines.join(""));
-    await stack.write("first", "graceful");
-    writeScript(join(directory, "deploy.sh"), script);
-    await prepare(stack);
-    // The state is the service's own: so the first version can come back, too.
-    const state = `${name}_hotpush:/var/lib/hotpush`;
-    const mounts = [`${socket}:/var/run/docker.sock`, `${directory}:${directory}`, state];
-    await docker(
-      "run",
-      "--rm",
-      ...mounts.flatMap((mount) => ["--volume", mount]),
-      // From outside of the stack's network, no name of a service says anything.
-      ...["--env", "CHECK_URL=", "--workdir", directory, image, "rollout"],
-    );
+    await writeFiles(stack, { HOTPUSH_IMAGE: image, DOCKER_SOCKET: socket }, options);
+    await rollOutFirst(stack, image, socket);
     const statePath = await docker("volume", "inspect", `${name}_hotpush`, "--format", "{{.Mountpoint}}");
     const ofHotpush = `label=com.docker.swarm.service.name=${name}_hotpush`;
     return {
@@ -76,4 +55,40 @@ export async function makeHostedStack(
     await remove();
     throw error;
   }
+}
+
+async function writeFiles(
+  stack: TestStack,
+  ofDocker: Readonly<Record<string, string>>,
+  { script, variables = {}, prepare }: HostedStackOptions,
+): Promise<void> {
+  const settings = {
+    REPO_PATH: stack.directory,
+    WEBHOOK_SECRET: testSecret,
+    CHECK_URL: "http://tasks.caddy/",
+    ...ofDocker,
+    ...variables,
+  };
+  const lines = Object.entries(settings).map(([key, value]) => `${key}=${value}\n`);
+  await appendFile(join(stack.directory, ".env"), lines.join(""));
+  await stack.write("first", "graceful");
+  writeScript(join(stack.directory, "deploy.sh"), script);
+  await prepare(stack);
+}
+
+async function rollOutFirst(
+  { name, directory, docker }: TestStack,
+  image: string,
+  socket: string,
+): Promise<void> {
+  // The state is the service's own: so the first version can come back, too.
+  const state = `${name}_hotpush:/var/lib/hotpush`;
+  const mounts = [`${socket}:/var/run/docker.sock`, `${directory}:${directory}`, state];
+  await docker(
+    "run",
+    "--rm",
+    ...mounts.flatMap((mount) => ["--volume", mount]),
+    // From outside of the stack's network, no name of a service says anything.
+    ...["--env", "CHECK_URL=", "--workdir", directory, image, "rollout"],
+  );
 }

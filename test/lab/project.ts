@@ -65,13 +65,7 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
-  const isOfProject = (path: string) => !/\.ts$|docker-lab\.sh$/.test(path);
-  await cp(import.meta.dirname, directory, { recursive: true, filter: isOfProject });
-  await mkdir(join(directory, "other"));
-  await writeFile(
-    join(directory, "other", "Dockerfile"),
-    'FROM debian:trixie-slim\nCMD ["sleep", "infinity"]\n',
-  );
+  await copyFiles(directory);
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env, cwd: directory })).stdout.trim();
   const spawnHotpush = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
@@ -93,36 +87,46 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
     rollOut: (options) => endOf(spawnRollout(options)),
     hotpush: (...args) => endOf(spawnHotpush(args)),
     docker,
-    containers: async (service) => {
-      const label = `label=com.docker.compose.service=${service}`;
-      const project = `label=com.docker.compose.project=${name}`;
-      const listed = await docker(
-        "ps",
-        "--all",
-        "--filter",
-        project,
-        "--filter",
-        label,
-        "--format",
-        "{{.Names}} {{.ID}}",
-      );
-      return listed.split("\n").filter(Boolean).sort();
-    },
+    containers: (service) => listContainers(docker, name, service),
     livePath: () => docker("volume", "inspect", `${name}_live`, "--format", "{{.Mountpoint}}"),
     remove: async () => {
-      const label = `label=com.docker.compose.project=${name}`;
-      const list = async (...what: string[]) =>
-        (await docker(...what, "--quiet", "--filter", label)).split("\n").filter(Boolean);
-      const removeAll = async (ids: readonly string[], ...how: string[]) => {
-        if (ids.length > 0) await docker(...how, ...new Set(ids)).catch(() => {});
-      };
-      await removeAll(await list("ps", "--all"), "rm", "--force", "--volumes");
-      await removeAll(await list("network", "ls"), "network", "rm");
-      await removeAll(await list("volume", "ls"), "volume", "rm", "--force");
-      await removeAll(await list("images"), "rmi", "--force");
+      await removeFromEngine(docker, name);
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+type Docker = TestProject["docker"];
+
+async function copyFiles(directory: string): Promise<void> {
+  const isOfProject = (path: string) => !/\.ts$|docker-lab\.sh$/.test(path);
+  await cp(import.meta.dirname, directory, { recursive: true, filter: isOfProject });
+  await mkdir(join(directory, "other"));
+  await writeFile(
+    join(directory, "other", "Dockerfile"),
+    'FROM debian:trixie-slim\nCMD ["sleep", "infinity"]\n',
+  );
+}
+
+async function listContainers(docker: Docker, name: string, service: string): Promise<readonly string[]> {
+  const labels = [`com.docker.compose.project=${name}`, `com.docker.compose.service=${service}`];
+  const filters = labels.flatMap((label) => ["--filter", `label=${label}`]);
+  const listed = await docker("ps", "--all", ...filters, "--format", "{{.Names}} {{.ID}}");
+  return listed.split("\n").filter(Boolean).sort();
+}
+
+/** Takes away whatever bears the name of the project. */
+async function removeFromEngine(docker: Docker, name: string): Promise<void> {
+  const label = `label=com.docker.compose.project=${name}`;
+  const list = async (...what: readonly string[]) =>
+    (await docker(...what, "--quiet", "--filter", label)).split("\n").filter(Boolean);
+  const removeAll = async (ids: readonly string[], ...how: readonly string[]) => {
+    if (ids.length > 0) await docker(...how, ...new Set(ids)).catch(() => {});
+  };
+  await removeAll(await list("ps", "--all"), "rm", "--force", "--volumes");
+  await removeAll(await list("network", "ls"), "network", "rm");
+  await removeAll(await list("volume", "ls"), "volume", "rm", "--force");
+  await removeAll(await list("images"), "rmi", "--force");
 }
 
 /** Does `work` as soon as `child` has told what matches `pattern`, then waits for its end. */

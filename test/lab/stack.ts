@@ -38,31 +38,16 @@ export async function makeStack(
 ): Promise<TestStack> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));
   const name = basename(directory).toLowerCase();
-  const port = await freePort();
+  const origin = `http://127.0.0.1:${await freePort()}`;
   const env: NodeJS.ProcessEnv = {
     ...labEnv,
     NODE_COMPILE_CACHE: compiled,
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
-  const origin = `http://127.0.0.1:${port}`;
-  await cp(example, directory, { recursive: true });
-  await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
-  // What compose reads from here, docker stack deploy must see too.
-  const ports = `HTTP_PORT=${port}\nHTTPS_PORT=${await freePort()}\n`;
-  await writeFile(join(directory, ".env"), `SITE=:80\n${ports}CHECK_URL=${origin}/\n`);
-  const path = join(directory, "stack.yaml");
-  const edit = async (from: string | RegExp, to: string) => {
-    const text = await readFile(path, "utf8");
-    const edited = text.replaceAll(from, to);
-    if (edited === text) throw new Error(`${from} is not in stack.yaml.`);
-    await writeFile(path, edited);
-  };
-  await edit(/\bshop\b/g, name);
-  await edit('"node", "healthcheck.js"', '"./healthcheck.sh"');
-  await edit("start_period: 30s", "start_period: 2s");
-  await edit("interval: 10s", "interval: 1s");
-  await edit("monitor: 5s", "monitor: 2s");
+  await copyExample(directory, origin);
+  const edit = editorOf(join(directory, "stack.yaml"));
+  await suitTests(edit, name);
   if (!withHotpush) await edit(/^ {2}hotpush:\n {4}image(?:.*\n)*?\n/gm, "");
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env, cwd: directory })).stdout.trim();
@@ -83,19 +68,49 @@ export async function makeStack(
       return (await docker("service", "ps", `${name}_${service}`, ...wanted)).split("\n").sort();
     },
     remove: async () => {
-      await docker("stack", "rm", name).catch(() => {});
-      const label = `label=com.docker.stack.namespace=${name}`;
-      for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
-        if ((await docker("ps", "--all", "--quiet", "--filter", label)) === "") break;
-        await sleep(200);
-      }
-      for (const volume of ["caddy-data", "hotpush"]) {
-        await docker("volume", "rm", `${name}_${volume}`).catch(() => {});
-      }
-      const built = `label=com.docker.compose.project=${name}`;
-      const images = await docker("images", "--quiet", "--filter", built);
-      if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});
+      await removeFromSwarm(docker, name);
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+async function copyExample(directory: string, origin: string): Promise<void> {
+  await cp(example, directory, { recursive: true });
+  await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
+  // What compose reads from here, docker stack deploy must see too.
+  const ports = `HTTP_PORT=${new URL(origin).port}\nHTTPS_PORT=${await freePort()}\n`;
+  await writeFile(join(directory, ".env"), `SITE=:80\n${ports}CHECK_URL=${origin}/\n`);
+}
+
+function editorOf(path: string): TestStack["edit"] {
+  return async (from, to) => {
+    const text = await readFile(path, "utf8");
+    const edited = text.replaceAll(from, to);
+    if (edited === text) throw new Error(`${from} is not in ${path}.`);
+    await writeFile(path, edited);
+  };
+}
+
+/** A name of its own, a health check that costs little, and less patience than a real stack has. */
+async function suitTests(edit: TestStack["edit"], name: string): Promise<void> {
+  await edit(/\bshop\b/g, name);
+  await edit('"node", "healthcheck.js"', '"./healthcheck.sh"');
+  await edit("start_period: 30s", "start_period: 2s");
+  await edit("interval: 10s", "interval: 1s");
+  await edit("monitor: 5s", "monitor: 2s");
+}
+
+async function removeFromSwarm(docker: TestStack["docker"], name: string): Promise<void> {
+  await docker("stack", "rm", name).catch(() => {});
+  const label = `label=com.docker.stack.namespace=${name}`;
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
+    if ((await docker("ps", "--all", "--quiet", "--filter", label)) === "") break;
+    await sleep(200);
+  }
+  for (const volume of ["caddy-data", "hotpush"]) {
+    await docker("volume", "rm", `${name}_${volume}`).catch(() => {});
+  }
+  const built = `label=com.docker.compose.project=${name}`;
+  const images = await docker("images", "--quiet", "--filter", built);
+  if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});
 }
