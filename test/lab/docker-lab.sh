@@ -34,11 +34,11 @@ apt_private() { # suite, then apt-get arguments: an apt with its own lists/cache
     -o Dir::Cache="$d/cache" -o Dir::State::status=/dev/null -o Acquire::Languages=none -o APT::Sandbox::User=root "$@"
 }
 
-host_packages() { # iptables, debootstrap, iproute2 and curl on the host; runc's library; all else is only unpacked under $LAB
+host_packages() { # iptables, mmdebstrap, iproute2 and curl on the host; runc's library; all else is only unpacked under $LAB
   local need=()
   command -v ip >/dev/null || need+=(iproute2)
   command -v iptables >/dev/null || need+=(iptables)
-  command -v debootstrap >/dev/null || need+=(debootstrap)
+  command -v mmdebstrap >/dev/null || need+=(mmdebstrap)
   [ -e /usr/lib/x86_64-linux-gnu/libseccomp.so.2 ] || need+=(libseccomp2)
   command -v curl >/dev/null || need+=(curl)
   [ ${#need[@]} = 0 ] && return 0
@@ -93,14 +93,17 @@ J
 
 rootfs() { # Debian trixie minbase, as a tar to import
   [ -s "$LAB/trixie.tar" ] && return 0
-  rm -rf "$LAB/rootfs"
-  debootstrap --variant=minbase --include=ca-certificates trixie "$LAB/rootfs" "$MIRROR" >"$LAB/debootstrap.log" 2>&1 || { tail -5 "$LAB/debootstrap.log" >&2; die debootstrap; }
-  rm -rf "$LAB"/rootfs/var/cache/apt/archives/*.deb "$LAB"/rootfs/var/lib/apt/lists/* "$LAB"/rootfs/usr/share/{doc,man,locale}/* "$LAB"/rootfs/dev/* 
-  # what the VM needs to reach the mirror/registry must be in the image too: apt settings and local CAs
-  cp /usr/local/share/ca-certificates/*.crt "$LAB/rootfs/usr/local/share/ca-certificates/" 2>/dev/null || true
-  cp /etc/ssl/certs/ca-certificates.crt "$LAB/rootfs/etc/ssl/certs/ca-certificates.crt" 2>/dev/null || true
-  { apt-config dump 2>/dev/null | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Check-(Valid-Until|Date) ' || true; echo 'APT::Install-Recommends "false";'; echo 'Acquire::Languages "none";'; } > "$LAB/rootfs/etc/apt/apt.conf.d/90lab"
-  tar -C "$LAB/rootfs" --numeric-owner -cf "$LAB/trixie.tar.part" . && mv "$LAB/trixie.tar.part" "$LAB/trixie.tar" && rm -rf "$LAB/rootfs"
+  # What this machine needs to reach the mirror and the registry must be in the image too: apt's settings and local CAs.
+  { apt-config dump | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Check-(Valid-Until|Date) ' || true
+    echo 'APT::Install-Recommends "false";'; echo 'Acquire::Languages "none";'; } > "$LAB/apt.conf"
+  # shellcheck disable=SC2016 # mmdebstrap gives its hooks the root directory as $1
+  mmdebstrap --mode=root --variant=minbase --include=ca-certificates --keyring="$KEYRING" --aptopt="$LAB/apt.conf" \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook='cp /usr/local/share/ca-certificates/*.crt "$1/usr/local/share/ca-certificates/" 2>/dev/null || true' \
+    --customize-hook='cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/" 2>/dev/null || true' \
+    --skip=output/dev --format=tar trixie "$LAB/trixie.tar.part" "$MIRROR" >"$LAB/mmdebstrap.log" 2>&1 ||
+    { tail -5 "$LAB/mmdebstrap.log" >&2; die mmdebstrap; }
+  mv "$LAB/trixie.tar.part" "$LAB/trixie.tar"
 }
 
 nodepkg() { # node binaries + npm from the npm registry (the `node` package's own platform package)
@@ -115,22 +118,31 @@ nodepkg() { # node binaries + npm from the npm registry (the `node` package's ow
 }
 
 have() { ( useenv; docker image inspect "$1" >/dev/null 2>&1 ); }
-images() {
+images() { # side by side: they share nothing but the layers of the first one
   useenv
   have debian:trixie-slim || docker import -c 'CMD ["bash"]' -c 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' "$LAB/trixie.tar" debian:trixie-slim >/dev/null
   docker tag debian:trixie-slim debian:trixie
-  local m
-  for m in $NODE_MAJORS; do
-    have "node:$m-trixie-slim" || docker build -q -t "node:$m-trixie-slim" -t "node:$m" -f - "$LAB/node-$m" >/dev/null <<'D'
+  local m p builds=()
+  for m in $NODE_MAJORS; do node_image "$m" & builds+=($!); done
+  caddy_image & builds+=($!)
+  cli_image & builds+=($!)
+  for p in "${builds[@]}"; do wait "$p" || die "an image was not built"; done
+}
+
+node_image() { # the ENV is for a registry behind a private CA, and harmless elsewhere
+  have "node:$1-trixie-slim" || docker build -q -t "node:$1-trixie-slim" -t "node:$1" -f - "$LAB/node-$1" >/dev/null <<'D'
 FROM debian:trixie-slim
 RUN groupadd --gid 1000 node && useradd --uid 1000 --gid node --shell /bin/bash --create-home node
 COPY . /usr/local/
 ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 CMD ["node"]
 D
-  done
-  # ENV above is for a registry behind a private CA; harmless elsewhere
-  have caddy:2 || { mkdir -p "$LAB/ctx-caddy"; cp -L "$LAB/bin/caddy" "$LAB/ctx-caddy/caddy"; docker build -q -t caddy:2 -f - "$LAB/ctx-caddy" >/dev/null <<'D'
+}
+
+caddy_image() {
+  have caddy:2 && return 0
+  mkdir -p "$LAB/ctx-caddy"; cp -L "$LAB/bin/caddy" "$LAB/ctx-caddy/caddy"
+  docker build -q -t caddy:2 -f - "$LAB/ctx-caddy" >/dev/null <<'D'
 FROM debian:trixie-slim
 RUN mkdir -p /config/caddy /data/caddy /etc/caddy /usr/share/caddy && printf ':80\nrespond "caddy works"\n' > /etc/caddy/Caddyfile
 COPY caddy /usr/bin/caddy
@@ -139,14 +151,18 @@ EXPOSE 80 443 443/udp 2019
 WORKDIR /srv
 CMD ["caddy","run","--config","/etc/caddy/Caddyfile","--adapter","caddyfile"]
 D
-  }
-  have docker:28-cli || { local c=$LAB/ctx-cli; mkdir -p "$c/libexec/docker/cli-plugins" "$c/bin"; cp -L "$LAB/bin/docker" "$c/bin/"; cp -L "$LAB"/docker-config/cli-plugins/* "$c/libexec/docker/cli-plugins/"
-    docker build -q -t docker:28-cli -t docker:cli -f - "$c" >/dev/null <<'D'
+}
+
+cli_image() {
+  have docker:28-cli && return 0
+  local c=$LAB/ctx-cli
+  mkdir -p "$c/libexec/docker/cli-plugins" "$c/bin"
+  cp -L "$LAB/bin/docker" "$c/bin/"; cp -L "$LAB"/docker-config/cli-plugins/* "$c/libexec/docker/cli-plugins/"
+  docker build -q -t docker:28-cli -t docker:cli -f - "$c" >/dev/null <<'D'
 FROM debian:trixie-slim
 COPY . /usr/local/
 CMD ["docker"]
 D
-  }
 }
 
 case ${1:-up} in
@@ -154,7 +170,7 @@ case ${1:-up} in
     mkdir -p "$LAB"; host_packages
     rootfs & r=$!; nodepkg & n=$!
     engine; start
-    wait $r || die "rootfs failed, see $LAB/debootstrap.log"; log "rootfs ready"
+    wait $r || die "rootfs failed, see $LAB/mmdebstrap.log"; log "rootfs ready"
     wait $n || die "npm i node failed"
     images; log "images: $( useenv; docker images --format '{{.Repository}}:{{.Tag}}' | sort | tr '\n' ' ')"
     log "ready: eval \"\$($0 env)\"" ;;

@@ -36,7 +36,7 @@ function withoutDependencies(model: ComposeModel): string {
 }
 
 /** Of lines such as `app 9f2c`. */
-export function readHashes(text: string): ConfigHashes {
+function readHashes(text: string): ConfigHashes {
   const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
   return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));
 }
