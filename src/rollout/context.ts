@@ -1,4 +1,5 @@
 import type { ComposeTarget } from "./compose/compose.ts";
+import type { ConfigHashes } from "./compose/config-hashes.ts";
 import type { Project } from "./compose/project.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Report } from "./report/report.ts";
@@ -9,6 +10,8 @@ export interface Rollout {
   readonly target: ComposeTarget;
   readonly env: NodeJS.ProcessEnv;
   readonly project: Project;
+  /** Of the project's services; compose is asked for them while images are built. A stack has none. */
+  readonly configHashes: Promise<ConfigHashes>;
   /** The directory of the live files, or null where the project has none. */
   readonly liveDirectory: string | null;
   /** The live files that the proxy reads; null where it does not say. */

@@ -11,17 +11,22 @@ export type Action =
   | { readonly kind: "recreate"; readonly reason: string }
   | { readonly kind: "run" };
 
-/**
- * Compares the containers of `service` with what the compose file and the image now say. `imageId` is null where the
- * image is not here yet: compose will pull it.
- */
+/** What a container of a service that is up to date is made of. */
+export interface UpToDate {
+  /** Null where the image is not here yet: compose will pull it. */
+  readonly imageId: string | null;
+  /** One of them is its `config-hash` label. */
+  readonly configHashes: readonly string[];
+}
+
+/** Compares the containers of `service` with what the compose file and the image now say. */
 export function planService(
   service: Service,
   containers: readonly Container[],
-  imageId: string | null,
+  { imageId, configHashes }: UpToDate,
 ): Action {
   const isCurrent = (container: Container) =>
-    service.configHashes.includes(container.configHash) && container.image === imageId;
+    configHashes.includes(container.configHash) && container.image === imageId;
   const { replacement } = service;
   if (service.replicas === 0) return { kind: "leave" };
   if (replacement.how === "run-once") {

@@ -118,7 +118,8 @@ async function bringUpToDate(
     return unchanged(service, containers);
   }
   const image = await inspectImage(rollout.engine, service.image);
-  const action = planService(service, containers, image?.id ?? null);
+  const configHashes = (await rollout.configHashes).get(service.name) ?? [];
+  const action = planService(service, containers, { imageId: image?.id ?? null, configHashes });
   switch (action.kind) {
     case "leave":
       tellUnhealthy(rollout, service, containers);

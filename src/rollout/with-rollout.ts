@@ -44,16 +44,19 @@ async function open(request: RolloutRequest, lockDescriptor: number): Promise<Ro
     const model = await loadModel(surroundings);
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
-    const project = readProject(model, await configHashes(surroundings, model, containers));
+    const project = readProject(model);
     const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
     const container = await findOwnService(engine);
     const own = container?.project === project.name ? container : null;
     const read = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
+    const hashes = configHashes(surroundings, model, containers);
+    hashes.catch(() => {}); // Nobody may come to ask for them, where something else fails before.
     return {
       engine,
       target,
       env,
       project,
+      configHashes: hashes,
       liveDirectory,
       liveFilesRead: read,
       own,

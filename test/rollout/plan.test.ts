@@ -5,6 +5,7 @@ import type { Container } from "../../src/rollout/engine/container.ts";
 import { type Action, planService } from "../../src/rollout/plan.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
+const upToDate = { imageId: "sha256:1", configHashes: ["hash"] };
 const recreate = { how: "recreate", reason: "publishes port 80" } as const;
 const once = { how: "run-once" } as const;
 const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
@@ -50,10 +51,13 @@ const cases: readonly (readonly [string, Partial<Service>, readonly Partial<Cont
 for (const [situation, service, containers, kind] of cases) {
   test(`${situation}: ${kind}`, () => {
     const found = containers.map((container) => sampleContainer(container));
-    assert.equal(planService(sampleService(service), found, "sha256:1").kind, kind);
+    assert.equal(planService(sampleService(service), found, upToDate).kind, kind);
   });
 }
 
 test("an image that is not here yet counts as another one", () => {
-  assert.equal(planService(sampleService(), [sampleContainer()], null).kind, "roll");
+  assert.equal(
+    planService(sampleService(), [sampleContainer()], { ...upToDate, imageId: null }).kind,
+    "roll",
+  );
 });

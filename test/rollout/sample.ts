@@ -35,7 +35,6 @@ export function sampleService(differences: Partial<Service> = {}): Service {
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: 30_000,
     checkUrl: null,
-    configHashes: ["hash"],
     ...differences,
   };
 }

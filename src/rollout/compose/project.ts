@@ -1,5 +1,4 @@
 import type { ComposeModel, ComposeService } from "./compose-model.ts";
-import type { ConfigHashes } from "./config-hashes.ts";
 import { durationLabelMs } from "./duration-label.ts";
 import { defaultHealthyTimeoutMs } from "./healthy-timeout.ts";
 import { type Replacement, replacementOf } from "./replacement.ts";
@@ -27,28 +26,20 @@ export interface Service {
   readonly drainTimeoutMs: number;
   /** Asked through the proxy after the switch; null where the compose file names none. */
   readonly checkUrl: string | null;
-  /** One is the `config-hash` label of containers that are up to date; empty where compose was not asked. */
-  readonly configHashes: readonly string[];
 }
 
 /** Makes the project of compose's own model. */
-export function readProject(model: ComposeModel, hashes: ConfigHashes = new Map()): Project {
+export function readProject(model: ComposeModel): Project {
   const names = inDependencyOrder(model.services);
   const awaited = namesRunToTheirEnd(model.services);
   const services = names.flatMap((name) => {
     const service = model.services[name];
-    return service ? [readService(model.name, name, service, hashes.get(name) ?? [], awaited.has(name))] : [];
+    return service ? [readService(model.name, name, service, awaited.has(name))] : [];
   });
   return { name: model.name, services };
 }
 
-function readService(
-  project: string,
-  name: string,
-  service: ComposeService,
-  configHashes: readonly string[],
-  isAwaited: boolean,
-): Service {
+function readService(project: string, name: string, service: ComposeService, isAwaited: boolean): Service {
   return {
     name,
     image: service.image ?? `${project}-${name}`,
@@ -59,7 +50,6 @@ function readService(
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
     drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout") ?? defaultDrainTimeoutMs,
     checkUrl: service.labels?.["hotpush.check"] || null,
-    configHashes,
   };
 }
 

@@ -47,7 +47,8 @@ async function goBack(
   tell: (text: string) => void,
 ): Promise<void> {
   try {
-    const isChanged = old.some(({ configHash }) => !service.configHashes.includes(configHash));
+    const configHashes = (await rollout.configHashes).get(service.name) ?? [];
+    const isChanged = old.some(({ configHash }) => !configHashes.includes(configHash));
     const configuration = isChanged ? ", with the configuration that the compose file has now" : "";
     tell(`goes back to the old version, because another service failed${configuration}`);
     const present = await listContainers(rollout.engine, rollout.project.name, service.name);

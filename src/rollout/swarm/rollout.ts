@@ -51,7 +51,11 @@ async function open(request: RolloutRequest, lockDescriptor: number, commit: str
   const { stack, surroundings } = result;
   const task = await findOwnTask(engine);
   const own = task?.stack === stack.name ? task : null;
-  const onlyOfCompose = { liveDirectory: null, liveFilesRead: null };
+  const onlyOfCompose = {
+    configHashes: Promise.resolve(new Map()),
+    liveDirectory: null,
+    liveFilesRead: null,
+  };
   return {
     ...surroundings,
     engine,
