@@ -24,12 +24,14 @@ export async function withRollout<Ending>(
 ): Promise<Ending | Failure> {
   try {
     const lock = await lockInTurn(request);
+    const over = new AbortController();
     try {
       await readVersions(request.versionsPath); // A version that could not be recorded is not to be rolled out.
-      const rollout = await open(request, lock.descriptor);
+      const rollout = await open(request, lock.descriptor, over.signal);
       const services = ownLast(selectServices(rollout.project, request.services), rollout);
       return await work(rollout, services, await commitToTag(request));
     } finally {
+      over.abort();
       await lock.release();
     }
   } catch (error) {
@@ -37,7 +39,7 @@ export async function withRollout<Ending>(
   }
 }
 
-async function open(request: RolloutRequest, lockDescriptor: number): Promise<Rollout> {
+async function open(request: RolloutRequest, lockDescriptor: number, over: AbortSignal): Promise<Rollout> {
   const { engine, target, env, report, signal } = request;
   const read = async () => {
     const surroundings = { env, signal, lockDescriptor, target };
@@ -49,7 +51,8 @@ async function open(request: RolloutRequest, lockDescriptor: number): Promise<Ro
     const container = await findOwnService(engine);
     const own = container?.project === project.name ? container : null;
     const read = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
-    const hashes = configHashes(surroundings, model, containers);
+    const untilOver = { ...surroundings, signal: AbortSignal.any([signal, over]) };
+    const hashes = configHashes(untilOver, model, containers);
     hashes.catch(() => {}); // Nobody may come to ask for them, where something else fails before.
     return {
       engine,

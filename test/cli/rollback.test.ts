@@ -17,7 +17,7 @@ test("a roll back is a deployment of its own, which does not run deploy.sh", asy
   const { stdout, code } = await rollback(service);
   assert.match(stdout, new RegExp(`^Deployment 3 goes back to ${commits[0]}\\.`));
   // There is no compose file here: that it is the roll-out that complains is the proof.
-  assert.match(stdout, /The compose project in .* cannot be read/);
+  assert.match(stdout, /The compose file in .* cannot be read/);
   assert.match(stdout, /\nDeployment 3 failed after [^\n]+\.\n/);
   assert.equal(code, 1);
   assert.ok(!service.log.outputOf(3).some((line) => line.startsWith("deployed")));

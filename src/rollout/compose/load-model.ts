@@ -32,7 +32,7 @@ export async function askCompose(
   const where = surroundings.target.projectDirectory;
   throw new ProblemError({
     code: "compose_invalid",
-    detail: `The compose project in ${where} cannot be read.`,
+    detail: `The compose file in ${where} cannot be read.`,
     evidence: linesOf(ending),
   });
 }

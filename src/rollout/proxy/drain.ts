@@ -23,7 +23,10 @@ export type Drained =
   | { readonly kind: "blind"; readonly why: "no answer" | "no names"; readonly waitedMs: number }
   | { readonly kind: "given_up" };
 
-/** A request that comes while Caddy counts may be in one number and not in the other: so often in a row, none is. */
+/**
+ * A request that comes while Caddy counts may be in one number and not in the other: so often in a row, none is, unless
+ * it is a slow check of our own, which such a Caddy does not tell from those to the old container.
+ */
 const unnamedPolls = 5;
 
 /**
@@ -37,7 +40,8 @@ export async function drain(
   signal?: AbortSignal,
 ): Promise<Drained> {
   try {
-    return await countDown(directory, containers, limits, signal);
+    const drained = await countDown(directory, containers, limits, signal);
+    return signal?.aborted ? { kind: "given_up" } : drained;
   } catch (error) {
     if (signal?.aborted) return { kind: "given_up" };
     throw error;
