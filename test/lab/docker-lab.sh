@@ -97,7 +97,7 @@ rootfs() { # Debian trixie minbase, as a tar to import
   { apt-config dump | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Check-(Valid-Until|Date) ' || true
     echo 'APT::Install-Recommends "false";'; echo 'Acquire::Languages "none";'; } > "$LAB/apt.conf"
   # shellcheck disable=SC2016 # mmdebstrap gives its hooks the root directory as $1
-  mmdebstrap --mode=root --variant=minbase --include=ca-certificates --keyring="$KEYRING" --aptopt="$LAB/apt.conf" \
+  TMPDIR=$LAB mmdebstrap --mode=root --variant=minbase --include=ca-certificates --keyring="$KEYRING" --aptopt="$LAB/apt.conf" \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --customize-hook='cp /usr/local/share/ca-certificates/*.crt "$1/usr/local/share/ca-certificates/" 2>/dev/null || true' \
     --customize-hook='cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/" 2>/dev/null || true' \

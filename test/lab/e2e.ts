@@ -13,7 +13,7 @@ const longest = ["rollout-swarm", "self-swarm", "rollout-failures", "rollout-rec
 /** It waits until nobody else uses the engine. */
 const last = "without-engine";
 const filesAtATime = 4;
-const fileTimeoutMs = 900_000;
+const testTimeoutMs = 900_000;
 
 const names = readdirSync(directory)
   .filter((file) => file.endsWith(".test.ts"))
@@ -23,7 +23,16 @@ const files = [...longest, ...others, last].map((name) => join(directory, `${nam
 const results = process.env.TEST_RESULTS || "node_modules/.cache/test-results.tap";
 mkdirSync(dirname(results), { recursive: true });
 
-const tests = run({ files, concurrency: filesAtATime, timeout: fileTimeoutMs });
+// Whoever stops this stops the test files with it, before the engine goes.
+const stopping = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const) {
+  process.once(name, () => {
+    process.exitCode = 1;
+    stopping.abort();
+  });
+}
+const { signal } = stopping;
+const tests = run({ files, concurrency: filesAtATime, timeout: testTimeoutMs, signal });
 tests.on("test:fail", () => {
   process.exitCode = 1;
 });
