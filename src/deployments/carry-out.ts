@@ -40,85 +40,93 @@ const longestStartRetryMs = 60_000;
 /** How long an interrupted script may take to end by itself before it is forced to. */
 const interruptGraceMs = 2_000;
 
-export function createCarrier({ store, runner, persist, onChange, log, stopping }: CarrierOptions): Carrier {
-  let run: Run | null = null;
-  let current: number | null = null;
-  let cancelled: number | null = null;
-  let isInterrupting = false;
-  let startRetryMs = firstStartRetryMs;
+/** What is at hand, if anything, and what was asked of it. */
+interface AtHand extends CarrierOptions {
+  run: Run | null;
+  current: number | null;
+  cancelled: number | null;
+  isInterrupting: boolean;
+  startRetryMs: number;
+}
 
-  async function carryOut(deployment: Deployment): Promise<void> {
-    current = deployment.id;
-    onChange(deployment.id);
-    const start = await runner.start(deployment);
-    switch (start.kind) {
-      case "started":
-        logStart(log, deployment);
-        return await seeThrough(deployment, start.run);
-      case "refused":
-        return await conclude(deployment, { state: "failed", exitCode: null, problem: start.problem });
-      case "try-again":
-        return await tryLater(deployment, start.detail);
-    }
-  }
-
-  async function seeThrough(deployment: Deployment, started: Run): Promise<void> {
-    run = started;
-    current = deployment.id;
-    if (cancelled === deployment.id) run.end("cancelled", cancelGraceMs);
-    if (isInterrupting) run.end("interrupted", interruptGraceMs);
-    const ending = await run.ended;
-    if (ending.state === "not_started") return await tryLater(deployment, ending.detail);
-    startRetryMs = firstStartRetryMs;
-    await conclude(deployment, ending);
-  }
-
-  async function tryLater(deployment: Deployment, detail: string): Promise<void> {
-    const fields = { event: "deployment.not_started", deployment: deployment.id };
-    log.warn(fields, `${detail} Trying again in ${formatDuration(startRetryMs)}.`);
-    runner.tidy(deployment.id);
-    await persist(() => {
-      putBack(store, deployment);
-      if (cancelled === deployment.id) cancelQueued(store, deployment.id);
-    });
-    current = null;
-    onChange(deployment.id);
-    await pause(startRetryMs, stopping);
-    startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
-  }
-
-  async function conclude(deployment: Deployment, ending: Ending): Promise<void> {
-    const recorded = await persist(() => {
-      const how = { isCancelled: cancelled === deployment.id, doesResume: !stopping.aborted };
-      return recordEnding(store, deployment, ending, how);
-    });
-    // Who cancels it from now on finds it in the queue, if at all.
-    current = null;
-    logEnding(log, deployment, recorded ?? ending);
-    onChange(deployment.id);
-    runner.tidy(deployment.id);
-    await persist(() => pruneHistory(store));
-  }
-
+/** Makes the one that takes a deployment from its start to its recorded ending. */
+export function createCarrier(options: CarrierOptions): Carrier {
+  const nothing = { run: null, current: null, cancelled: null };
+  const at: AtHand = { ...options, ...nothing, isInterrupting: false, startRetryMs: firstStartRetryMs };
   return {
-    carryOut,
-    seeThrough,
-    conclude,
-    cancel(id) {
-      if (current !== id) return false;
-      askToCancel(store, id, log);
-      cancelled = id;
-      run?.end("cancelled", cancelGraceMs);
-      return true;
-    },
+    carryOut: (deployment) => carryOut(at, deployment),
+    seeThrough: (deployment, run) => seeThrough(at, deployment, run),
+    conclude: (deployment, ending) => conclude(at, deployment, ending),
+    cancel: (deploymentId) => cancel(at, deploymentId),
     interrupt() {
-      isInterrupting = true;
-      run?.end("interrupted", interruptGraceMs);
+      at.isInterrupting = true;
+      at.run?.end("interrupted", interruptGraceMs);
     },
     release() {
-      run = null;
-      current = null;
-      cancelled = null;
+      Object.assign(at, nothing);
     },
   };
+}
+
+async function carryOut(at: AtHand, deployment: Deployment): Promise<void> {
+  at.current = deployment.id;
+  at.onChange(deployment.id);
+  const start = await at.runner.start(deployment);
+  switch (start.kind) {
+    case "started":
+      logStart(at.log, deployment);
+      return await seeThrough(at, deployment, start.run);
+    case "refused":
+      return await conclude(at, deployment, { state: "failed", exitCode: null, problem: start.problem });
+    case "try-again":
+      return await tryLater(at, deployment, start.detail);
+  }
+}
+
+async function seeThrough(at: AtHand, deployment: Deployment, run: Run): Promise<void> {
+  at.run = run;
+  at.current = deployment.id;
+  if (at.cancelled === deployment.id) run.end("cancelled", cancelGraceMs);
+  if (at.isInterrupting) run.end("interrupted", interruptGraceMs);
+  const ending = await run.ended;
+  if (ending.state === "not_started") return await tryLater(at, deployment, ending.detail);
+  at.startRetryMs = firstStartRetryMs;
+  await conclude(at, deployment, ending);
+}
+
+async function tryLater(at: AtHand, deployment: Deployment, detail: string): Promise<void> {
+  const { store, runner, persist, log } = at;
+  const fields = { event: "deployment.not_started", deployment: deployment.id };
+  log.warn(fields, `${detail} Trying again in ${formatDuration(at.startRetryMs)}.`);
+  runner.tidy(deployment.id);
+  await persist(() => {
+    putBack(store, deployment);
+    if (at.cancelled === deployment.id) cancelQueued(store, deployment.id);
+  });
+  at.current = null;
+  at.onChange(deployment.id);
+  await pause(at.startRetryMs, at.stopping);
+  at.startRetryMs = Math.min(2 * at.startRetryMs, longestStartRetryMs);
+}
+
+async function conclude(at: AtHand, deployment: Deployment, ending: Ending): Promise<void> {
+  const { store, runner, persist, stopping } = at;
+  const recorded = await persist(() => {
+    const how = { isCancelled: at.cancelled === deployment.id, doesResume: !stopping.aborted };
+    return recordEnding(store, deployment, ending, how);
+  });
+  // Who cancels it from now on finds it in the queue, if at all.
+  at.current = null;
+  logEnding(at.log, deployment, recorded ?? ending);
+  at.onChange(deployment.id);
+  runner.tidy(deployment.id);
+  await persist(() => pruneHistory(store));
+}
+
+function cancel(at: AtHand, deploymentId: number): boolean {
+  if (at.current !== deploymentId) return false;
+  askToCancel(at.store, deploymentId, at.log);
+  at.cancelled = deploymentId;
+  at.run?.end("cancelled", cancelGraceMs);
+  return true;
 }

@@ -35,63 +35,26 @@ export interface CatchUpReport {
   readonly failure: string | null;
 }
 
+/** What was found out so far. */
+interface Search extends CatchUpOptions {
+  failure: string | null;
+  lookedAtMs: number | null;
+  /** A head that counts when it is seen once more. */
+  doubted: string | null;
+}
+
 /**
  * Finds the pushes whose delivery never came: git hosts do not send again what they could not deliver. The branch that
  * was deployed last is compared with the remote; a head that was not deployed becomes a deployment.
  */
-export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: CatchUpOptions): CatchUp {
-  let failure: string | null = null;
-  let lookedAtMs: number | null = null;
-  let doubted: string | null = null;
-
-  async function look(): Promise<void> {
-    const ref = lastDeployedRef(store);
-    if (ref === null) return;
-    const newestBefore = newestId(store);
-    const remote = await readRemoteHead(ref);
-    lookedAtMs = Date.now();
-    if (remote.kind === "unknown") return tellFailure(ref, remote.detail);
-    failure = null;
-    // A push that came meanwhile knows better than an answer that may be older than it.
-    if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return;
-    if (isKnown(ref, remote.commit)) return;
-    deploy(ref, remote.commit);
-  }
-
-  function isKnown(ref: string, commit: string): boolean {
-    const newest = newestOf(store, ref);
-    const wasSeen = wasSeenBefore(store, ref, commit);
-    // Who rolled back wants to stay there until the next push, and what was never seen is one.
-    const isInPlace = newest?.commit === commit || (newest?.trigger === "rollback" && wasSeen);
-    // An older head may be what a mirror of the host still says: it counts when it is seen twice in a row.
-    const isDoubtful = !isInPlace && wasSeen && doubted !== commit;
-    doubted = isDoubtful ? commit : null;
-    return isInPlace || isDoubtful;
-  }
-
-  function deploy(ref: string, commit: string): void {
-    const { id } = store.transaction(() => recordWish(store, { trigger: "catch-up", ref, commit }));
-    const fields = { event: "catch_up.found", deployment: id, ref, commit };
-    log.warn(
-      fields,
-      `${ref} is at ${commit.slice(0, 7)}, which no delivery told: deployment ${id} catches up`,
-    );
-    wake();
-  }
-
-  function tellFailure(ref: string, detail: string): void {
-    const wasFailing = failure !== null;
-    failure = detail;
-    if (wasFailing) return;
-    log.warn({ event: "catch_up.failed", ref }, `Missed pushes cannot be found for the moment: ${detail}`);
-  }
-
-  const looks = lookRegularly(look, {
+export function createCatchUp(options: CatchUpOptions): CatchUp {
+  const { log, intervalMs } = options;
+  const search: Search = { ...options, failure: null, lookedAtMs: null, doubted: null };
+  const looks = lookRegularly(() => look(search), {
     intervalMs,
     onFault: (error) =>
       log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed"),
   });
-
   return {
     start() {
       if (intervalMs === 0) return;
@@ -99,8 +62,49 @@ export function createCatchUp({ store, readRemoteHead, wake, log, intervalMs }: 
       looks.start();
     },
     stop: looks.stop,
-    report: () => ({ intervalMs, lookedAtMs, failure }),
+    report: () => ({ intervalMs, lookedAtMs: search.lookedAtMs, failure: search.failure }),
   };
+}
+
+async function look(search: Search): Promise<void> {
+  const { store, readRemoteHead } = search;
+  const ref = lastDeployedRef(store);
+  if (ref === null) return;
+  const newestBefore = newestId(store);
+  const remote = await readRemoteHead(ref);
+  search.lookedAtMs = Date.now();
+  if (remote.kind === "unknown") return tellFailure(search, ref, remote.detail);
+  search.failure = null;
+  // A push that came meanwhile knows better than an answer that may be older than it.
+  if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return;
+  if (isKnown(search, ref, remote.commit)) return;
+  deploy(search, ref, remote.commit);
+}
+
+function tellFailure(search: Search, ref: string, detail: string): void {
+  const wasFailing = search.failure !== null;
+  search.failure = detail;
+  if (wasFailing) return;
+  const text = `Missed pushes cannot be found for the moment: ${detail}`;
+  search.log.warn({ event: "catch_up.failed", ref }, text);
+}
+
+function isKnown(search: Search, ref: string, commit: string): boolean {
+  const newest = newestOf(search.store, ref);
+  const wasSeen = wasSeenBefore(search.store, ref, commit);
+  // Who rolled back wants to stay there until the next push, and what was never seen is one.
+  const isInPlace = newest?.commit === commit || (newest?.trigger === "rollback" && wasSeen);
+  // An older head may be what a mirror of the host still says: it counts when it is seen twice in a row.
+  const isDoubtful = !isInPlace && wasSeen && search.doubted !== commit;
+  search.doubted = isDoubtful ? commit : null;
+  return isInPlace || isDoubtful;
+}
+
+function deploy({ store, log, wake }: Search, ref: string, commit: string): void {
+  const { id } = store.transaction(() => recordWish(store, { trigger: "catch-up", ref, commit }));
+  const fields = { event: "catch_up.found", deployment: id, ref, commit };
+  log.warn(fields, `${ref} is at ${commit.slice(0, 7)}, which no delivery told: deployment ${id} catches up`);
+  wake();
 }
 
 function lastDeployedRef(store: Store): string | null {

@@ -1,7 +1,7 @@
 import type { Log } from "../log.ts";
 import { type Accept, createAccept } from "./accept.ts";
 import { cancelQueued } from "./cancel.ts";
-import { createCarrier } from "./carry-out.ts";
+import { type Carrier, createCarrier } from "./carry-out.ts";
 import { claimNext } from "./claim.ts";
 import type { Runner } from "./deployment.ts";
 import { logCancelled, logSuperseded } from "./deployment-log.ts";
@@ -39,84 +39,100 @@ export interface QueueOptions {
 
 const lookIntervalMs = 1_000;
 
+/** Whose turn it is. */
+interface Turn extends Required<QueueOptions> {
+  readonly carrier: Carrier;
+  mode: "recording" | "idle" | "busy" | "stopping";
+  /** All that `stop` has to wait for. */
+  work: Promise<void>;
+}
+
 /**
  * Runs deployments one at a time, in the order in which they were queued. That there is only one is seen to three
  * times: here, by the database, and by the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isReplaced = () => false, onChange = () => {}, log } = options;
-  let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
-  let work: Promise<void> = Promise.resolve();
-  let lookTimer: NodeJS.Timeout | null = null;
   const stopping = new AbortController();
   const { signal } = stopping;
   const persist = createPersist(store, { log, signal });
   const carrier = createCarrier({ store, runner, persist, onChange, log, stopping: signal });
-
-  /** Nothing else starts until `task` is done; it is all that `stop` has to wait for. */
-  function occupy(task: () => Promise<void>): void {
-    mode = "busy";
-    work = task().then(() => {
-      carrier.release();
-      if (mode !== "busy") return;
-      mode = "idle";
-      wake();
-    });
-  }
-
-  function wake(): void {
-    if (mode !== "idle") return;
-    try {
-      if (isReplaced()) return;
-      const claimed = store.transaction(() => claimNext(store));
-      if (claimed) occupy(() => carrier.carryOut(claimed));
-    } catch (error) {
-      log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
-    }
-  }
-
-  /** Where that cannot be read, for want of a descriptor, a push is recorded all the same, and `wake` asks again. */
-  function mayStart(): boolean {
-    try {
-      return !isReplaced();
-    } catch {
-      return false;
-    }
-  }
-
-  function cancelWaiting(id: number): boolean {
-    const wasWaiting = store.transaction(() => cancelQueued(store, id));
-    if (wasWaiting) {
-      logCancelled(log, id);
-      onChange(id);
-    }
-    return wasWaiting;
-  }
-
+  const turn: Turn = {
+    ...{ store, runner, isReplaced, onChange, log, carrier },
+    mode: "recording",
+    work: Promise.resolve(),
+  };
+  let lookTimer: NodeJS.Timeout | undefined;
   return {
-    accept: createAccept({
-      store,
-      claim: () => (mode === "idle" && mayStart() ? claimNext(store) : null),
-      begin: (claimed) => occupy(() => carrier.carryOut(claimed)),
-      onSuperseded(id, by) {
-        logSuperseded(log, id, by);
-        onChange(id);
-      },
-    }),
-    wake,
-    cancel: (id) => carrier.cancel(id) || cancelWaiting(id),
-    isBusy: () => mode === "busy",
+    accept: acceptInTurn(turn),
+    wake: () => wake(turn),
+    cancel: (id) => carrier.cancel(id) || cancelWaiting(turn, id),
+    isBusy: () => turn.mode === "busy",
     takeOver() {
-      occupy(() => recover({ store, runner, log, signal, persist, ...carrier }));
-      lookTimer = setInterval(wake, lookIntervalMs).unref();
+      occupy(turn, () => recover({ store, runner, log, signal, persist, ...carrier }));
+      lookTimer = setInterval(wake, lookIntervalMs, turn).unref();
     },
     async stop(graceMs) {
-      mode = "stopping";
+      turn.mode = "stopping";
       stopping.abort();
-      if (lookTimer) clearInterval(lookTimer);
+      clearInterval(lookTimer);
       const timer = setTimeout(carrier.interrupt, graceMs);
-      await work;
+      await turn.work;
       clearTimeout(timer);
     },
   };
+}
+
+function acceptInTurn(turn: Turn): Accept {
+  const { store, carrier, onChange, log } = turn;
+  return createAccept({
+    store,
+    claim: () => (turn.mode === "idle" && mayStart(turn) ? claimNext(store) : null),
+    begin: (claimed) => occupy(turn, () => carrier.carryOut(claimed)),
+    onSuperseded(id, by) {
+      logSuperseded(log, id, by);
+      onChange(id);
+    },
+  });
+}
+
+/** Where that cannot be read, for want of a descriptor, a push is recorded all the same, and `wake` asks again. */
+function mayStart({ isReplaced }: Turn): boolean {
+  try {
+    return !isReplaced();
+  } catch {
+    return false;
+  }
+}
+
+/** Nothing else starts until `task` is done. */
+function occupy(turn: Turn, task: () => Promise<void>): void {
+  turn.mode = "busy";
+  turn.work = task().then(() => {
+    turn.carrier.release();
+    if (turn.mode !== "busy") return;
+    turn.mode = "idle";
+    wake(turn);
+  });
+}
+
+function wake(turn: Turn): void {
+  const { store, carrier, isReplaced, log } = turn;
+  if (turn.mode !== "idle") return;
+  try {
+    if (isReplaced()) return;
+    const claimed = store.transaction(() => claimNext(store));
+    if (claimed) occupy(turn, () => carrier.carryOut(claimed));
+  } catch (error) {
+    log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
+  }
+}
+
+function cancelWaiting({ store, log, onChange }: Turn, id: number): boolean {
+  const wasWaiting = store.transaction(() => cancelQueued(store, id));
+  if (wasWaiting) {
+    logCancelled(log, id);
+    onChange(id);
+  }
+  return wasWaiting;
 }
