@@ -3,11 +3,11 @@ import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { listContainers } from "../engine/container.ts";
 import { isServing } from "../engine/health.ts";
-import { timed } from "../report/report.ts";
 import { liveFilesRead } from "./caddy.ts";
 import { findLiveDirectory } from "./live-directory.ts";
-import { readLiveFiles, switchLiveFiles } from "./live-file.ts";
-import { trafficOf } from "./traffic.ts";
+import { readLiveFiles } from "./live-file.ts";
+import { switchTraffic } from "./switch-traffic.ts";
+import { type Traffic, trafficOf } from "./traffic.ts";
 
 /**
  * Writes the live files that are still missing, or name nothing that serves. On the very first roll-out, the volume they
@@ -20,7 +20,7 @@ export async function adoptLiveFiles(rollout: Rollout, named: string | undefined
   for (const service of rollout.project.services) {
     const traffic = trafficOf(now, service);
     if (service.replacement.how !== "roll" || traffic.by !== "live file") continue;
-    await adopt(rollout, service, liveDirectory);
+    await adopt(rollout, service, traffic);
   }
 }
 
@@ -29,14 +29,13 @@ async function findAgain(rollout: Rollout, named: string | undefined): Promise<s
 }
 
 async function adopt(
-  { engine, project, report }: Rollout,
+  rollout: Rollout,
   service: Service,
-  directory: string,
+  traffic: Extract<Traffic, { by: "live file" }>,
 ): Promise<void> {
+  const { engine, project } = rollout;
   const serving = (await listContainers(engine, project.name, service.name)).filter(isServing);
-  const names = serving.map(({ name }) => name);
-  const named = await readLiveFiles(directory, service.name);
-  if (names.length === 0 || names.some((name) => named.includes(name))) return;
-  const write = () => switchLiveFiles(directory, service.name, names);
-  await timed(report, service.name, "switch", write, () => `requests now go to ${names.join(", ")}`);
+  const named = await readLiveFiles(traffic.directory, service.name);
+  if (serving.some(({ name }) => named.includes(name))) return;
+  await switchTraffic(rollout, service, traffic, serving);
 }

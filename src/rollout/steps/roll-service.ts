@@ -1,25 +1,17 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "../../config/duration.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, inspectContainer } from "../engine/container.ts";
-import { diagnose } from "../engine/diagnosis.ts";
-import { isServing } from "../engine/health.ts";
+import type { Container } from "../engine/container.ts";
 import { leaveLater } from "../own-container/replace-own.ts";
-import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
-import { type Drained, drain, drainLimits } from "../proxy/drain.ts";
-import { readLiveFiles, switchLiveFiles } from "../proxy/live-file.ts";
+import { readLiveFiles } from "../proxy/live-file.ts";
+import { switchTraffic } from "../proxy/switch-traffic.ts";
 import { type Traffic, trafficOf } from "../proxy/traffic.ts";
-import { type ServiceOutcome, timed } from "../report/report.ts";
+import type { ServiceOutcome } from "../report/report.ts";
 import { abandon } from "./abandon.ts";
-import { explainBadAnswer } from "./explain-bad-answer.ts";
 import { proveAlone } from "./prove-alone.ts";
+import { proveInService } from "./prove-in-service.ts";
 import { retire } from "./retire.ts";
 import { startBeside } from "./start-beside.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
-
-/** A proxy that watches Docker needs a moment to see that the new container is healthy. */
-const proxyNoticesMs = 3_000;
 
 /** No request is left in a drained container: it may take this long to close, not its whole stop grace period. */
 const drainedGraceS = 10;
@@ -105,102 +97,4 @@ async function switchOrAbandon(
     if (!fresh.some(({ name }) => named.includes(name))) await abandon(rollout, service, fresh);
     throw error;
   }
-}
-
-async function switchTraffic(
-  { report }: Rollout,
-  service: Service,
-  traffic: Traffic,
-  containers: readonly Container[],
-): Promise<void> {
-  if (traffic.by !== "live file" || containers.length === 0) return;
-  const names = containers.map(({ name }) => name);
-  const write = () => switchLiveFiles(traffic.directory, service.name, names);
-  await timed(report, service.name, "switch", write, () => `requests now go to ${names.join(", ")}`);
-}
-
-/**
- * With the traffic on the new containers, the check through the proxy while the old ones drain (where a live file has
- * moved the traffic, which is when it says something of the new ones alone), and a last look at them after that. The
- * old ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
- * itself may not run yet: its check comes when all services have started.)
- *
- * @returns milliseconds that the drain of the old ones took, or null where nothing is drained
- */
-async function proveInService(
-  rollout: Rollout,
-  service: Service,
-  traffic: Traffic,
-  old: readonly Container[],
-  fresh: readonly Container[],
-): Promise<number | null> {
-  const draining = new AbortController();
-  try {
-    const [drainedMs] = await Promise.all([
-      drainOld(rollout, service, traffic, old, draining.signal),
-      traffic.by === "live file" && checkThroughProxy(rollout, service),
-    ]);
-    await requireStillServing(rollout, fresh);
-    return drainedMs;
-  } catch (error) {
-    draining.abort();
-    await switchTraffic(rollout, service, traffic, old);
-    await drainOld(rollout, service, traffic, fresh);
-    const explained = await explainBadAnswer(rollout, fresh, error);
-    await abandon(rollout, service, fresh);
-    throw explained;
-  }
-}
-
-/** A version can be healthy until its first real request. */
-async function requireStillServing({ engine }: Rollout, containers: readonly Container[]): Promise<void> {
-  for (const container of containers) {
-    const now = await inspectContainer(engine, container.id);
-    if (now && isServing(now) && now.restartCount === 0) continue;
-    throw await diagnose(engine, container, { kind: "fell" });
-  }
-}
-
-async function drainOld(
-  { report }: Rollout,
-  service: Service,
-  traffic: Traffic,
-  containers: readonly Container[],
-  signal?: AbortSignal,
-): Promise<number | null> {
-  if (traffic.by === "nobody") return null;
-  if (traffic.by === "watching proxy") {
-    const wait = () => sleep(proxyNoticesMs);
-    const { durationMs } = await timed(
-      report,
-      service.name,
-      "drain",
-      wait,
-      () => "the proxy has seen the new container",
-    );
-    return durationMs;
-  }
-  const names = containers.map(({ name }) => name);
-  const { durationMs } = await timed(
-    report,
-    service.name,
-    "drain",
-    () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs), signal),
-    (drained) => told(drained, names),
-  );
-  return durationMs;
-}
-
-const blindness = {
-  "no answer": "Caddy did not answer on admin.sock in the live directory",
-  "no names": "this Caddy does not tell to which container its requests go (2.11.2 and newer do)",
-};
-
-function told(drained: Drained, names: readonly string[]): string {
-  if (drained.kind === "drained") return `no request is left in ${names.join(", ")}`;
-  if (drained.kind === "given_up") return `${names.join(", ")} not drained: the requests go back there`;
-  if (drained.kind === "blind") {
-    return `${blindness[drained.why]}: waited ${formatDuration(drained.waitedMs)} instead`;
-  }
-  return `${drained.inFlight} requests were still under way at the limit`;
 }
