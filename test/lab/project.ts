@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
+import { spawnHotpush } from "./spawn-hotpush.ts";
 
 const run = promisify(execFile);
 
@@ -49,10 +50,6 @@ export interface Ending {
   readonly output: string;
 }
 
-const entry = join(import.meta.dirname, "hotpush.ts");
-/** As for `npm start`: a command is called a hundred times here. */
-export const compiled = join(import.meta.dirname, "../../node_modules/.cache/compiled");
-
 /** Makes a project of its own name in a temporary directory; `remove` takes away its containers, images and files. */
 export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProject> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-e2e-"));
@@ -68,14 +65,8 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
   await copyFiles(directory);
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env, cwd: directory })).stdout.trim();
-  const spawnHotpush = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
-    spawn(process.execPath, [entry, ...args], {
-      cwd: directory,
-      env: { NODE_COMPILE_CACHE: compiled, ...env, ...more },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
   const spawnRollout = ({ args = [], env: more }: RolloutOptions = {}) =>
-    spawnHotpush(["rollout", ...args], more);
+    spawnHotpush(directory, { ...env, ...more }, ["rollout", ...args]);
   return {
     name,
     directory,
@@ -85,7 +76,7 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
       writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
     spawnRollout,
     rollOut: (options) => endOf(spawnRollout(options)),
-    hotpush: (...args) => endOf(spawnHotpush(args)),
+    hotpush: (...args) => endOf(spawnHotpush(directory, env, args)),
     docker,
     containers: (service) => listContainers(docker, name, service),
     livePath: () => docker("volume", "inspect", `${name}_live`, "--format", "{{.Mountpoint}}"),

@@ -1,13 +1,13 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type Behaviour, compiled, type Ending, endOf, freePort } from "./project.ts";
+import { type Behaviour, type Ending, endOf, freePort } from "./project.ts";
+import { spawnHotpush } from "./spawn-hotpush.ts";
 
 const run = promisify(execFile);
-const entry = join(import.meta.dirname, "hotpush.ts");
 const example = join(import.meta.dirname, "../../examples/swarm");
 
 /** The stack of examples/swarm on a real Swarm, with the tests' app in it; without Hotpush, which then works from outside. */
@@ -41,7 +41,6 @@ export async function makeStack(
   const origin = `http://127.0.0.1:${await freePort()}`;
   const env: NodeJS.ProcessEnv = {
     ...labEnv,
-    NODE_COMPILE_CACHE: compiled,
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
@@ -51,8 +50,6 @@ export async function makeStack(
   if (!withHotpush) await edit(/^ {2}hotpush:\n {4}image(?:.*\n)*?\n/gm, "");
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env, cwd: directory })).stdout.trim();
-  const spawnHotpush = (...args: readonly string[]) =>
-    spawn(process.execPath, [entry, ...args], { cwd: directory, env, stdio: ["ignore", "pipe", "pipe"] });
   return {
     name,
     directory,
@@ -61,8 +58,8 @@ export async function makeStack(
     docker,
     write: (version, behaviour) =>
       writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
-    spawnHotpush,
-    hotpush: (...args) => endOf(spawnHotpush(...args)),
+    spawnHotpush: (...args) => spawnHotpush(directory, env, args),
+    hotpush: (...args) => endOf(spawnHotpush(directory, env, args)),
     tasks: async (service) => {
       const wanted = ["--filter", "desired-state=running", "--format", "{{.ID}}"];
       return (await docker("service", "ps", `${name}_${service}`, ...wanted)).split("\n").sort();

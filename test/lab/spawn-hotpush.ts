@@ -1,0 +1,19 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+
+const entry = join(import.meta.dirname, "hotpush.ts");
+/** As for `npm start`: a command is called a hundred times here. */
+const compiled = join(import.meta.dirname, "../../node_modules/.cache/compiled");
+
+/** Starts a command of Hotpush in `directory`, as a process that a test can kill. */
+export function spawnHotpush(
+  directory: string,
+  env: NodeJS.ProcessEnv,
+  args: readonly string[],
+): ChildProcess {
+  return spawn(process.execPath, [entry, ...args], {
+    cwd: directory,
+    env: { NODE_COMPILE_CACHE: compiled, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
