@@ -3,10 +3,10 @@ import { until } from "../harness/until.ts";
 import { type LoadResult, startLoad } from "./load.ts";
 
 /**
- * About 80 requests a second. That leaves the machine to the roll-outs: what is asserted is that nothing fails, not how
+ * About 100 requests a second. That leaves the machine to the roll-outs: what is asserted is that nothing fails, not how
  * much there is. A thousand a second are in `npm run bench:rollout`.
  */
-const pauseMs = 200;
+const pauseMs = 150;
 
 /** Does `work` under load and gives what its users saw. None of them may have seen a failure. */
 export async function underLoad(origin: string, work: () => Promise<void>): Promise<LoadResult> {
