@@ -29,7 +29,16 @@ const server = createServer((request, response) => {
     );
   });
 });
-server.on("upgrade", (request, socket) => acceptWebSocket(request, socket, version));
+const unused = new Set();
+server.on("connection", (socket) => {
+  unused.add(socket);
+  socket.on("close", () => unused.delete(socket));
+});
+server.on("request", (request) => unused.delete(request.socket));
+server.on("upgrade", (request, socket) => {
+  unused.delete(socket);
+  acceptWebSocket(request, socket, version);
+});
 server.keepAliveTimeout = 75_000;
 server.listen(8080);
 
@@ -61,7 +70,11 @@ process.on("SIGTERM", () => {
   setTimeout(close, behaviour === "lingers" ? 5_000 : 0);
 });
 
+/** A proxy may have opened a connection that it then had no use for: Node does not count that as an idle one. */
 function close() {
   server.close(() => process.exit(0));
   setInterval(() => server.closeIdleConnections(), 100);
+  setTimeout(() => {
+    for (const socket of unused) socket.destroy();
+  }, 1_000);
 }
