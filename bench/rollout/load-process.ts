@@ -1,4 +1,7 @@
-/** The load of the bench in a process of its own, so that the roll-out's work does not slow its clients. */
+/**
+ * The load of the bench in a process of its own and, started with `detached`, in a session of its own: the scheduler
+ * shares the cores out by session, so the roll-out's work slows its clients no more than anything else (sched(7), autogroup).
+ */
 import { startLoad } from "../../test/lab/load.ts";
 
 /** Answered when the load is told to stop; times are milliseconds since the epoch. */

@@ -44,7 +44,7 @@ export async function measure(
 }
 
 async function underLoad(project: TestProject, work: () => Promise<readonly Rollout[]>) {
-  const load = fork(join(import.meta.dirname, "load-process.ts"), [project.origin]);
+  const load = fork(join(import.meta.dirname, "load-process.ts"), [project.origin], { detached: true });
   try {
     await sleep(quietMs);
     const rollouts = await work();
