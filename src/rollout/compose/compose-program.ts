@@ -19,19 +19,21 @@ const elf = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
  * Gives the beginning of a command of compose: its own program, which docker would start after it has asked it for its
  * name. That costs a tenth of a second of a core, more than most answers of compose, and a roll-out asks four times.
  *
- * Where docker might do anything else, it is `docker compose`: a `docker` that is a script or another program's link, a
- * configuration that cannot be read, a plugin in no usual place. Compose runs by itself just as well, see
+ * Where docker might do anything else, it is `docker compose`: a `docker` or a plugin that is a script, a `docker` that is
+ * another program's link, a configuration that cannot be read, a plugin in no usual place, a plugin that runs this. (A docker
+ * that was built to look in further places first is not recognized.) Compose runs by itself just as well, see
  * https://docs.docker.com/compose/install/standalone/; for docker's search see `getPluginDirs` in docker/cli,
  * cli-plugins/manager/manager.go.
  */
 export async function composeProgram(env: NodeJS.ProcessEnv): Promise<Program> {
+  if (env.DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND) return viaDocker;
   const directory = env.DOCKER_CONFIG || join(env.HOME || homedir(), ".docker");
   if (!isAbsolute(directory) || !(await isDockerItself(env))) return viaDocker;
   const extra = await extraDirectories(directory);
   if (extra === null) return viaDocker;
   for (const place of [...extra, join(directory, "cli-plugins"), ...systemDirectories]) {
     const path = join(place, "docker-compose");
-    if (await isThere(path)) return (await isExecutable(path)) ? [path] : viaDocker;
+    if (await isThere(path)) return (await isProgram(path)) ? [path] : viaDocker;
   }
   return viaDocker;
 }
@@ -42,19 +44,25 @@ async function isDockerItself(env: NodeJS.ProcessEnv): Promise<boolean> {
     const path = join(directory, "docker");
     if (!(await isExecutable(path))) continue;
     const real = await realpath(path);
-    return isAbsolute(directory) && basename(real) === "docker" && (await isBinary(real));
+    return isAbsolute(directory) && basename(real) === "docker" && (await isProgram(real));
   }
   return false;
 }
 
-async function isBinary(path: string): Promise<boolean> {
+/** Whether it may be run and is compiled: a script could do anything with its arguments. */
+async function isProgram(path: string): Promise<boolean> {
+  return (await isExecutable(path)) && (await firstBytes(path, elf.length))?.equals(elf) === true;
+}
+
+/** Null where it cannot be read, as a directory. */
+async function firstBytes(path: string, count: number): Promise<Buffer | null> {
   const file = await open(path).catch(() => null);
-  if (file === null) return false;
   try {
-    const { buffer } = await file.read(Buffer.alloc(elf.length), 0, elf.length, 0);
-    return buffer.equals(elf);
+    return (await file?.read(Buffer.alloc(count), 0, count, 0))?.buffer ?? null;
+  } catch {
+    return null;
   } finally {
-    await file.close();
+    await file?.close();
   }
 }
 

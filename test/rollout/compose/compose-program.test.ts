@@ -1,23 +1,20 @@
 import assert from "node:assert/strict";
-import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
 import { composeProgram } from "../../../src/rollout/compose/compose-program.ts";
 import { runCompose } from "../../../src/rollout/compose/run-compose.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 
-const script = "#!/bin/sh\n";
-
 test("compose is run by itself, without docker, with what comes after `docker compose`", async (t) => {
-  const { env, plugin } = installed(t);
-  writeScript(plugin, `${script}echo "by itself: $*"\n`);
+  const { env } = installed(t);
   const { signal } = new AbortController();
   const target = { projectDirectory: temporaryDirectory(t), files: [] };
   const argv = ["docker", "compose", "--file", "-", "config"] as const;
   const ending = await runCompose({ env, signal, target, lockDescriptor: undefined }, argv, {
     timeoutMs: 10_000,
   });
-  assert.deepEqual(ending.kind === "exited" && ending.output, "by itself: --file - config");
+  assert.deepEqual(ending.kind === "exited" && ending.output, "--file - config");
 });
 
 test("docker's own commands are docker's", async (t) => {
@@ -34,8 +31,16 @@ test("the directories of docker's configuration come first, in its order", async
   assert.deepEqual(await composeProgram(env), [plugin]);
   const [first, second] = [join(directory, "first"), join(directory, "second")];
   configure(JSON.stringify({ cliPluginsExtraDirs: [first, second] }));
-  const extra = write(join(second, "docker-compose"));
+  const extra = program(join(second, "docker-compose"));
   assert.deepEqual(await composeProgram(env), [extra]);
+});
+
+test("without DOCKER_CONFIG it is found in the home directory", async (t) => {
+  const { directory, env, plugin } = installed(t);
+  cpSync(join(directory, "config"), join(directory, ".docker"), { recursive: true });
+  const { DOCKER_CONFIG: _, ...rest } = env;
+  const atHome = plugin.replace("/config/", "/.docker/");
+  assert.deepEqual(await composeProgram({ ...rest, HOME: directory }), [atHome]);
 });
 
 test("a docker that is a link to docker is followed", async (t) => {
@@ -46,53 +51,77 @@ test("a docker that is a link to docker is followed", async (t) => {
 });
 
 for (const [situation, change] of [
-  ["there is no docker", ({ directory }) => ({ PATH: join(directory, "nothing") })],
+  ["there is no docker", ({ env, directory }) => ({ ...env, PATH: join(directory, "nothing") })],
   [
     "docker is a script, as podman's is",
-    ({ directory }) => ({ PATH: dirname(write(join(directory, "scripts", "docker"))) }),
+    ({ env, directory }) => ({ ...env, PATH: dirname(script(join(directory, "scripts", "docker"))) }),
   ],
   [
     "docker is another program's link, as snap's is",
-    ({ directory }) => {
+    ({ env, directory }) => {
       mkdirSync(join(directory, "snap"));
       symlinkSync("/bin/echo", join(directory, "snap", "docker"));
-      return { PATH: join(directory, "snap") };
+      return { ...env, PATH: join(directory, "snap") };
+    },
+  ],
+  [
+    "a directory has docker's name",
+    ({ env, directory }) => {
+      mkdirSync(join(directory, "first", "docker"), { recursive: true });
+      return { ...env, PATH: [join(directory, "first"), env.PATH].join(delimiter) };
     },
   ],
   ["docker's configuration cannot be read", ({ configure }) => configure("{")],
+  ["docker's configuration is no list of settings", ({ configure }) => configure("null")],
+  ["docker's configuration names no list", ({ configure }) => configure('{"cliPluginsExtraDirs": 1}')],
   [
-    "docker's configuration names no list of directories",
-    ({ configure }) => configure('{"cliPluginsExtraDirs": 1}'),
-  ],
-  [
-    "docker's configuration names a directory from somewhere",
+    "docker's configuration names a directory that is not the same from everywhere",
     ({ configure }) => configure('{"cliPluginsExtraDirs": ["plugins"]}'),
   ],
-  ["docker's configuration is somewhere", () => ({ DOCKER_CONFIG: "config" })],
   [
-    "compose's program may not be run",
+    "docker's configuration is not at the same place from everywhere",
+    ({ env }) => ({ ...env, DOCKER_CONFIG: relative(process.cwd(), env.DOCKER_CONFIG ?? "") }),
+  ],
+  [
+    "the first compose may not be run",
+    ({ directory, configure }) => {
+      chmodSync(program(join(directory, "extra", "docker-compose")), 0o644);
+      return configure(JSON.stringify({ cliPluginsExtraDirs: [join(directory, "extra")] }));
+    },
+  ],
+  [
+    "the first compose is a script",
     ({ env, plugin }) => {
-      chmodSync(plugin, 0o644);
+      script(plugin);
       return env;
     },
   ],
+  [
+    "the first compose is a directory",
+    ({ directory, configure }) => {
+      mkdirSync(join(directory, "extra", "docker-compose"), { recursive: true });
+      return configure(JSON.stringify({ cliPluginsExtraDirs: [join(directory, "extra")] }));
+    },
+  ],
+  [
+    "a plugin of docker runs this",
+    ({ env }) => ({ ...env, DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND: "docker" }),
+  ],
 ] as readonly (readonly [string, (here: Installed) => NodeJS.ProcessEnv])[]) {
   test(`where ${situation}, it is docker that runs compose`, async (t) => {
-    const here = installed(t);
-    const env = { ...here.env, ...change(here) };
+    const env = change(installed(t));
     assert.deepEqual(await composeProgram(env), ["docker", "compose"]);
   });
 }
 
 type Installed = ReturnType<typeof installed>;
 
-/** A docker that only says what it was asked, with compose in its configuration's directory. */
+/** A docker that only says what it was asked, and so does compose in its configuration's directory. */
 function installed(t: TestContext) {
   const directory = temporaryDirectory(t);
   const config = join(directory, "config");
-  mkdirSync(join(directory, "bin"));
-  copyFileSync("/bin/echo", join(directory, "bin", "docker"));
-  const plugin = write(join(config, "cli-plugins", "docker-compose"));
+  program(join(directory, "bin", "docker"));
+  const plugin = program(join(config, "cli-plugins", "docker-compose"));
   const env: NodeJS.ProcessEnv = { PATH: join(directory, "bin"), DOCKER_CONFIG: config };
   const configure = (text: string) => {
     writeFileSync(join(config, "config.json"), text);
@@ -101,7 +130,13 @@ function installed(t: TestContext) {
   return { directory, env, plugin, configure };
 }
 
-function write(path: string): string {
+function program(path: string): string {
   mkdirSync(dirname(path), { recursive: true });
-  return writeScript(path, script);
+  copyFileSync("/bin/echo", path);
+  return path;
+}
+
+function script(path: string): string {
+  mkdirSync(dirname(path), { recursive: true });
+  return writeScript(path, "#!/bin/sh\n");
 }
