@@ -1,6 +1,6 @@
 /**
- * The load of the bench in a process of its own and, started with `detached`, in a session of its own: the scheduler
- * shares the cores out by session, so the roll-out's work slows its clients no more than anything else (sched(7), autogroup).
+ * The load of the bench in a process of its own and, started with `detached`, in a session of its own. Where the kernel
+ * shares its cores out by session, the roll-out's work slows the clients no more than anything else: sched(7), autogroup.
  */
 import { startLoad } from "../../test/lab/load.ts";
 
