@@ -42,7 +42,8 @@ export function renderRollouts(measurements: readonly Measurement[]): string {
 const text = `An app behind Caddy gets a new version again and again while 21 clients send requests without any retry: kept
 and new connections, GET and POST of 1 KiB, and requests of two seconds always under way. Whatever is not a complete 2xx
 answer is a failure. The app finishes its requests on SIGTERM (graceful), dies at once, ignores it (it is killed after 5 s),
-or needs 4 s to be healthy. The ways run one after the other on the same engine.`;
+or needs 4 s to be healthy. The ways run one after the other on the same engine. On the engine of the tests, a request takes
+the kernel's way to Caddy's port, as one from outside does.`;
 
 const repeating = `To repeat it: \`npm run bench:rollout\` on Debian as root, or where Docker runs, with nothing else at work. What is
 asserted rather than measured is in test/e2e: versions that are sick, crash or answer badly, 30 times \`kill -9\`, ten
