@@ -1,4 +1,4 @@
-import { runCommand } from "../rollout/compose/command.ts";
+import { type Argv, runCommand } from "../rollout/compose/command.ts";
 
 /** What became of a program. `lines` are the last of both its outputs; `code` is null where it took too long. */
 export type Ran =
@@ -15,7 +15,7 @@ export interface RunOptions {
 const usualTimeoutMs = 10_000;
 
 /** Runs a program to its end, or until it has taken too long: then its whole process group is killed. */
-export async function runProgram(argv: readonly [string, ...string[]], options: RunOptions): Promise<Ran> {
+export async function runProgram(argv: Argv, options: RunOptions): Promise<Ran> {
   const { env, input, timeoutMs = usualTimeoutMs } = options;
   const ending = await runCommand({ argv, env, timeoutMs, ...(input === undefined ? {} : { input }) });
   if (ending.kind === "not_found") return { kind: "missing" };
@@ -26,10 +26,7 @@ export async function runProgram(argv: readonly [string, ...string[]], options: 
 }
 
 /** The standard output of a program that has ended well, without white space at its ends, else null. */
-export async function outputOf(
-  argv: readonly [string, ...string[]],
-  options: RunOptions,
-): Promise<string | null> {
+export async function outputOf(argv: Argv, options: RunOptions): Promise<string | null> {
   const ran = await runProgram(argv, options);
   return ran.kind === "ended" && ran.code === 0 ? ran.output.trim() : null;
 }

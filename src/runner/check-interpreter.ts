@@ -1,14 +1,15 @@
-import { closeSync, constants, openSync, readSync } from "node:fs";
-import { join } from "node:path";
+import { constants } from "node:fs";
+import { isAllowed, kindOf } from "../files/file-kind.ts";
+import { findProgram } from "../files/find-program.ts";
+import { readStart } from "../files/read-start.ts";
 import type { Problem } from "../problems.ts";
-import { isAllowed, kindOf } from "./file-kind.ts";
 
 /** The longest `#!` line that Linux reads. */
 const shebangBytes = 256;
 
 /** What is wrong with the first line of `script`, or with the program that it names, or null. */
 export function checkInterpreterLine(script: string, searchPath: string): Problem | null {
-  const start = readStart(script);
+  const start = readStart(script, shebangBytes).toString();
   const [line = ""] = start.split("\n");
   if (!line.startsWith("#!")) {
     return {
@@ -61,21 +62,9 @@ function checkEnv(
   if (!interpreter.endsWith("/env")) return null;
   const program = rest.find((word) => !word.startsWith("-") && !word.includes("="));
   if (program === undefined || program.includes("/")) return null;
-  const directories = searchPath.split(":");
-  if (directories.some((directory) => isAllowed(join(directory || ".", program), constants.X_OK)))
-    return null;
+  if (findProgram(program, searchPath) !== null) return null;
   return {
     code: "interpreter_missing",
     detail: `${script} is to be run by ${program}, which is not in the PATH. Install it, or name another in the first line of the script.`,
   };
-}
-
-function readStart(path: string): string {
-  const fd = openSync(path, constants.O_RDONLY);
-  try {
-    const bytes = Buffer.alloc(shebangBytes);
-    return bytes.toString("utf8", 0, readSync(fd, bytes, 0, shebangBytes, 0));
-  } finally {
-    closeSync(fd);
-  }
 }

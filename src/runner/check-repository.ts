@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { constants, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { isAllowed, kindOf, ownUid } from "../files/file-kind.ts";
 import type { Problem } from "../problems.ts";
-import { isAllowed, kindOf, ownUid } from "./file-kind.ts";
 
 /** What would keep anything from running in the repository directory, or null. */
 export function checkRepository(repoPath: string): Problem | null {

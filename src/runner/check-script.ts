@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { join } from "node:path";
+import { isAllowed, kindOf, ownUid } from "../files/file-kind.ts";
 import type { Problem } from "../problems.ts";
 import { checkInterpreterLine } from "./check-interpreter.ts";
 import { checkOwnership, checkRepository } from "./check-repository.ts";
-import { isAllowed, kindOf, ownUid } from "./file-kind.ts";
 import { checkDeployLogDirectory } from "./log-paths.ts";
 
 /**

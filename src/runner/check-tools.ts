@@ -1,7 +1,5 @@
-import { constants } from "node:fs";
-import { delimiter, join } from "node:path";
+import { findProgram } from "../files/find-program.ts";
 import { ProblemError } from "../problems.ts";
-import { isAllowed, kindOf } from "./file-kind.ts";
 
 const tools = [
   { program: "flock", from: "util-linux" },
@@ -16,12 +14,8 @@ const tools = [
  */
 export function checkTools(path: string = process.env.PATH ?? ""): void {
   for (const { program, from } of tools) {
-    if (path.split(delimiter).some((directory) => isProgram(join(directory, program)))) continue;
+    if (findProgram(program, path) !== null) continue;
     const detail = `${program} is not installed. Install the package ${from}.`;
     throw new ProblemError({ code: "tool_missing", detail });
   }
-}
-
-function isProgram(path: string): boolean {
-  return kindOf(path) === "file" && isAllowed(path, constants.X_OK);
 }

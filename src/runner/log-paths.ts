@@ -1,8 +1,8 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, type Stats } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ownUid } from "../files/file-kind.ts";
 import type { Problem } from "../problems.ts";
-import { ownUid } from "./file-kind.ts";
 
 const logsKept = 50;
 

@@ -1,5 +1,5 @@
+import { ownUid } from "../../files/file-kind.ts";
 import { checkOwnership, checkRepository } from "../../runner/check-repository.ts";
-import { ownUid } from "../../runner/file-kind.ts";
 import { type Check, type Cure, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";
 import { outputOf, runProgram } from "../run-program.ts";

@@ -1,6 +1,4 @@
-import { constants, existsSync } from "node:fs";
-import { join } from "node:path";
-import { isAllowed } from "../../runner/file-kind.ts";
+import { findProgram } from "../../files/find-program.ts";
 import { type Check, judge, problem } from "../check.ts";
 import { hasComposeFile } from "../docker/compose-file.ts";
 import type { Scene } from "../scene.ts";
@@ -19,7 +17,7 @@ export const toolsCheck: Check = {
   subject: "the programs that a deployment needs are installed",
   async look(scene) {
     const needed = [...always, ...(await sshOf(scene)), ...dockerOf(scene)];
-    const missing = needed.filter(([program]) => !isInPath(program, scene.scriptEnv.PATH ?? ""));
+    const missing = needed.filter(([program]) => findProgram(program, scene.scriptEnv.PATH ?? "") === null);
     const faults = missing.map(([program, name]) =>
       problem(`${program} is not installed, or not in the PATH of the service. As root:`, {
         command: `apt-get install -y ${name}`,
@@ -37,9 +35,4 @@ async function sshOf({ remote }: Scene): Promise<readonly (readonly [string, str
 
 function dockerOf({ repoPath, settings }: Scene): readonly (readonly [string, string])[] {
   return hasComposeFile(repoPath, settings.env) ? [["docker", "docker.io docker-compose docker-buildx"]] : [];
-}
-
-function isInPath(program: string, path: string): boolean {
-  const places = path.split(":").map((directory) => join(directory || ".", program));
-  return places.some((place) => existsSync(place) && isAllowed(place, constants.X_OK));
 }

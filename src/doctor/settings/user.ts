@@ -1,6 +1,6 @@
 import { join } from "node:path";
+import { ownUid } from "../../files/file-kind.ts";
 import { binDirectory } from "../../runner/environment.ts";
-import { ownUid } from "../../runner/file-kind.ts";
 import { type Check, judge, ok, skipped, warning } from "../check.ts";
 import { quote } from "../quote.ts";
 import { statOf } from "../stat.ts";

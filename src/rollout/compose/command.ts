@@ -3,8 +3,10 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 
 /** A program with its arguments: never a shell string. */
+export type Argv = readonly [string, ...string[]];
+
 export interface Command {
-  readonly argv: readonly [string, ...string[]];
+  readonly argv: Argv;
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly input?: string;

@@ -1,9 +1,10 @@
-import { constants } from "node:fs";
-import { access, open, readFile, realpath } from "node:fs/promises";
+import { readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { basename, delimiter, isAbsolute, join } from "node:path";
-
-type Program = readonly [string, ...string[]];
+import { basename, isAbsolute, join } from "node:path";
+import { kindOf } from "../../files/file-kind.ts";
+import { findProgram, isRunnable } from "../../files/find-program.ts";
+import { readStart } from "../../files/read-start.ts";
+import type { Argv } from "./command.ts";
 
 /** Where docker looks for its plugins after the directories of its configuration, in its order. */
 const systemDirectories = [
@@ -12,7 +13,7 @@ const systemDirectories = [
   "/usr/lib/docker/cli-plugins",
   "/usr/libexec/docker/cli-plugins",
 ];
-const viaDocker: Program = ["docker", "compose"];
+const viaDocker: Argv = ["docker", "compose"];
 const elf = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
 
 /**
@@ -25,71 +26,50 @@ const elf = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
  * https://docs.docker.com/compose/install/standalone/; for docker's search see `getPluginDirs` in docker/cli,
  * cli-plugins/manager/manager.go.
  */
-export async function composeProgram(env: NodeJS.ProcessEnv): Promise<Program> {
+export function composeProgram(env: NodeJS.ProcessEnv): Argv {
   if (env.DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND) return viaDocker;
   const directory = env.DOCKER_CONFIG || join(env.HOME || homedir(), ".docker");
-  if (!isAbsolute(directory) || !(await isDockerItself(env))) return viaDocker;
-  const extra = await extraDirectories(directory);
+  if (!isAbsolute(directory) || !isDockerItself(findProgram("docker", env.PATH ?? ""))) return viaDocker;
+  const extra = extraDirectories(directory);
   if (extra === null) return viaDocker;
-  for (const place of [...extra, join(directory, "cli-plugins"), ...systemDirectories]) {
-    const path = join(place, "docker-compose");
-    if (await isThere(path)) return (await isProgram(path)) ? [path] : viaDocker;
-  }
-  return viaDocker;
+  const places = [...extra, join(directory, "cli-plugins"), ...systemDirectories];
+  const plugin = places.map((place) => join(place, "docker-compose")).find(isThere);
+  return plugin !== undefined && isCompiled(plugin) ? [plugin] : viaDocker;
 }
 
-/** Whether the first `docker` on the path is a program of this name, not a script or a link to something else. */
-async function isDockerItself(env: NodeJS.ProcessEnv): Promise<boolean> {
-  for (const directory of (env.PATH ?? "").split(delimiter)) {
-    const path = join(directory, "docker");
-    if (!(await isExecutable(path))) continue;
-    const real = await realpath(path);
-    return isAbsolute(directory) && basename(real) === "docker" && (await isProgram(real));
-  }
-  return false;
+/** Whether `docker` is a program of this name, not a script or a link to something else. */
+function isDockerItself(docker: string | null): boolean {
+  if (docker === null || !isAbsolute(docker)) return false;
+  const real = realpathSync(docker);
+  return basename(real) === "docker" && isCompiled(real);
 }
 
-/** Whether it may be run and is compiled: a script could do anything with its arguments. */
-async function isProgram(path: string): Promise<boolean> {
-  return (await isExecutable(path)) && (await firstBytes(path, elf.length))?.equals(elf) === true;
-}
-
-/** Null where it cannot be read, as a directory. */
-async function firstBytes(path: string, count: number): Promise<Buffer | null> {
-  const file = await open(path).catch(() => null);
+/** A script could do anything with its arguments. */
+function isCompiled(path: string): boolean {
   try {
-    return (await file?.read(Buffer.alloc(count), 0, count, 0))?.buffer ?? null;
+    return isRunnable(path) && readStart(path, elf.length).equals(elf);
   } catch {
-    return null;
-  } finally {
-    await file?.close();
+    return false;
   }
 }
 
 /** `cliPluginsExtraDirs` of docker's configuration; null where it cannot be read. Without one there are none. */
-async function extraDirectories(directory: string): Promise<readonly string[] | null> {
+function extraDirectories(directory: string): readonly string[] | null {
   try {
     const config: { readonly cliPluginsExtraDirs?: unknown } = JSON.parse(
-      await readFile(join(directory, "config.json"), "utf8"),
+      readFileSync(join(directory, "config.json"), "utf8"),
     );
     const { cliPluginsExtraDirs: extra = [] } = config;
-    return Array.isArray(extra) && extra.every((name) => isAbsolute(String(name))) ? extra : null;
+    return Array.isArray(extra) && extra.every(isAbsolutePath) ? extra : null;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ENOENT" ? [] : null;
   }
 }
 
-function isThere(path: string): Promise<boolean> {
-  return may(path, constants.F_OK);
+function isAbsolutePath(value: unknown): boolean {
+  return typeof value === "string" && isAbsolute(value);
 }
 
-function isExecutable(path: string): Promise<boolean> {
-  return may(path, constants.X_OK);
-}
-
-function may(path: string, mode: number): Promise<boolean> {
-  return access(path, mode).then(
-    () => true,
-    () => false,
-  );
+function isThere(path: string): boolean {
+  return kindOf(path) !== "missing";
 }

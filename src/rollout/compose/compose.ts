@@ -1,3 +1,5 @@
+import type { Argv } from "./command.ts";
+
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
 export interface ComposeTarget {
   readonly projectDirectory: string;
@@ -8,15 +10,13 @@ export interface ComposeTarget {
   readonly projectName?: string;
 }
 
-type Arguments = readonly [string, ...string[]];
-
 /** The version of compose alone, such as `2.24.0`. */
-export function versionCommand(): Arguments {
+export function versionCommand(): Argv {
   return ["docker", "compose", "version", "--short"];
 }
 
 /** The whole model, with variables and env files resolved, as JSON. */
-export function configCommand(target: ComposeTarget): Arguments {
+export function configCommand(target: ComposeTarget): Argv {
   return [...compose(target), "config", "--format", "json"];
 }
 
@@ -24,30 +24,30 @@ export function configCommand(target: ComposeTarget): Arguments {
  * A hash for each service, of the resolved model on standard input. Only so does it equal the `config-hash` label of
  * the containers: asked about the files, compose leaves the content of env files out of it.
  */
-export function hashCommand(): Arguments {
+export function hashCommand(): Argv {
   return ["docker", "compose", "--file", "-", "config", "--hash", "*"];
 }
 
-export function buildCommand(target: ComposeTarget, services: readonly string[]): Arguments {
+export function buildCommand(target: ComposeTarget, services: readonly string[]): Argv {
   return [...compose(target), "build", ...services];
 }
 
-export function pullCommand(target: ComposeTarget, services: readonly string[]): Arguments {
+export function pullCommand(target: ComposeTarget, services: readonly string[]): Argv {
   return [...compose(target), "pull", "--ignore-buildable", ...services];
 }
 
 /** More containers of one service, beside those there are: nothing that runs is touched. */
-export function scaleUpCommand(target: ComposeTarget, service: string, count: number): Arguments {
+export function scaleUpCommand(target: ComposeTarget, service: string, count: number): Argv {
   const scale = ["--no-recreate", "--scale", `${service}=${count}`];
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", ...scale, service];
 }
 
 /** The containers of one service in place of those there are: it is away in between. */
-export function recreateCommand(target: ComposeTarget, service: string): Arguments {
+export function recreateCommand(target: ComposeTarget, service: string): Argv {
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", service];
 }
 
-function compose(target: ComposeTarget): Arguments {
+function compose(target: ComposeTarget): Argv {
   const name = target.projectName === undefined ? [] : ["--project-name", target.projectName];
   const files = target.files.flatMap((file) => ["--file", file]);
   const directory = ["--project-directory", target.projectDirectory];

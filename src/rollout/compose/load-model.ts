@@ -1,4 +1,5 @@
 import { ProblemError } from "../../problems.ts";
+import type { Argv } from "./command.ts";
 import { configCommand } from "./compose.ts";
 import type { ComposeModel } from "./compose-model.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
@@ -19,11 +20,7 @@ export async function loadModel(surroundings: Surroundings): Promise<ComposeMode
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function askCompose(
-  surroundings: Surroundings,
-  argv: readonly [string, ...string[]],
-  input?: string,
-): Promise<string> {
+export async function askCompose(surroundings: Surroundings, argv: Argv, input?: string): Promise<string> {
   const ending = await runCompose(surroundings, argv, {
     timeoutMs: readTimeoutMs,
     ...(input === undefined ? {} : { input }),

@@ -2,10 +2,8 @@ import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
 import type { Rollout } from "../context.ts";
 import type { Step } from "../report/report.ts";
-import { type CommandEnding, runCommand } from "./command.ts";
+import { type Argv, type CommandEnding, runCommand } from "./command.ts";
 import { composeProgram } from "./compose-program.ts";
-
-type Arguments = readonly [string, ...string[]];
 
 export type Surroundings = Pick<Rollout, "env" | "signal" | "target"> & {
   readonly lockDescriptor: number | undefined;
@@ -23,11 +21,11 @@ export interface ComposeRun {
 /** Runs `argv` in the project's directory, holding the roll-out's lock. */
 export async function runCompose(
   { env, signal, lockDescriptor, target }: Surroundings,
-  argv: Arguments,
+  argv: Argv,
   { timeoutMs, input, directory = ".", onLine }: ComposeRun,
 ): Promise<CommandEnding> {
   const ending = await runCommand({
-    argv: await withProgram(argv, env),
+    argv: withProgram(argv, env),
     cwd: resolve(target.projectDirectory, directory),
     // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that names the
     // repository by REPO_PATH means its path on the host, whatever it is in here.
@@ -59,9 +57,9 @@ export async function runCompose(
 }
 
 /** Docker's own commands are left as they are. */
-async function withProgram(argv: Arguments, env: NodeJS.ProcessEnv): Promise<Arguments> {
+function withProgram(argv: Argv, env: NodeJS.ProcessEnv): Argv {
   const [docker, plugin, ...rest] = argv;
-  return docker === "docker" && plugin === "compose" ? [...(await composeProgram(env)), ...rest] : argv;
+  return docker === "docker" && plugin === "compose" ? [...composeProgram(env), ...rest] : argv;
 }
 
 /** What `ending` says of a command that should have ended well. */

@@ -1,4 +1,5 @@
 import { ProblemError } from "../../problems.ts";
+import type { Argv } from "../compose/command.ts";
 import { buildCommand, pullCommand } from "../compose/compose.ts";
 import type { Service } from "../compose/project.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
@@ -85,12 +86,7 @@ async function tagBuilt({ engine, report }: Rollout, service: Service, commit: s
   );
 }
 
-async function runTold(
-  rollout: Rollout,
-  step: Step,
-  argv: readonly [string, ...string[]],
-  services: readonly string[],
-): Promise<void> {
+async function runTold(rollout: Rollout, step: Step, argv: Argv, services: readonly string[]): Promise<void> {
   const onLine = (line: string) => {
     if (line.trim()) rollout.report({ event: "output", step, line });
   };

@@ -1,5 +1,6 @@
-import { constants } from "node:fs";
-import { access, readFile } from "node:fs/promises";
+import { constants, existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { isAllowed } from "../../files/file-kind.ts";
 import { ProblemError } from "../../problems.ts";
 import type { ComposeModel } from "../compose/compose-model.ts";
 import { type Engine, EngineRefusal } from "../engine/engine.ts";
@@ -31,7 +32,7 @@ export async function findLiveDirectory(
 
 /** Whether this is a container with the live files in it: the image has the directory without them, too. */
 async function isMountedHere(): Promise<boolean> {
-  if (!(await isAccessible("/.dockerenv", constants.F_OK))) return false;
+  if (!existsSync("/.dockerenv")) return false;
   return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [mountPoint]);
 }
 
@@ -59,17 +60,10 @@ async function volumePath(engine: Engine, volume: string): Promise<string | null
   }
 }
 
-async function writable(path: string): Promise<string> {
-  if (await isAccessible(path, constants.W_OK)) return path;
+function writable(path: string): string {
+  if (isAllowed(path, constants.W_OK)) return path;
   throw new ProblemError({
     code: "live_file_not_writable",
     detail: `The live files are in ${path}, where this process cannot write. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
   });
-}
-
-async function isAccessible(path: string, mode: number): Promise<boolean> {
-  return access(path, mode).then(
-    () => true,
-    () => false,
-  );
 }

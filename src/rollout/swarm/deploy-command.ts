@@ -1,3 +1,4 @@
+import type { Argv } from "../compose/command.ts";
 import type { StackService } from "./stack.ts";
 
 export type ResolveImage = "always" | "changed" | "never";
@@ -9,7 +10,7 @@ export interface Deploy {
 }
 
 /** `docker stack deploy` of `files`, of which "-" is standard input. */
-export function deployCommand({ stack, files, resolveImage }: Deploy): readonly [string, ...string[]] {
+export function deployCommand({ stack, files, resolveImage }: Deploy): Argv {
   return [
     "docker",
     "stack",
@@ -23,7 +24,7 @@ export function deployCommand({ stack, files, resolveImage }: Deploy): readonly 
 }
 
 /** `docker stack config`: the one file that `files` are when they are merged and their variables are filled in. */
-export function stackConfigCommand(files: readonly string[]): readonly [string, ...string[]] {
+export function stackConfigCommand(files: readonly string[]): Argv {
   return ["docker", "stack", "config", ...composeFileFlags(files)];
 }
 
@@ -43,7 +44,7 @@ export function deployInput(services: readonly StackService[], images: ReadonlyM
   return JSON.stringify({ services: Object.fromEntries(added) });
 }
 
-export function pushCommand(reference: string): readonly [string, ...string[]] {
+export function pushCommand(reference: string): Argv {
   return ["docker", "push", reference];
 }
 

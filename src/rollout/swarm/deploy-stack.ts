@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { ProblemError } from "../../problems.ts";
-import type { CommandEnding } from "../compose/command.ts";
+import type { Argv, CommandEnding } from "../compose/command.ts";
 import { type ComposeRun, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import { timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
@@ -58,7 +58,7 @@ async function partOf(
 
 async function run(
   rollout: StackRollout,
-  argv: readonly [string, ...string[]],
+  argv: Argv,
   options: ComposeRun,
 ): Promise<Extract<CommandEnding, { readonly kind: "exited" }>> {
   const ending = await runCompose(rollout, argv, options);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { chmodSync, copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { delimiter, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
 import { composeProgram } from "../../../src/rollout/compose/compose-program.ts";
 import { runCompose } from "../../../src/rollout/compose/run-compose.ts";
@@ -26,28 +26,28 @@ test("docker's own commands are docker's", async (t) => {
   assert.deepEqual(ending.kind === "exited" && ending.output, "stack deploy");
 });
 
-test("the directories of docker's configuration come first, in its order", async (t) => {
+test("the directories of docker's configuration come first, in its order", (t) => {
   const { env, directory, plugin, configure } = installed(t);
-  assert.deepEqual(await composeProgram(env), [plugin]);
+  assert.deepEqual(composeProgram(env), [plugin]);
   const [first, second] = [join(directory, "first"), join(directory, "second")];
   configure(JSON.stringify({ cliPluginsExtraDirs: [first, second] }));
   const extra = program(join(second, "docker-compose"));
-  assert.deepEqual(await composeProgram(env), [extra]);
+  assert.deepEqual(composeProgram(env), [extra]);
 });
 
-test("without DOCKER_CONFIG it is found in the home directory", async (t) => {
+test("without DOCKER_CONFIG it is found in the home directory", (t) => {
   const { directory, env, plugin } = installed(t);
   cpSync(join(directory, "config"), join(directory, ".docker"), { recursive: true });
   const { DOCKER_CONFIG: _, ...rest } = env;
   const atHome = plugin.replace("/config/", "/.docker/");
-  assert.deepEqual(await composeProgram({ ...rest, HOME: directory }), [atHome]);
+  assert.deepEqual(composeProgram({ ...rest, HOME: directory }), [atHome]);
 });
 
-test("a docker that is a link to docker is followed", async (t) => {
+test("a docker that is a link to docker is followed", (t) => {
   const { env, directory, plugin } = installed(t);
   mkdirSync(join(directory, "links"));
   symlinkSync(join(directory, "bin", "docker"), join(directory, "links", "docker"));
-  assert.deepEqual(await composeProgram({ ...env, PATH: join(directory, "links") }), [plugin]);
+  assert.deepEqual(composeProgram({ ...env, PATH: join(directory, "links") }), [plugin]);
 });
 
 for (const [situation, change] of [
@@ -65,11 +65,8 @@ for (const [situation, change] of [
     },
   ],
   [
-    "a directory has docker's name",
-    ({ env, directory }) => {
-      mkdirSync(join(directory, "first", "docker"), { recursive: true });
-      return { ...env, PATH: [join(directory, "first"), env.PATH].join(delimiter) };
-    },
+    "docker is not at the same place from everywhere",
+    ({ env }) => ({ ...env, PATH: relative(process.cwd(), env.PATH ?? "") }),
   ],
   ["docker's configuration cannot be read", ({ configure }) => configure("{")],
   ["docker's configuration is no list of settings", ({ configure }) => configure("null")],
@@ -77,6 +74,13 @@ for (const [situation, change] of [
   [
     "docker's configuration names a directory that is not the same from everywhere",
     ({ configure }) => configure('{"cliPluginsExtraDirs": ["plugins"]}'),
+  ],
+  [
+    "docker's configuration names a directory as a list",
+    ({ directory, configure }) => {
+      program(join(directory, "extra", "docker-compose"));
+      return configure(JSON.stringify({ cliPluginsExtraDirs: [[join(directory, "extra")]] }));
+    },
   ],
   [
     "docker's configuration is not at the same place from everywhere",
@@ -108,9 +112,9 @@ for (const [situation, change] of [
     ({ env }) => ({ ...env, DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND: "docker" }),
   ],
 ] as readonly (readonly [string, (here: Installed) => NodeJS.ProcessEnv])[]) {
-  test(`where ${situation}, it is docker that runs compose`, async (t) => {
+  test(`where ${situation}, it is docker that runs compose`, (t) => {
     const env = change(installed(t));
-    assert.deepEqual(await composeProgram(env), ["docker", "compose"]);
+    assert.deepEqual(composeProgram(env), ["docker", "compose"]);
   });
 }
 
