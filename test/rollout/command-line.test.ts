@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { getPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { needs } from "../harness/requirements.ts";
 import { straced } from "../harness/straced.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 const entry = join(import.meta.dirname, "..", "lab", "hotpush.ts");
 const state = mkdtempSync(join(tmpdir(), "hotpush-cli-"));
@@ -58,15 +59,20 @@ for (const command of ["rollout", "prune"]) {
   });
 }
 
+const nice = Math.max(10, getPriority());
+
 test("a roll-out gives way to what else runs: what it starts is at nice 10 or more", (t) => {
-  const directory = mkdtempSync(join(tmpdir(), "hotpush-nice-"));
-  t.after(() => rmSync(directory, { recursive: true }));
-  writeFileSync(join(directory, "compose.yaml"), "services: {}\n");
-  // In the place of docker, and says so where a person would look: in what compose complained of.
-  writeFileSync(join(directory, "docker"), "#!/bin/sh\nnice >&2\nexit 1\n", { mode: 0o755 });
-  const { stdout } = hotpushWith(`${directory}:${process.env.PATH}`, "rollout", "--directory", directory);
-  const nice = Math.max(10, getPriority());
-  assert.match(stdout, new RegExp(`cannot be read\\.\\n\\s+${nice}$`, "m"));
+  assert.match(rollOutWithDocker(t, "nice"), new RegExp(`cannot be read\\.\\n\\s+${nice}$`, "m"));
+});
+
+const hasAutogroups = autogroup() !== "";
+
+test("so is the session that it has, where the kernel shares its cores out by session", {
+  skip: !hasAutogroups && "this kernel does not",
+}, (t) => {
+  const untilSet = "for i in $(seq 100); do grep -q 'nice 0' /proc/$$/autogroup && sleep 0.05 || break; done";
+  const told = rollOutWithDocker(t, `${untilSet}; cat /proc/$$/autogroup`);
+  assert.match(told, new RegExp(`autogroup-\\d+ nice ${nice}$`, "m"));
 });
 
 test("where a sandbox forbids to give way, the roll-out goes on without", needs("strace"), () => {
@@ -79,3 +85,20 @@ test("where a sandbox forbids to give way, the roll-out goes on without", needs(
   assert.equal(status, 1);
   assert.match(stdout, /cannot be read|no docker program/);
 });
+
+/** Has a roll-out run `commands` in the place of docker. @returns what it told, with their output in it */
+function rollOutWithDocker(scope: Scope, commands: string): string {
+  const directory = temporaryDirectory(scope);
+  writeFileSync(join(directory, "compose.yaml"), "services: {}\n");
+  writeScript(join(directory, "docker"), `#!/bin/sh\n{ ${commands}; } >&2\nexit 1\n`);
+  return hotpushWith(`${directory}:${process.env.PATH}`, "rollout", "--directory", directory).stdout;
+}
+
+/** Empty where the kernel has no such thing, or has it turned off. */
+function autogroup(): string {
+  try {
+    return readFileSync("/proc/self/autogroup", "utf8");
+  } catch {
+    return "";
+  }
+}

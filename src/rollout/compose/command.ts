@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { passPriorityOn } from "./session-priority.ts";
 
 /** A program with its arguments: never a shell string. */
 export type Argv = readonly [string, ...string[]];
@@ -32,7 +33,7 @@ export type CommandEnding =
 const keptLines = 20;
 
 /**
- * Runs `command` in a process group of its own and waits for its end. On the time-out or the signal's abort the
+ * Runs `command` in a session and a process group of its own, with the priority of this process, and waits for its end. On the time-out or the signal's abort the
  * whole group is killed. `output` is what it wrote to its standard output.
  */
 export async function runCommand(command: Command): Promise<CommandEnding> {
@@ -48,6 +49,7 @@ export async function runCommand(command: Command): Promise<CommandEnding> {
       ...(command.heldDescriptor === undefined ? [] : [command.heldDescriptor]),
     ],
   });
+  if (child.pid !== undefined) passPriorityOn(child.pid);
   const output: string[] = [];
   const lastLines: string[] = [];
   const keep = (line: string) => {
