@@ -33,8 +33,8 @@ export type CommandEnding =
 const keptLines = 20;
 
 /**
- * Runs `command` in a session and a process group of its own, with the priority of this process, and waits for its end. On the time-out or the signal's abort the
- * whole group is killed. `output` is what it wrote to its standard output.
+ * Runs `command` in a session of its own, with the priority of this process, and waits for its end. On the time-out or the
+ * signal's abort its whole process group is killed. `output` is what it wrote to its standard output.
  */
 export async function runCommand(command: Command): Promise<CommandEnding> {
   const [program, ...args] = command.argv;
