@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
@@ -89,10 +91,27 @@ onEngine("examples/compose", (env) => {
     assert.match(output, /app +heal .* serves$/m);
   });
 
+  test("an app that stops does not wait for a connection without a request", async () => {
+    const container = await runningApp();
+    const format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+    const address = await project.docker("inspect", "--format", format, container);
+    const socket = connect(8080, address.trim());
+    await once(socket, "connect");
+    await project.docker("stop", "--time", "8", container);
+    const code = await project.docker("inspect", "--format", "{{.State.ExitCode}}", container);
+    assert.equal(code.trim(), "0", "it was not killed");
+    socket.destroy();
+  });
+
   /** How often the app was sent a request that it cuts off. */
   async function count(): Promise<number> {
-    const [name = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
-    return (await project.docker("logs", name)).split("\n").filter((line) => line === "cut off").length;
+    return (await project.docker("logs", await runningApp())).split("\n").filter((line) => line === "cut off")
+      .length;
+  }
+
+  async function runningApp(): Promise<string> {
+    const [line = ""] = await project.containers("app");
+    return line.split(" ")[0] ?? "";
   }
 
   /** Caddy tries for 5 s to reach a container that is not there. */
