@@ -3,6 +3,7 @@ import { parseDurationMs } from "./config/duration.ts";
 import { makeSecret, type Secret } from "./config/secret.ts";
 import { readSecretText, secretFault, secretWarnings } from "./config/secret-source.ts";
 import { parseSizeBytes } from "./config/size.ts";
+import { defaultStatePath } from "./config/state-path.ts";
 import { ProblemError } from "./problems.ts";
 
 /** What the environment says, read once at start; nothing else in the service reads the environment. */
@@ -167,9 +168,4 @@ function variableNames(text: string): readonly string[] | null {
   const names = text.split(lists).filter((name) => name !== "");
   const areUsable = names.every((name) => /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("WEBHOOK_SECRET"));
   return areUsable ? Object.freeze(names) : null;
-}
-
-/** XDG base directory specification: state of a program that outlives it, `$HOME/.local/state` by default. */
-function defaultStatePath(env: Environment): string {
-  return `${env.XDG_STATE_HOME || `${env.HOME || "/var/lib"}/.local/state`}/hotpush`;
 }

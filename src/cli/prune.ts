@@ -5,7 +5,7 @@ import { loadModel } from "../rollout/compose/load-model.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
 import { readProject } from "../rollout/compose/project.ts";
 import { connectEngine } from "../rollout/engine/engine.ts";
-import { type Pruned, prune } from "../rollout/images/prune.ts";
+import { keptByDefault, type Pruned, prune } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
 import { refuseOtherState } from "../rollout/refuse-other-state.ts";
 import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
@@ -31,7 +31,7 @@ export function makePruneCommand({ env, finish }: Surroundings): Command {
     "hotpush prune            the live version and the 2 good ones before it stay",
     "hotpush prune --keep 5   as for a project that is often rolled back",
   ])
-    .option("--keep <n>", "how many good versions before the live one stay", versionCount, 2)
+    .option("--keep <n>", "how many good versions before the live one stay", versionCount, keptByDefault)
     .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
     .option("--file <path>", "a compose file, can be repeated (default: what compose finds)", another)
     .option("--json", "the result as one JSON object")

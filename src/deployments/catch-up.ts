@@ -1,6 +1,7 @@
 import type { Log } from "../log.ts";
 import { lookRegularly } from "../look-regularly.ts";
 import { isCommitId } from "../receiver/push.ts";
+import { findLastDeployedRef } from "./list.ts";
 import { recordWish } from "./record.ts";
 import type { Store } from "./store.ts";
 
@@ -68,7 +69,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
 
 async function look(search: Search): Promise<void> {
   const { store, readRemoteHead } = search;
-  const ref = lastDeployedRef(store);
+  const ref = findLastDeployedRef(store);
   if (ref === null) return;
   const newestBefore = newestId(store);
   const remote = await readRemoteHead(ref);
@@ -105,11 +106,6 @@ function deploy({ store, log, wake }: Search, ref: string, commit: string): void
   const fields = { event: "catch_up.found", deployment: id, ref, commit };
   log.warn(fields, `${ref} is at ${commit.slice(0, 7)}, which no delivery told: deployment ${id} catches up`);
   wake();
-}
-
-function lastDeployedRef(store: Store): string | null {
-  const row = store.get("SELECT ref FROM deployments WHERE state = 'succeeded' ORDER BY id DESC LIMIT 1");
-  return (row?.ref as string | undefined) ?? null;
 }
 
 function newestId(store: Store): number {

@@ -37,7 +37,7 @@ export function findUnfinished(store: Store): readonly Deployment[] {
 }
 
 /** The run that is under way, as its deployment's id and attempt, or null. */
-export function findRunning(store: Store): string | null {
+export function findRunKey(store: Store): string | null {
   const row = store.get("SELECT id, attempts FROM deployments WHERE state = 'running'");
   return row ? `${row.id} ${row.attempts}` : null;
 }

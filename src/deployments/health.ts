@@ -1,4 +1,4 @@
-import { findRunning } from "./claim.ts";
+import { findRunKey } from "./claim.ts";
 import type { Store } from "./store.ts";
 
 interface Limits {
@@ -25,7 +25,7 @@ export function createHealthCheck(
   let seen: { readonly run: string | null; readonly sinceMs: number } = { run: null, sinceMs: 0 };
 
   function isOverdue(): boolean {
-    const run = findRunning(store);
+    const run = findRunKey(store);
     if (run !== seen.run) seen = { run, sinceMs: performance.now() };
     return run !== null && performance.now() - seen.sinceMs > deployTimeoutMs + limits.overdueMs;
   }

@@ -52,6 +52,12 @@ export function findLastRef(store: Store): string | null {
   return (row?.ref as string | undefined) ?? null;
 }
 
+/** The branch of the last deployment that succeeded, or null where none did. */
+export function findLastDeployedRef(store: Store): string | null {
+  const row = store.get("SELECT ref FROM deployments WHERE state = 'succeeded' ORDER BY id DESC LIMIT 1");
+  return (row?.ref as string | undefined) ?? null;
+}
+
 /** The steps of all attempts, in the order in which they began. */
 export function listSteps(store: Store, deployment: Deployment): readonly Step[] {
   const rows = store.all(

@@ -1,6 +1,7 @@
 import type { Push } from "../receiver/push.ts";
+import type { Deployment } from "./deployment.ts";
+import { findRunning } from "./list.ts";
 import { type Recorded, type RecordedDeployment, recordPush } from "./record.ts";
-import { columns, toDeployment } from "./row.ts";
 import type { Store } from "./store.ts";
 
 /** What recording a push would come to. */
@@ -17,7 +18,7 @@ export function rehearsePush(store: Store, push: Push): Rehearsed {
   try {
     store.transaction(() => {
       const running = findRunning(store);
-      seen.push({ recorded: recordPush(store, push), running });
+      seen.push({ recorded: recordPush(store, push), running: running && recordedOf(running) });
       throw takeBack;
     });
   } catch (error) {
@@ -28,9 +29,6 @@ export function rehearsePush(store: Store, push: Push): Rehearsed {
   return rehearsed;
 }
 
-function findRunning(store: Store): RecordedDeployment | null {
-  const row = store.get(`SELECT ${columns} FROM deployments WHERE state = 'running'`);
-  if (!row) return null;
-  const { id, ref, commit, state } = toDeployment(row);
+function recordedOf({ id, ref, commit, state }: Deployment): RecordedDeployment {
   return { id, ref, commit, state };
 }

@@ -1,4 +1,5 @@
 import type { Deployment } from "./deployment.ts";
+import { findLastDeployedRef } from "./list.ts";
 import { recordWish } from "./record.ts";
 import type { Store } from "./store.ts";
 
@@ -10,7 +11,7 @@ import type { Store } from "./store.ts";
  */
 export function recordRollback(store: Store, commit: string): Deployment | null {
   return store.transaction(() => {
-    const row = store.get("SELECT ref FROM deployments WHERE state = 'succeeded' ORDER BY id DESC LIMIT 1");
-    return row ? recordWish(store, { trigger: "rollback", ref: String(row.ref), commit }) : null;
+    const ref = findLastDeployedRef(store);
+    return ref === null ? null : recordWish(store, { trigger: "rollback", ref, commit });
   });
 }

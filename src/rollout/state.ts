@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename, join, resolve } from "node:path";
+import { defaultStatePath } from "../config/state-path.ts";
 
 /** Where roll-outs keep what they know of a project beside Docker: the lock, and the good versions. */
 export interface RolloutState {
@@ -18,8 +19,7 @@ export function rolloutState(stateDirectory: string, projectDirectory: string): 
   return { lockPath, versionsPath, statePath: stateDirectory };
 }
 
-/** `STATE_PATH`, else where the service keeps its state too: `$XDG_STATE_HOME/hotpush`. */
-export function stateDirectoryOf({ STATE_PATH, XDG_STATE_HOME, HOME }: NodeJS.ProcessEnv): string {
-  if (STATE_PATH) return STATE_PATH;
-  return join(XDG_STATE_HOME || join(HOME || "/var/lib", ".local", "state"), "hotpush");
+/** `STATE_PATH`, else where the service keeps its state too. */
+export function stateDirectoryOf(env: NodeJS.ProcessEnv): string {
+  return env.STATE_PATH || defaultStatePath(env);
 }

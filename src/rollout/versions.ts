@@ -1,5 +1,6 @@
-import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { replaceFile } from "../files/replace-file.ts";
 import { ProblemError } from "../problems.ts";
 import { stateFault } from "./state-fault.ts";
 
@@ -51,22 +52,12 @@ function damaged(path: string, error: SyntaxError): ProblemError {
  */
 export async function writeVersions(path: string, versions: readonly Version[]): Promise<void> {
   const text = `${JSON.stringify({ versions: versions.slice(-remembered) }, null, 2)}\n`;
-  await replaceFile(path, text).catch((error: unknown) => {
-    throw stateFault(path, error);
-  });
-}
-
-async function replaceFile(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
-  const unfinished = `${path}.new`;
-  const file = await open(unfinished, "w", 0o600);
   try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
+    await mkdir(dirname(path), { recursive: true });
+    replaceFile(path, text, { mode: 0o600, owner: null });
+  } catch (error) {
+    throw stateFault(path, error);
   }
-  await rename(unfinished, path);
 }
 
 /** Adds a good version; one with the very same images takes the place of the last. */

@@ -1,8 +1,8 @@
 import { constants } from "node:os";
 import { formatDuration } from "../config/duration.ts";
 import type { Ending } from "../deployments/deployment.ts";
+import { printable } from "../printable.ts";
 import type { Problem } from "../problems.ts";
-import { printable } from "./printable.ts";
 import type { ProcessEntry } from "./process-table.ts";
 
 /** How many of its last lines are kept in the record of a deployment that took too long. */

@@ -1,6 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
+import { printable } from "../printable.ts";
 import type { Mask } from "./masking/mask.ts";
-import { printable } from "./printable.ts";
 import { type ProcessStatus, readProcesses } from "./process-table.ts";
 
 export interface TreeOptions {

@@ -1,8 +1,8 @@
 import type { Deployment, Ending, NotStarted, Run } from "../deployments/deployment.ts";
+import { printable } from "../printable.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { Mask } from "./masking/mask.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
-import { printable } from "./printable.ts";
 import { findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
 import { describeProcesses } from "./process-tree.ts";
 import { type RunDirectory, readExitCode } from "./run-directory.ts";

@@ -1,13 +1,13 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Deployment, Runner } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
+import { printable } from "../printable.ts";
 import { adoptRun } from "./adopt.ts";
 import { scriptEnvironment } from "./environment.ts";
 import { longestLine } from "./lines.ts";
 import { deployLogPath, logPath, pruneLogs } from "./log-paths.ts";
 import type { SecretSources } from "./masking/known-secrets.ts";
 import { createScriptMask } from "./masking/script-mask.ts";
-import { printable } from "./printable.ts";
 import type { RunContext, Silence } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
 import { startRun } from "./start.ts";

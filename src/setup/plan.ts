@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { secretFault } from "../config/secret-source.ts";
+import { namingFiles } from "../rollout/compose/file-names.ts";
 import type { Address } from "./address.ts";
 import { caddyfile, caddyfileName } from "./caddyfile.ts";
 import { composeFile } from "./compose-file.ts";
@@ -98,8 +99,8 @@ function containerSettings({ project }: PlanOptions, machine: Machine): readonly
 }
 
 /** Absolute, so that the project is the same whatever directory compose is called from. */
-function composeFileList({ root, composeFiles: files }: Project): string {
-  return [...files, join(root, ownComposeFile)].join(":");
+function composeFileList({ root, composeFiles: files, env }: Project): string {
+  return namingFiles([...files, join(root, ownComposeFile)], env);
 }
 
 /** `owner/name` as the host's payload will have it, so that no other repository with the secret deploys this one. */

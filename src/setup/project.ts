@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
+import { composeFileNames, namedFiles } from "../rollout/compose/file-names.ts";
 import { git } from "./git.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
 import { type GitRemote, parseRemoteUrl, readRemoteUrl } from "./git-remote.ts";
@@ -27,9 +28,6 @@ export interface Project {
   readonly composeFiles: readonly string[];
 }
 
-/** In the order in which compose looks for them. */
-const composeNames = ["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"];
-
 /**
  * Finds out what the project around `directory` is.
  *
@@ -41,7 +39,7 @@ export async function findProject(directory: string): Promise<Project> {
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
   const env = readDotenv(root);
   const host = remote && gitHostOf(remote);
-  return { root, remoteUrl, remote, host, env, composeFiles: findComposeFiles(root, env.COMPOSE_FILE) };
+  return { root, remoteUrl, remote, host, env, composeFiles: findComposeFiles(root, env) };
 }
 
 async function findRoot(directory: string): Promise<string> {
@@ -74,12 +72,10 @@ function readDotenv(root: string): Project["env"] {
 }
 
 /** Those that COMPOSE_FILE names, without ours; else what compose would take: the first of its names, and its override. */
-function findComposeFiles(root: string, named: string | undefined): readonly string[] {
-  if (named) {
-    const files = named.split(":").filter(Boolean);
-    return files.map((file) => resolve(root, file)).filter((file) => file !== join(root, ownComposeFile));
-  }
-  const main = composeNames.find((name) => existsSync(join(root, name)));
+function findComposeFiles(root: string, env: Project["env"]): readonly string[] {
+  const named = namedFiles(env).map((file) => resolve(root, file));
+  if (named.length > 0) return named.filter((file) => file !== join(root, ownComposeFile));
+  const main = composeFileNames.find((name) => existsSync(join(root, name)));
   if (main === undefined) return [];
   const stem = main.replace(/\.ya?ml$/, "");
   const override = [`${stem}.override.yml`, `${stem}.override.yaml`].find((name) =>

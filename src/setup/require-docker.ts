@@ -1,12 +1,9 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { compareVersions } from "../compare-versions.ts";
+import { neededApi, neededCompose } from "../rollout/needed-docker.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** The first compose whose `!reset` takes a list away that another file has given. */
-const neededCompose = "2.24.4";
-/** Of Docker 25: the first that knows `start_interval`, by which a new container is found healthy early. */
-const neededApi = "1.44";
 const composeTimeoutMs = 20_000;
 /** Of an engine of which the answer is not needed. */
 const engineTimeoutMs = 5_000;

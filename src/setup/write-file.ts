@@ -1,17 +1,6 @@
-import { randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  closeSync,
-  fchmodSync,
-  fchownSync,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { chmodSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { replaceFile } from "../files/replace-file.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { SetupError } from "./setup-error.ts";
 
@@ -29,20 +18,9 @@ export function writePlanned({ path, text, mode, state }: PlannedFile): void {
     chmodSync(path, mode ?? plainMode);
     return;
   }
-  const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
   try {
-    const fd = openSync(unfinished, "wx", 0o600);
-    try {
-      writeSync(fd, text);
-      fchmodSync(fd, mode ?? modeOf(path));
-      giveToOwner(fd, dirname(path));
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    renameSync(unfinished, path);
+    replaceFile(path, text, { mode: mode ?? modeOf(path), owner: ownerFor(dirname(path)) });
   } catch (error) {
-    rmSync(unfinished, { force: true });
     const { code } = error as NodeJS.ErrnoException;
     throw new SetupError(
       `${path} cannot be written (${code ?? String(error)}). Whose directory is it? This user has the id ${process.getuid?.()}.`,
@@ -54,8 +32,9 @@ function modeOf(path: string): number {
   return (statSync(path, { throwIfNoEntry: false })?.mode ?? plainMode) & 0o777;
 }
 
-function giveToOwner(fd: number, directory: string): void {
-  if (process.getuid?.() !== 0) return;
+/** Null where a file gets the right owner by itself. */
+function ownerFor(directory: string): { readonly uid: number; readonly gid: number } | null {
+  if (process.getuid?.() !== 0) return null;
   const { uid, gid } = statSync(directory);
-  fchownSync(fd, uid, gid);
+  return { uid, gid };
 }

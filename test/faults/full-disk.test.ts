@@ -1,18 +1,9 @@
 import assert from "node:assert/strict";
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
-import { makeImage, mountImage, mountTmpfs } from "../harness/mount.ts";
+import { fillDisk, makeImage, mountImage, mountTmpfs } from "../harness/mount.ts";
 import { digestOf, findLost } from "../harness/recorded.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
@@ -47,7 +38,7 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
       await service.log.waitFor(({ event }) => event === "deployment.started");
       await until("the script has begun", () => linesIn(service, "begun").length === 1);
 
-      fill(disk);
+      fillDisk(disk);
       const refusal = await pushUntil(push, ({ status }) => status !== 202);
       assert.equal(refusal.status, 503);
       assert.equal(refusal.json.code, "storage_unavailable");
@@ -95,7 +86,7 @@ test(
       () => existsSync(pidPath) && Number(readFileSync(pidPath, "utf8")),
     );
     await service.end("SIGKILL");
-    fill(disk);
+    fillDisk(disk);
     writeFileSync(join(service.repoPath, "go"), "");
     await until("the script has ended", () => !existsSync(`/proc/${pid}`));
     rmSync(join(disk, "ballast"));
@@ -127,20 +118,6 @@ async function pushUntil(
     const reply = await push();
     return isEnough(reply) && reply;
   });
-}
-
-/** Takes all the space there is, to the last byte. */
-function fill(disk: string): void {
-  mkdirSync(disk, { recursive: true });
-  const fd = openSync(join(disk, "ballast"), "a");
-  for (const bytes of [1024 ** 2, 4096, 1]) {
-    try {
-      for (;;) writeSync(fd, Buffer.alloc(bytes));
-    } catch (error) {
-      assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
-    }
-  }
-  closeSync(fd);
 }
 
 async function healthStatus({ url }: RunningService): Promise<number> {

@@ -1,5 +1,15 @@
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmdirSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmdirSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Scope } from "./temporary.ts";
@@ -32,6 +42,20 @@ export function whileMounted<Result>(imagePath: string, look: (path: string) => 
   } finally {
     unmount(path);
   }
+}
+
+/** Takes all the space that the disk under `directory` has, to the last byte, by the file `ballast` in it. */
+export function fillDisk(directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  const descriptor = openSync(join(directory, "ballast"), "a");
+  for (const bytes of [1024 ** 2, 4096, 1]) {
+    try {
+      for (;;) writeSync(descriptor, Buffer.alloc(bytes));
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+    }
+  }
+  closeSync(descriptor);
 }
 
 /** Mounts what is at `path` read-only, or writable again. */

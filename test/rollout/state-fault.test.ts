@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { globSync, symlinkSync, writeFileSync } from "node:fs";
+import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { lockRollout } from "../../src/rollout/lock.ts";
@@ -9,6 +9,8 @@ import { type CliEnding, runCli } from "../harness/cli.ts";
 import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
 import { makePlace, type Place } from "../harness/doctor.ts";
 import { isProblem } from "../harness/is-problem.ts";
+import { fillDisk, mountTmpfs } from "../harness/mount.ts";
+import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 /** A file where the directory should be: that stops root too. */
@@ -27,9 +29,10 @@ test("versions that cannot be read are told with their path", async (t) => {
   await assert.rejects(readVersions(blockedPath(t)), isProblem("state_unusable", /ENOTDIR/));
 });
 
-test("a version that serves and cannot be recorded is said to serve", async (t) => {
-  const versionsPath = join(temporaryDirectory(t), "shop.json");
-  fillUp(versionsPath);
+test("a version that serves and cannot be recorded is said to serve", needs("mount"), async (t) => {
+  const disk = mountTmpfs(t, 64 * 1024);
+  fillDisk(disk);
+  const versionsPath = join(disk, "shop.json");
   const recorded = recordVersion({ versionsPath }, "a".repeat(40), async () => ({}));
   const told =
     /^The version a{12} serves, but it could not be recorded .*shop\.json .*ENOSPC.*Then roll out again/;
@@ -48,14 +51,15 @@ for (const args of [["rollout"], ["rollout", "--back"], ["rollout", "--to", "3f2
   });
 }
 
-test("a roll-out whose version cannot be recorded ends with the event failed, which says that it serves", async (t) => {
-  const place = makePlace(t);
-  const { statePath } = place;
+const unrecorded =
+  "a roll-out whose version cannot be recorded ends with the event failed, which says that it serves";
+
+test(unrecorded, needs("mount"), async (t) => {
+  const place = { ...makePlace(t), statePath: mountTmpfs(t, 1024 ** 2) };
   const engine = await startEngine(t, place, {});
   const first = await run(place, engine, "rollout", "--no-build");
   assert.equal(first.code, 0, first.stdout);
-  const [versions = ""] = globSync(join(statePath, "rollout/*.json"));
-  fillUp(versions);
+  fillDisk(place.statePath);
   const { code, stdout } = await run(place, engine, "rollout", "--no-build");
   assert.match(stdout.trimEnd().split("\n").at(-1) ?? "", /"failed","code":"state_unusable".* serves, but/);
   assert.equal(code, 1);
@@ -71,11 +75,6 @@ test("a roll-out whose list of versions is damaged changes nothing, and says wha
   assert.match(stdout, /^\{"at":"[^"]+","event":"failed","code":"state_unusable".* is damaged .*\n$/);
   assert.equal(code, 1);
 });
-
-/** The device stands for a disk that is full when the list at `path` is written anew. */
-function fillUp(path: string): void {
-  symlinkSync("/dev/full", `${path}.new`);
-}
 
 /** Rolls out a project without services. */
 async function run(place: Place, engine: string, ...args: readonly string[]): Promise<CliEnding> {

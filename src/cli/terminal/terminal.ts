@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
+import { withoutSteering } from "../../printable.ts";
 
 /** Where a command writes for a person: plain where it is piped, with colour and progress on a terminal. */
 export interface Terminal {
@@ -29,8 +30,7 @@ export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv)
 
 /** What a script printed, so that it cannot steer the terminal that it is shown on; tabs are spaces then. */
 export function harmless(line: string): string {
-  const text = stripVTControlCharacters(line).replace(/(?!\t)[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "");
-  const [first = "", ...rest] = text.split("\t");
+  const [first = "", ...rest] = withoutSteering(line, { kept: "\t" }).split("\t");
   // A tab would jump over what is still on the line from before.
   return rest.reduce(
     (before, part) => before + " ".repeat(tabColumns - (before.length % tabColumns)) + part,

@@ -1,9 +1,7 @@
 import { compareVersions } from "../../compare-versions.ts";
+import { neededCompose } from "../../rollout/needed-docker.ts";
 import { type Check, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";
-
-/** The first that hands `start_interval` on to the engine; `pull --ignore-buildable` came with 2.15. */
-const neededVersion = "2.24.0";
 
 /** `docker compose` is a plugin that is installed, and grows old, by itself. */
 export const composeCheck: Check = {
@@ -19,8 +17,8 @@ export const composeCheck: Check = {
       const command = "apt-get install -y docker-compose-plugin || apt-get install -y docker-compose";
       return judge([problem(text, { command })], "");
     }
-    if (compareVersions(answer.version, neededVersion) >= 0) return ok(`docker compose ${answer.version}`);
-    const text = `docker compose is ${answer.version}; hotpush rollout needs ${neededVersion}.`;
+    if (compareVersions(answer.version, neededCompose) >= 0) return ok(`docker compose ${answer.version}`);
+    const text = `docker compose is ${answer.version}; hotpush rollout needs ${neededCompose}.`;
     const command =
       "apt-get install --only-upgrade -y docker-compose-plugin || apt-get install -y docker-compose";
     return judge([problem(text, { command })], "");

@@ -1,11 +1,9 @@
 import { compareVersions } from "../../compare-versions.ts";
 import { restartForSocket } from "../../rollout/engine/replaced-socket.ts";
+import { neededApi } from "../../rollout/needed-docker.ts";
 import { type Check, type Fault, judge, ok, problem, skipped } from "../check.ts";
 import { hasComposeFile } from "./compose-file.ts";
 import type { EngineAnswer } from "./read-engine.ts";
-
-/** Of Docker 25: the first that knows `start_interval`, by which a new container is found healthy early. */
-const neededApi = "1.44";
 
 /** An engine that is down or old lets every roll-out fail. */
 export const dockerEngineCheck: Check = {

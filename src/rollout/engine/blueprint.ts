@@ -1,4 +1,4 @@
-import { type Engine, EngineRefusal } from "./engine.ts";
+import { type Engine, nullIfMissing } from "./engine.ts";
 
 /** What the engine needs to make a container again that is gone by then (recreate-container.ts). */
 export interface Blueprint {
@@ -23,12 +23,8 @@ export interface Endpoint {
 
 /** Reads how a container was made, with the volumes it has; null where it is gone. */
 export async function readBlueprint(engine: Engine, id: string): Promise<Blueprint | null> {
-  try {
-    return blueprintOf(JSON.parse((await engine.get(`/containers/${id}/json`)).toString()));
-  } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null;
-    throw error;
-  }
+  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
+  return answer && blueprintOf(JSON.parse(answer.toString()));
 }
 
 interface Inspected {

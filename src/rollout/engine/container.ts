@@ -1,4 +1,4 @@
-import { type Engine, EngineRefusal } from "./engine.ts";
+import { type Engine, EngineRefusal, nullIfMissing } from "./engine.ts";
 
 /** Where nobody says otherwise. */
 const dockersGraceS = 10;
@@ -54,12 +54,8 @@ export async function listContainers(
 
 /** One container as it is now, or null where it is gone. */
 export async function inspectContainer(engine: Engine, id: string): Promise<Container | null> {
-  try {
-    return readContainer(parse(await engine.get(`/containers/${id}/json`)));
-  } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null;
-    throw error;
-  }
+  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
+  return answer && readContainer(parse(answer));
 }
 
 /**

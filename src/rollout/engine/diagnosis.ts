@@ -2,12 +2,11 @@ import { formatDuration } from "../../config/duration.ts";
 import { ProblemError } from "../../problems.ts";
 import { type Container, inspectContainer, lastLogLines } from "./container.ts";
 import type { Engine } from "./engine.ts";
+import { evidenceOf, shownLogLines } from "./evidence.ts";
 import type { Readiness } from "./health.ts";
 
 /** Why a new container is not left in service. */
 export type Finding = Readiness | { readonly kind: "fell" };
-
-const shownLogLines = 20;
 
 /** Says why `container` is not ready, with its last health output and its last log lines. */
 export async function diagnose(
@@ -16,13 +15,7 @@ export async function diagnose(
   readiness: Finding,
 ): Promise<ProblemError> {
   const now = (await inspectContainer(engine, container.id)) ?? container;
-  const evidence = [
-    ...section(
-      "Last health check:",
-      now.healthLog.slice(-1).flatMap((output) => output.split("\n")),
-    ),
-    ...section("Last log lines:", await lastLogLines(engine, container.id, shownLogLines)),
-  ];
+  const evidence = evidenceOf(now.healthLog, await lastLogLines(engine, container.id, shownLogLines));
   return new ProblemError({
     code: "container_not_healthy",
     detail: `Container ${container.name} ${reasonOf(readiness, now)}.`,
@@ -47,8 +40,4 @@ function reasonOf(readiness: Finding, { health }: Container): string {
     case "ready":
       return "is healthy";
   }
-}
-
-function section(title: string, lines: readonly string[]): readonly string[] {
-  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
 }

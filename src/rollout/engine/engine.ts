@@ -21,6 +21,16 @@ export class EngineRefusal extends ProblemError {
   }
 }
 
+/** What was asked for, or null where the engine says that there is none (404). */
+export async function nullIfMissing<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof EngineRefusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
 /** An engine that has not answered a request by then is taken for hung. */
 const usualAnswerTimeoutMs = 120_000;
 

@@ -1,4 +1,4 @@
-import { type Engine, EngineRefusal } from "./engine.ts";
+import { type Engine, nullIfMissing } from "./engine.ts";
 
 export interface Image {
   readonly id: string;
@@ -9,19 +9,17 @@ export interface Image {
 
 /** The image that `reference` (a name, a tag or an id) stands for, or null where there is none here. */
 export async function inspectImage(engine: Engine, reference: string): Promise<Image | null> {
-  try {
-    const answer: {
-      readonly Id: string;
-      readonly RepoTags: readonly string[] | null;
-      readonly Size: number;
-      readonly Created: string;
-    } = JSON.parse((await engine.get(`/images/${encodeURIComponent(reference)}/json`)).toString());
-    const createdAtMs = Date.parse(answer.Created);
-    return { id: answer.Id, tags: answer.RepoTags ?? [], sizeBytes: answer.Size, createdAtMs };
-  } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null;
-    throw error;
-  }
+  const answer = await nullIfMissing(engine.get(`/images/${encodeURIComponent(reference)}/json`));
+  if (answer === null) return null;
+  const { Id, RepoTags, Size, Created }: Inspected = JSON.parse(answer.toString());
+  return { id: Id, tags: RepoTags ?? [], sizeBytes: Size, createdAtMs: Date.parse(Created) };
+}
+
+interface Inspected {
+  readonly Id: string;
+  readonly RepoTags: readonly string[] | null;
+  readonly Size: number;
+  readonly Created: string;
 }
 
 /** Gives the image `id` the further name `reference`, taking it from any other image. */

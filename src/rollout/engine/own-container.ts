@@ -1,5 +1,5 @@
 import { readFile, realpath } from "node:fs/promises";
-import { type Engine, EngineRefusal } from "./engine.ts";
+import { type Engine, nullIfMissing } from "./engine.ts";
 
 /** The container that this process runs in. */
 export interface OwnContainer {
@@ -46,14 +46,11 @@ function mountPoints({ mounts }: OwnContainer): Promise<readonly string[]> {
 }
 
 async function inspect(engine: Engine, id: string): Promise<OwnContainer | null> {
-  try {
-    const { Config, Mounts }: Inspected = JSON.parse((await engine.get(`/containers/${id}/json`)).toString());
-    const mounts = Mounts.map(({ Source, Destination }) => ({ source: Source, destination: Destination }));
-    return { id, labels: Config.Labels ?? {}, mounts };
-  } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null;
-    throw error;
-  }
+  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
+  if (answer === null) return null;
+  const { Config, Mounts }: Inspected = JSON.parse(answer.toString());
+  const mounts = Mounts.map(({ Source, Destination }) => ({ source: Source, destination: Destination }));
+  return { id, labels: Config.Labels ?? {}, mounts };
 }
 
 interface Inspected {

@@ -2,6 +2,7 @@ import type { Project } from "../compose/project.ts";
 import { type Engine, EngineRefusal } from "../engine/engine.ts";
 import { inspectImage, splitReference } from "../engine/image.ts";
 import { commitTag } from "../engine/tag.ts";
+import { neededApi } from "../needed-docker.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
 
 export interface PruneRequest {
@@ -19,7 +20,8 @@ export interface Pruned {
   readonly freedBytes: number;
 }
 
-const keptByDefault = 2;
+/** Where nobody says how many. */
+export const keptByDefault = 2;
 
 /** Build cache that nobody used for a week; younger cache makes the next build fast. */
 const cacheAge = "168h";
@@ -141,7 +143,7 @@ async function removeImage(engine: Engine, name: string): Promise<boolean> {
 async function layersBytes(engine: Engine): Promise<number> {
   try {
     const usage: { readonly LayersSize?: number } = JSON.parse(
-      (await engine.get("/v1.44/system/df?type=image")).toString(),
+      (await engine.get(`/v${neededApi}/system/df?type=image`)).toString(),
     );
     return usage.LayersSize ?? 0;
   } catch (error) {

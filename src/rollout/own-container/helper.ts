@@ -1,5 +1,5 @@
 import { inspectContainer, lastLogLines, removeContainer } from "../engine/container.ts";
-import { type Engine, EngineRefusal } from "../engine/engine.ts";
+import { type Engine, nullIfMissing } from "../engine/engine.ts";
 import type { OwnService } from "./own-service.ts";
 import type { Helper } from "./replacement-request.ts";
 
@@ -60,14 +60,10 @@ export async function startHelper(
 
 /** Waits for the end of the helper `name` and removes it; null where there is none. */
 export async function seeHelperOff(engine: Engine, name: string): Promise<HelperEnding | null> {
-  try {
-    const answer = await engine.post(`/containers/${name}/wait`, undefined, longestHelpMs);
-    const { StatusCode: exitCode }: { readonly StatusCode: number } = JSON.parse(answer.toString());
-    const lines = await lastLogLines(engine, name, 40);
-    await removeContainer(engine, name);
-    return { exitCode, lines };
-  } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null;
-    throw error;
-  }
+  const answer = await nullIfMissing(engine.post(`/containers/${name}/wait`, undefined, longestHelpMs));
+  if (answer === null) return null;
+  const { StatusCode: exitCode }: { readonly StatusCode: number } = JSON.parse(answer.toString());
+  const lines = await lastLogLines(engine, name, 40);
+  await removeContainer(engine, name);
+  return { exitCode, lines };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFile } from "../../files/replace-file.ts";
 import { stateFault } from "../state-fault.ts";
 
 /**
@@ -41,8 +42,7 @@ export function writeReplacementRequest(statePath: string, wanted: WantedReplace
   const path = pathIn(statePath);
   const request = { ...wanted, id: randomUUID() };
   try {
-    writeFileSync(`${path}.new`, `${JSON.stringify(request)}\n`, { mode: 0o600, flush: true });
-    renameSync(`${path}.new`, path);
+    replaceFile(path, `${JSON.stringify(request)}\n`, { mode: 0o600, owner: null });
     return request;
   } catch (error) {
     throw stateFault(path, error);

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { isAllowed } from "../../files/file-kind.ts";
 import { ProblemError } from "../../problems.ts";
 import type { ComposeModel } from "../compose/compose-model.ts";
-import { type Engine, EngineRefusal } from "../engine/engine.ts";
+import { type Engine, nullIfMissing } from "../engine/engine.ts";
 import { hasMounts } from "../engine/own-container.ts";
 
 /** Where the live directory is mounted in the proxy, and in Hotpush's own container. */
@@ -49,15 +49,10 @@ function mountedSource(model: ComposeModel): Source | null {
 }
 
 async function volumePath(engine: Engine, volume: string): Promise<string | null> {
-  try {
-    const answer: { readonly Mountpoint: string } = JSON.parse(
-      (await engine.get(`/volumes/${volume}`)).toString(),
-    );
-    return answer.Mountpoint;
-  } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null;
-    throw error;
-  }
+  const answer = await nullIfMissing(engine.get(`/volumes/${volume}`));
+  if (answer === null) return null;
+  const { Mountpoint }: { readonly Mountpoint: string } = JSON.parse(answer.toString());
+  return Mountpoint;
 }
 
 function writable(path: string): string {

@@ -1,5 +1,6 @@
-import { open, readdir, readFile, rename } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { replaceFile } from "../../files/replace-file.ts";
 import { ProblemError } from "../../problems.ts";
 
 /**
@@ -34,9 +35,9 @@ export async function switchLiveFiles(
   try {
     for (let replica = 1; replica <= count; replica += 1) {
       const container = containers[replica - 1] ?? containers[0];
-      if (container !== undefined) await replaceFile(directory, liveFile(service, replica), container);
+      if (container === undefined) continue;
+      replaceFile(join(directory, liveFile(service, replica)), container, { mode: 0o644, owner: null });
     }
-    await syncDirectory(directory);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     const detail = `The live files in ${directory} could not be written: ${reason}.`;
@@ -60,25 +61,4 @@ async function liveFiles(directory: string, service: string): Promise<readonly s
 
 function replicaOf(file: string): number {
   return Number(/\.(\d+)$/.exec(file)?.[1] ?? 1);
-}
-
-async function replaceFile(directory: string, file: string, content: string): Promise<void> {
-  const unfinished = join(directory, `.${file}.new`);
-  const handle = await open(unfinished, "w", 0o644);
-  try {
-    await handle.writeFile(content);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(unfinished, join(directory, file));
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -1,12 +1,13 @@
-import { stripVTControlCharacters } from "node:util";
 import { formatDuration } from "../../config/duration.ts";
+import { withoutSteering } from "../../printable.ts";
 import { formatTable } from "../../table.ts";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
 
 /** Each event as lines for a person: the service, the step, how long it took, what came of it. */
 export function reportText(write: (text: string) => void): Report {
   return (event) => {
-    for (const line of linesOf(event)) write(`${printable(line)}\n`);
+    // What containers and builds print must not steer the terminal that it is shown on.
+    for (const line of linesOf(event)) write(`${withoutSteering(line, { kept: "\t\n" })}\n`);
   };
 }
 
@@ -55,10 +56,4 @@ function downtime({ downtimeMs, reason }: ServiceOutcome): string {
   if (downtimeMs === null) return "-";
   if (downtimeMs === 0) return "none";
   return reason === null ? formatDuration(downtimeMs) : `${formatDuration(downtimeMs)} (${reason})`;
-}
-
-/** What containers and builds print must not steer the terminal that it is shown on. */
-function printable(line: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: removing them is the purpose
-  return stripVTControlCharacters(line).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
 }

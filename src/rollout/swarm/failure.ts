@@ -2,6 +2,7 @@ import { formatDuration } from "../../config/duration.ts";
 import { ProblemError } from "../../problems.ts";
 import { inspectContainer, plainLog } from "../engine/container.ts";
 import type { Engine } from "../engine/engine.ts";
+import { evidenceOf, shownLogLines } from "../engine/evidence.ts";
 import type { StackRollout } from "./context.ts";
 import type { Judgement } from "./judge.ts";
 import type { StackService } from "./stack.ts";
@@ -10,8 +11,6 @@ import { hasFailed, type Task, taskName } from "./task.ts";
 export type UpdateFailure =
   | Extract<Judgement, { readonly kind: "rolled_back" | "paused" | "start_failed" }>
   | { readonly kind: "late"; readonly waitedMs: number };
-
-const shownLogLines = 20;
 
 /** Says why a service did not get to its new state, with the failing task's error, health output and last log lines. */
 export async function failureOf(
@@ -27,7 +26,7 @@ export async function failureOf(
   return new ProblemError({
     code: "container_not_healthy",
     detail: text,
-    evidence: task ? await evidenceOf(engine, task) : [],
+    evidence: task ? await evidenceOfTask(engine, task) : [],
   });
 }
 
@@ -51,14 +50,10 @@ function taskText(service: string, task: Task): string {
   return `Task ${taskName(service, task)} ${state}${error === "" ? "" : `: ${error}`}`;
 }
 
-async function evidenceOf(engine: Engine, task: Task): Promise<readonly string[]> {
+async function evidenceOfTask(engine: Engine, task: Task): Promise<readonly string[]> {
   // The container can be asked on this node only; the logs come from any.
   const container = task.containerId === null ? null : await inspectContainer(engine, task.containerId);
-  const health = (container?.healthLog ?? []).slice(-1).flatMap((output) => output.split("\n"));
-  return [
-    ...section("Last health check:", health),
-    ...section("Last log lines:", await lastTaskLogLines(engine, task)),
-  ];
+  return evidenceOf(container?.healthLog ?? [], await lastTaskLogLines(engine, task));
 }
 
 async function lastTaskLogLines(engine: Engine, { id, containerId }: Task): Promise<readonly string[]> {
@@ -70,8 +65,4 @@ async function lastTaskLogLines(engine: Engine, { id, containerId }: Task): Prom
     if (raw) return plainLog(raw).split("\n").filter(Boolean).slice(-shownLogLines);
   }
   return [];
-}
-
-function section(title: string, lines: readonly string[]): readonly string[] {
-  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
 }

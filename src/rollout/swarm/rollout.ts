@@ -1,4 +1,5 @@
 import { prepareImages } from "../images/prepare-images.ts";
+import { keptByDefault } from "../images/prune.ts";
 import { lockInTurn } from "../lock-in-turn.ts";
 import { recordVersion } from "../record-version.ts";
 import { timed } from "../report/report.ts";
@@ -124,7 +125,7 @@ async function bringImages(
   const { engine, project: stack } = rollout;
   const running = await containersHere(engine, stack.name);
   const makeRoom = async () => {
-    await pruneStack({ engine, stack, versionsPath, keep: 2 });
+    await pruneStack({ engine, stack, versionsPath, keep: keptByDefault });
   };
   try {
     // What is not built here, each node gets for itself.

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import type { ComposeTarget } from "../compose/compose.ts";
+import { composeFileNames, namedFiles } from "../compose/file-names.ts";
 
 const stackFileNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];
-const composeFileNames = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 
 /**
  * The files of the stack, which `docker stack deploy` does not look for by itself: those that were given, else
@@ -12,7 +12,8 @@ const composeFileNames = ["compose.yaml", "compose.yml", "docker-compose.yaml", 
  */
 export function stackFiles(target: ComposeTarget, env: NodeJS.ProcessEnv): readonly string[] {
   if (target.files.length > 0) return target.files;
-  if (env.COMPOSE_FILE) return env.COMPOSE_FILE.split(env.COMPOSE_PATH_SEPARATOR || delimiter);
+  const named = namedFiles(env);
+  if (named.length > 0) return named;
   const found = [...stackFileNames, ...composeFileNames].find((name) =>
     existsSync(join(target.projectDirectory, name)),
   );

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import {
+  appendFileSync,
+  closeSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { replaceFile } from "../../src/files/replace-file.ts";
+import { cutPower, mountDisk } from "../harness/disk.ts";
+import { fillDisk, mountTmpfs } from "../harness/mount.ts";
+import { needs } from "../harness/requirements.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const plain = { mode: 0o644, owner: null };
+
+test("the new text is there after a power cut", needs("mount", "ext4"), (t) => {
+  const disk = mountDisk(t);
+  writeFileSync(join(disk.path, "file"), "old", { flush: true });
+  sync(disk.path);
+  appendFileSync(join(disk.path, "other"), "that the disk has something to do");
+  replaceFile(join(disk.path, "file"), "new", plain);
+  assert.equal(
+    cutPower(disk, (path) => readFileSync(join(path, "file"), "utf8")),
+    "new",
+  );
+});
+
+test("on a full disk the old text stays, and nothing is left beside it", needs("mount"), (t) => {
+  const directory = mountTmpfs(t, 256 * 1024);
+  const path = join(directory, "file");
+  writeFileSync(path, "old");
+  fillDisk(directory);
+  const before = readdirSync(directory);
+  assert.throws(() => replaceFile(path, "x".repeat(100_000), plain), { code: "ENOSPC" });
+  assert.equal(readFileSync(path, "utf8"), "old");
+  assert.deepEqual(readdirSync(directory), before);
+});
+
+for (const [mask, mode] of [
+  [0o077, 0o755],
+  [0, 0o600],
+] as const) {
+  test(`the mode is what was asked for, also where the user's mask is ${mask.toString(8)}`, (t) => {
+    const path = join(temporaryDirectory(t), "file");
+    const before = process.umask(mask);
+    t.after(() => process.umask(before));
+    replaceFile(path, "text", { mode, owner: null });
+    assert.equal(statSync(path).mode & 0o777, mode);
+  });
+}
+
+test("root gives it to the owner that was asked for", needs("root"), (t) => {
+  const path = join(temporaryDirectory(t), "file");
+  replaceFile(path, "text", { mode: 0o600, owner: { uid: 12, gid: 34 } });
+  const { uid, gid } = statSync(path);
+  assert.deepEqual({ uid, gid }, { uid: 12, gid: 34 });
+});
+
+test("of a link, the link is replaced", (t) => {
+  const directory = temporaryDirectory(t);
+  const [path, target] = [join(directory, "file"), join(directory, "target")];
+  writeFileSync(target, "old");
+  symlinkSync(target, path);
+  replaceFile(path, "new", plain);
+  assert.equal(lstatSync(path).isFile(), true);
+  assert.equal(readFileSync(target, "utf8"), "old");
+});
+
+function sync(path: string): void {
+  const descriptor = openSync(path, "r");
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
