@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
+import { memoryOf } from "../test/harness/memory.ts";
 import { type Scope, temporaryDirectory } from "../test/harness/temporary.ts";
 import { pushesToMain } from "./accept.ts";
 import type { Pace } from "./pace.ts";
@@ -9,7 +10,7 @@ import { startAdnanhWebhook } from "./peers/adnanh-webhook.ts";
 import { startBareNode } from "./peers/bare-node.ts";
 import { compiledAhead, startHotpush } from "./peers/hotpush.ts";
 import type { Receiver } from "./peers/receiver.ts";
-import { forgetPeak, peakResidentBytes, residentBytes } from "./process.ts";
+import { forgetPeak } from "./process.ts";
 import { mb, ms, type Section } from "./report.ts";
 import { withScope } from "./scope.ts";
 import { send } from "./send.ts";
@@ -69,7 +70,7 @@ async function idleBytes(start: (scope: Scope) => Promise<Receiver>, settleMs: n
   return await withScope(async (scope) => {
     const { pid } = await start(scope);
     await delay(settleMs);
-    return residentBytes(pid);
+    return memoryOf(pid).residentBytes;
   });
 }
 
@@ -90,7 +91,7 @@ async function floodOnce({ hookUrl, pid }: Receiver) {
   return {
     answers: describe(await flood),
     durationMs: performance.now() - startMs,
-    peakBytes: peakResidentBytes(pid),
+    peakBytes: memoryOf(pid).peakBytes,
     pushes: sent.length,
     accepted: sent.filter(({ status }) => status === 202).length,
     p99Ms: percentile(

@@ -9,21 +9,7 @@ export function cpuMicroseconds(pid: number): number {
   return nanoseconds.reduce((sum, value) => sum + value, 0) / 1_000;
 }
 
-/** The memory of a process that is resident now. */
-export function residentBytes(pid: number): number {
-  return statusBytes(pid, "VmRSS");
-}
-
-/** The most that was resident since the last call of `forgetPeak`. */
-export function peakResidentBytes(pid: number): number {
-  return statusBytes(pid, "VmHWM");
-}
-
+/** Lets the most that a process ever had in memory count from now on. */
 export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
-}
-
-function statusBytes(pid: number, field: string): number {
-  const line = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-  return Number(line?.[1]) * 1024;
 }

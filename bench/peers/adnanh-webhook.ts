@@ -1,8 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { testSecret } from "../../test/harness/delivery.ts";
+import { freePort } from "../../test/harness/free-port.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../../test/harness/temporary.ts";
-import { freePort, launch, type Receiver } from "./receiver.ts";
+import { launch, type Receiver } from "./receiver.ts";
 
 /**
  * Starts adnanh/webhook with the rule its manual shows for GitHub: signed by HMAC-SHA256 and a push to main. What it

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { testSecret } from "../../test/harness/delivery.ts";
+import { freePort } from "../../test/harness/free-port.ts";
 import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts";
 import { compileCache } from "./hotpush.ts";
-import { freePort, launch, type Receiver } from "./receiver.ts";
+import { launch, type Receiver } from "./receiver.ts";
 
 /** Starts bare.ts, the least that a receiver on Node can do. */
 export async function startBareNode(scope: Scope): Promise<Receiver> {

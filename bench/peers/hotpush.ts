@@ -2,9 +2,10 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { testSecret } from "../../test/harness/delivery.ts";
+import { freePort } from "../../test/harness/free-port.ts";
 import { mainPath } from "../../test/harness/service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../../test/harness/temporary.ts";
-import { freePort, launch, type Receiver } from "./receiver.ts";
+import { launch, type Receiver } from "./receiver.ts";
 
 export interface HotpushOptions {
   /** The text of deploy.sh. */

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Scope } from "../../test/harness/temporary.ts";
 
@@ -49,16 +48,6 @@ export async function launch(scope: Scope, options: LaunchOptions): Promise<Rece
     startMs: performance.now() - startedMs,
     stop: () => stopProcess(child),
   };
-}
-
-/** A port that nobody listens on at this moment. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address ? address.port : 0;
 }
 
 async function firstAnswer(url: string, child: ChildProcess, name: string): Promise<void> {

@@ -52,9 +52,9 @@ const scaleUp: Way = {
 export const others: readonly Way[] = [scaleUp, upDetached];
 
 async function rollOut(project: TestProject): Promise<Deployed> {
-  const startedAt = performance.now();
+  const startedMs = performance.now();
   const { code, output } = await project.rollOut({ args: ["--json"] });
-  const durationMs = performance.now() - startedAt;
+  const durationMs = performance.now() - startedMs;
   if (code !== 0) throw new Error(output);
   const last = JSON.parse(output.trim().split("\n").at(-1) ?? "");
   const app = last.services.find(({ service }: { readonly service: string }) => service === "app");
@@ -62,9 +62,9 @@ async function rollOut(project: TestProject): Promise<Deployed> {
 }
 
 async function timed(work: () => Promise<unknown>): Promise<Deployed> {
-  const startedAt = performance.now();
+  const startedMs = performance.now();
   await work();
-  return { durationMs: performance.now() - startedAt };
+  return { durationMs: performance.now() - startedMs };
 }
 
 async function plainCaddy(project: TestProject): Promise<void> {

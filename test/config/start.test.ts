@@ -4,13 +4,13 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
+import { becomeNobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
 import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 /** A second where there is nothing else to do; the tests run beside others. */
 const longestStartMs = 10_000;
-const nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 async function giveUp(t: TestContext, env: Record<string, string>, wrapper: readonly string[] = []) {
   const directory = temporaryDirectory(t);
@@ -59,7 +59,11 @@ test("all that is wrong is said at once, each by its name on a line of its own, 
 test("a port that a user may not take is refused, with what to do", needs("otherUser"), async (t) => {
   const limit = Number(readFileSync("/proc/sys/net/ipv4/ip_unprivileged_port_start", "utf8"));
   if (limit <= 80) return t.skip("anybody may take port 80 here");
-  const { exitCode, text } = await giveUp(t, { WEBHOOK_PORT: "80", STATE_PATH: openDirectory(t) }, nobody);
+  const { exitCode, text } = await giveUp(
+    t,
+    { WEBHOOK_PORT: "80", STATE_PATH: openDirectory(t) },
+    becomeNobody,
+  );
   assert.equal(exitCode, 78);
   assert.match(text, /Port 80 may not be taken by this user\. Set WEBHOOK_PORT/);
 });
@@ -71,7 +75,7 @@ test("an address that is not this machine's is refused by name", async (t) => {
 });
 
 test("a state directory that a user may not write is refused by name", needs("otherUser"), async (t) => {
-  const { exitCode, text } = await giveUp(t, {}, nobody);
+  const { exitCode, text } = await giveUp(t, {}, becomeNobody);
   assert.equal(exitCode, 78);
   assert.match(text, /The state directory .+ cannot be used .+ set STATE_PATH/);
 });

@@ -5,15 +5,9 @@ import { test } from "node:test";
 import { becomeRunner } from "../../src/runner/runner-lock.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo } from "../harness/script.ts";
+import { letGo, patientScript } from "../harness/script.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-
-const patientScript = `#!/bin/sh
-echo "$DEPLOY_ID" >>runs
-echo up
-while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
-`;
 
 test("of two instances on one state directory both accept and one runs", async (t) => {
   const { first, second } = await startTwo(t);

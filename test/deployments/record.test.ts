@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findDeployment, recordWish } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/deployments/store.ts";
-import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("the newest push of a branch waits and the older ones say by which they were superseded", (t) => {
   const store = temporaryStore(t);
@@ -86,8 +86,4 @@ function placesOf(store: Store) {
   return store
     .all("SELECT id, state, superseded_by FROM deployments ORDER BY id")
     .map(({ id, state, superseded_by }) => [id, state, superseded_by]);
-}
-
-function countOf(store: Store, table: string): number {
-  return Number(store.get(`SELECT count(*) AS n FROM ${table}`)?.n);
 }

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
+import { databasePath } from "../harness/database.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, readLog, untilDeployment } from "../harness/records.ts";
 import { letGo } from "../harness/script.ts";
@@ -13,7 +14,7 @@ import { until } from "../harness/until.ts";
  * Says where it is, and goes on when there is a file `gap`, then one `go`, in which its exit code is. It ends when its
  * directory is removed: no test leaves one behind.
  */
-const patientScript = `#!/bin/sh
+const scriptWithGap = `#!/bin/sh
 echo "$DEPLOY_ID" >>runs
 echo before
 while [ -e deploy.sh ] && [ ! -e gap ]; do sleep 0.02; done
@@ -28,7 +29,7 @@ for (const [exitCode, state] of [
   [3, "failed"],
 ] as const) {
   test(`a script that outlives its service is adopted, and its exit code ${exitCode} recorded`, async (t) => {
-    const first = await startDeploying(t, patientScript);
+    const first = await startDeploying(t, scriptWithGap);
     await first.end("SIGKILL");
     writeFileSync(join(first.repoPath, "gap"), "");
     const second = await first.again();
@@ -43,7 +44,7 @@ for (const [exitCode, state] of [
   });
 
   test(`a script that ended with ${exitCode} while no service ran is recorded with that`, async (t) => {
-    const first = await startDeploying(t, patientScript);
+    const first = await startDeploying(t, scriptWithGap);
     await first.end("SIGKILL");
     letEnd(first, exitCode);
     await until("the script has ended", () => existsSync(join(first.statePath, "runs/1/exit")));
@@ -56,7 +57,7 @@ for (const [exitCode, state] of [
 }
 
 test("a survivor is adopted through three more deaths, and what is pushed meanwhile waits for it", async (t) => {
-  let service = await startDeploying(t, patientScript);
+  let service = await startDeploying(t, scriptWithGap);
   for (let deaths = 0; deaths < 3; deaths += 1) {
     await service.end("SIGKILL");
     service = await service.again();
@@ -69,7 +70,7 @@ test("a survivor is adopted through three more deaths, and what is pushed meanwh
 });
 
 test("a script that is killed together with its service runs again, three times at most", async (t) => {
-  let service = await startDeploying(t, patientScript);
+  let service = await startDeploying(t, scriptWithGap);
   for (const attempt of [1, 2, 3]) {
     await untilDeployment(service.statePath, 1, ({ attempts }) => attempts === attempt);
     await until("the script runs", () => runsIn(service) === "1\n".repeat(attempt));
@@ -83,7 +84,7 @@ test("a script that is killed together with its service runs again, three times 
 });
 
 test("a script that was killed together with its service runs again to its end, and so does the next push", async (t) => {
-  const service = await startDeploying(t, patientScript);
+  const service = await startDeploying(t, scriptWithGap);
   await killWithScript(service);
   letEnd(service);
   const next = await service.again();
@@ -99,7 +100,7 @@ test("a script that is still dying when the next service looks runs again, as on
     "setsid env -i sh -c '>dying; while [ ! -e dead ] && [ -e deploy.sh ]; do sleep 0.02; done' &";
   const service = await startDeploying(
     t,
-    patientScript.replace("echo before", `${lastMoments}\necho before`),
+    scriptWithGap.replace("echo before", `${lastMoments}\necho before`),
   );
   await until("it is dying", () => existsSync(join(service.repoPath, "dying")));
   await killWithScript(service);
@@ -113,7 +114,7 @@ test("a script that is still dying when the next service looks runs again, as on
 });
 
 test("a deployment that died with its service is superseded where a newer push waits", async (t) => {
-  const service = await startDeploying(t, patientScript);
+  const service = await startDeploying(t, scriptWithGap);
   await deliver(service.url, githubPush());
   await killWithScript(service);
   letEnd(service);
@@ -125,7 +126,7 @@ test("a deployment that died with its service is superseded where a newer push w
 });
 
 test("an adopted script still has its time-out", async (t) => {
-  const first = await startDeploying(t, patientScript, { DEPLOY_TIMEOUT: "3s" });
+  const first = await startDeploying(t, scriptWithGap, { DEPLOY_TIMEOUT: "3s" });
   const pid = keeperOf(first);
   await first.end("SIGKILL");
   const second = await first.again();
@@ -134,9 +135,9 @@ test("an adopted script still has its time-out", async (t) => {
 });
 
 test("an adopted script is not ended early because the clock on the wall was set ahead", async (t) => {
-  const first = await startDeploying(t, patientScript, { DEPLOY_TIMEOUT: "2m" });
+  const first = await startDeploying(t, scriptWithGap, { DEPLOY_TIMEOUT: "2m" });
   await first.end("SIGKILL");
-  const database = new DatabaseSync(join(first.statePath, "hotpush.db"));
+  const database = new DatabaseSync(databasePath(first.statePath));
   database.exec("UPDATE deployments SET started_at_ms = started_at_ms - 3600000");
   database.close();
   const second = await first.again();
@@ -148,7 +149,7 @@ test("an adopted script is not ended early because the clock on the wall was set
 });
 
 test("an adopted script that somebody kills has failed", async (t) => {
-  const first = await startDeploying(t, patientScript);
+  const first = await startDeploying(t, scriptWithGap);
   const pid = keeperOf(first);
   await first.end("SIGKILL");
   const second = await first.again();

@@ -4,8 +4,7 @@ import { claimNext } from "../../src/deployments/claim.ts";
 import { findDeployment, recordPush } from "../../src/deployments/record.ts";
 import { pruneHistory } from "../../src/deployments/retention.ts";
 import { settle } from "../../src/deployments/settle.ts";
-import type { Store } from "../../src/deployments/store.ts";
-import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 for (const state of ["failed", "timed_out", "cancelled"] as const) {
   test(`a delivery that is redelivered after its deployment has ${state} is queued again`, (t) => {
@@ -86,7 +85,3 @@ test("a delivery whose deployment is pruned stays a duplicate, whatever became o
   assert.deepEqual([again.kind, again.deployment.state], ["duplicate", "failed"]);
   assert.equal(countOf(store, "deployments"), 1_000);
 });
-
-function countOf(store: Store, table: string): number {
-  return Number(store.get(`SELECT count(*) AS n FROM ${table}`)?.n);
-}

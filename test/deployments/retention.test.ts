@@ -5,7 +5,7 @@ import { findDeployment, recordPush } from "../../src/deployments/record.ts";
 import { pruneHistory } from "../../src/deployments/retention.ts";
 import { noteStep } from "../../src/deployments/steps.ts";
 import type { Store } from "../../src/deployments/store.ts";
-import { pushOf, temporaryStore } from "../harness/store.ts";
+import { countOf, pushOf, temporaryStore } from "../harness/store.ts";
 
 const silentLog = pino({ level: "silent" });
 const dayMs = 24 * 3_600_000;
@@ -36,10 +36,9 @@ for (const state of ["queued", "running", "interrupted"]) {
 test("a long history is forgotten a part at a time, so that no deployment's end takes long", (t) => {
   const store = temporaryStore(t);
   addDeployments(store, 2_200, "superseded");
-  const countOf = () => Number(store.get("SELECT count(*) AS n FROM deployments")?.n);
   const counts = [1, 2, 3, 4].map(() => {
     prune(store);
-    return countOf();
+    return countOf(store, "deployments");
   });
   assert.deepEqual(counts, [1_700, 1_200, 1_000, 1_000]);
 });
@@ -55,14 +54,14 @@ test("deliveries are remembered for 90 days at least, however many they are", (t
   const store = temporaryStore(t);
   addDeliveries(store, 10_050, Date.now() - 89 * dayMs);
   prune(store);
-  assert.equal(countOfDeliveries(store), 10_050);
+  assert.equal(countOf(store, "deliveries"), 10_050);
 });
 
 test("10,000 deliveries are remembered at least, however old they are", (t) => {
   const store = temporaryStore(t);
   addDeliveries(store, 10_050, Date.now() - 400 * dayMs);
   prune(store);
-  assert.equal(countOfDeliveries(store), 10_000);
+  assert.equal(countOf(store, "deliveries"), 10_000);
   assert.equal(store.get("SELECT 1 FROM deliveries WHERE digest = 'delivery 49'"), undefined);
   assert.ok(store.get("SELECT 1 FROM deliveries WHERE digest = 'delivery 50'"));
 });
@@ -97,10 +96,6 @@ function addDeliveries(store: Store, count: number, oldestMs: number): void {
       );
     }
   });
-}
-
-function countOfDeliveries(store: Store): number {
-  return Number(store.get("SELECT count(*) AS n FROM deliveries")?.n);
 }
 
 function asRow(first: number, n: number) {

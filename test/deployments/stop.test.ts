@@ -5,14 +5,9 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo } from "../harness/script.ts";
+import { letGo, patientScript } from "../harness/script.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 
-const patientScript = `#!/bin/sh
-echo "$DEPLOY_ID" >>runs
-echo up
-while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
-`;
 const deafScript = patientScript.replace("echo up", "trap '' TERM\necho up");
 
 test("by default a service that is stopped while it deploys is gone within 10 s, with exit code 0", async (t) => {

@@ -3,9 +3,8 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { git, type Place, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
+import { becomeNobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
-
-const becomeNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 testBroken([
   {

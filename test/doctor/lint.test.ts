@@ -9,7 +9,8 @@ import { readSettings } from "../../src/doctor/settings/settings.ts";
 import type { ComposeModel } from "../../src/rollout/compose/compose-model.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { changeModel } from "./change-model.ts";
-import { app, caddy, good, live, wrong } from "./wrong-compose-files.ts";
+import { app, caddy, good, live } from "./good-compose-file.ts";
+import { wrong } from "./wrong-compose-files.ts";
 
 for (const { check, name, services, says, change, severity = "warning" } of wrong) {
   test(`${check}: ${name}: told, and right with the line that is told`, async () => {

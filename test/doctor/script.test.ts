@@ -4,13 +4,11 @@ import { delimiter, join } from "node:path";
 import { test } from "node:test";
 import { git, look, makePlace, runInShell } from "../harness/doctor.ts";
 import { type BrokenCase, runCommand, testBroken } from "../harness/doctor-cases.ts";
+import { becomeNobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
 import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { brokenScripts } from "../runner/script-set-ups.ts";
-import { nobody } from "../runner/set-ups.ts";
-
-const becomeNobody = ["setpriv", `--reuid=${nobody}`, `--regid=${nobody}`, "--clear-groups"];
 
 /** Whose cure is no command that a test can run: a program that does not exist cannot be installed. */
 const notRunnable = ["a script whose interpreter env does not find"];

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { databasePath } from "../harness/database.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { git, look, makePlace, type Place, runDoctor, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
@@ -138,7 +139,7 @@ test(
     for (const path of [join(root, ".."), root, home]) chmodSync(path, 0o777);
     mkdirSync(place.statePath);
     assert.equal((await look(place, "user")).fact, "the service has not run yet");
-    const database = join(place.statePath, "hotpush.db");
+    const database = databasePath(place.statePath);
     writeFileSync(database, "");
     for (const path of [place.statePath, database, place.envFile]) chownSync(path, 65_534, 65_534);
     const told = await look(place, "user");

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { type Place, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
 import { makeImage, mountImage, mountTmpfs, remount } from "../harness/mount.ts";
+import { becomeNobody, nobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
 
 const mebibyte = 1024 ** 2;
-const nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /** The place as `nobody` sees it: the settings are theirs, and the way to it is open. */
 function asNobody({ root, envFile, home, temporaryPath }: Place): void {
   for (const path of [join(root, ".."), root]) chmodSync(path, 0o755);
-  for (const path of [envFile, home, temporaryPath]) chownSync(path, 65_534, 65_534);
+  for (const path of [envFile, home, temporaryPath]) chownSync(path, nobody, nobody);
 }
 
 /** Where the home directory is in the test about memory: on a disk for certain, as the temporary directory may not be. */
@@ -23,7 +23,7 @@ testBroken([
     name: "it cannot be made",
     check: "state-directory",
     options: needs("root", "otherUser"),
-    run: { wrapper: nobody },
+    run: { wrapper: becomeNobody },
     says: /does not exist, and this user \(uid 65534\) cannot make it\. As root:$/,
     breakIt: asNobody,
   },
@@ -31,7 +31,7 @@ testBroken([
     name: "it belongs to another user",
     check: "state-directory",
     options: needs("root", "otherUser"),
-    run: { wrapper: nobody },
+    run: { wrapper: becomeNobody },
     says: /\(uid 65534\) cannot write to \S+ \(EACCES\)\. As root:$/,
     breakIt(place) {
       asNobody(place);
@@ -42,7 +42,7 @@ testBroken([
     name: "it cannot even be entered",
     check: "state-directory",
     options: needs("root", "otherUser"),
-    run: { wrapper: nobody },
+    run: { wrapper: becomeNobody },
     says: /cannot write to \S+ \(EACCES\)/,
     breakIt(place) {
       asNobody(place);

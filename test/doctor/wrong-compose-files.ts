@@ -1,26 +1,6 @@
 import type { Fault } from "../../src/doctor/check.ts";
-import type { ComposeModel, ComposeService } from "../../src/rollout/compose/compose-model.ts";
-
-export const app: ComposeService = {
-  image: "shop-app",
-  restart: "unless-stopped",
-  healthcheck: { interval: "10s" },
-};
-export const live = { type: "volume", source: "live", target: "/run/live" };
-export const caddy: ComposeService = {
-  image: "caddy:2",
-  restart: "unless-stopped",
-  ports: [{ published: "443", target: 443 }],
-  volumes: [live],
-};
-const hotpush: ComposeService = {
-  image: "hotpush",
-  restart: "unless-stopped",
-  environment: { WEBHOOK_SECRET: "s" },
-  volumes: [live],
-};
-/** A project like that of the examples. */
-export const good: ComposeModel = { name: "shop", services: { app, caddy, hotpush } };
+import type { ComposeService } from "../../src/rollout/compose/compose-model.ts";
+import { app, caddy, hotpush } from "./good-compose-file.ts";
 
 /** A compose file with one thing that is wrong, and what is said of it. */
 export interface Wrong {

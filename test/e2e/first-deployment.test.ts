@@ -8,11 +8,11 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { ownImage } from "../../src/setup/own-image.ts";
 import { recordedDeployments } from "../harness/database.ts";
+import { freePort } from "../harness/free-port.ts";
 import { pack } from "../harness/package.ts";
 import { until } from "../harness/until.ts";
 import { git, makeRemote, pushVersion, readForm, readmeCommands } from "../lab/newcomer.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { freePort } from "../lab/project.ts";
 
 const root = join(import.meta.dirname, "../..");
 const run = promisify(execFile);

@@ -86,9 +86,9 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     timeout: 60_000 + kills * 30_000,
   }, async () => {
     await project.underLoad(async () => {
-      const startedAt = performance.now();
+      const startedMs = performance.now();
       assert.equal((await project.deploy("whole", "graceful")).code, 0);
-      const wholeMs = performance.now() - startedAt;
+      const wholeMs = performance.now() - startedMs;
       for (let round = 1; round <= kills; round += 1) {
         await project.write(`killed-${round}`, "graceful");
         const killed = project.spawnRollout();

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { freePort } from "../harness/free-port.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { freePort, makeProject, type TestProject, untilTold } from "../lab/project.ts";
+import { makeProject, type TestProject, untilTold } from "../lab/project.ts";
 
 /** Tells its version and what its volumes hold. A sick one never gets healthy, and none runs on data that one has spoilt. */
 const server = `

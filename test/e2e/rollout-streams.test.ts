@@ -4,9 +4,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { freePort, untilTold } from "../lab/project.ts";
+import { untilTold } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 import { openWebSocket } from "../lab/web-socket.ts";
 

@@ -3,11 +3,11 @@ import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { countRepeatedRuns, recordedDeployments } from "../harness/database.ts";
+import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { freePort } from "../lab/project.ts";
 import { lingerS, marked, script } from "../lab/self-changing.ts";
 
 onEngine("Hotpush with a published port deploys itself, as a user who is not root", (env) => {

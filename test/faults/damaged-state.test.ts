@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { before, type TestContext, test } from "node:test";
+import { databasePath } from "../harness/database.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { mountTmpfs, remount } from "../harness/mount.ts";
 import { readRecorded } from "../harness/recorded.ts";
@@ -30,7 +31,7 @@ before(async (context) => {
     if (count % 2 === 0) await service.log.waitForEnding(json.deployment?.id ?? 0);
   }
   await service.end();
-  healthy = readFileSync(databaseIn(service.statePath));
+  healthy = readFileSync(databasePath(service.statePath));
 });
 
 test(`a database with flipped bytes (${damages} seeds) is moved aside, refused with a word why, or still good`, async (t) => {
@@ -87,7 +88,7 @@ test("an empty file is a new database", async (t) => {
 
 test("a database that only has other indexes than expected is kept, with all that was accepted", async (t) => {
   const statePath = stateWith(t, healthy);
-  const database = new DatabaseSync(databaseIn(statePath));
+  const database = new DatabaseSync(databasePath(statePath));
   database.exec("DROP INDEX arrivals; CREATE INDEX somebody_s ON deployments (host)");
   const before = database.prepare("SELECT digest FROM deliveries").all();
   database.close();
@@ -100,7 +101,7 @@ test("a database that only has other indexes than expected is kept, with all tha
 
 test("a database of a newer version is left as it is: exit code 78 and what to do", async (t) => {
   const statePath = stateWith(t, healthy);
-  const database = new DatabaseSync(databaseIn(statePath));
+  const database = new DatabaseSync(databasePath(statePath));
   database.exec("PRAGMA user_version = 99");
   database.close();
   const { code, text } = await startInVain(t, statePath);
@@ -113,7 +114,7 @@ test("a read-only state directory is refused: exit code 78 and what to do", need
     const disk = mountTmpfs(t, 4 * 1024 ** 2);
     const statePath = join(disk, "state");
     mkdirSync(statePath);
-    if (bytes) writeFileSync(databaseIn(statePath), bytes);
+    if (bytes) writeFileSync(databasePath(statePath), bytes);
     remount(disk, "ro");
     const { code, text } = await startInVain(t, statePath);
     assert.equal(code, 78);
@@ -142,13 +143,9 @@ async function isKilledAtWrite(t: TestContext, write: number): Promise<boolean> 
   return true;
 }
 
-function databaseIn(statePath: string): string {
-  return join(statePath, "hotpush.db");
-}
-
 function stateWith(t: TestContext, bytes: Buffer): string {
   const statePath = temporaryDirectory(t);
-  writeFileSync(databaseIn(statePath), bytes);
+  writeFileSync(databasePath(statePath), bytes);
   return statePath;
 }
 

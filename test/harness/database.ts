@@ -65,6 +65,7 @@ function open(statePath: string): DatabaseSync {
   return new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 10_000 });
 }
 
-function databasePath(statePath: string): string {
+/** Where a service has its database. */
+export function databasePath(statePath: string): string {
   return join(statePath, "hotpush.db");
 }

@@ -61,6 +61,11 @@ export function sign(body: string | Buffer, secret = testSecret): string {
   return createHmac("sha256", secret).update(body).digest("hex");
 }
 
+/** The same but for one header, which is added or replaced. */
+export function withHeader({ headers, body }: Delivery, name: string, value: string): Delivery {
+  return { headers: { ...headers, [name]: value }, body };
+}
+
 export interface WebhookReply {
   readonly status: number;
   readonly headers: Headers;

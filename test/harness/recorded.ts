@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { databasePath } from "./database.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** The database of a service, read from its file behind the service's back. */
@@ -12,7 +12,7 @@ export interface Recorded {
 
 /** Opens the database in `statePath` read-only for as long as `look` takes. */
 export function readRecorded<Result>(statePath: string, look: (recorded: Recorded) => Result): Result {
-  const database = new DatabaseSync(join(statePath, "hotpush.db"), { readOnly: true, timeout: 5_000 });
+  const database = new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 5_000 });
   try {
     const find = database.prepare("SELECT deployment_id FROM deliveries WHERE digest = ?");
     return look({

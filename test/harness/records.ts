@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { columns, toDeployment } from "../../src/deployments/row.ts";
+import { databasePath } from "./database.ts";
 import { until } from "./until.ts";
 
 /** What is on disk, read beside the running service: all deployments, oldest first. */
@@ -34,7 +35,7 @@ export function readLog(statePath: string, id: number): string {
 }
 
 function readRows(statePath: string, sql: string) {
-  const database = new DatabaseSync(join(statePath, "hotpush.db"), { readOnly: true, timeout: 5_000 });
+  const database = new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 5_000 });
   try {
     return database.prepare(sql).all();
   } finally {

@@ -2,9 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
-/** Who owns nothing, on any Debian. */
-const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+import { becomeNobody } from "./nobody.ts";
 
 /** What a test may need of the machine that not every machine gives. */
 const probes = {
@@ -59,5 +57,5 @@ function canMount(): boolean {
 }
 
 function canBeAnother(): boolean {
-  return runs("setpriv", ...nobody, process.execPath, "--check", import.meta.filename);
+  return runs(...becomeNobody, process.execPath, "--check", import.meta.filename);
 }

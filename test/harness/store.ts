@@ -39,6 +39,11 @@ export function record(store: Store, push: Push) {
   return store.transaction(() => recordPush(store, push));
 }
 
+/** How many rows a table has. */
+export function countOf(store: Store, table: "deployments" | "deliveries"): number {
+  return Number(store.get(`SELECT count(*) AS n FROM ${table}`)?.n);
+}
+
 /** Lets the next deployment run and end so. */
 export function run(store: Store, state: Ending["state"]): Deployment {
   return store.transaction(() => {

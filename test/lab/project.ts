@@ -1,11 +1,10 @@
 import { type ChildProcess, execFile } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
+import { freePort } from "../harness/free-port.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 
 const run = promisify(execFile);
@@ -150,18 +149,4 @@ export async function endOf(child: ChildProcess): Promise<Ending> {
 /** The name in a live file of the project. */
 export async function readLive(project: TestProject, file: string = "app"): Promise<string> {
   return (await readFile(join(await project.livePath(), file), "utf8")).trim();
-}
-
-/** A port that nothing listens on, below those that outgoing connections are given (32,768 and up). */
-export async function freePort(): Promise<number> {
-  const port = randomInt(20_000, 32_000);
-  const server = createServer().listen(port, "127.0.0.1");
-  try {
-    await once(server, "listening");
-  } catch {
-    return freePort();
-  }
-  server.close();
-  await once(server, "close");
-  return port;
 }

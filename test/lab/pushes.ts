@@ -19,12 +19,12 @@ const longestDeploymentsMs = 120_000;
 export function startPushes(origin: string): { readonly stop: () => Promise<readonly PushResult[]> } {
   const state = { isStopping: false };
   const sent: Promise<PushResult>[] = [];
-  const startedAt = performance.now();
+  const startedMs = performance.now();
   const sending = (async () => {
     while (!state.isStopping) {
       // A machine that is short of time makes up for the pushes it was too late for.
-      while (sent.length * pushPauseMs <= performance.now() - startedAt) sent.push(pushOnce(origin));
-      await sleep(pushPauseMs - ((performance.now() - startedAt) % pushPauseMs));
+      while (sent.length * pushPauseMs <= performance.now() - startedMs) sent.push(pushOnce(origin));
+      await sleep(pushPauseMs - ((performance.now() - startedMs) % pushPauseMs));
     }
   })();
   return {

@@ -2,9 +2,10 @@ import { type ChildProcess, execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { type Behaviour, type Ending, endOf, freePort } from "./project.ts";
+import { freePort } from "../harness/free-port.ts";
+import { until } from "../harness/until.ts";
+import { type Behaviour, type Ending, endOf } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 
 const run = promisify(execFile);
@@ -100,10 +101,9 @@ async function suitTests(edit: TestStack["edit"], name: string): Promise<void> {
 async function removeFromSwarm(docker: TestStack["docker"], name: string): Promise<void> {
   await docker("stack", "rm", name).catch(() => {});
   const label = `label=com.docker.stack.namespace=${name}`;
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
-    if ((await docker("ps", "--all", "--quiet", "--filter", label)) === "") break;
-    await sleep(200);
-  }
+  const isGone = async () => (await docker("ps", "--all", "--quiet", "--filter", label)) === "";
+  // What does not go away in time is no reason to leave the rest there.
+  await until("the end of the stack's containers", isGone, 60_000).catch(() => {});
   for (const volume of ["caddy-data", "hotpush"]) {
     await docker("volume", "rm", `${name}_${volume}`).catch(() => {});
   }

@@ -3,17 +3,13 @@ import { after, test } from "node:test";
 import type { HttpProblemCode } from "../../src/problems.ts";
 import { assertProblem } from "../harness/assert-problem.ts";
 import { recordedDeliveryCount } from "../harness/database.ts";
-import { type Delivery, deliver, githubDelivery, githubPush } from "../harness/delivery.ts";
+import { type Delivery, deliver, githubDelivery, githubPush, withHeader } from "../harness/delivery.ts";
 import { startService } from "../harness/service.ts";
 
 const shared = await startService({ after });
 
 function without({ headers, body }: Delivery, name: string): Delivery {
   return { headers: Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name)), body };
-}
-
-function withHeader({ headers, body }: Delivery, name: string, value: string): Delivery {
-  return { headers: { ...headers, [name]: value }, body };
 }
 
 const refused: readonly [string, HttpProblemCode, Delivery, string?][] = [

@@ -10,6 +10,7 @@ import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { converse, onTheWire } from "../harness/raw-http.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
 import { startService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
 
 const longestRecoveryMs = 20_000;
 
@@ -31,11 +32,11 @@ test("while nothing can be stored a push gets 503 and is not promised, and /heal
   // 503 means "not promised", not "not stored".
   assert([202, 200].includes((await deliver(service.url, push)).status));
   assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
-  const deadline = performance.now() + longestRecoveryMs;
-  while ((await fetch(`${service.url}/health`)).status !== 200) {
-    assert(performance.now() < deadline, "the service did not get well");
-    await delay(100);
-  }
+  await until(
+    "the service is well again",
+    async () => (await fetch(`${service.url}/health`)).status === 200,
+    longestRecoveryMs,
+  );
 });
 
 test("a failed deployment is no ill health", async (t) => {
@@ -84,6 +85,10 @@ test("no accepted push is lost when the service stops under load", async (t) => 
   const service = await startService(t);
   const accepted: string[] = [];
   let isOver = false;
+  // Also where the test fails: nothing else would end the senders.
+  t.after(() => {
+    isOver = true;
+  });
   const statuses = new Set<number>();
 
   async function send(): Promise<void> {
@@ -101,7 +106,7 @@ test("no accepted push is lost when the service stops under load", async (t) => 
   }
 
   const senders = Array.from({ length: 8 }, () => send());
-  while (accepted.length < 50) await delay(5);
+  await until("50 pushes are accepted", () => accepted.length >= 50);
   assert.equal(await service.end("SIGTERM"), 0);
   isOver = true;
   await Promise.all(senders);

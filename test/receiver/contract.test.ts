@@ -11,6 +11,7 @@ import {
   githubPush,
   noCommit,
   randomCommit,
+  withHeader,
 } from "../harness/delivery.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
 import { startService } from "../harness/service.ts";
@@ -18,10 +19,6 @@ import { startService } from "../harness/service.ts";
 const json = "application/json; charset=utf-8";
 const oldSecret = "the secret that was before this one, 2025";
 const shared = await startService({ after }, { env: { REPOSITORY: "octo/app" } });
-
-function withHeader({ headers, body }: Delivery, name: string, value: string): Delivery {
-  return { headers: { ...headers, [name]: value }, body };
-}
 
 test("a push to main answers 202 running, and one that comes meanwhile 202 queued", async (t) => {
   const service = await startService(t, { script: waitingScript });

@@ -1,24 +1,14 @@
 import assert from "node:assert/strict";
-import { after, afterEach, test } from "node:test";
+import { after, test } from "node:test";
 import { assertProblem } from "../harness/assert-problem.ts";
-import { recordedDeliveryCount, recordedDeployments } from "../harness/database.ts";
-import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
+import { recordedDeployments } from "../harness/database.ts";
+import { githubPush, randomCommit } from "../harness/delivery.ts";
 import { asChunks, exchange, onTheWire } from "../harness/raw-http.ts";
 import { startService } from "../harness/service.ts";
+import { countRows } from "./row-counter.ts";
 
 const service = await startService({ after }, { script: "#!/bin/sh\nexit 0\n" });
-let rowsBefore = 0;
-
-afterEach(async () => {
-  assert.equal((await fetch(`${service.url}/health`)).status, 200, "the service is alive");
-  rowsBefore = recordedDeliveryCount(service.statePath);
-});
-
-/** What is sent before a push is on disk before it is, so a push of our own marks the moment to count. */
-async function assertRows(expected: number): Promise<void> {
-  assert.equal((await deliver(service.url, githubPush())).status, 202);
-  assert.equal(recordedDeliveryCount(service.statePath) - rowsBefore - 1, expected);
-}
+const assertRows = countRows(service);
 
 /** The first bytes of a TLS 1.2 handshake. */
 const tlsHello = Buffer.from("16030100f1010000ed0303", "hex");

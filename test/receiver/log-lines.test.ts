@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, openSync, readSync } from "node:fs";
-import { createServer } from "node:net";
+import { closeSync, constants, openSync } from "node:fs";
+import { Socket } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { freePort } from "../harness/free-port.ts";
 import { memoryOf } from "../harness/memory.ts";
 import { exchange, onTheWire } from "../harness/raw-http.ts";
 import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 
-const longestWaitMs = 30_000;
+const longestReadMs = 30_000;
 const forged = '{"level":"info","event":"forged","msg":"all is well"}';
 const hostile = [
   `\n${forged}\n`,
@@ -93,25 +95,14 @@ async function startRedirected(t: Parameters<typeof startService>[0], redirectio
     wrapper: ["/bin/sh", "-c", `exec "$0" "$@" ${redirection}`],
   });
   const url = `http://127.0.0.1:${port}`;
-  await eventually(async () => (await fetch(`${url}/health`)).status === 200);
+  await until("an answer", () => isWell(url));
   return { url, child };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
-}
-
-async function eventually(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + longestWaitMs;
-  for (;;) {
-    if (await Promise.resolve(isTrue()).catch(() => false)) return;
-    assert(performance.now() < deadline, `not within ${longestWaitMs} ms`);
-    await delay(20);
-  }
+/** False also where nobody listens yet. */
+async function isWell(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/health`).catch(() => null);
+  return response?.status === 200;
 }
 
 const silentScript = "#!/bin/sh\nexit 0\n";
@@ -133,36 +124,41 @@ test("the service goes on when its output is a full disk", async (t) => {
 test("a reader that stops reading costs lines and no more than some memory", async (t) => {
   const fifo = join(temporaryDirectory(t), "fifo");
   execFileSync("mkfifo", [fifo]);
-  const reader = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
-  t.after(() => closeSync(reader));
+  // Who has it open without reading.
+  const idle = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
+  t.after(() => closeSync(idle));
   const { url, child } = await startRedirected(t, `>"${fifo}"`, talkativeScript);
   const before = memoryOf(child.pid);
   // 30 MB of output: the pipe takes 64 KiB of it, the buffer 4 MiB.
   const push = githubPush();
   await deliver(url, push);
-  await eventually(async () => (await deliver(url, push)).json.deployment?.state === "succeeded");
+  await until(
+    "the end of the deployment",
+    async () => (await deliver(url, push)).json.deployment?.state === "succeeded",
+  );
   assert.equal((await deliver(url, githubPush({ ref: "refs/heads/x" }))).status, 200);
   const { residentBytes, peakBytes } = memoryOf(child.pid);
   t.diagnostic(
     `from ${before.residentBytes >> 20} to ${residentBytes >> 20} MiB, peak ${peakBytes >> 20} MiB`,
   );
   assert(peakBytes - before.residentBytes < 64 * 1024 ** 2);
-  const text = await readUntil(reader, "log.dropped");
-  assert.match(text, /"event":"log.dropped","count":\d+/);
-  for (const line of text.split("\n").slice(0, -1)) JSON.parse(line);
+  const lines = await readUntil(fifo, "log.dropped");
+  assert.match(lines.at(-1) ?? "", /"event":"log.dropped","count":\d+/);
+  for (const line of lines) JSON.parse(line);
 });
 
-/** Reads what is in the pipe and what comes, until `part` is in it. */
-async function readUntil(fd: number, part: string): Promise<string> {
-  const chunks: string[] = [];
-  const buffer = Buffer.alloc(65_536);
-  await eventually(() => {
-    try {
-      for (;;) chunks.push(buffer.toString("latin1", 0, readSync(fd, buffer)));
-    } catch (error) {
-      assert.equal((error as NodeJS.ErrnoException).code, "EAGAIN");
+/** The lines that are in the pipe at `path` and those that come, up to the first with `part` in it. */
+async function readUntil(path: string, part: string): Promise<readonly string[]> {
+  const pipe = new Socket({ fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), writable: false });
+  const signal = AbortSignal.timeout(longestReadMs);
+  const lines: string[] = [];
+  try {
+    for await (const line of createInterface({ input: pipe, signal })) {
+      lines.push(line);
+      if (line.includes(part)) return lines;
     }
-    return chunks.slice(-20).join("").includes(part);
-  });
-  return chunks.join("");
+  } finally {
+    pipe.destroy();
+  }
+  assert.fail(`${part} is not in the ${lines.length} lines that came within ${longestReadMs} ms`);
 }

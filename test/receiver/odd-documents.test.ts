@@ -10,37 +10,45 @@ const commit = "f".repeat(40);
 const real = githubPush({ after: commit, mark: "x" }).body.toString();
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const documents: readonly [string, () => string | Buffer, number][] = [
-  ["100 levels deep", () => nested(100), 422],
-  ["1,000,000 levels deep", () => nested(1_000_000), 422],
+  ["an array 100 levels deep", () => nested(100), 422],
+  ["an array 1,000,000 levels deep", () => nested(1_000_000), 422],
   ["a push with 1,000,000 levels in a field", () => real.replace("{", `{"x":${nested(1_000_000)},`), 202],
-  ["ref twice: the last counts", () => real.replace("{", '{"ref":"refs/heads/other",'), 202],
   [
-    "ref twice: the last counts, though the first is main",
+    "a push with ref twice, the last of which is main",
+    () => real.replace("{", '{"ref":"refs/heads/other",'),
+    202,
+  ],
+  [
+    "a push with ref twice, only the first of which is main",
     () => `${real.slice(0, -1)},"ref":"refs/heads/other"}`,
     200,
   ],
-  ["__proto__ with a ref", () => `{"__proto__":${real}}`, 422],
-  ["a constructor with a ref", () => `{"constructor":{"prototype":${real}}}`, 422],
-  ["a byte order mark", () => `\ufeff${real}`, 400],
-  ["bad UTF-8", () => Buffer.concat([Buffer.from(real), Buffer.from([0xc3, 0x28])]), 400],
+  ["a push in the field __proto__", () => `{"__proto__":${real}}`, 422],
+  ["a push in the field constructor.prototype", () => `{"constructor":{"prototype":${real}}}`, 422],
+  ["a push behind a byte order mark", () => `\ufeff${real}`, 400],
   [
-    "overlong UTF-8",
+    "a push with bad UTF-8 behind it",
+    () => Buffer.concat([Buffer.from(real), Buffer.from([0xc3, 0x28])]),
+    400,
+  ],
+  [
+    "overlong UTF-8 in a string",
     () => Buffer.concat([Buffer.from('{"ref":"'), Buffer.from([0xc0, 0xaf]), Buffer.from('"}')]),
     400,
   ],
-  ["a half surrogate", () => real.replace("octo/app", "\\ud800"), 202],
+  ["a push with half a surrogate", () => real.replace("octo/app", "\\ud800"), 202],
   [
-    "a million integer-like keys",
+    "an object with a million integer-like keys",
     () => `{${Array.from({ length: 1_000_000 }, (_, index) => `"${index * 65_536}":0`).join(",")}}`,
     422,
   ],
   ["a number of a million digits", () => `{"ref":${"9".repeat(1_000_000)}}`, 422],
-  ["white space only", () => " ".repeat(10_000), 400],
-  ["NUL bytes", () => "\0".repeat(100), 400],
+  ["nothing but white space", () => " ".repeat(10_000), 400],
+  ["nothing but NUL bytes", () => "\0".repeat(100), 400],
 ];
 
 for (const [name, make, expected] of documents) {
-  test(`${name}: ${expected}`, async () => {
+  test(`${name} is answered with ${expected} before the host hangs up`, async () => {
     const delivery: Delivery = githubDelivery("push", make());
     const startMs = performance.now();
     const response = await fetch(`http://127.0.0.1:${receiver.port}/webhook`, {

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubDelivery, githubPush, sign, testSecret } from "../harness/delivery.ts";
-import { type RunningService, spawnService, startService } from "../harness/service.ts";
+import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+import { contentsOf, printedBy } from "../harness/traces.ts";
 
 const previousSecret = "a-previous-secret-of-some-length-0123456789";
 
@@ -26,18 +27,6 @@ function assertNowhere(texts: readonly string[], secrets: readonly string[]): vo
       assert.equal(at, -1, `a secret is in: ${text.slice(Math.max(0, at - 200), at)}`);
     }
   }
-}
-
-/** Everything in all files below `directory`. */
-function contentsOf(directory: string): string[] {
-  return readdirSync(directory, { recursive: true, encoding: "utf8" })
-    .map((name) => join(directory, name))
-    .filter((path) => statSync(path).isFile())
-    .map((path) => readFileSync(path, "latin1"));
-}
-
-function printedBy({ log }: Pick<RunningService, "log">): string[] {
-  return [...log.lines.map((line) => JSON.stringify(line)), ...log.otherText];
 }
 
 const nosyScript = `#!/bin/sh

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { after, afterEach, test } from "node:test";
+import { after, test } from "node:test";
 import { assertProblem } from "../harness/assert-problem.ts";
-import { recordedDeliveryCount } from "../harness/database.ts";
-import { deliver, githubPush } from "../harness/delivery.ts";
+import { githubPush } from "../harness/delivery.ts";
 import { asChunks, exchange, onTheWire } from "../harness/raw-http.ts";
 import { startService } from "../harness/service.ts";
+import { countRows } from "./row-counter.ts";
 
 const service = await startService({ after }, { script: "#!/bin/sh\nexit 0\n" });
+const assertRows = countRows(service);
 
 /** What a request that two programs may read in two ways looks like: its framing, and the body as it goes out. */
 interface Smuggled {
@@ -95,19 +96,6 @@ const malformed: readonly Smuggled[] = [
     wrap: (body) => asChunks(body).replace("\r\n", "\n"),
   },
 ];
-
-let rowsBefore = 0;
-
-afterEach(async () => {
-  assert.equal((await fetch(`${service.url}/health`)).status, 200, "the service is alive");
-  rowsBefore = recordedDeliveryCount(service.statePath);
-});
-
-/** What is sent before a push is on disk before it is, so a push of our own marks the moment to count. */
-async function assertRows(expected: number): Promise<void> {
-  assert.equal((await deliver(service.url, githubPush())).status, 202);
-  assert.equal(recordedDeliveryCount(service.statePath) - rowsBefore - 1, expected);
-}
 
 function wireOf({ framing, wrap }: Smuggled): string {
   const push = githubPush();

@@ -17,39 +17,59 @@ const cases: readonly (readonly [string, Partial<Service>, readonly Partial<Cont
   [
     ["nothing runs", {}, [], "start"],
     ["the only container has ended", {}, [exited], "start"],
-    ["the same image and configuration", {}, [{}], "leave"],
-    ["another image", {}, [{ image: "sha256:0" }], "roll"],
-    ["another configuration", {}, [{ configHash: "other" }], "roll"],
-    ["the same, but unhealthy", {}, [{ health: "unhealthy" }], "roll"],
-    ["one replica too few", { replicas: 2 }, [{}], "roll"],
-    ["one replica too many", { replicas: 1 }, [{ number: 1 }, { number: 2 }], "roll"],
+    ["the image and the configuration are the same", {}, [{}], "leave"],
+    ["the image is another one", {}, [{ image: "sha256:0" }], "roll"],
+    ["the configuration is another one", {}, [{ configHash: "other" }], "roll"],
+    ["all is the same, but unhealthy", {}, [{ health: "unhealthy" }], "roll"],
+    ["there is one replica too few", { replicas: 2 }, [{}], "roll"],
+    ["there is one replica too many", { replicas: 1 }, [{ number: 1 }, { number: 2 }], "roll"],
     [
-      "two replicas, one of them old",
+      "one of two replicas is old",
       { replicas: 2 },
       [{ number: 1 }, { number: 2, image: "sha256:0" }],
       "roll",
     ],
     [
-      "another image, with a volume without a name",
+      "the image is another one, but a volume has no name",
       {},
       [{ image: "sha256:0", mounts: anonymous }],
       "recreate",
     ],
-    ["unhealthy, with a volume without a name", {}, [{ health: "unhealthy", mounts: anonymous }], "leave"],
-    ["the same with a label that says how", byLabel, [{ image: "sha256:0", mounts: anonymous }], "roll"],
-    ["another image, with a volume that has a name", {}, [{ image: "sha256:0", mounts: named }], "roll"],
-    ["no replicas wanted", { replicas: 0 }, [], "leave"],
-    ["two cannot run, the same", { replacement: recreate }, [{}], "leave"],
-    ["two cannot run, another image", { replacement: recreate }, [{ image: "sha256:0" }], "recreate"],
-    ["two cannot run, none runs", { replacement: recreate }, [], "recreate"],
-    ["a migration that never ran", { replacement: once }, [], "run"],
-    ["a migration that ended well", { replacement: once }, [exited], "leave"],
-    ["a migration that failed", { replacement: once }, [{ ...exited, exitCode: 1 }], "run"],
-    ["a migration of another image", { replacement: once }, [{ ...exited, image: "sha256:0" }], "run"],
+    ["it is unhealthy, but a volume has no name", {}, [{ health: "unhealthy", mounts: anonymous }], "leave"],
+    [
+      "the image is another one and a volume has no name, but a label says how",
+      byLabel,
+      [{ image: "sha256:0", mounts: anonymous }],
+      "roll",
+    ],
+    [
+      "the image is another one, and the volume has a name",
+      {},
+      [{ image: "sha256:0", mounts: named }],
+      "roll",
+    ],
+    ["no replicas are wanted", { replicas: 0 }, [], "leave"],
+    ["two cannot run, and all is the same", { replacement: recreate }, [{}], "leave"],
+    [
+      "two cannot run, and the image is another one",
+      { replacement: recreate },
+      [{ image: "sha256:0" }],
+      "recreate",
+    ],
+    ["two cannot run, and none runs", { replacement: recreate }, [], "recreate"],
+    ["the migration never ran", { replacement: once }, [], "run"],
+    ["the migration ended well", { replacement: once }, [exited], "leave"],
+    ["the migration failed", { replacement: once }, [{ ...exited, exitCode: 1 }], "run"],
+    [
+      "the migration that ended is of another image",
+      { replacement: once },
+      [{ ...exited, image: "sha256:0" }],
+      "run",
+    ],
   ];
 
 for (const [situation, service, containers, kind] of cases) {
-  test(`${situation}: ${kind}`, () => {
+  test(`where ${situation}, the plan is to ${kind} the service`, () => {
     const found = containers.map((container) => sampleContainer(container));
     assert.equal(planService(sampleService(service), found, upToDate).kind, kind);
   });

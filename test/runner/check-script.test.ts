@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { isFinished } from "../../src/deployments/states.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { becomeNobody } from "../harness/nobody.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { brokenScripts } from "./script-set-ups.ts";
-import { type BrokenSetUp, brokenPlaces, nobody, type Place } from "./set-ups.ts";
+import { type BrokenSetUp, brokenPlaces, type Place } from "./set-ups.ts";
 
 const brokenSetUps = [...brokenPlaces, ...brokenScripts];
 
@@ -98,8 +99,6 @@ async function startBroken(
   });
   return { place, service };
 }
-
-const becomeNobody = ["setpriv", `--reuid=${nobody}`, `--regid=${nobody}`, "--clear-groups"];
 
 function isFailed({ state }: { readonly state: string }): boolean {
   return state === "failed";

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { readLog, readSteps } from "../harness/records.ts";
 import { createTestRunner } from "../harness/runs.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { contentsOf, printedBy } from "../harness/traces.ts";
 
 const dotenvPassword = "p4ss word/of+the&database=1";
 const gitToken = "glpat-9sK2mQ7xV4cT1bN8";
@@ -132,18 +133,6 @@ test("a flood of output is masked, and what only begins like a secret is there t
   const log = runner.log();
   assert.equal(log, `${"***\n".repeat(100_000)}end *** tok`);
 });
-
-function printedBy({ log }: Pick<RunningService, "log">): string[] {
-  return [...log.lines.map((line) => JSON.stringify(line)), ...log.otherText];
-}
-
-/** Everything in all files below `directory`. */
-function contentsOf(directory: string): string[] {
-  return readdirSync(directory, { recursive: true, encoding: "utf8" })
-    .map((name) => join(directory, name))
-    .filter((path) => statSync(path).isFile())
-    .map((path) => readFileSync(path, "latin1"));
-}
 
 /** Looks for `secret` in every encoding, in what is left of each text without blanks and line ends as well. */
 function assertNowhere(seen: readonly string[], secret: string): void {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openLogFile } from "../../src/runner/log-file.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { memoryOf } from "../harness/memory.ts";
 import { readLog, readSteps } from "../harness/records.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";
@@ -84,7 +85,7 @@ test("while a script floods its output for seconds /health answers and memory st
     const startMs = performance.now();
     assert.equal((await fetch(`${service.url}/health`)).status, 200);
     slowestMs = Math.max(slowestMs, performance.now() - startMs);
-    mostBytes = Math.max(mostBytes, residentBytes(service.child.pid ?? 0));
+    mostBytes = Math.max(mostBytes, memoryOf(service.child.pid).residentBytes);
     answers += 1;
   }
   t.diagnostic(
@@ -181,9 +182,4 @@ function bytesOfSeq(last: number): number {
     bytes += (Math.min(last, first * 10 - 1) - first + 1) * (digits + 1);
   }
   return bytes;
-}
-
-function residentBytes(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, "latin1");
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }

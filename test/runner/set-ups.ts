@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ProblemCode } from "../../src/problems.ts";
+import { nobody } from "../harness/nobody.ts";
 import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 
@@ -28,8 +29,6 @@ export interface BrokenSetUp {
   /** Does what the message says. */
   readonly mend: (place: Place, cure: RegExpExecArray) => void;
 }
-
-export const nobody = 65_534;
 
 export const brokenPlaces: readonly BrokenSetUp[] = [
   {

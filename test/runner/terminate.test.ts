@@ -5,6 +5,8 @@ import { type TestContext, test } from "node:test";
 import type { Ending } from "../../src/deployments/deployment.ts";
 import { signalGroup } from "../../src/runner/terminate.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { isGone } from "../harness/is-gone.ts";
+import { becomeNobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";
@@ -117,10 +119,9 @@ test(
     const pid = await sleeperOfItsOwnGroup(t);
     const terminateUrl = new URL("../../src/runner/terminate.ts", import.meta.url);
     const text = `const { signalGroup } = await import("${terminateUrl.href}"); console.log(signalGroup(${pid}, "SIGTERM"))`;
-    const asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath];
-    const result = spawnSync("setpriv", [...asNobody, "--input-type=module", "--eval", text], {
-      encoding: "utf8",
-    });
+    const [setpriv, ...asNobody] = becomeNobody;
+    const argv = [...asNobody, process.execPath, "--input-type=module", "--eval", text];
+    const result = spawnSync(setpriv, argv, { encoding: "utf8" });
     assert.equal(result.stdout, "true\n", result.stderr);
     assert.equal(signalGroup(pid, 0), true);
   },
@@ -141,13 +142,4 @@ async function sleeperOfItsOwnGroup(t: TestContext): Promise<number> {
 
 function detailOf({ problem }: Ending): string {
   return problem?.detail ?? "";
-}
-
-function isGone(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch {
-    return true;
-  }
 }

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { acceptWebSocket, closeWebSockets } from "./websocket.js";
 
 const { version, behaviour } = JSON.parse(readFileSync("behaviour.json", "utf8"));
-const startedAt = Date.now();
+const startedMs = Date.now();
 let isStopping = false;
 
 if (behaviour === "crashes") {
@@ -17,7 +17,7 @@ const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url, "http://app");
   if (pathname === "/health") return health(response);
   if (pathname === "/stream") return stream(response, Number(searchParams.get("lines")));
-  if (behaviour === "broken" && startedAt + 500 < Date.now()) return answer(response, 500, "broken");
+  if (behaviour === "broken" && startedMs + 500 < Date.now()) return answer(response, 500, "broken");
   if (behaviour === "falls") process.exit(4);
   const chunks = [];
   request.on("data", (chunk) => chunks.push(chunk));
@@ -46,7 +46,7 @@ function health(response) {
   if (behaviour === "sick")
     return answer(response, 500, `version ${version} is sick: no disk left in the app`);
   if (isStopping) return answer(response, 503, "stopping");
-  if (behaviour === "slow-start" && Date.now() < startedAt + 4_000) return answer(response, 503, "not yet");
+  if (behaviour === "slow-start" && Date.now() < startedMs + 4_000) return answer(response, 503, "not yet");
   answer(response, 200, "ok");
 }
 

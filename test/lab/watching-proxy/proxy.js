@@ -28,7 +28,7 @@ look();
 let turn = 0;
 createServer(async (incoming, outgoing) => {
   const body = Buffer.concat(await incoming.toArray());
-  const deadline = Date.now() + longestTryMs;
+  const deadlineMs = Date.now() + longestTryMs;
   attempt();
 
   function attempt() {
@@ -56,7 +56,7 @@ createServer(async (incoming, outgoing) => {
       });
     });
     sent.on("error", ({ message }) => {
-      if (!isConnected && Date.now() < deadline) return setTimeout(attempt, 20);
+      if (!isConnected && Date.now() < deadlineMs) return setTimeout(attempt, 20);
       if (!outgoing.headersSent) outgoing.writeHead(502);
       outgoing.end(message);
     });

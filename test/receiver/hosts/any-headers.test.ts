@@ -65,7 +65,7 @@ test("no headers make a host unidentifiable or its claim throw, and what is clai
 
 const signed = hosts
   .flatMap((host) => loadDeliveries(host.name).map((delivery) => ({ host, delivery })))
-  .filter(({ delivery }) => delivery.expect.authentic);
+  .filter(({ delivery }) => delivery.expect.isAuthentic);
 
 for (const header of signatureHeaders) {
   const deliveries = signed.filter(({ delivery }) => isRead(headersOf(delivery)[header], header));

@@ -18,7 +18,7 @@ export interface Delivery {
   readonly expect: {
     readonly claim: SignatureClaim["kind"];
     /** Whether a signature claimed is one of the body, made with the secret. */
-    readonly authentic: boolean;
+    readonly isAuthentic: boolean;
     /** null where the body is no JSON */
     readonly reading: Reading | null;
     /** What the service answers over HTTP: its status, and the problem's code, the reason, or else the status it names. */
@@ -91,7 +91,7 @@ export function testDeliveries(host: Host): void {
       assert.equal(identifyHost(headers).name, host.name);
       const claim = host.claimSignature(headers);
       assert.equal(claim.kind, delivery.expect.claim);
-      assert.equal(isAuthentic(claim, delivery.secret, delivery.body), delivery.expect.authentic);
+      assert.equal(isAuthentic(claim, delivery.secret, delivery.body), delivery.expect.isAuthentic);
       if (delivery.expect.reading === null) return;
       assert.deepEqual(readDelivery(host, delivery), delivery.expect.reading);
     });

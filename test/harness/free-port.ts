@@ -1,0 +1,17 @@
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+/** A port that nothing listens on, below those that outgoing connections are given (32,768 and up). */
+export async function freePort(): Promise<number> {
+  const port = randomInt(20_000, 32_000);
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return freePort();
+  }
+  server.close();
+  await once(server, "close");
+  return port;
+}
