@@ -115,6 +115,8 @@ function write(path: string, text: string): void {
     writeAtomically(path, text);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new RotationError(`${path} cannot be replaced (${code}). Run this as the user whose file it is.`);
+    throw new RotationError(
+      `${path} cannot be replaced (${code}). Run this as a user who may write in its directory, such as root.`,
+    );
   }
 }

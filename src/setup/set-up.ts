@@ -52,6 +52,7 @@ export async function planSetup(
   const project = await findProject(directory);
   const services = project.composeFiles.length > 0 ? await readServices(project, env) : {};
   refuseHandMade(project, services);
+  refuseSecretFile(project);
   const service = await findService(project, services, given, questions);
   const front = project.composeFiles.length > 0 ? findFront(services, service ?? undefined) : null;
   const secretFiles = [".env", front === null ? systemdUnitName : ownEnvFile];
@@ -74,6 +75,14 @@ function refuseHandMade({ root }: Project, services: Services): void {
   if (!Object.hasOwn(services, "hotpush")) return;
   throw new SetupError(
     `Your compose file has a service called hotpush, so this project is set up by hand. To have it done for you, take that service out (and ${existsSync(join(root, ownComposeFile)) ? `${ownComposeFile} out of COMPOSE_FILE, if it is there` : "its proxy, if it has one"}), and run this again; to see whether all is right as it is: hotpush doctor`,
+  );
+}
+
+/** The container has the repository and nothing else of the machine: it would not find the file. */
+function refuseSecretFile({ env, composeFiles }: Project): void {
+  if (!env.WEBHOOK_SECRET_FILE || composeFiles.length === 0) return;
+  throw new SetupError(
+    "WEBHOOK_SECRET_FILE in .env names a file of this machine, which Hotpush's container would not have. Take that line out (init makes a new secret in .env, which nobody else may read), or write what is in the file behind WEBHOOK_SECRET=, and run this again.",
   );
 }
 

@@ -25,6 +25,17 @@ test("a .env that is in the repository is refused before anything is written", a
   assert.deepEqual(snapshot(repository), before);
 });
 
+test("a secret in a file of the machine is refused where the service is to run in a container", async (t) => {
+  const { repository, init } = makeProject(t);
+  repository.write(".gitignore", ".env\n");
+  repository.write(".env", "WEBHOOK_SECRET_FILE=/etc/hotpush.secret\n");
+  const before = snapshot(repository);
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /WEBHOOK_SECRET_FILE in \.env names a file[\s\S]*Take that line out/);
+  assert.deepEqual(snapshot(repository), before);
+});
+
 test("a link out of the repository is refused, one within is followed", async (t) => {
   const { repository, init } = makeProject(t);
   const outside = join(temporaryDirectory(t), "secrets");

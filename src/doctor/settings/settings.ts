@@ -22,7 +22,7 @@ export interface Settings {
 
 /**
  * Reads the settings as the service does: from the file, under the environment `env`, which wins. The file is the one
- * that was named, else `.env` in `directory`, else that of README's set-up with systemd where it is there.
+ * that was named, else `.env` in `directory`, else the one of docs/set-up.md, "By hand", where it is there.
  */
 export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: string): Settings {
   const file = named ?? chooseFile(directory);
