@@ -48,7 +48,15 @@ export function makeRolloutCommand({ env, finish }: Surroundings): Command {
     .option("--to <commit>", "go back to the good version of this commit")
     .option("--lock-wait <s>", "seconds to wait for another roll-out", seconds, 600)
     .option("--json", "events, one JSON object a line")
-    .action(async (services: string[], options: Options) => finish(await runRollout(services, options, env)));
+    .action(async (services: string[], options: Options, command: Command) => {
+      if (services.length > 0 && goesBack(options))
+        command.error("error: A version is gone back to as a whole: name no services beside --back or --to.");
+      finish(await runRollout(services, options, env));
+    });
+}
+
+function goesBack({ back, to }: Options): boolean {
+  return back === true || to !== undefined;
 }
 
 function seconds(text: string): number {
@@ -69,9 +77,8 @@ async function runRollout(
   process.once("SIGTERM", stop).once("SIGINT", stop);
   try {
     const request = await requestOf(services, options, env, report, stopping.signal);
-    const { back, to } = options;
     const roll = (await chooseEngine(request)) === "swarm" ? rollOutStack : rollOut;
-    const ending = back || to !== undefined ? await rollBack(request, to, roll) : await roll(request);
+    const ending = goesBack(options) ? await rollBack(request, options.to, roll) : await roll(request);
     return ending.kind === "succeeded" ? 0 : 1;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;

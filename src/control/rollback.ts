@@ -4,7 +4,7 @@ import { findDeployment } from "../deployments/record.ts";
 import { recordRollback } from "../deployments/roll-back.ts";
 import type { Store } from "../deployments/store.ts";
 import { rolloutState } from "../rollout/state.ts";
-import { previousVersion, readVersions } from "../rollout/versions.ts";
+import { noGoodVersion, previousVersion, readVersions } from "../rollout/versions.ts";
 import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { json, type Reply, refusal } from "./reply.ts";
@@ -23,14 +23,7 @@ export async function rollBack(context: ControlContext, { body }: Asked): Promis
     return refusal(409, otherProject(repoPath, directory, commit));
   const versions = await readVersions(rolloutState(statePath, project).versionsPath);
   const version = previousVersion(versions, commit);
-  if (!version) {
-    const known = versions.map((one) => one.commit.slice(0, 12)).join(", ") || "none";
-    const which = commit ? `of ${commit}` : "before the present one";
-    return refusal(
-      409,
-      `There is no good version ${which} to go back to. Good versions, oldest first: ${known}. Nothing was changed.`,
-    );
-  }
+  if (!version) return refusal(409, noGoodVersion(versions, commit));
   const deployment = recordRollback(store, version.commit);
   if (!deployment) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
   log.info(

@@ -1,16 +1,14 @@
 import { ProblemError } from "../problems.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import { type Container, listContainers, removeContainer, stopContainer } from "./engine/container.ts";
+import { type Container, inspectContainer, listContainers, removeContainer } from "./engine/container.ts";
+import { discardContainers, type Kept, keptText } from "./engine/discard-containers.ts";
 import { isServing } from "./engine/health.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
 import { readLiveFiles, switchLiveFiles } from "./proxy/live-file.ts";
-import { type Traffic, trafficOf } from "./proxy/traffic.ts";
+import { longestGraceS, type Traffic, trafficOf } from "./proxy/traffic.ts";
 import { timed } from "./report/report.ts";
-
-/** SIGKILL comes this long after SIGTERM to a container that no request reaches any more. */
-const leftoverGraceS = 10;
 
 /**
  * Puts right what an earlier roll-out left when it was killed: the live files name what serves, and every other
@@ -34,13 +32,8 @@ export async function heal(rollout: Rollout, service: Service): Promise<readonly
   const leftover = found.filter(({ id }) => id !== rollout.own?.id);
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length === 0 && !isStale) return live;
-  await timed(
-    rollout.report,
-    service.name,
-    "heal",
-    () => putRight(rollout, service, traffic, live, leftover),
-    () => healed(live, leftover),
-  );
+  const right = () => putRight(rollout, service, traffic, live, leftover);
+  await timed(rollout.report, service.name, "heal", right, (kept) => healed(live, leftover, kept));
   return live;
 }
 
@@ -116,8 +109,8 @@ async function putRight(
   traffic: Traffic,
   live: readonly Container[],
   leftover: readonly Container[],
-): Promise<void> {
-  if (traffic.by === "live file" && live.length > 0) {
+): Promise<readonly Kept[]> {
+  if (traffic.by === "live file") {
     await switchLiveFiles(
       traffic.directory,
       service.name,
@@ -131,16 +124,42 @@ async function putRight(
         drainLimits(service.drainTimeoutMs),
       );
   }
-  await Promise.all(
-    leftover.map(async (container) => {
-      await stopContainer(rollout.engine, container, leftoverGraceS);
-      await removeContainer(rollout.engine, container.id);
-    }),
-  );
+  const kept = await discardContainers(rollout.engine, leftover, longestGraceS(traffic));
+  await refuseRunning(rollout, kept);
+  return kept;
 }
 
-function healed(live: readonly Container[], leftover: readonly Container[]): string {
-  const names = (containers: readonly Container[]) => containers.map(({ name }) => name).join(", ");
-  const removed = leftover.length === 0 ? [] : [`removed ${names(leftover)}, left by an earlier roll-out`];
-  return [`${names(live) || "nothing"} serves`, ...removed].join("; ");
+/** A dead one that cannot be removed is in nobody's way; one that runs would serve beside the new version. */
+async function refuseRunning({ engine }: Rollout, kept: readonly Kept[]): Promise<void> {
+  for (const { container, reason } of kept) {
+    const now = await inspectContainer(engine, container.id);
+    if (now?.status !== "running") continue;
+    const detail = `${container.name}, left by an earlier roll-out, runs and cannot be stopped: ${reason} Nothing was changed.`;
+    throw new ProblemError({ code: "docker_refused", detail });
+  }
+}
+
+function healed(
+  live: readonly Container[],
+  leftover: readonly Container[],
+  kept: readonly Kept[] = [],
+): string {
+  const gone = leftover.filter((container) => !kept.some((one) => one.container === container));
+  const surplus = gone.filter((container) => live.some((one) => isLike(container, one)));
+  const others = gone.filter((container) => !surplus.includes(container));
+  return [
+    `${namesOf(live) || "nothing"} serves`,
+    ...(others.length === 0 ? [] : [`removed ${namesOf(others)}, left by an earlier roll-out`]),
+    ...(surplus.length === 0 ? [] : [`removed ${namesOf(surplus)}, more than the compose file asks for`]),
+    ...(kept.length === 0 ? [] : [keptText(kept)]),
+  ].join("; ");
+}
+
+/** Of the same version: not what a roll-out has left behind, but one replica too many. */
+function isLike(one: Container, other: Container): boolean {
+  return isServing(one) && one.image === other.image && one.configHash === other.configHash;
+}
+
+function namesOf(containers: readonly Container[]): string {
+  return containers.map(({ name }) => name).join(", ");
 }

@@ -1,5 +1,5 @@
 import { ProblemError } from "../problems.ts";
-import type { RolloutRequest } from "./request.ts";
+import type { LockedRequest } from "./request.ts";
 import { readVersions, type VersionImage, withReturnTo, withVersion, writeVersions } from "./versions.ts";
 
 /**
@@ -8,7 +8,7 @@ import { readVersions, type VersionImage, withReturnTo, withVersion, writeVersio
  * @throws ProblemError `state_unusable`, which says that the version serves all the same
  */
 export async function recordVersion(
-  request: Pick<RolloutRequest, "version" | "versionsPath">,
+  request: Pick<LockedRequest, "version" | "versionsPath">,
   commit: string,
   imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,
 ): Promise<void> {
@@ -22,7 +22,7 @@ export async function recordVersion(
 }
 
 async function record(
-  { version, versionsPath }: Pick<RolloutRequest, "version" | "versionsPath">,
+  { version, versionsPath }: Pick<LockedRequest, "version" | "versionsPath">,
   commit: string,
   imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import type { ComposeTarget } from "./compose/compose.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Report } from "./report/report.ts";
-import type { Version } from "./versions.ts";
+import { readVersions, type Version } from "./versions.ts";
 
 /** What is asked of a roll-out. */
 export interface RolloutRequest {
@@ -20,8 +20,30 @@ export interface RolloutRequest {
   readonly lockWaitS: number;
   readonly withBuild: boolean;
   readonly withPull: boolean;
-  /** Go back to this version's images instead of building. */
-  readonly version?: Version;
+  /**
+   * Go back to the images of a good version instead of building. Which one is chosen when the project's lock is held:
+   * another roll-out may add one until then.
+   *
+   * @throws ProblemError `no_previous_version`
+   */
+  readonly chooseVersion?: (versions: readonly Version[]) => Version;
   readonly report: Report;
   readonly signal: AbortSignal;
+}
+
+/** A request whose turn it is. */
+export interface LockedRequest extends RolloutRequest {
+  /** What is gone back to; null where the sources are rolled out. */
+  readonly version: Version | null;
+}
+
+/**
+ * Reads the good versions and chooses from them, where one is to be gone back to. A roll-out whose version could not be
+ * recorded is so refused before it begins.
+ *
+ * @throws ProblemError `state_unusable`, or `no_previous_version`
+ */
+export async function lockedRequest(request: RolloutRequest): Promise<LockedRequest> {
+  const versions = await readVersions(request.versionsPath);
+  return { ...request, version: request.chooseVersion?.(versions) ?? null };
 }

@@ -15,7 +15,7 @@ import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { recordVersion } from "./record-version.ts";
 import { type Failure, type ServiceOutcome, unchanged } from "./report/report.ts";
-import type { RolloutRequest } from "./request.ts";
+import type { LockedRequest, RolloutRequest } from "./request.ts";
 import { recreateService } from "./steps/recreate-service.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { rollService } from "./steps/roll-service.ts";
@@ -33,8 +33,8 @@ export type RolloutEnding =
  * dropped: lock, heal, build and tag, then each changed service in the order of its dependencies. Where one fails, the
  * old versions serve, also those of services that were replaced before it.
  */
-export async function rollOut(request: RolloutRequest): Promise<RolloutEnding> {
-  return withRollout(request, async (rollout, services, commit) => {
+export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
+  return withRollout(asked, async ({ rollout, request, services, commit }) => {
     const startedAt = performance.now();
     rollout.report({
       event: "started",
@@ -91,7 +91,7 @@ async function bringImages(
   rollout: Rollout,
   services: readonly Service[],
   running: ReadonlyMap<string, readonly Container[]>,
-  request: RolloutRequest,
+  request: LockedRequest,
   commit: string,
 ): Promise<void> {
   if (request.version) return nameImages(rollout, services, request.version);

@@ -79,6 +79,13 @@ export function previousVersion(versions: readonly Version[], commit?: string): 
   return earlier.find((version) => fits(version) && !sameImages(version, current)) ?? null;
 }
 
+/** Says that there is no good version `before the present one`, or none of `commit`, and which ones there are. */
+export function noGoodVersion(versions: readonly Version[], commit?: string): string {
+  const known = versions.map((version) => version.commit.slice(0, 12)).join(", ") || "none";
+  const wanted = commit === undefined ? "before the present one" : `of the commit ${commit}`;
+  return `There is no good version ${wanted} to go back to. Good versions, oldest first: ${known}. Nothing was changed.`;
+}
+
 /** After going back to `target`: it is the newest again, and those after it were left. */
 export function withReturnTo(
   versions: readonly Version[],
@@ -88,7 +95,8 @@ export function withReturnTo(
   // By what it says: the file was read anew since `target` was chosen.
   const isTarget = ({ commit, finishedAt: at }: Version) =>
     commit === target.commit && at === target.finishedAt;
-  const at = versions.findLastIndex(isTarget);
+  const found = versions.findLastIndex(isTarget);
+  const at = found === -1 ? versions.length : found;
   const left = versions.slice(at + 1).map((version) => ({ ...version, wasLeft: true }));
   const { commit, images } = target;
   return [...versions.slice(0, at), ...left, { commit, images, finishedAt }];

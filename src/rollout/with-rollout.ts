@@ -2,7 +2,8 @@ import { ProblemError } from "../problems.ts";
 import { commitOf } from "./compose/commit.ts";
 import { configHashes } from "./compose/config-hashes.ts";
 import { loadModel } from "./compose/load-model.ts";
-import { readProject, type Service } from "./compose/project.ts";
+import { type Project, readProject, type Service } from "./compose/project.ts";
+import { refuseChangedNetworks } from "./compose/refuse-changed-networks.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout } from "./context.ts";
 import { listContainers } from "./engine/container.ts";
@@ -11,8 +12,16 @@ import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { type Failure, reportFailure, timed } from "./report/report.ts";
-import type { RolloutRequest } from "./request.ts";
-import { readVersions } from "./versions.ts";
+import { type LockedRequest, lockedRequest, type RolloutRequest } from "./request.ts";
+
+/** A roll-out whose turn it is. */
+export interface Taken {
+  readonly rollout: Rollout;
+  readonly request: LockedRequest;
+  readonly services: readonly Service[];
+  /** What images are named after. */
+  readonly commit: string;
+}
 
 /**
  * Holds the project's lock while `work` is done with the project as it then is. An ending that was to be expected is
@@ -20,16 +29,16 @@ import { readVersions } from "./versions.ts";
  */
 export async function withRollout<Ending>(
   request: RolloutRequest,
-  work: (rollout: Rollout, services: readonly Service[], commit: string) => Promise<Ending>,
+  work: (taken: Taken) => Promise<Ending>,
 ): Promise<Ending | Failure> {
   try {
     const lock = await lockInTurn(request);
     const over = new AbortController();
     try {
-      await readVersions(request.versionsPath); // A version that could not be recorded is not to be rolled out.
-      const rollout = await open(request, lock.descriptor, over.signal);
-      const services = ownLast(selectServices(rollout.project, request.services), rollout);
-      return await work(rollout, services, await commitToTag(request));
+      const locked = await lockedRequest(request);
+      const rollout = await open(locked, lock.descriptor, over.signal);
+      const services = ownLast(selectServices(rollout.project, locked.services), rollout);
+      return await work({ rollout, request: locked, services, commit: await commitToTag(locked) });
     } finally {
       over.abort();
       await lock.release();
@@ -47,6 +56,7 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const project = readProject(model);
+    await refuseChangedNetworks(engine, surroundings, model, selected(project, request.services));
     const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
     const container = await findOwnService(engine);
     const own = container?.project === project.name ? container : null;
@@ -78,6 +88,10 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
   return result;
 }
 
+function selected(project: Project, names: readonly string[]): Project {
+  return { ...project, services: selectServices(project, names) };
+}
+
 /** When Hotpush itself is replaced, everything else has been. */
 function ownLast(services: readonly Service[], { own }: Rollout): readonly Service[] {
   const isOwn = ({ name }: Service) => name === own?.service;
@@ -100,7 +114,7 @@ export function selectServices<Known extends Service>(
 }
 
 /** Outside of git, the time takes the commit's place: twelve digits all the same. */
-export async function commitToTag({ commit, version, target, env }: RolloutRequest): Promise<string> {
+export async function commitToTag({ commit, version, target, env }: LockedRequest): Promise<string> {
   if (version) return version.commit;
   const time = new Date().toISOString().replace(/\D/g, "").slice(2, 14);
   return (await commitOf(target.projectDirectory, commit, env)) ?? time;

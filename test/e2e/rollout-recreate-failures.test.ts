@@ -10,12 +10,13 @@ import { makeProject, type TestProject, untilTold } from "../lab/project.ts";
 const server = `
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-const { VERSION, GREETING, SICK, SPOILS } = process.env;
+const { VERSION, GREETING, SICK, SPOILS, RUDE } = process.env;
 if (existsSync("/anonymous/spoilt")) throw new Error("these data are of a newer version");
 if (SPOILS) writeFileSync("/anonymous/spoilt", "");
 const read = (path) => (existsSync(path) ? readFileSync(path, "utf8").trim() : "");
-createServer((_, response) => {
-  response.statusCode = SICK || VERSION === "sick" ? 500 : 200;
+createServer(({ url }, response) => {
+  const isRude = RUDE && url === "/front";
+  response.statusCode = isRude || SICK || VERSION === "sick" ? 500 : 200;
   response.end([VERSION, GREETING, read("/anonymous/note"), read("/named/note")].join(" "));
 }).listen(8080);
 process.on("SIGTERM", () => process.exit(0));
@@ -73,6 +74,17 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.equal(code, 1, output);
     assert.match(output, /cache +roll back .* the old version runs again/);
     assert.deepEqual(await made(), old);
+  });
+
+  test("a healthy one that answers its users badly gives way to the old one", async () => {
+    const labels = { "hotpush.check": `http://127.0.0.1:${port}/front` };
+    await serving("1", { labels });
+    await compose("1", { labels, environment: { GREETING: "changed", RUDE: "1" } });
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 1, output);
+    assert.match(output, /cache +roll back .* the old version runs again; cache was away for/);
+    assert.match(output, /FAILED: cache was healthy but did not answer well through the proxy at \S+front/);
+    assert.equal(await answer(), "1 hello anonymous named");
   });
 
   test("where the old one cannot run any more, that is told with the reason", async () => {

@@ -72,6 +72,34 @@ onEngine("services of other kinds on a real engine", (env) => {
     assert.deepEqual(await project.containers("app"), containers);
   });
 
+  test("a service comes with the image that another one builds, also where its name is new", async () => {
+    const image = `${project.name}-shared`;
+    const twin = { image, init: true, command: ["sleep", "infinity"] };
+    await alsoHas({ app: { image }, twin });
+    const first = await project.deploy("shared", "graceful");
+    assert.equal(first.code, 0, first.output);
+    assert.match(first.output, /^twin +\S+ \(first start\)/m);
+    const next = await project.deploy("shared-too", "graceful");
+    assert.equal(next.code, 0, next.output);
+    assert.match(next.output, /^twin +\S+-twin-1 → \S+-twin-2 /m);
+    await project.docker("compose", "rm", "--stop", "--force", "twin");
+    await alsoHas({});
+  });
+
+  test("a network that compose would make anew ends the roll-out before anything is touched", async () => {
+    await project.serving("known");
+    const containers = await project.containers("app");
+    const networks = { default: { labels: { changed: "yes" } } };
+    await writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ networks }));
+    await project.underLoad(async () => {
+      const { code, output } = await project.deploy("networked", "graceful");
+      assert.equal(code, 1, output);
+      assert.match(output, /FAILED: The network \S+_default has to be made anew, .*docker compose up -d\./);
+    });
+    assert.deepEqual(await project.containers("app"), containers);
+    await alsoHas({});
+  });
+
   test("a container with a volume that has no name hands it on, and the output says why two cannot run", async () => {
     const keeper = (setting: string) => ({
       ...{ image: "debian:trixie-slim", command: ["sleep", "infinity"], init: true },

@@ -40,6 +40,7 @@ export async function startEngine(scope: Scope, place: Place, answers: DockerAns
 
 function answerOf(path: string, { apiVersion = "1.51", container }: DockerAnswers): object | null {
   if (path === "/version") return { Version: "28.0.0", ApiVersion: apiVersion };
+  if (path.startsWith("/networks?")) return [];
   if (path === "/info") return { DockerRootDir: "/var/lib/docker-of-a-test" };
   if (path.startsWith("/containers/json")) return container === undefined ? [] : [{ Id: "0".repeat(64) }];
   return container !== undefined && path.startsWith("/containers/") ? container : null;

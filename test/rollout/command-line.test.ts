@@ -33,6 +33,8 @@ function runHotpush(wrapper: readonly string[], path: string | undefined, args: 
 const wrong = [
   ["rollout", "--unknown"],
   ["rollout", "--lock-wait", "soon"],
+  ["rollout", "app", "--back"],
+  ["rollout", "app", "--to", "3f2c1a9"],
   ["prune", "--keep", "many"],
   ["prune", "app"],
 ];

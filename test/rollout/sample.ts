@@ -30,10 +30,11 @@ export function sampleService(differences: Partial<Service> = {}): Service {
     name: "app",
     image: "shop-app",
     isBuilt: true,
+    hasBuild: true,
     replicas: 1,
     replacement: { how: "roll" },
     healthyTimeoutMs: 60_000,
-    drainTimeoutMs: 30_000,
+    drainTimeoutMs: null,
     checkUrl: null,
     ...differences,
   };

@@ -1,6 +1,6 @@
 import { parseDurationMs } from "../../config/duration.ts";
 import { parseGoDurationMs } from "../../rollout/compose/go-duration.ts";
-import { defaultDrainTimeoutMs } from "../../rollout/compose/project.ts";
+import { defaultDrainTimeoutMs } from "../../rollout/proxy/drain.ts";
 import { type Fault, warning } from "../check.ts";
 import type { Scene } from "../scene.ts";
 import { lintCheck } from "./lint-check.ts";

@@ -36,10 +36,16 @@ export function pullCommand(target: ComposeTarget, services: readonly string[]):
   return [...compose(target), "pull", "--ignore-buildable", ...services];
 }
 
-/** More containers of one service, beside those there are: nothing that runs is touched. */
+/** More containers of one service, beside those there are, which stay as they are (refuse-changed-networks.ts). */
 export function scaleUpCommand(target: ComposeTarget, service: string, count: number): Argv {
   const scale = ["--no-recreate", "--scale", `${service}=${count}`];
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", ...scale, service];
+}
+
+/** Only says what an `up` of the services would do, line by line. */
+export function rehearseUpCommand(target: ComposeTarget, services: readonly string[]): Argv {
+  const rehearse = ["--dry-run", "up", "--detach", "--no-deps", "--no-build", "--no-recreate"];
+  return [...compose(target), ...rehearse, ...services];
 }
 
 /** The containers of one service in place of those there are: it is away in between. */

@@ -3,9 +3,6 @@ import { durationLabelMs } from "./duration-label.ts";
 import { defaultHealthyTimeoutMs } from "./healthy-timeout.ts";
 import { type Replacement, replacementOf } from "./replacement.ts";
 
-/** How long the requests and streams of an old container may take to end, where no label says. */
-export const defaultDrainTimeoutMs = 30_000;
-
 /** A compose project as a roll-out sees it. */
 export interface Project {
   readonly name: string;
@@ -17,13 +14,16 @@ export interface Service {
   readonly name: string;
   /** The name that compose looks the image up by. */
   readonly image: string;
+  /** Whether its image is built here: by its own `build`, or by that of another service with the same image. */
   readonly isBuilt: boolean;
+  /** Whether compose can be told to build it. */
+  readonly hasBuild: boolean;
   readonly replicas: number;
   readonly replacement: Replacement;
   /** How long a new container may take to be healthy. */
   readonly healthyTimeoutMs: number;
-  /** How long the requests and streams of the old container may take to end. */
-  readonly drainTimeoutMs: number;
+  /** How long the requests and streams of the old container may take to end; null where no label says. */
+  readonly drainTimeoutMs: number | null;
   /** Asked through the proxy after the switch; null where the compose file names none. */
   readonly checkUrl: string | null;
 }
@@ -36,19 +36,28 @@ export function readProject(model: ComposeModel): Project {
     const service = model.services[name];
     return service ? [readService(model.name, name, service, awaited.has(name))] : [];
   });
-  return { name: model.name, services };
+  const built = new Set(services.filter(({ hasBuild }) => hasBuild).map(({ image }) => image));
+  return {
+    name: model.name,
+    services: services.map((service) => ({ ...service, isBuilt: built.has(service.image) })),
+  };
 }
 
-function readService(project: string, name: string, service: ComposeService, isAwaited: boolean): Service {
+function readService(
+  project: string,
+  name: string,
+  service: ComposeService,
+  isAwaited: boolean,
+): Omit<Service, "isBuilt"> {
   return {
     name,
     image: service.image ?? `${project}-${name}`,
-    isBuilt: service.build !== undefined,
+    hasBuild: service.build !== undefined,
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
     replacement: replacementOf(service, isAwaited),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
-    drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout") ?? defaultDrainTimeoutMs,
+    drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout"),
     checkUrl: service.labels?.["hotpush.check"] || null,
   };
 }

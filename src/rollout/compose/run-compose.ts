@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
 import type { Rollout } from "../context.ts";
@@ -45,6 +46,7 @@ export async function runCompose(
     onLine,
   });
   if (ending.kind === "not_found") {
+    if (!existsSync(target.projectDirectory)) throw noDirectory(target.projectDirectory);
     throw new ProblemError({
       code: "compose_missing",
       detail: "There is no docker program here. Install docker-cli and docker compose.",
@@ -54,6 +56,12 @@ export async function runCompose(
     throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
   }
   return ending;
+}
+
+/** The system has the same error for it as for a program that is not there. */
+function noDirectory(path: string): ProblemError {
+  const detail = `${path} does not exist. Name the directory of the compose file: --directory, or REPO_PATH.`;
+  return new ProblemError({ code: "repository_missing", detail });
 }
 
 /** Docker's own commands are left as they are. */

@@ -116,7 +116,7 @@ function unreachable(dockerHost: string, error: NodeJS.ErrnoException): ProblemE
 
 function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
   if (error.code === "EACCES") {
-    const gid = statSync(dockerHost.replace("unix://", ""), { throwIfNoEntry: false })?.gid ?? "number";
+    const gid = groupOf(dockerHost.replace("unix://", "")) ?? "number";
     return `this user may not open the Docker socket. Add it to the socket's group; in a container, write in the compose file, in Hotpush's service: group_add: ["${gid}"]`;
   }
   if (error.code === "ENOENT")
@@ -128,4 +128,13 @@ function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
     return "no Docker engine listens there. Is the Docker daemon running?";
   }
   return `the Docker engine did not answer (${error.message}).`;
+}
+
+/** Null also where its directory is closed to this user. */
+function groupOf(path: string): number | null {
+  try {
+    return statSync(path).gid;
+  } catch {
+    return null;
+  }
 }

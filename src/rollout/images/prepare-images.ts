@@ -37,9 +37,15 @@ export async function prepareImages(
     await runTold(rollout, "pull", pullCommand(rollout.target, names(pulled)), names(pulled));
   }
   if (!preparation.withBuild || built.length === 0) return;
-  await requireDiskSpace(rollout, built, preparation.prune);
-  await runTold(rollout, "build", buildCommand(rollout.target, names(built)), names(built));
+  const builders = buildersOf(rollout.project.services, built);
+  await requireDiskSpace(rollout, builders, preparation.prune);
+  await runTold(rollout, "build", buildCommand(rollout.target, names(builders)), names(builders));
   for (const service of built) await tagBuilt(rollout, service, preparation.commit);
+}
+
+/** The services with a `build` for the images of `built`: a worker may take the image that the app builds. */
+function buildersOf(all: readonly Service[], built: readonly Service[]): readonly Service[] {
+  return all.filter((service) => service.hasBuild && built.some(({ image }) => image === service.image));
 }
 
 /** Images that are not here yet are pulled before anything is touched; the others only where that was asked for. */

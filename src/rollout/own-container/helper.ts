@@ -14,6 +14,9 @@ interface Inspected {
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> };
 }
 
+/** Compose labels the images that it builds, and a container has its image's labels: the helper is of no service. */
+const noServiceOfCompose = { "com.docker.compose.project": "", "com.docker.compose.service": "" };
+
 /** A helper drains, stops and starts a service, and brings the old one back where the new one fails. */
 const longestHelpMs = 60 * 60_000;
 
@@ -47,6 +50,7 @@ export async function startHelper(
     User: like.Config.User,
     Env: Object.entries(variables).map(([key, value]) => `${key}=${value}`),
     Healthcheck: { Test: ["NONE"] },
+    Labels: noServiceOfCompose,
     HostConfig: {
       VolumesFrom: [own.id],
       NetworkMode: Object.keys(like.NetworkSettings.Networks)[0] ?? "default",

@@ -1,5 +1,6 @@
 import { request } from "node:http";
 import { join } from "node:path";
+import { namesInLiveFiles } from "./live-file.ts";
 
 /** Caddy's admin API is on this socket in the live directory (`admin unix//run/live/admin.sock`), never on a port. */
 const socketName = "admin.sock";
@@ -9,7 +10,8 @@ export interface InFlight {
   readonly count: number;
   /**
    * To whatever a live file named when they came, and to no container by its name. Before 2.11.2 that is all that Caddy
-   * counts (https://github.com/caddyserver/caddy/pull/7517); later ones count each request both ways.
+   * counts (https://github.com/caddyserver/caddy/pull/7517); later ones count each request both ways, but for those that
+   * came while the file named the service itself.
    */
   readonly unnamed: number;
 }
@@ -28,9 +30,15 @@ export async function requestsInFlight(
   if (answer === null) return null;
   const upstreams: readonly Upstream[] = JSON.parse(answer) ?? [];
   const byFile = upstreams.filter(({ address }) => address.startsWith("{file."));
-  const byName = upstreams.filter((upstream) => !byFile.includes(upstream));
-  const mine = byName.filter(({ address }) => names.includes(address.replace(/:\d+$/, "")));
+  // Not what the Caddyfile names by itself, such as another service: its requests are in no live file's number.
+  const known = new Set([...names, ...(await namesInLiveFiles(directory))]);
+  const byName = upstreams.filter(({ address }) => known.has(hostOf(address)));
+  const mine = byName.filter(({ address }) => names.includes(hostOf(address)));
   return { count: total(mine), unnamed: Math.max(0, total(byFile) - total(byName)) };
+}
+
+function hostOf(address: string): string {
+  return address.replace(/:\d+$/, "");
 }
 
 interface Upstream {

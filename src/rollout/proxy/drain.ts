@@ -6,15 +6,18 @@ export interface DrainLimits {
   readonly settleMs: number;
   readonly pollMs: number;
   readonly timeoutMs: number;
-  /** Waited instead where Caddy does not tell: as long as the longest request. */
+  /** Waited at most where Caddy does not tell to which container requests go: as long as the longest request. */
   readonly blindMs: number;
 }
 
+/** How long the requests and streams of an old container may take to end, where no label says. */
+export const defaultDrainTimeoutMs = 30_000;
 const longestRequestMs = 10_000;
 
-/** The limits of a drain that may take up to `timeoutMs`. */
-export function drainLimits(timeoutMs: number): DrainLimits {
-  return { settleMs: 500, pollMs: 100, timeoutMs, blindMs: Math.min(longestRequestMs, timeoutMs) };
+/** The limits of a drain, with the milliseconds of the label `hotpush.drain-timeout`; null: there is none. */
+export function drainLimits(labelMs: number | null): DrainLimits {
+  const [timeoutMs, blindMs] = [labelMs ?? defaultDrainTimeoutMs, labelMs ?? longestRequestMs];
+  return { settleMs: 500, pollMs: 100, timeoutMs, blindMs };
 }
 
 export type Drained =
@@ -22,12 +25,6 @@ export type Drained =
   | { readonly kind: "timed_out"; readonly inFlight: number }
   | { readonly kind: "blind"; readonly why: "no answer" | "no names"; readonly waitedMs: number }
   | { readonly kind: "given_up" };
-
-/**
- * A request that comes while Caddy counts may be in one number and not in the other: so often in a row, none is, unless
- * it is a slow check of our own, which such a Caddy does not tell from those to the old container.
- */
-const unnamedPolls = 5;
 
 /**
  * Waits until the proxy has no request under way to `containers`, which it has been switched away from. Never fails:
@@ -55,19 +52,23 @@ async function countDown(
   signal?: AbortSignal,
 ): Promise<Drained> {
   const wait = (ms: number) => sleep(ms, undefined, signal ? { signal } : {});
-  const waitBlindly = async (why: "no answer" | "no names"): Promise<Drained> => {
-    await wait(blindMs);
-    return { kind: "blind", why, waitedMs: blindMs };
-  };
   await wait(settleMs);
-  const deadline = performance.now() + timeoutMs;
-  for (let unnamed = 0; unnamed < unnamedPolls; ) {
+  const deadlineMs = performance.now() + timeoutMs;
+  let unnamedSinceMs: number | null = null;
+  for (;;) {
     const inFlight = await requestsInFlight(directory, containers);
-    if (inFlight === null) return await waitBlindly("no answer");
-    if (inFlight.count === 0 && inFlight.unnamed === 0) return { kind: "drained" };
-    unnamed = inFlight.unnamed > 0 && inFlight.count === 0 ? unnamed + 1 : 0;
-    if (performance.now() > deadline) return { kind: "timed_out", inFlight: inFlight.count };
+    if (inFlight === null) {
+      await wait(blindMs);
+      return { kind: "blind", why: "no answer", waitedMs: blindMs };
+    }
+    const { count, unnamed } = inFlight;
+    if (count === 0 && unnamed === 0) return { kind: "drained" };
+    const nowMs = performance.now();
+    // A request that comes while Caddy counts may be in one number and not in the other: that is over at the next look.
+    unnamedSinceMs = count === 0 ? (unnamedSinceMs ?? nowMs) : null;
+    if (unnamedSinceMs !== null && nowMs - unnamedSinceMs > blindMs)
+      return { kind: "blind", why: "no names", waitedMs: blindMs };
+    if (count > 0 && nowMs > deadlineMs) return { kind: "timed_out", inFlight: count };
     await wait(pollMs);
   }
-  return await waitBlindly("no names");
 }

@@ -17,6 +17,13 @@ export async function readLiveFiles(directory: string, service: string): Promise
   return [...new Set(names.filter(Boolean))];
 }
 
+/** What all live files name, of whichever service. */
+export async function namesInLiveFiles(directory: string): Promise<readonly string[]> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith("."));
+  return Promise.all(files.map(async ({ name }) => (await readFile(join(directory, name), "utf8")).trim()));
+}
+
 /**
  * Points the proxy at `containers`, from its next request on. Each file is replaced as a whole (rename) and is on disk
  * before this returns, so neither the proxy nor a power cut ever sees half a name. Files of replicas that are no more

@@ -48,7 +48,7 @@ export async function drainOld(
 
 const blindness = {
   "no answer": "Caddy did not answer on admin.sock in the live directory",
-  "no names": "this Caddy does not tell to which container its requests go (2.11.2 and newer do)",
+  "no names": "Caddy does not tell to which container some of its requests go (before 2.11.2, all of them)",
 };
 
 function told(drained: Drained, names: readonly string[]): string {

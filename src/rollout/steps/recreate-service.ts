@@ -6,6 +6,7 @@ import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-c
 import type { Rollout } from "../context.ts";
 import { type Container, listContainers } from "../engine/container.ts";
 import { isServing } from "../engine/health.ts";
+import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { type ServiceOutcome, timed, unchanged } from "../report/report.ts";
 import { bringBack, noteBefore } from "./bring-back.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
@@ -29,7 +30,7 @@ export async function recreateService(
   const before = await noteBefore(rollout, old);
   const watch = watchAbsence(rollout, service);
   try {
-    const { fresh, healthyAfterMs } = await recreate(rollout, service, reason).catch(
+    const { fresh, healthyAfterMs } = await recreate(rollout, service, old, reason).catch(
       async (error: unknown) => {
         await bringBack(rollout, service, before, watch.end);
         throw error;
@@ -52,7 +53,7 @@ export async function recreateService(
   }
 }
 
-async function recreate(rollout: Rollout, service: Service, reason: string) {
+async function recreate(rollout: Rollout, service: Service, old: readonly Container[], reason: string) {
   const up = async () => {
     const argv = recreateCommand(rollout.target, service.name);
     const ending = await runCompose(rollout, argv, { timeoutMs: recreateTimeoutMs });
@@ -65,7 +66,11 @@ async function recreate(rollout: Rollout, service: Service, reason: string) {
   };
   await timed(rollout.report, service.name, "recreate", up, () => `two cannot run: ${reason}`);
   const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);
-  return { fresh, healthyAfterMs: await waitAllReady(rollout, service, fresh) };
+  const healthyAfterMs = await waitAllReady(rollout, service, fresh);
+  const hasOld = old.some(({ status }) => status === "running");
+  // A first start is asked at the end, when the live files are there.
+  if (hasOld && !sameContainers(old, fresh)) await checkThroughProxy(rollout, service);
+  return { fresh, healthyAfterMs };
 }
 
 /** Compose has the last word on whether something changed. */

@@ -4,7 +4,7 @@ import type { Container } from "../engine/container.ts";
 import { leaveLater } from "../own-container/replace-own.ts";
 import { readLiveFiles } from "../proxy/live-file.ts";
 import { switchTraffic } from "../proxy/switch-traffic.ts";
-import { type Traffic, trafficOf } from "../proxy/traffic.ts";
+import { longestGraceS, type Traffic, trafficOf } from "../proxy/traffic.ts";
 import type { ServiceOutcome } from "../report/report.ts";
 import { abandon } from "./abandon.ts";
 import { proveAlone } from "./prove-alone.ts";
@@ -12,9 +12,6 @@ import { proveInService } from "./prove-in-service.ts";
 import { retire } from "./retire.ts";
 import { startBeside } from "./start-beside.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
-
-/** No request is left in a drained container: it may take this long to close, not its whole stop grace period. */
-const drainedGraceS = 10;
 
 /**
  * Replaces the containers `old` of a service by new ones with no request dropped: the new ones start beside the old,
@@ -37,12 +34,7 @@ export async function rollService(
   const isProved = traffic.by === "live file" && rollout.liveFilesRead !== null;
   const switchBack = () => switchTraffic(rollout, service, traffic, leaving);
   if (!isProved && leaving.length > 0) await proveAlone(rollout, service, leaving, fresh, switchBack);
-  await retire(
-    rollout,
-    service,
-    leaving,
-    traffic.by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY,
-  );
+  await retire(rollout, service, leaving, longestGraceS(traffic));
   const hadOld = old.length > 0;
   return {
     service: service.name,

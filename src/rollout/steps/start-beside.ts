@@ -9,7 +9,7 @@ import { abandon } from "./abandon.ts";
 
 const startTimeoutMs = 120_000;
 
-/** Starts as many new containers of `service` as it has replicas, beside `old`, which compose does not touch. */
+/** Starts as many new containers of `service` as it has replicas, beside `old`. */
 export async function startBeside(
   rollout: Rollout,
   service: Service,
@@ -23,6 +23,7 @@ export async function startBeside(
     const fresh = await newContainers(rollout, service, old);
     if (hasEndedWell(ending) && fresh.length === service.replicas) return fresh;
     await abandon(rollout, service, fresh);
+    await startAgain(rollout, old);
     throw new ProblemError({
       code: "container_start_failed",
       detail: `${service.name} was not started: ${complaintOf("start", ending)}.`,
@@ -33,6 +34,12 @@ export async function startBeside(
     fresh.map(({ name }) => name).join(", "),
   );
   return result;
+}
+
+/** Compose may have stopped what it was not asked about: by then it serves nobody. */
+async function startAgain({ engine }: Rollout, old: readonly Container[]): Promise<void> {
+  const ran = old.filter(({ status }) => status === "running");
+  await Promise.allSettled(ran.map(({ id }) => engine.post(`/containers/${id}/start`)));
 }
 
 /** What compose had created when it was interrupted goes again. */

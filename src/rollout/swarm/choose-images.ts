@@ -1,6 +1,6 @@
-import { ProblemError } from "../../problems.ts";
 import { inspectImage } from "../engine/image.ts";
 import { tagByCommit } from "../engine/tag.ts";
+import { imageIsGone } from "../images/image-is-gone.ts";
 import type { Version } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
 import type { LiveImage } from "./live-images.ts";
@@ -12,7 +12,7 @@ export interface ImageChoice {
   readonly services: readonly StackService[];
   readonly live: ReadonlyMap<string, LiveImage>;
   readonly commit: string;
-  readonly version: Version | undefined;
+  readonly version: Version | null;
 }
 
 /**
@@ -62,6 +62,5 @@ async function imageOfVersion(
   if (namesRegistry(image.tag) || !service.isBuilt || (await inspectImage(engine, image.tag)) !== null) {
     return image.tag;
   }
-  const text = `The image ${image.tag} of ${service.name} is no longer here: deploy the commit ${version.commit} again instead.`;
-  throw new ProblemError({ code: "no_previous_version", detail: text });
+  throw imageIsGone(service.name, image, version);
 }

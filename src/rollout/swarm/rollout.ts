@@ -3,9 +3,8 @@ import { keptByDefault } from "../images/prune.ts";
 import { lockInTurn } from "../lock-in-turn.ts";
 import { recordVersion } from "../record-version.ts";
 import { timed } from "../report/report.ts";
-import type { RolloutRequest } from "../request.ts";
+import { type LockedRequest, lockedRequest, type RolloutRequest } from "../request.ts";
 import type { RolloutEnding } from "../rollout.ts";
-import { readVersions } from "../versions.ts";
 import { commitToTag, failed, selectServices } from "../with-rollout.ts";
 import { chooseImages } from "./choose-images.ts";
 import type { StackRollout } from "./context.ts";
@@ -28,11 +27,11 @@ import { updateServices } from "./update-services.ts";
  * Brings a stack to what its file and its sources now say: lock, build and name by commit, push, `docker stack deploy`,
  * then wait for what Swarm makes of it; Hotpush itself comes last. Where one service fails, the old versions of all serve.
  */
-export async function rollOutStack(request: RolloutRequest): Promise<RolloutEnding> {
+export async function rollOutStack(asked: RolloutRequest): Promise<RolloutEnding> {
   try {
-    const lock = await lockInTurn(request);
+    const lock = await lockInTurn(asked);
     try {
-      await readVersions(request.versionsPath); // A version that could not be recorded is not to be rolled out.
+      const request = await lockedRequest(asked);
       const commit = await commitToTag(request);
       const nodes = await requireManager(request.engine);
       const rollout = await open(request, lock.descriptor, commit);
@@ -41,7 +40,7 @@ export async function rollOutStack(request: RolloutRequest): Promise<RolloutEndi
       await lock.release();
     }
   } catch (error) {
-    return failed(request, error);
+    return failed(asked, error);
   }
 }
 
@@ -76,7 +75,7 @@ function withOwnPolicy(service: StackService, own: OwnTask | null): StackService
 
 async function rollOutAs(
   rollout: StackRollout,
-  request: RolloutRequest,
+  request: LockedRequest,
   commit: string,
   nodes: number,
 ): Promise<RolloutEnding> {
@@ -114,7 +113,7 @@ function warn({ report, project }: StackRollout, services: readonly StackService
 /** Nothing is deployed yet: where this fails, everything serves as before. */
 async function bringImages(
   rollout: StackRollout,
-  request: RolloutRequest,
+  request: LockedRequest,
   services: readonly StackService[],
   live: ReadonlyMap<string, LiveImage>,
   commit: string,

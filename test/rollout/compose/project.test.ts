@@ -51,10 +51,11 @@ test("image, replicas and labels are read as compose prints them", () => {
     name: "app",
     image: "shop-app",
     isBuilt: true,
+    hasBuild: true,
     replicas: 3,
     replacement: { how: "roll" },
     healthyTimeoutMs: 60_000,
-    drainTimeoutMs: 30_000,
+    drainTimeoutMs: null,
     checkUrl: "http://localhost/",
   });
 });

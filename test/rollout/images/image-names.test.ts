@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Engine } from "../../../src/rollout/engine/engine.ts";
 import { nameImages, restoreImageNames } from "../../../src/rollout/images/image-names.ts";
 import { unchanged } from "../../../src/rollout/report/report.ts";
+import { isProblem } from "../../harness/is-problem.ts";
 import { sampleContainer, sampleService } from "../sample.ts";
 
 const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });
@@ -36,6 +37,24 @@ test("going back names what the version ran; databases and Hotpush itself keep t
   ]);
   assert.equal(told.length, 1);
   assert.match(told[0] ?? "", /goes back to web:1\.2, which the name web:1\.3 stands for here from now on/);
+});
+
+test("an image that the compose file names by its digest cannot be another: nothing is named, and what to change is told", async () => {
+  const { engine, posted } = watchedEngine();
+  const pinned = sampleService({ name: "web", image: "web@sha256:2", isBuilt: false, hasBuild: false });
+  const going = nameImages({ engine, own: null, report: () => {} }, [sampleService(), pinned], version);
+  const told =
+    /^web had another image then, .* by its digest, web@sha256:2\. Write .* Nothing was changed\.$/;
+  await assert.rejects(going, isProblem("no_previous_version", told));
+  assert.deepEqual(posted, []);
+});
+
+test("one that has the very image of the version already stays", async () => {
+  const { engine, posted } = watchedEngine();
+  const pinned = sampleService({ name: "web", image: "web@sha256:2", isBuilt: false, hasBuild: false });
+  const same = { ...version, images: { web: { ...image("web@sha256:2"), id: "x" } } };
+  await nameImages({ engine, own: null, report: () => {} }, [pinned], same);
+  assert.deepEqual(posted, []);
 });
 
 test("after a failure the names go back to what ran before, but not that of a service that was recreated", async () => {

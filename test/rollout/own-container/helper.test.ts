@@ -43,6 +43,21 @@ test("where the connection by which a helper is waited for breaks, the next look
   assert.deepEqual(told, [removal, "POST /containers/create", start, wait, wait, removal]);
 });
 
+test("a helper is no container of a service, though it has the image of one that compose built", async () => {
+  const made: unknown[] = [];
+  const engine: Engine = {
+    get: async () => Buffer.from(JSON.stringify(inspected({ status: "exited" }))),
+    post: async (path, body) => {
+      if (path.startsWith("/containers/create")) made.push(body);
+      return Buffer.alloc(0);
+    },
+    delete: async () => Buffer.alloc(0),
+  };
+  await startHelper(engine, own, helper, {});
+  const [{ Labels }] = made as [{ readonly Labels: unknown }];
+  assert.deepEqual(Labels, { "com.docker.compose.project": "", "com.docker.compose.service": "" });
+});
+
 const start = "POST /containers/shop-helper/start";
 
 interface HelperState {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { liveFilesRead } from "../../../src/rollout/proxy/caddy.ts";
-import { drain } from "../../../src/rollout/proxy/drain.ts";
+import { drain, drainLimits } from "../../../src/rollout/proxy/drain.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
@@ -58,8 +59,9 @@ test("without an answer from Caddy, drain waits as long as the longest request",
   });
 });
 
+const byFile = { address: "{file./run/live/app}:8080", num_requests: 3 };
+
 test("a Caddy that counts requests by the live file alone is taken for one that does not tell", async (t) => {
-  const byFile = { address: "{file./run/live/app}:8080", num_requests: 3 };
   const old = await caddy(t, () => [byFile]);
   const blind = { kind: "blind", why: "no names", waitedMs: 20 };
   assert.deepEqual(await drain(old, ["shop-app-1"], limits), blind);
@@ -68,7 +70,33 @@ test("a Caddy that counts requests by the live file alone is taken for one that 
   assert.deepEqual(await drain(idle, ["shop-app-1"], limits), { kind: "drained" });
   const counted = [byFile, { address: "shop-app-2:8080", num_requests: 3 }];
   const newer = await caddy(t, () => counted);
+  writeFileSync(join(newer, "app"), "shop-app-2");
   assert.deepEqual(await drain(newer, ["shop-app-1"], limits), { kind: "drained" });
+});
+
+test("requests to what the Caddyfile names by itself are not taken for those to a live file's container", async (t) => {
+  const directory = await caddy(t, () => [byFile, { address: "grafana:3000", num_requests: 3 }]);
+  writeFileSync(join(directory, "app"), "shop-app-2");
+  const blind = { kind: "blind", why: "no names", waitedMs: 20 };
+  assert.deepEqual(await drain(directory, ["shop-app-1"], limits), blind);
+});
+
+test("a stream of which Caddy does not tell the container is waited for while the limit allows it", async (t) => {
+  const counts = Array.from({ length: 20 }, (_, index) => (index < 19 ? 1 : 0));
+  const directory = await caddy(t, () => [{ ...byFile, num_requests: counts.shift() ?? 0 }]);
+  const patient = { ...limits, blindMs: 60_000 };
+  assert.deepEqual(await drain(directory, ["shop-app-1"], patient), { kind: "drained" });
+  assert.equal(counts.length, 0);
+});
+
+test("the label hotpush.drain-timeout counts where Caddy does not tell, too", () => {
+  assert.deepEqual(drainLimits(300_000), {
+    settleMs: 500,
+    pollMs: 100,
+    timeoutMs: 300_000,
+    blindMs: 300_000,
+  });
+  assert.deepEqual(drainLimits(null), { settleMs: 500, pollMs: 100, timeoutMs: 30_000, blindMs: 10_000 });
 });
 
 test("the live files that Caddy reads are found in its configuration", async (t) => {

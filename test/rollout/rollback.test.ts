@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { lockedRequest, type RolloutRequest } from "../../src/rollout/request.ts";
+import { rollBack } from "../../src/rollout/rollback.ts";
+import { type Version, writeVersions } from "../../src/rollout/versions.ts";
+import { isProblem } from "../harness/is-problem.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const [first, second, third] = [versionOf("1"), versionOf("2"), versionOf("3")];
+
+test("the version to go back to is chosen when it is its turn: the one before what is live then", async (t) => {
+  const path = join(temporaryDirectory(t), "shop.json");
+  await writeVersions(path, [first, second]);
+  const chosen: (Version | null)[] = [];
+  await rollBack(requestWith(path), undefined, async (asked) => {
+    // Another roll-out, which this one has waited for, has brought a version.
+    await writeVersions(path, [first, second, third]);
+    chosen.push((await lockedRequest(asked)).version);
+    return { kind: "succeeded", commit: "", services: [] };
+  });
+  assert.deepEqual(chosen, [second]);
+});
+
+test("without a good version to go back to, it says which ones there are", async (t) => {
+  const path = join(temporaryDirectory(t), "shop.json");
+  await writeVersions(path, [first]);
+  await rollBack(requestWith(path), "9", async (asked) => {
+    const told = /no good version of the commit 9 .*: 1{12}\. Nothing was changed\./;
+    await assert.rejects(lockedRequest(asked), isProblem("no_previous_version", told));
+    return { kind: "succeeded", commit: "", services: [] };
+  });
+});
+
+function versionOf(digit: string): Version {
+  const images = { app: { image: "shop-app", id: `sha256:${digit}`, tag: `shop-app:${digit}` } };
+  return { commit: digit.repeat(40), finishedAt: `2026-01-0${digit}T00:00:00Z`, images };
+}
+
+function requestWith(versionsPath: string): RolloutRequest {
+  const unused = async () => Buffer.alloc(0);
+  return {
+    engine: { get: unused, post: unused, delete: unused },
+    target: { projectDirectory: "/nonexistent", files: [] },
+    env: {},
+    services: [],
+    commit: undefined,
+    liveDirectory: undefined,
+    lockPath: "",
+    versionsPath,
+    statePath: "",
+    lockWaitS: 0,
+    withBuild: true,
+    withPull: false,
+    report: () => {},
+    signal: new AbortController().signal,
+  };
+}
