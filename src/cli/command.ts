@@ -11,7 +11,7 @@ export interface Surroundings {
 export type MakeCommand = (surroundings: Surroundings) => Command;
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
-export const usageExitCode = 2;
+const usageExitCode = 2;
 
 /**
  * A command of `hotpush` with its summary, and examples below its help.

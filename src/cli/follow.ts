@@ -6,7 +6,7 @@ import { createStoryteller } from "./storyteller.ts";
 import { openTerminal } from "./terminal/terminal.ts";
 
 /** As after a signal: 128 and the number of SIGINT. */
-export const interruptedExitCode = 130;
+const interruptedExitCode = 130;
 
 export interface FollowOptions {
   readonly env: NodeJS.ProcessEnv;

@@ -9,6 +9,7 @@ import { type HostForm, hostForm } from "../setup/host-form.ts";
 import type { Setup } from "../setup/set-up.ts";
 import { systemdUnitName } from "../setup/systemd-unit.ts";
 import { fold } from "./fold.ts";
+import { say } from "./say.ts";
 
 /** Prints the form of the project's git host, field by field. The secret itself is shown to a person at a terminal only. */
 export function tellForm({ project, host, address }: Setup): void {
@@ -99,8 +100,4 @@ function secretOf(root: string): string | null {
 
 function readDotenv(root: string): NodeJS.Dict<string> {
   return parseEnv(readFileSync(join(root, ".env"), "utf8"));
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

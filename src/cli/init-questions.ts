@@ -2,6 +2,7 @@ import { parseAddress } from "../setup/address.ts";
 import { type GitHost, gitHosts, isGitHost } from "../setup/git-host.ts";
 import type { Questions } from "../setup/set-up.ts";
 import { ask } from "./ask.ts";
+import { say } from "./say.ts";
 
 /** Nobody is asked: what cannot be found out stays open, and can be said with an option later. */
 export const takeDefaults: Questions = {
@@ -12,35 +13,31 @@ export const takeDefaults: Questions = {
 
 export const personAtTerminal: Questions = {
   askUrl: async () => {
-    tell("Where will your git host reach this server, such as https://shop.example.org?");
-    tell("(Enter where that is not known yet: it can be said later.)");
+    say("Where will your git host reach this server, such as https://shop.example.org?");
+    say("(Enter where that is not known yet: it can be said later.)");
     const answer = await ask<{ readonly url: URL | null }>("Address", "", (text) => {
       const url = parseAddress(text);
-      if (url === null && text !== "") tell("That is no address.");
+      if (url === null && text !== "") say("That is no address.");
       return url === null && text !== "" ? null : { url };
     });
     return answer.url;
   },
   askHost: (name) => {
-    tell(`Which git host is ${name}? One of:`);
-    tell(`  ${gitHosts.join(" ")}`);
+    say(`Which git host is ${name}? One of:`);
+    say(`  ${gitHosts.join(" ")}`);
     return ask<GitHost>("Git host", "gitea", (text) => {
       if (isGitHost(text)) return text;
-      tell(`${text} is none of them.`);
+      say(`${text} is none of them.`);
       return null;
     });
   },
   askService: (names) => {
-    tell("Which service is the app that visitors reach? One of:");
-    tell(`  ${names.join(" ")}`);
+    say("Which service is the app that visitors reach? One of:");
+    say(`  ${names.join(" ")}`);
     return ask<string>("Service", names[0] ?? "", (text) => {
       if (names.includes(text)) return text;
-      tell(`${text} is none of them.`);
+      say(`${text} is none of them.`);
       return null;
     });
   },
 };
-
-function tell(text: string): void {
-  process.stdout.write(`${text}\n`);
-}

@@ -5,6 +5,7 @@ import type { PlannedFile } from "../setup/planned-file.ts";
 import type { Setup } from "../setup/set-up.ts";
 import { unifiedDiff } from "../setup/unified-diff.ts";
 import { fold } from "./fold.ts";
+import { say } from "./say.ts";
 
 /** Says what was found: the project, its remote, and who is in front of the app. */
 export function tellProject({ project, front, address }: Setup): void {
@@ -98,8 +99,4 @@ function isIgnoredByDocker(root: string): boolean {
   const path = join(root, ".dockerignore");
   if (!existsSync(path)) return false;
   return /^(?:\*\*?\/)?(?:\.env\*?|\.\*|\*)$/m.test(readFileSync(path, "utf8"));
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** The built-in default, with which the service refuses to start. */
-export const placeholderSecret = "change-me";
+const placeholderSecret = "change-me";
 
 /** The command that makes a good secret; said wherever a bad one is refused. */
 export const makeSecretCommand = "openssl rand -hex 32";

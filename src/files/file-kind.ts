@@ -15,7 +15,11 @@ export function kindOf(path: string): FileKind {
 }
 
 function isLink(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false; // A part of the path is a file, or it is gone by now.
+  }
 }
 
 /** True where this user may do what `mode` (of fs.constants: R_OK, X_OK) says. */

@@ -20,7 +20,7 @@ export interface Access {
 
 /**
  * Replaces the file at `path` as a whole, or makes it: whoever reads it, and a machine that loses power, sees the old text
- * or the new one; the new one is on disk when this returns. Of a link, the link is replaced.
+ * or the new one; the new one is on disk when this returns, where the directory can be synced. Of a link, the link is replaced.
  *
  * @throws the system's error; then the file is what it was
  */
@@ -50,10 +50,16 @@ function write(path: string, text: string, { mode, owner }: Access): void {
 
 /** Without it, the name may lead to the old file again after a power cut. */
 function syncDirectory(directory: string): void {
-  const descriptor = openSync(directory, "r");
   try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
+    const descriptor = openSync(directory, "r");
+    try {
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    // A directory that may be written and not read, or a file system that cannot sync one: the file is replaced all the same.
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!["EACCES", "EPERM", "EINVAL", "ENOTSUP"].includes(code)) throw error;
   }
 }

@@ -1,13 +1,14 @@
 import { ProblemError } from "../problems.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import { type Container, inspectContainer, listContainers, removeContainer } from "./engine/container.ts";
-import { discardContainers, type Kept, keptText } from "./engine/discard-containers.ts";
+import { type Container, listContainers, removeContainer } from "./engine/container.ts";
+import { discardContainers } from "./engine/discard-containers.ts";
 import { isServing } from "./engine/health.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
 import { readLiveFiles, switchLiveFiles } from "./proxy/live-file.ts";
-import { longestGraceS, type Traffic, trafficOf } from "./proxy/traffic.ts";
+import { longestGraceS } from "./proxy/longest-grace.ts";
+import { type Traffic, trafficOf } from "./proxy/traffic.ts";
 import { timed } from "./report/report.ts";
 
 /**
@@ -33,7 +34,7 @@ export async function heal(rollout: Rollout, service: Service): Promise<readonly
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length === 0 && !isStale) return live;
   const right = () => putRight(rollout, service, traffic, live, leftover);
-  await timed(rollout.report, service.name, "heal", right, (kept) => healed(live, leftover, kept));
+  await timed(rollout.report, service.name, "heal", right, () => healed(live, leftover));
   return live;
 }
 
@@ -109,7 +110,7 @@ async function putRight(
   traffic: Traffic,
   live: readonly Container[],
   leftover: readonly Container[],
-): Promise<readonly Kept[]> {
+): Promise<void> {
   if (traffic.by === "live file") {
     await switchLiveFiles(
       traffic.directory,
@@ -124,34 +125,20 @@ async function putRight(
         drainLimits(service.drainTimeoutMs),
       );
   }
-  const kept = await discardContainers(rollout.engine, leftover, longestGraceS(traffic));
-  await refuseRunning(rollout, kept);
-  return kept;
+  const [kept] = await discardContainers(rollout.engine, leftover, longestGraceS(traffic));
+  if (kept === undefined) return;
+  // Compose would count it, and start it again instead of a new one.
+  const detail = `${kept.container.name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${kept.container.name}), roll out again.`;
+  throw new ProblemError({ code: "docker_refused", detail });
 }
 
-/** A dead one that cannot be removed is in nobody's way; one that runs would serve beside the new version. */
-async function refuseRunning({ engine }: Rollout, kept: readonly Kept[]): Promise<void> {
-  for (const { container, reason } of kept) {
-    const now = await inspectContainer(engine, container.id);
-    if (now?.status !== "running") continue;
-    const detail = `${container.name}, left by an earlier roll-out, runs and cannot be stopped: ${reason} Nothing was changed.`;
-    throw new ProblemError({ code: "docker_refused", detail });
-  }
-}
-
-function healed(
-  live: readonly Container[],
-  leftover: readonly Container[],
-  kept: readonly Kept[] = [],
-): string {
-  const gone = leftover.filter((container) => !kept.some((one) => one.container === container));
-  const surplus = gone.filter((container) => live.some((one) => isLike(container, one)));
-  const others = gone.filter((container) => !surplus.includes(container));
+function healed(live: readonly Container[], leftover: readonly Container[]): string {
+  const surplus = leftover.filter((container) => live.some((one) => isLike(container, one)));
+  const others = leftover.filter((container) => !surplus.includes(container));
   return [
     `${namesOf(live) || "nothing"} serves`,
     ...(others.length === 0 ? [] : [`removed ${namesOf(others)}, left by an earlier roll-out`]),
     ...(surplus.length === 0 ? [] : [`removed ${namesOf(surplus)}, more than the compose file asks for`]),
-    ...(kept.length === 0 ? [] : [keptText(kept)]),
   ].join("; ");
 }
 

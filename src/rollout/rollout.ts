@@ -35,7 +35,7 @@ export type RolloutEnding =
  */
 export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
   return withRollout(asked, async ({ rollout, request, services, commit }) => {
-    const startedAt = performance.now();
+    const startedMs = performance.now();
     rollout.report({
       event: "started",
       project: rollout.project.name,
@@ -59,7 +59,7 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
     await recordVersion(request, commit, () => servingImages(rollout));
     rollout.report({
       event: "finished",
-      durationMs: Math.round(performance.now() - startedAt),
+      durationMs: Math.round(performance.now() - startedMs),
       services: outcomes,
     });
     return { kind: "succeeded", commit, services: outcomes };

@@ -2,8 +2,7 @@ import { ProblemError } from "../problems.ts";
 import { commitOf } from "./compose/commit.ts";
 import { configHashes } from "./compose/config-hashes.ts";
 import { loadModel } from "./compose/load-model.ts";
-import { type Project, readProject, type Service } from "./compose/project.ts";
-import { refuseChangedNetworks } from "./compose/refuse-changed-networks.ts";
+import { readProject, type Service } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout } from "./context.ts";
 import { listContainers } from "./engine/container.ts";
@@ -11,6 +10,7 @@ import { lockInTurn } from "./lock-in-turn.ts";
 import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
+import { refuseSharedLiveFile } from "./proxy/refuse-shared-live-file.ts";
 import { type Failure, reportFailure, timed } from "./report/report.ts";
 import { type LockedRequest, lockedRequest, type RolloutRequest } from "./request.ts";
 
@@ -56,7 +56,7 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const project = readProject(model);
-    await refuseChangedNetworks(engine, surroundings, model, selected(project, request.services));
+    refuseSharedLiveFile(project.services);
     const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
     const container = await findOwnService(engine);
     const own = container?.project === project.name ? container : null;
@@ -86,10 +86,6 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
       : `project ${project.name}, live files in ${liveDirectory}`,
   );
   return result;
-}
-
-function selected(project: Project, names: readonly string[]): Project {
-  return { ...project, services: selectServices(project, names) };
 }
 
 /** When Hotpush itself is replaced, everything else has been. */

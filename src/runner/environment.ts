@@ -18,13 +18,13 @@ const passedNames = new Set([
   "https_proxy",
   "no_proxy",
   "all_proxy",
-  // Where \`hotpush rollout\` keeps what it knows, so that it is what the service would call its own.
+  // Where `hotpush rollout` keeps what it knows, so that it is what the service would call its own.
   "STATE_PATH",
   "XDG_STATE_HOME",
 ]);
 const passedPrefixes = ["HOTPUSH_", "LC_", "DOCKER_", "COMPOSE_", "BUILDX_", "BUILDKIT_", "GIT_", "SSH_"];
 
-/** Last in the script's PATH, so that it can say \`hotpush rollout\`. */
+/** Last in the script's PATH, so that it can say `hotpush rollout`. */
 export const binDirectory = fileURLToPath(new URL("../../bin", import.meta.url));
 
 /** Nobody is there to answer: a tool that would ask has to fail at once instead of hanging. */

@@ -37,7 +37,7 @@ function flagsIn(example: string): string {
   return /^ExecStart=\S+ (.*) \S+$/m.exec(example)?.[1] ?? "";
 }
 
-/** systemd takes \`%\` for the start of a specifier. */
+/** systemd takes `%` for the start of a specifier. */
 function escaped(path: string): string {
   return path.replaceAll("%", "%%");
 }

@@ -44,7 +44,10 @@ test("what is not to be found is refused, and nothing is recorded", async (t) =>
   const { service } = await deployedTwice(t);
   const { stderr, code } = await rollback(service, "99");
   assert.equal(code, 1);
-  assert.match(stderr, /no good version of the commit 99 to go back to\. Good versions, oldest first: [0-9a-f]{12}, /);
+  assert.match(
+    stderr,
+    /no good version of the commit 99 to go back to\. Good versions, oldest first: [0-9a-f]{12}, /,
+  );
   const { json } = await deliver(service.url, githubPush());
   assert.equal(json.deployment?.id, 3);
 });

@@ -94,7 +94,10 @@ onEngine("services of other kinds on a real engine", (env) => {
     await project.underLoad(async () => {
       const { code, output } = await project.deploy("networked", "graceful");
       assert.equal(code, 1, output);
-      assert.match(output, /FAILED: The network \S+_default has to be made anew, .*docker compose up -d\./);
+      assert.match(
+        output,
+        /FAILED: The network \S+_default has to be made anew, .*docker compose down && docker compose up -d\./,
+      );
     });
     assert.deepEqual(await project.containers("app"), containers);
     await alsoHas({});

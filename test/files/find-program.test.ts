@@ -25,10 +25,11 @@ test("what may not be run, and a directory of the name, are passed over", (t) =>
   assert.equal(runs(searchPath), true);
 });
 
-test("a program that is nowhere is null", (t) => {
+test("a program that is nowhere is null, also where a file is named as a directory", (t) => {
   const { directory } = directories(t);
-  assert.equal(findProgram("tool", directory), null);
-  assert.equal(runs(directory), false);
+  const searchPath = [directory, "/bin/sh"].join(delimiter);
+  assert.equal(findProgram("tool", searchPath), null);
+  assert.equal(runs(searchPath), false);
 });
 
 test("an empty directory is the working directory", (t) => {

@@ -31,6 +31,7 @@ export function sampleService(differences: Partial<Service> = {}): Service {
     image: "shop-app",
     isBuilt: true,
     hasBuild: true,
+    networks: [],
     replicas: 1,
     replacement: { how: "roll" },
     healthyTimeoutMs: 60_000,

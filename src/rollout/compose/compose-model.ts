@@ -3,7 +3,7 @@ export interface ComposeModel {
   readonly name: string;
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly volumes?: Readonly<Record<string, { readonly name?: string } | null>>;
-  readonly networks?: Readonly<Record<string, { readonly name: string }>>;
+  readonly networks?: Readonly<Record<string, { readonly name: string; readonly external?: boolean }>>;
 }
 
 export interface ComposeService {

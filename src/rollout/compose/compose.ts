@@ -42,10 +42,9 @@ export function scaleUpCommand(target: ComposeTarget, service: string, count: nu
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", ...scale, service];
 }
 
-/** Only says what an `up` of the services would do, line by line. */
-export function rehearseUpCommand(target: ComposeTarget, services: readonly string[]): Argv {
-  const rehearse = ["--dry-run", "up", "--detach", "--no-deps", "--no-build", "--no-recreate"];
-  return [...compose(target), ...rehearse, ...services];
+/** The command that only says, line by line, what `command` would do. */
+export function rehearsed([docker, plugin = "", ...rest]: Argv): Argv {
+  return [docker, plugin, "--dry-run", ...rest];
 }
 
 /** The containers of one service in place of those there are: it is away in between. */

@@ -18,6 +18,8 @@ export interface Service {
   readonly isBuilt: boolean;
   /** Whether compose can be told to build it. */
   readonly hasBuild: boolean;
+  /** Those that compose makes for the project. */
+  readonly networks: readonly Network[];
   readonly replicas: number;
   readonly replacement: Replacement;
   /** How long a new container may take to be healthy. */
@@ -28,13 +30,21 @@ export interface Service {
   readonly checkUrl: string | null;
 }
 
+export interface Network {
+  /** What the compose file calls it, and what the engine does. */
+  readonly key: string;
+  readonly name: string;
+  /** What compose makes it from. */
+  readonly definition: object;
+}
+
 /** Makes the project of compose's own model. */
 export function readProject(model: ComposeModel): Project {
   const names = inDependencyOrder(model.services);
   const awaited = namesRunToTheirEnd(model.services);
   const services = names.flatMap((name) => {
     const service = model.services[name];
-    return service ? [readService(model.name, name, service, awaited.has(name))] : [];
+    return service ? [readService(model, name, service, awaited.has(name))] : [];
   });
   const built = new Set(services.filter(({ hasBuild }) => hasBuild).map(({ image }) => image));
   return {
@@ -44,15 +54,16 @@ export function readProject(model: ComposeModel): Project {
 }
 
 function readService(
-  project: string,
+  model: ComposeModel,
   name: string,
   service: ComposeService,
   isAwaited: boolean,
 ): Omit<Service, "isBuilt"> {
   return {
     name,
-    image: service.image ?? `${project}-${name}`,
+    image: service.image ?? `${model.name}-${name}`,
     hasBuild: service.build !== undefined,
+    networks: networksOf(model, service),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
     replacement: replacementOf(service, isAwaited),
     healthyTimeoutMs:
@@ -60,6 +71,13 @@ function readService(
     drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout"),
     checkUrl: service.labels?.["hotpush.check"] || null,
   };
+}
+
+function networksOf({ networks = {} }: ComposeModel, service: ComposeService): readonly Network[] {
+  return Object.keys(service.networks ?? {}).flatMap((key) => {
+    const definition = networks[key];
+    return definition && !definition.external ? [{ key, name: definition.name, definition }] : [];
+  });
 }
 
 /** Dependencies first, else in the file's order. Compose has refused cycles already. */

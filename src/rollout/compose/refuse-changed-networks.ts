@@ -1,88 +1,79 @@
 import { createHash } from "node:crypto";
 import { ProblemError } from "../../problems.ts";
 import type { Engine } from "../engine/engine.ts";
-import { rehearseUpCommand } from "./compose.ts";
-import type { ComposeModel } from "./compose-model.ts";
-import type { Project, Service } from "./project.ts";
-import { runCompose, type Surroundings } from "./run-compose.ts";
+import type { Argv } from "./command.ts";
+import { rehearsed } from "./compose.ts";
+import type { Network, Service } from "./project.ts";
+import { complaintOf, hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
 
 const rehearsalTimeoutMs = 60_000;
-/** By which compose knows again what a network was made from. */
+/** By which compose knows its networks again: what they are called in the file, and what they were made from. */
+const keyLabel = "com.docker.compose.network";
 const hashLabel = "com.docker.compose.config-hash";
 
+type Asking = Surroundings & { readonly engine: Engine; readonly project: { readonly name: string } };
+
 /**
- * Refuses a compose file by which a network of services that are rolled out would be made anew. Compose from 2.31 on does
- * that on each `up`, whatever its options: it stops all containers of the service that is named, and then cannot remove the
- * network, because other services are in it. Compose itself is asked what it would do, where the hash on the network is not
- * that of the file: other versions may make it otherwise.
+ * Refuses to start containers of `service` where compose would make a network of it anew. From 2.31 on it does that on each
+ * `up`, whatever its options: it stops all containers of the service, and then cannot remove the network, because other
+ * services are in it. Where the hash on the network is not that of the file, compose itself is asked what it would do, since
+ * another version may make the hash otherwise.
  *
- * @param services those that are to be rolled out
- * @throws ProblemError `network_changed`
+ * @param argv the command by which they are to be started
+ * @throws ProblemError `network_changed`, or `container_start_failed` where compose does not say
  */
-export async function refuseChangedNetworks(
-  engine: Engine,
-  surroundings: Surroundings,
-  model: ComposeModel,
-  project: Project,
-): Promise<void> {
-  const rolled = project.services.filter(isRolled);
-  const doubted = await doubtedNetworks(engine, model);
-  const affected = rolled.filter(({ name }) => usesAny(model, name, doubted));
-  if (affected.length === 0) return;
-  const lines: string[] = [];
-  const argv = rehearseUpCommand(
-    surroundings.target,
-    affected.map(({ name }) => name),
+export async function refuseChangedNetworks(rollout: Asking, service: Service, argv: Argv): Promise<void> {
+  for (const { network, isRenamed } of await doubted(rollout, service)) {
+    if (isRenamed || (await wouldStop(rollout, service, argv))) throw changed(network);
+  }
+}
+
+/** The networks of the service that may be others than the file says. */
+async function doubted({ engine, project }: Asking, { networks }: Service) {
+  const filters = encodeURIComponent(
+    JSON.stringify({ label: [`com.docker.compose.project=${project.name}`] }),
   );
-  await runCompose(surroundings, argv, { timeoutMs: rehearsalTimeoutMs, onLine: (line) => lines.push(line) });
-  const network = doubted.find((name) => lines.some((line) => isRemoved(name, line)));
-  if (network === undefined) return;
-  const detail = `The network ${network} has to be made anew, because its part of the compose file changed. That takes away all of its containers for some seconds, and no roll-out can spare them that. In a quiet moment, on the machine: docker compose up -d. Nothing was changed.`;
-  throw new ProblemError({ code: "network_changed", detail });
-}
-
-/** Those that are recreated are stopped anyway, and brought back where that fails. */
-function isRolled({ replacement: { how } }: Service): boolean {
-  return how === "roll" || how === "scale";
-}
-
-/** Networks of the project that may be others than the file says, by their names in the engine. */
-async function doubtedNetworks(
-  engine: Engine,
-  { name, networks = {} }: ComposeModel,
-): Promise<readonly string[]> {
-  const filters = encodeURIComponent(JSON.stringify({ label: [`com.docker.compose.project=${name}`] }));
-  const answer = (await engine.get(`/networks?filters=${filters}`)).toString();
-  const present: readonly {
-    readonly Name: string;
-    readonly Labels: Readonly<Record<string, string>> | null;
-  }[] = JSON.parse(answer);
-  const hashes = new Map(present.map(({ Name, Labels }) => [Name, Labels?.[hashLabel]]));
-  return Object.values(networks).flatMap((network) => {
-    const hash = hashes.get(network.name);
-    return hash === undefined || hash === hashOf(network) ? [] : [network.name];
+  const present: readonly Listed[] = JSON.parse(
+    (await engine.get(`/networks?filters=${filters}`)).toString(),
+  );
+  return networks.flatMap((network) => {
+    const found = present.find(({ Labels }) => Labels?.[keyLabel] === network.key);
+    if (found === undefined) return [];
+    const isRenamed = found.Name !== network.name;
+    const hash = found.Labels?.[hashLabel];
+    return isRenamed || (hash !== undefined && hash !== hashOf(network)) ? [{ network, isRenamed }] : [];
   });
 }
 
+interface Listed {
+  readonly Name: string;
+  readonly Labels: Readonly<Record<string, string>> | null;
+}
+
 /** As compose makes it: of its own JSON of the network, in which Go writes some characters as numbers. */
-function hashOf(network: object): string {
-  const escaped = JSON.stringify(network).replace(
+function hashOf({ definition }: Network): string {
+  const escaped = JSON.stringify(definition).replace(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
   return createHash("sha256").update(escaped).digest("hex");
 }
 
-function usesAny(
-  { services, networks = {} }: ComposeModel,
-  service: string,
-  names: readonly string[],
-): boolean {
-  const used = Object.keys(services[service]?.networks ?? {});
-  return used.some((key) => names.includes(networks[key]?.name ?? ""));
+/** New containers are to come beside those there are: in `DRY-RUN MODE -  Container shop-app-1  Stopping` one would go. */
+async function wouldStop(rollout: Asking, { name }: Service, argv: Argv): Promise<boolean> {
+  const lines: string[] = [];
+  const onLine = (line: string) => lines.push(line);
+  const ending = await runCompose(rollout, rehearsed(argv), { timeoutMs: rehearsalTimeoutMs, onLine });
+  if (lines.some((line) => /\bContainer\b.*\bStopp/.test(line))) return true;
+  if (hasEndedWell(ending)) return false;
+  throw new ProblemError({
+    code: "container_start_failed",
+    detail: `${name} was not started: ${complaintOf("start", ending)}, when it was asked what it would do.`,
+    evidence: linesOf(ending),
+  });
 }
 
-/** `DRY-RUN MODE -  Network shop_default  Removed` */
-function isRemoved(network: string, line: string): boolean {
-  return line.includes(` ${network} `) && /\bNetwork\b.*\bRemov/.test(line);
+function changed({ name }: Network): ProblemError {
+  const detail = `The network ${name} has to be made anew, because its part of the compose file changed. That takes away all of its containers for some seconds, and no roll-out can spare them that. In a quiet moment, on the machine: docker compose down && docker compose up -d. Nothing was touched.`;
+  return new ProblemError({ code: "network_changed", detail });
 }

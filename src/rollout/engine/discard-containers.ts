@@ -39,13 +39,3 @@ async function discardContainer(
     return { container, reason: error.problem.detail };
   }
 }
-
-/** What is left to say of containers that could not be taken away. */
-export function keptText(kept: readonly Kept[]): string {
-  return kept
-    .map(
-      ({ container, reason }) =>
-        `${container.name} could not be removed, the next roll-out tries again: ${reason}`,
-    )
-    .join("; ");
-}

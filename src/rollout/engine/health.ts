@@ -25,10 +25,10 @@ export async function waitReady(
   timeoutMs: number,
   signal?: AbortSignal,
 ): Promise<Readiness> {
-  const startedAt = performance.now();
+  const startedMs = performance.now();
   for (;;) {
     const container = await inspectContainer(engine, id);
-    const readiness = readinessOf(container, performance.now() - startedAt, timeoutMs);
+    const readiness = readinessOf(container, performance.now() - startedMs, timeoutMs);
     if (readiness) return readiness;
     await sleep(pollMs, undefined, { signal });
   }

@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { parseSizeBytes } from "../../config/size.ts";
+import { formatSize, parseSizeBytes } from "../../config/size.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
@@ -28,11 +28,11 @@ export async function requireDiskSpace(
     text: "The disk is nearly full: old images are removed first.",
   });
   await prune();
-  const free = await freeBytes(directory);
-  if (free >= neededBytes) return;
+  const leftBytes = await freeBytes(directory);
+  if (leftBytes >= neededBytes) return;
   throw new ProblemError({
     code: "disk_full",
-    detail: `The build needs ${gigabytes(neededBytes)} of free disk space for ${directory}, but ${gigabytes(free)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`,
+    detail: `The build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(leftBytes)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`,
   });
 }
 
@@ -69,8 +69,4 @@ async function dockerDirectory({ engine }: Pick<Rollout, "engine">): Promise<str
 async function freeBytes(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;
-}
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / gibibyte).toFixed(1)} GiB`;
 }

@@ -20,7 +20,8 @@ export async function restoreImageNames(
   outcomes: readonly ServiceOutcome[],
 ): Promise<void> {
   const recreated = outcomes.filter(({ outcome }) => outcome === "recreated").map(({ service }) => service);
-  for (const service of services.filter(({ name }) => !recreated.includes(name))) {
+  const kept = services.filter(({ name }) => recreated.includes(name)).map(({ image }) => image);
+  for (const service of services.filter(({ image }) => !kept.includes(image))) {
     const old = (running.get(service.name) ?? []).find(({ imageName }) => imageName === service.image);
     if (!old || service.image.includes("@")) continue;
     const named = await inspectImage(engine, service.image).catch(() => null);
@@ -31,9 +32,10 @@ export async function restoreImageNames(
 
 /**
  * Gives the images of an earlier good version the names in the compose file. Services that are recreated and not built
- * here (databases) keep what they have: their data may not go back. So does Hotpush itself, whose data may not either.
+ * here (databases) keep what they have: their data may not go back. So does Hotpush itself, whose data may not either, and
+ * what the file names by its digest, by which no other image can be started; that is told.
  *
- * @throws ProblemError `no_previous_version` where an image is no longer here, or cannot be called what the file says
+ * @throws ProblemError `no_previous_version` where an image is no longer here, or nothing but such services could go back
  */
 export async function nameImages(
   { engine, own, report }: Pick<Rollout, "engine" | "own" | "report">,
@@ -42,29 +44,50 @@ export async function nameImages(
 ): Promise<void> {
   const mayReturn = ({ name, isBuilt, replacement }: Service) =>
     name !== own?.service && (isBuilt || replacement.how !== "recreate");
-  const images = services.filter(mayReturn).flatMap((service) => {
+  const returning = services.filter(mayReturn).flatMap((service) => {
     const image = version.images[service.name];
     return image ? [{ service, image }] : [];
   });
-  for (const { service, image } of images) await refuseUnnameable(engine, service, image, version);
-  for (const { service, image } of images) {
-    if (service.image.includes("@")) continue;
+  const named = returning.filter(({ service }) => !isPinned(service));
+  for (const { service, image } of named) {
+    if ((await inspectImage(engine, image.id)) === null) throw imageIsGone(service.name, image, version);
+  }
+  const stuck = await changing(
+    engine,
+    returning.filter(({ service }) => isPinned(service)),
+  );
+  if (stuck.length > 0 && (await changing(engine, named)).length === 0) throw allPinned(stuck);
+  for (const { service } of stuck) report(pinned(service));
+  for (const { service, image } of named) {
     await tagImage(engine, image.id, service.image);
     if (!service.isBuilt && image.image !== service.image) report(misnamed(service, image));
   }
 }
 
-async function refuseUnnameable(
-  engine: Engine,
-  service: Service,
-  image: VersionImage,
-  version: Version,
-): Promise<void> {
-  if ((await inspectImage(engine, image.id)) === null) throw imageIsGone(service.name, image, version);
-  // A digest is the image's own: by that name, no other can be started.
-  if (!service.image.includes("@") || (await inspectImage(engine, service.image))?.id === image.id) return;
-  const detail = `${service.name} had another image then, and the compose file names the one it has now by its digest, ${service.image}. Write the digest of the other one there, commit and push. Nothing was changed.`;
-  throw new ProblemError({ code: "no_previous_version", detail });
+interface Returning {
+  readonly service: Service;
+  readonly image: VersionImage;
+}
+
+function isPinned({ image }: Service): boolean {
+  return image.includes("@");
+}
+
+/** Those whose name in the compose file stands for another image than the version had. */
+async function changing(engine: Engine, returning: readonly Returning[]): Promise<readonly Returning[]> {
+  const now = await Promise.all(returning.map(({ service }) => inspectImage(engine, service.image)));
+  return returning.filter(({ image }, index) => now[index]?.id !== image.id);
+}
+
+function allPinned(stuck: readonly Returning[]): ProblemError {
+  const names = stuck.map(({ service }) => service.name).join(", ");
+  const detail = `The compose file names the image of ${names} by its digest, so that no other can be started. To go back, write the digest of before there, commit and push. Nothing was changed.`;
+  return new ProblemError({ code: "no_previous_version", detail });
+}
+
+function pinned({ name, image }: Service): RolloutEvent {
+  const text = `stays: the compose file names its image by the digest, ${image}. To have the one of before, write its digest there`;
+  return { event: "note", service: name, text };
 }
 
 /** Who rolls out the same name again would else wonder why nothing changes. */

@@ -31,7 +31,7 @@ export async function prepareImages(
   preparation: Preparation,
 ): Promise<void> {
   const built = services.filter(({ isBuilt }) => isBuilt);
-  const pulled = await toPull(rollout, services, preparation.withPull);
+  const pulled = await toPull(rollout, services, preparation);
   await keepRunningImages(rollout, built, preparation.running);
   if (pulled.length > 0) {
     await runTold(rollout, "pull", pullCommand(rollout.target, names(pulled)), names(pulled));
@@ -52,9 +52,10 @@ function buildersOf(all: readonly Service[], built: readonly Service[]): readonl
 async function toPull(
   { engine }: Rollout,
   services: readonly Service[],
-  withPull: boolean,
+  { withBuild, withPull }: Preparation,
 ): Promise<readonly Service[]> {
-  const foreign = services.filter(({ isBuilt }) => !isBuilt);
+  // Without a build, one that only takes another one's image can be pulled for both.
+  const foreign = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
   if (withPull) return foreign;
   const images = await Promise.all(foreign.map(({ image }) => inspectImage(engine, image)));
   return foreign.filter((_, index) => images[index] === null);

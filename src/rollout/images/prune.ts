@@ -41,7 +41,7 @@ export async function prune({
 }: PruneRequest): Promise<Pruned> {
   const versions = await readVersions(versionsPath);
   const kept = keptVersions(versions, keep);
-  const sizeBefore = await layersBytes(engine);
+  const beforeBytes = await layersBytes(engine);
   const images = await projectImages(engine, project, versions);
   const keptImages = [...inUse, ...kept.flatMap((version) => Object.values(version.images))];
   const keptIds = await neededIds(engine, project, keptImages);
@@ -52,7 +52,7 @@ export async function prune({
       if (await removeImage(engine, name)) removed.push(name);
     }
   }
-  const freedBytes = sizeBefore - (await layersBytes(engine)) + (await pruneBuildCache(engine));
+  const freedBytes = beforeBytes - (await layersBytes(engine)) + (await pruneBuildCache(engine));
   if (versions.length > 0) await writeVersions(versionsPath, kept);
   return { removed, freedBytes: Math.max(0, freedBytes) };
 }

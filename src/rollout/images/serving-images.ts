@@ -1,6 +1,7 @@
 import type { Project } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { listContainers } from "../engine/container.ts";
+import { isServing } from "../engine/health.ts";
 import { inspectImage, splitReference } from "../engine/image.ts";
 import { commitTag } from "../engine/tag.ts";
 import type { VersionImage } from "../versions.ts";
@@ -12,7 +13,11 @@ export async function servingImages({
   own,
 }: Rollout): Promise<Readonly<Record<string, VersionImage>>> {
   const images: Record<string, VersionImage> = {};
-  for (const { service, image: imageId, imageName } of await listContainers(engine, project.name)) {
+  // One that could not be removed may still be there: what serves counts, and of that the newest.
+  const containers = (await listContainers(engine, project.name)).toSorted(
+    (one, other) => Number(isServing(other)) - Number(isServing(one)) || other.number - one.number,
+  );
+  for (const { service, image: imageId, imageName } of containers) {
     // The container that this runs in is about to go, for what its image is called now.
     const image = await inspectImage(engine, service === own?.service ? nameOf(project, service) : imageId);
     if (!image || images[service]) continue;

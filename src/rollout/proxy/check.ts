@@ -18,11 +18,14 @@ export const checkLimits: CheckLimits = {
   timeoutMs: 15_000,
 };
 
+/** Where nothing is to be switched back: a proxy may need seconds to see a container that comes after one that was away. */
+export const patientLimits: CheckLimits = { ...checkLimits, tolerated: Number.POSITIVE_INFINITY };
+
 export type Checked = { readonly kind: "good" } | { readonly kind: "bad"; readonly lastAnswer: string };
 
 /** Asks `url`, which goes through the proxy, until it has answered well a few times in a row (2xx, redirects followed). */
 export async function check(url: string, limits: CheckLimits = checkLimits): Promise<Checked> {
-  const deadline = performance.now() + limits.timeoutMs;
+  const deadlineMs = performance.now() + limits.timeoutMs;
   let good = 0;
   let bad = 0;
   for (;;) {
@@ -30,7 +33,7 @@ export async function check(url: string, limits: CheckLimits = checkLimits): Pro
     good = answer === null ? good + 1 : 0;
     bad = answer === null ? 0 : bad + 1;
     if (good === limits.wanted) return { kind: "good" };
-    if (answer !== null && (bad === limits.tolerated || performance.now() > deadline)) {
+    if (answer !== null && (bad >= limits.tolerated || performance.now() > deadlineMs)) {
       return { kind: "bad", lastAnswer: answer };
     }
     await sleep(limits.pollMs);

@@ -17,11 +17,14 @@ export async function readLiveFiles(directory: string, service: string): Promise
   return [...new Set(names.filter(Boolean))];
 }
 
-/** What all live files name, of whichever service. */
+/** What all live files name, of whichever service, as far as they can be read. */
 export async function namesInLiveFiles(directory: string): Promise<readonly string[]> {
-  const entries = await readdir(directory, { withFileTypes: true });
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith("."));
-  return Promise.all(files.map(async ({ name }) => (await readFile(join(directory, name), "utf8")).trim()));
+  const texts = await Promise.all(
+    files.map(({ name }) => readFile(join(directory, name), "utf8").catch(() => "")),
+  );
+  return texts.map((text) => text.trim()).filter(Boolean);
 }
 
 /**
@@ -38,7 +41,7 @@ export async function switchLiveFiles(
 ): Promise<void> {
   // Without a newline at its end: before 2.9, Caddy would dial it too.
   const present = await liveFiles(directory, service);
-  const count = Math.max(containers.length, ...present.map(replicaOf));
+  const count = Math.max(containers.length, ...present.map((file) => replicaOf(service, file)));
   try {
     for (let replica = 1; replica <= count; replica += 1) {
       const container = containers[replica - 1] ?? containers[0];
@@ -53,7 +56,7 @@ export async function switchLiveFiles(
 }
 
 /** The file name of replica `replica` (from 1) of `service`. */
-export function liveFile(service: string, replica: number): string {
+function liveFile(service: string, replica: number): string {
   return replica === 1 ? service : `${service}.${replica}`;
 }
 
@@ -62,10 +65,12 @@ async function liveFiles(directory: string, service: string): Promise<readonly s
   const mine = files.filter(
     (file) => file === service || (file.startsWith(`${service}.`) && /\.\d+$/.test(file)),
   );
-  const ofService = mine.filter((file) => file === service || liveFile(service, replicaOf(file)) === file);
-  return ofService.sort((a, b) => replicaOf(a) - replicaOf(b));
+  const replica = (file: string) => replicaOf(service, file);
+  return mine
+    .filter((file) => liveFile(service, replica(file)) === file)
+    .sort((a, b) => replica(a) - replica(b));
 }
 
-function replicaOf(file: string): number {
-  return Number(/\.(\d+)$/.exec(file)?.[1] ?? 1);
+function replicaOf(service: string, file: string): number {
+  return file === service ? 1 : Number(file.slice(service.length + 1));
 }

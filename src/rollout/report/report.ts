@@ -94,9 +94,9 @@ export async function timed<Result>(
   work: () => Promise<Result>,
   detailOf: (result: Result) => string,
 ): Promise<{ readonly result: Result; readonly durationMs: number }> {
-  const startedAt = performance.now();
+  const startedMs = performance.now();
   const tell = (detail: string) => {
-    const durationMs = Math.round(performance.now() - startedAt);
+    const durationMs = Math.round(performance.now() - startedMs);
     report({ event: "step", service, step, durationMs, detail });
     return durationMs;
   };

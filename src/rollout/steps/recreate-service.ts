@@ -6,9 +6,11 @@ import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-c
 import type { Rollout } from "../context.ts";
 import { type Container, listContainers } from "../engine/container.ts";
 import { isServing } from "../engine/health.ts";
+import { patientLimits } from "../proxy/check.ts";
 import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { type ServiceOutcome, timed, unchanged } from "../report/report.ts";
 import { bringBack, noteBefore } from "./bring-back.ts";
+import { explainBadAnswer } from "./explain-bad-answer.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
@@ -69,8 +71,20 @@ async function recreate(rollout: Rollout, service: Service, old: readonly Contai
   const healthyAfterMs = await waitAllReady(rollout, service, fresh);
   const hasOld = old.some(({ status }) => status === "running");
   // A first start is asked at the end, when the live files are there.
-  if (hasOld && !sameContainers(old, fresh)) await checkThroughProxy(rollout, service);
+  if (hasOld && !sameContainers(old, fresh)) await checkRecreated(rollout, service, fresh);
   return { fresh, healthyAfterMs };
+}
+
+async function checkRecreated(
+  rollout: Rollout,
+  service: Service,
+  fresh: readonly Container[],
+): Promise<void> {
+  try {
+    await checkThroughProxy(rollout, service, patientLimits);
+  } catch (error) {
+    throw await explainBadAnswer(rollout, fresh, error);
+  }
 }
 
 /** Compose has the last word on whether something changed. */
@@ -87,11 +101,11 @@ function watchAbsence(
   const state = { isWatching: true, absentMs: 0 };
   const watching = (async () => {
     while (state.isWatching) {
-      const startedAt = performance.now();
+      const startedMs = performance.now();
       const containers = await listContainers(engine, project.name, service.name).catch(() => []);
       const serves = containers.some(isServing);
       await sleep(watchPollMs);
-      if (!serves) state.absentMs += performance.now() - startedAt;
+      if (!serves) state.absentMs += performance.now() - startedMs;
     }
   })();
   const end = async () => {

@@ -1,14 +1,16 @@
+import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
-import { discardContainers, keptText } from "../engine/discard-containers.ts";
+import { type Container, inspectContainer } from "../engine/container.ts";
+import { discardContainers, type Kept } from "../engine/discard-containers.ts";
 import { timed } from "../report/report.ts";
 
 /**
- * Stops and removes old containers that no request reaches any more. The new ones are proved and serve by then: what
- * cannot be removed is told, and left to the next roll-out.
+ * Stops and removes old containers that no request reaches any more. The new ones are proved and serve by then: one that
+ * has stopped and cannot be removed is told, and left to the next roll-out.
  *
  * @param longestGraceS - the most seconds between SIGTERM and SIGKILL, where a container's own stop grace period is longer
+ * @throws ProblemError `docker_refused` where one goes on running
  */
 export async function retire(
   { engine, report }: Rollout,
@@ -18,8 +20,25 @@ export async function retire(
 ): Promise<void> {
   if (containers.length === 0) return;
   const names = containers.map(({ name }) => name).join(", ");
-  const stop = () => discardContainers(engine, containers, longestGraceS);
+  const stop = async () => {
+    const kept = await discardContainers(engine, containers, longestGraceS);
+    for (const { container, reason } of kept) {
+      if ((await inspectContainer(engine, container.id))?.status !== "running") continue;
+      const detail = `${container.name} cannot be stopped, and runs beside the new version: ${reason}`;
+      throw new ProblemError({ code: "docker_refused", detail });
+    }
+    return kept;
+  };
   await timed(report, service.name, "stop", stop, (kept) =>
     kept.length === 0 ? `${names} stopped and removed` : keptText(kept),
   );
+}
+
+function keptText(kept: readonly Kept[]): string {
+  return kept
+    .map(
+      ({ container, reason }) =>
+        `${container.name} has stopped and could not be removed, the next roll-out tries again: ${reason}`,
+    )
+    .join("; ");
 }

@@ -44,8 +44,8 @@ export async function runService(rollout: Rollout, service: Service): Promise<Se
 }
 
 async function ended({ engine, project, signal }: Rollout, service: Service): Promise<readonly Container[]> {
-  const deadline = performance.now() + endTimeoutMs;
-  while (performance.now() < deadline) {
+  const deadlineMs = performance.now() + endTimeoutMs;
+  while (performance.now() < deadlineMs) {
     const containers = await listContainers(engine, project.name, service.name);
     const failed = containers.find(({ status, exitCode }) => status === "exited" && exitCode !== 0);
     if (failed) {

@@ -1,6 +1,7 @@
 import { ProblemError } from "../../problems.ts";
 import { scaleUpCommand } from "../compose/compose.ts";
 import type { Service } from "../compose/project.ts";
+import { refuseChangedNetworks } from "../compose/refuse-changed-networks.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
 import { type Container, listContainers } from "../engine/container.ts";
@@ -17,13 +18,13 @@ export async function startBeside(
 ): Promise<readonly Container[]> {
   const argv = scaleUpCommand(rollout.target, service.name, old.length + service.replicas);
   const start = async () => {
+    if (old.length > 0) await refuseChangedNetworks(rollout, service, argv);
     const ending = await startOrRemove(rollout, service, old, () =>
       runCompose(rollout, argv, { timeoutMs: startTimeoutMs }),
     );
     const fresh = await newContainers(rollout, service, old);
     if (hasEndedWell(ending) && fresh.length === service.replicas) return fresh;
     await abandon(rollout, service, fresh);
-    await startAgain(rollout, old);
     throw new ProblemError({
       code: "container_start_failed",
       detail: `${service.name} was not started: ${complaintOf("start", ending)}.`,
@@ -34,12 +35,6 @@ export async function startBeside(
     fresh.map(({ name }) => name).join(", "),
   );
   return result;
-}
-
-/** Compose may have stopped what it was not asked about: by then it serves nobody. */
-async function startAgain({ engine }: Rollout, old: readonly Container[]): Promise<void> {
-  const ran = old.filter(({ status }) => status === "running");
-  await Promise.allSettled(ran.map(({ id }) => engine.post(`/containers/${id}/start`)));
 }
 
 /** What compose had created when it was interrupted goes again. */

@@ -79,7 +79,7 @@ async function rollOutAs(
   commit: string,
   nodes: number,
 ): Promise<RolloutEnding> {
-  const startedAt = performance.now();
+  const startedMs = performance.now();
   const { report, project } = rollout;
   const services = selectServices(project, request.services);
   report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
@@ -91,7 +91,7 @@ async function rollOutAs(
   const outcomes = await updateServices(rollout, { images, withPull: request.withPull }, before);
   await recordVersion(request, commit, () => servingStackImages(rollout));
   await nameAsInFile(rollout, services, images);
-  const durationMs = Math.round(performance.now() - startedAt);
+  const durationMs = Math.round(performance.now() - startedMs);
   report({ event: "finished", durationMs, services: outcomes });
   return { kind: "succeeded", commit, services: outcomes };
 }

@@ -7,10 +7,10 @@ const pollMs = 250;
 
 /** Waits until Swarm is done with the update of a service or with taking it back, at most as long as that may take. */
 export async function settle(rollout: StackRollout, service: StackService): Promise<SwarmService | null> {
-  const deadline = performance.now() + service.update.timeoutMs;
+  const deadlineMs = performance.now() + service.update.timeoutMs;
   for (;;) {
     const now = (await listServices(rollout.engine, rollout.project.name)).get(service.name) ?? null;
-    if (now === null || !isUnderWay(now) || performance.now() > deadline) return now;
+    if (now === null || !isUnderWay(now) || performance.now() > deadlineMs) return now;
     await sleep(pollMs, undefined, { signal: rollout.signal });
   }
 }

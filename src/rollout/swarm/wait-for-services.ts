@@ -25,13 +25,13 @@ export async function waitForServices(
   services: readonly StackService[],
   before: Snapshot,
 ): Promise<readonly ServiceOutcome[]> {
-  const startedAt = performance.now();
+  const startedMs = performance.now();
   const tell = tellProgress(rollout.report, before.tasks);
   const seen = new Map<string, Observation>();
   const settled = new Map<string, ServiceOutcome>();
   for (;;) {
     const now = await takeSnapshot(rollout.engine, rollout.project.name);
-    const atMs = performance.now() - startedAt;
+    const atMs = performance.now() - startedMs;
     for (const service of services) {
       tell(service.name, tasksOf(now, service.name));
       if (settled.has(service.name)) continue;

@@ -52,6 +52,7 @@ test("image, replicas and labels are read as compose prints them", () => {
     image: "shop-app",
     isBuilt: true,
     hasBuild: true,
+    networks: [],
     replicas: 3,
     replacement: { how: "roll" },
     healthyTimeoutMs: 60_000,

@@ -39,22 +39,31 @@ test("going back names what the version ran; databases and Hotpush itself keep t
   assert.match(told[0] ?? "", /goes back to web:1\.2, which the name web:1\.3 stands for here from now on/);
 });
 
-test("an image that the compose file names by its digest cannot be another: nothing is named, and what to change is told", async () => {
+const pinned = sampleService({ name: "web", image: "web@sha256:2", isBuilt: false, hasBuild: false });
+
+test("what the compose file names by its digest stays, and that is told", async () => {
+  const told: string[] = [];
   const { engine, posted } = watchedEngine();
-  const pinned = sampleService({ name: "web", image: "web@sha256:2", isBuilt: false, hasBuild: false });
-  const going = nameImages({ engine, own: null, report: () => {} }, [sampleService(), pinned], version);
-  const told =
-    /^web had another image then, .* by its digest, web@sha256:2\. Write .* Nothing was changed\.$/;
+  const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
+  await nameImages({ engine, own: null, report }, [sampleService(), pinned], version);
+  assert.deepEqual(posted, ["/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest"]);
+  assert.match(told.join(), /"service":"web","text":"stays: .* by the digest, web@sha256:2\./);
+});
+
+test("where nothing else could go back, it is refused with what to do", async () => {
+  const { engine, posted } = watchedEngine();
+  const going = nameImages({ engine, own: null, report: () => {} }, [pinned], version);
+  const told = /^The compose file names the image of web by its digest, .* Nothing was changed\.$/;
   await assert.rejects(going, isProblem("no_previous_version", told));
   assert.deepEqual(posted, []);
 });
 
-test("one that has the very image of the version already stays", async () => {
+test("one that has the very image of the version already is not told of", async () => {
+  const told: unknown[] = [];
   const { engine, posted } = watchedEngine();
-  const pinned = sampleService({ name: "web", image: "web@sha256:2", isBuilt: false, hasBuild: false });
   const same = { ...version, images: { web: { ...image("web@sha256:2"), id: "x" } } };
-  await nameImages({ engine, own: null, report: () => {} }, [pinned], same);
-  assert.deepEqual(posted, []);
+  await nameImages({ engine, own: null, report: (event) => told.push(event) }, [pinned], same);
+  assert.deepEqual([posted, told], [[], []]);
 });
 
 test("after a failure the names go back to what ran before, but not that of a service that was recreated", async () => {

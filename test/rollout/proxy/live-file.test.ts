@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -45,14 +47,27 @@ test("services whose names begin alike are kept apart", async (t) => {
 test("a reader never sees half a name", async (t) => {
   const directory = await liveDirectory(t);
   await switchLiveFiles(directory, "app", ["shop-app-1"]);
-  const seen = new Set<string>();
-  let isWriting = true;
-  const reading = (async () => {
-    while (isWriting) seen.add(await readFile(join(directory, "app"), "utf8"));
-  })();
-  for (let round = 0; round < 100; round += 1)
+  const reader = spawn(process.execPath, ["-e", readUntilTold, join(directory, "app")]);
+  t.after(() => reader.kill("SIGKILL"));
+  await once(reader.stdout, "data");
+  for (let round = 0; round < 200; round += 1)
     await switchLiveFiles(directory, "app", [`shop-app-${1 + (round % 2)}`]);
-  isWriting = false;
-  await reading;
-  assert.deepEqual([...seen].sort(), ["shop-app-1", "shop-app-2"]);
+  reader.stdin.end();
+  const [seen] = await once(reader.stdout, "data");
+  assert.equal(String(seen), "shop-app-1 shop-app-2");
 });
+
+/** As the proxy, another process: it says what it has seen when its input ends. */
+const readUntilTold = `
+const seen = new Set();
+process.stdin.resume().on("end", () => {
+  process.stdout.write([...seen].sort().join(" "));
+  process.exit();
+});
+process.stdout.write("reading");
+const look = () => {
+  for (let count = 0; count < 100; count += 1) seen.add(require("node:fs").readFileSync(process.argv[1], "utf8"));
+  setImmediate(look);
+};
+look();
+`;
