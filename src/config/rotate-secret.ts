@@ -40,14 +40,22 @@ export function rotateSecret(
     throw new RotationError("The new secret is the same as the old one. Nothing was changed.");
   if (!isInFile) {
     const kept = old === "" ? text : withVariable(text, previous, rawValue(text, current) ?? "", current);
-    write(path, withVariable(kept, current, secret, current));
+    const rotated = withVariable(kept, current, secret, current);
+    if (parseEnv(rotated)[current] !== secret) throw unwritable(path);
+    write(path, rotated);
     return { secret, secretPath };
   }
   // In this order there is no moment at which the old one is not to be found by a service that starts.
-  write(previousPath, `${old}\n`);
+  write(previousPath, `${old}\n`, secretPath);
   write(path, withVariable(text, `${previous}_FILE`, previousPath, `${current}_FILE`));
   write(secretPath, `${secret}\n`);
   return { secret, secretPath };
+}
+
+function unwritable(path: string): RotationError {
+  return new RotationError(
+    `The new secret has characters that would be read otherwise from ${path} (such as #, quotes or \\). Have another one made at the git host. Nothing was changed.`,
+  );
 }
 
 /**
@@ -110,9 +118,10 @@ function readText(path: string): string {
   }
 }
 
-function write(path: string, text: string): void {
+/** @param like the file whose mode and owner a new one gets: who could read the secret can read the previous one */
+function write(path: string, text: string, like: string = path): void {
   try {
-    writeAtomically(path, text);
+    writeAtomically(path, text, like);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new RotationError(

@@ -11,6 +11,10 @@ const placeholders = [placeholderSecret, "changeme", "undefined", "null", '""', 
 /** What documents write in the place of a value, copied as it stands: `<webhook_secret>`, `<openssl rand -hex 32>`. */
 const bracketed = /^<[^<>]*>$/;
 const advisedBytes = 16;
+/** Of a signing token of Standard Webhooks, whose key is what follows in base64. */
+const tokenPrefix = "whsec_";
+const wholeBase64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const leastTokenBytes = 16;
 
 type SecretName = "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS";
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -43,8 +47,17 @@ export function readSecretText(env: Environment, name: SecretName): { text: stri
 export function secretFault(name: SecretName, text: string): string | null {
   if (text === "" && name === "WEBHOOK_SECRET_PREVIOUS") return null;
   const kind = text.trim() === "" ? "empty" : isPlaceholder(text.trim()) ? "still the placeholder" : null;
-  if (!kind) return null;
-  return `${name} is ${kind}; make one with: ${makeSecretCommand}, and set the same in the webhook's form at the git host.`;
+  if (kind) {
+    return `${name} is ${kind}; make one with: ${makeSecretCommand}, and set the same in the webhook's form at the git host.`;
+  }
+  if (!text.startsWith(tokenPrefix) || isWholeToken(text)) return null;
+  return `${name} begins with ${tokenPrefix} and is no whole signing token: what follows must be at least ${leastTokenBytes} bytes in base64. Copy the token as GitLab shows it when it is made; a masked one has stars in it.`;
+}
+
+/** Decoding passes over what is no base64, and a key of nothing would let anybody sign. */
+function isWholeToken(text: string): boolean {
+  const encoded = text.slice(tokenPrefix.length);
+  return wholeBase64.test(encoded) && Buffer.from(encoded, "base64").length >= leastTokenBytes;
 }
 
 function isPlaceholder(text: string): boolean {

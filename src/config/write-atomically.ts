@@ -3,12 +3,13 @@ import { type Access, replaceFile } from "../files/replace-file.ts";
 
 /**
  * Replaces the file at `path` as a whole: whoever reads it sees the old text or the new one, after a power cut too.
- * It keeps its mode and its owner; a new one is for its owner alone. A link stays one.
+ * It keeps its mode and its owner; a new one has those of the file `like`, else it is for its owner alone. A link stays one.
  */
-export function writeAtomically(path: string, text: string): void {
+export function writeAtomically(path: string, text: string, like: string = path): void {
   const before = statSync(path, { throwIfNoEntry: false });
-  if (before) replaceFile(realpathSync(path), text, accessOf(before));
-  else replaceFile(path, text, { mode: 0o600, owner: null });
+  const model = before ?? statSync(like, { throwIfNoEntry: false });
+  const access = model ? accessOf(model) : { mode: 0o600, owner: null };
+  replaceFile(before ? realpathSync(path) : path, text, access);
 }
 
 function accessOf({ mode, uid, gid }: Stats): Access {

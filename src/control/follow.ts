@@ -40,7 +40,7 @@ export function followDeployment(context: ControlContext, { id, query }: Asked):
 }
 
 async function follow(
-  { store, feed, statePath }: ControlContext,
+  { store, feed, statePath, log }: ControlContext,
   id: number,
   isFollowing: boolean,
   response: ServerResponse,
@@ -80,7 +80,17 @@ async function follow(
     }
   }
 
+  /** Nobody waits for this: a fault of the disk costs the telling, not the service. */
   function look(): void {
+    try {
+      tellState();
+    } catch (error) {
+      log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
+      response.destroy();
+    }
+  }
+
+  function tellState(): void {
     const now = findDeployment(store, id);
     if (now !== null && now.state === told.state && now.attempts === told.attempts) return;
     if (now !== null) told = now;

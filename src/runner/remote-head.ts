@@ -1,5 +1,4 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { runCommand } from "../run-command.ts";
 import { childEnvironment } from "./environment.ts";
 import type { SecretSources } from "./masking/known-secrets.ts";
 import { createScriptMask } from "./masking/script-mask.ts";
@@ -8,23 +7,37 @@ export type RemoteHead =
   | { readonly kind: "head"; readonly commit: string }
   | { readonly kind: "unknown"; readonly detail: string };
 
-const timeoutMs = 30_000;
+const usualTimeoutMs = 30_000;
+/** Of `git ls-remote --exit-code` where the remote has no such ref. */
+const noSuchRef = 2;
 
-/** Asks the remote of the repository what `ref` points at now, with the credentials that the script would use. */
-export async function readRemoteHead(options: SecretSources, ref: string): Promise<RemoteHead> {
-  try {
-    const { stdout } = await promisify(execFile)(
-      "git",
-      ["-C", options.repoPath, "ls-remote", "--exit-code", "origin", ref],
-      { env: childEnvironment(options), timeout: timeoutMs, killSignal: "SIGKILL" },
-    );
-    return { kind: "head", commit: stdout.split(/\s/)[0] ?? "" };
-  } catch (error) {
-    const { stderr, code } = error as { stderr?: string; code?: unknown };
-    if (code === 2) return { kind: "unknown", detail: `the remote has no ${ref}.` };
-    const reason = stderr?.trim().split("\n").at(-1) || "git gave no reason";
-    // Git may name the URL of the remote, with what stands in it.
-    const mask = createScriptMask(options)();
-    return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${mask.text(reason)}` };
+/**
+ * Asks the remote of the repository what `ref` points at now, with the credentials that the script would use. What git
+ * has started for it (ssh, git-remote-https) is gone with it when the time is over.
+ */
+export async function readRemoteHead(
+  options: SecretSources,
+  ref: string,
+  timeoutMs: number = usualTimeoutMs,
+): Promise<RemoteHead> {
+  const ending = await runCommand({
+    argv: ["git", "-C", options.repoPath, "ls-remote", "--exit-code", "origin", ref],
+    env: childEnvironment(options),
+    timeoutMs,
+  });
+  if (ending.kind === "exited" && ending.code === 0) {
+    return { kind: "head", commit: ending.output.split(/\s/)[0] ?? "" };
   }
+  if (ending.kind === "exited" && ending.code === noSuchRef) {
+    return { kind: "unknown", detail: `the remote has no ${ref}.` };
+  }
+  const reason =
+    ending.kind === "exited"
+      ? ending.lastLines.at(-1) || "git gave no reason"
+      : ending.kind === "not_found"
+        ? "git is not installed"
+        : `the remote did not answer within ${timeoutMs / 1_000} s`;
+  // Git may name the URL of the remote, with what stands in it.
+  const mask = createScriptMask(options)();
+  return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${mask.text(reason)}` };
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -14,6 +15,7 @@ import { type TestContext, test } from "node:test";
 import type { StatusJson } from "../../src/control/status.ts";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, launcher } from "../harness/hotpush.ts";
+import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -59,6 +61,25 @@ test("a second rotation does not throw away a previous secret that may be in use
   );
 });
 
+test("whoever can read the secret in its file can read the previous one, too", needs("root"), async (t) => {
+  const secretPath = join(temporaryDirectory(t), "secret");
+  writeFileSync(secretPath, `${testSecret}\n`, { mode: 0o400 });
+  chownSync(secretPath, 12, 34);
+  const { target } = envFile(t, `WEBHOOK_SECRET_FILE=${secretPath}\n`);
+  assert.equal((await hotpush(target, "secret", "rotate")).code, 0);
+  const { uid, gid } = statSync(`${secretPath}.previous`);
+  assert.deepEqual([uid, gid], [12, 34]);
+});
+
+test("a given secret that would be read otherwise from the file is refused, and nothing is changed", (t) => {
+  const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`);
+  const options = { cwd: target.cwd, input: "abc#def ghijklmnopq\n", encoding: "utf8" } as const;
+  const { status, stderr } = spawnSync(launcher, ["secret", "rotate", "--stdin"], options);
+  assert.equal(status, 1);
+  assert.match(stderr, /has characters that would be read otherwise/);
+  assert.equal(readFileSync(path, "utf8"), `WEBHOOK_SECRET=${testSecret}\n`);
+});
+
 test("a secret in a file of its own is rotated there, and the old one gets a file beside it", async (t) => {
   const directory = temporaryDirectory(t);
   const secretPath = join(directory, "secret");
@@ -68,7 +89,7 @@ test("a secret in a file of its own is rotated there, and the old one gets a fil
   assert.match(readFileSync(secretPath, "utf8"), /^[0-9a-f]{64}\n$/);
   assert.equal(statSync(secretPath).mode & 0o777, 0o400);
   assert.equal(readFileSync(`${secretPath}.previous`, "utf8"), `${testSecret}\n`);
-  assert.equal(statSync(`${secretPath}.previous`).mode & 0o777, 0o600);
+  assert.equal(statSync(`${secretPath}.previous`).mode & 0o777, 0o400);
   assert.match(
     readFileSync(path, "utf8"),
     new RegExp(`^WEBHOOK_SECRET_PREVIOUS_FILE=${secretPath}\\.previous$`, "m"),

@@ -30,6 +30,24 @@ for (const text of bad) {
   });
 }
 
+for (const token of [
+  "whsec_",
+  "whsec_…",
+  "whsec_...",
+  "whsec_x",
+  `whsec_${"*".repeat(28)}`,
+  "whsec_c2hvcnQ=",
+]) {
+  test(`the signing token ${token}, whose key would be next to nothing, is refused`, () => {
+    assert.match(secretFault("WEBHOOK_SECRET", token) ?? "", /no whole signing token: .* at least 16 bytes/);
+    assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", token) ?? "", /^WEBHOOK_SECRET_PREVIOUS begins/);
+  });
+}
+
+test("a whole signing token is taken", () => {
+  assert.equal(secretFault("WEBHOOK_SECRET", `whsec_${Buffer.alloc(32, 7).toString("base64")}`), null);
+});
+
 test("angle brackets within a secret, or around a part of it, make no placeholder of it", () => {
   for (const text of [`<${good}`, `${good}>`, `a<${good}>`, `<a>${good}<b>`])
     assert.equal(secretFault("WEBHOOK_SECRET", text), null, text);

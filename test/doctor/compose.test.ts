@@ -20,9 +20,9 @@ test("compose: missing and old are told, with the packages that bring it", async
   assert.match(missing.faults[0]?.text ?? "", /docker compose does not work/);
   assert.match(missing.faults[0]?.command ?? "", /^apt-get install -y docker-compose-plugin \|\|/);
   for (const version of ["2.6.0", "v2.23.3-desktop.1"]) {
-    assert.match((await outcomeOf(version)).faults[0]?.text ?? "", /hotpush rollout needs 2\.24\.0/, version);
+    assert.match((await outcomeOf(version)).faults[0]?.text ?? "", /hotpush rollout needs 2\.24\.4/, version);
   }
-  for (const version of ["2.24.0", "v2.40.3", "2.26.1-4", "5.0.0"])
+  for (const version of ["2.24.4", "v2.40.3", "2.26.1-4", "5.0.0"])
     assert.equal((await outcomeOf(version)).outcome, "ok", version);
 });
 

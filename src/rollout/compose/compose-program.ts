@@ -4,7 +4,7 @@ import { basename, isAbsolute, join } from "node:path";
 import { kindOf } from "../../files/file-kind.ts";
 import { findProgram, isRunnable } from "../../files/find-program.ts";
 import { readStart } from "../../files/read-start.ts";
-import type { Argv } from "./command.ts";
+import type { Argv } from "../../run-command.ts";
 
 /** Where docker looks for its plugins after the directories of its configuration, in its order. */
 const systemDirectories = [

@@ -1,5 +1,5 @@
 import { ProblemError } from "../../problems.ts";
-import type { Argv } from "./command.ts";
+import type { Argv } from "../../run-command.ts";
 import { configCommand } from "./compose.ts";
 import type { ComposeModel } from "./compose-model.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";

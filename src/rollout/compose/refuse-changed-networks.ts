@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { ProblemError } from "../../problems.ts";
+import type { Argv } from "../../run-command.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Argv } from "./command.ts";
 import { rehearsed } from "./compose.ts";
 import type { Network, Service } from "./project.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
+import { type Argv, type CommandEnding, runCommand } from "../../run-command.ts";
 import type { Rollout } from "../context.ts";
 import type { Step } from "../report/report.ts";
-import { type Argv, type CommandEnding, runCommand } from "./command.ts";
 import { composeProgram } from "./compose-program.ts";
 
 export type Surroundings = Pick<Rollout, "env" | "signal" | "target"> & {

@@ -12,6 +12,6 @@ export function passPriorityOn(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/autogroup`, String(nice));
   } catch {
-    // A courtesy, like the nice value itself (give-way.ts).
+    // A courtesy, like the nice value itself (cli/give-way.ts).
   }
 }
