@@ -16,15 +16,16 @@ export interface AddressOptions {
   readonly url: URL | null;
   /** SITE of .env, which decides where it is there; null: nothing was decided yet. */
   readonly site: string | null;
-  readonly isPortTaken: (port: number) => boolean;
+  /** Whether nothing but what was set up here listens on the port. */
+  readonly isFree: (port: number) => boolean;
 }
 
 /** Decides the addresses. Without a public one, the payload URL is that of this machine. */
-export function findAddress({ front, url, site: decided, isPortTaken }: AddressOptions): Address {
+export function findAddress({ front, url, site: decided, isFree }: AddressOptions): Address {
   const payloadUrl = url ?? localUrl(front);
   if (front.kind !== "new-caddy") return { payloadUrl, site: null, hasCertificate: false };
   if (decided !== null) return { payloadUrl, site: decided, hasCertificate: hasName(decided) };
-  const hasCertificate = url !== null && canHaveCertificate(url, front.published, isPortTaken);
+  const hasCertificate = url !== null && canHaveCertificate(url, front.published, isFree);
   const taken = hasCertificate ? [80, 443] : [];
   const plain = front.published.map(({ port }) => port).filter((port) => !taken.includes(port));
   const sites = [...(hasCertificate ? [payloadUrl.hostname] : []), ...plain.map((port) => `http://:${port}`)];
@@ -52,12 +53,12 @@ export function isLoopback({ hostname }: URL): boolean {
 function canHaveCertificate(
   { protocol, hostname }: URL,
   published: readonly PublishedPort[],
-  isPortTaken: (port: number) => boolean,
+  isFree: (port: number) => boolean,
 ): boolean {
   const isPublicName = protocol === "https:" && isIP(hostname) === 0 && hostname.includes(".");
   const isOpen = published.some(({ address }) => !address.startsWith("127.") && address !== "::1");
   const has80 = published.some(({ port }) => port === 80);
-  return isPublicName && isOpen && !isPortTaken(443) && (has80 || !isPortTaken(80));
+  return isPublicName && isOpen && isFree(443) && (has80 || isFree(80));
 }
 
 function hasName(site: string): boolean {

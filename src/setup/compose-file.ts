@@ -1,15 +1,18 @@
 import { variables } from "../config.ts";
+import { isLoopback } from "./address.ts";
 import { caddyfileName, seededServices } from "./caddyfile.ts";
 import type { Front, PublishedPort } from "./front.ts";
 import { ownEnvFile } from "./project.ts";
 
-/** Settings of the service that a person may write into .env; the others belong to the container. */
-const passedOn = Object.keys(variables).filter(
-  (name) => !["WEBHOOK_PORT", "WEBHOOK_HOST", "REPO_PATH", "STATE_PATH"].includes(name),
-);
+/** Settings of the service that belong to the container. */
+export const notPassedOn: readonly string[] = ["WEBHOOK_PORT", "WEBHOOK_HOST", "REPO_PATH", "STATE_PATH"];
+/** Settings that a person may write into .env. */
+const passedOn = Object.keys(variables).filter((name) => !notPassedOn.includes(name));
 
 export interface ComposeFileOptions {
   readonly front: Front;
+  /** Where the git host sends to. */
+  readonly payloadUrl: URL;
   /** The name of the image that Hotpush runs from. */
   readonly image: string;
   /** Caddy gets a certificate for a name of its own. */
@@ -88,7 +91,8 @@ function portsOf(published: readonly PublishedPort[], hasCertificate: boolean): 
 }
 
 /* biome-ignore-start lint/suspicious/noTemplateCurlyInString: compose replaces what is in ${…} */
-function hotpushBlock({ front, image, isSsh, home, localRemote }: ComposeFileOptions): readonly string[] {
+function hotpushBlock(options: ComposeFileOptions): readonly string[] {
+  const { front, image, isSsh, home, localRemote, payloadUrl } = options;
   return [
     "  hotpush:",
     `    image: \${HOTPUSH_IMAGE:-${image}}`,
@@ -116,7 +120,7 @@ function hotpushBlock({ front, image, isSsh, home, localRemote }: ComposeFileOpt
     ...(localRemote === null ? [] : bind(quoted(localRemote), quoted(localRemote), true)),
     ...(front.kind === "none" ? [] : ["      - hotpush-live:/run/live"]),
     "      - hotpush-state:/var/lib/hotpush",
-    ...(front.kind === "traefik" ? traefikLabels : []),
+    ...(front.kind === "traefik" ? traefikLabels(payloadUrl) : []),
     ...(front.kind === "none" ? [] : networks(front.networks)),
     "",
   ];
@@ -139,12 +143,18 @@ function seeding(front: Exclude<Front, { kind: "none" }>): readonly string[] {
   ];
 }
 
-const traefikLabels = [
-  "    labels:",
-  '      traefik.enable: "true"',
-  "      traefik.http.routers.hotpush.rule: Path(`/webhook`)",
-  '      traefik.http.services.hotpush.loadbalancer.server.port: "9000"',
-];
+/** By default the longest rule comes first, which would be the app's; and a router without TLS takes no https request. */
+function traefikLabels(payloadUrl: URL): readonly string[] {
+  const host = isLoopback(payloadUrl) ? "" : `Host(\`${payloadUrl.hostname}\`) && `;
+  return [
+    "    labels:",
+    '      traefik.enable: "true"',
+    `      traefik.http.routers.hotpush.rule: ${host}Path(\`/webhook\`)`,
+    '      traefik.http.routers.hotpush.priority: "1000"',
+    ...(payloadUrl.protocol === "https:" ? ['      traefik.http.routers.hotpush.tls: "true"'] : []),
+    '      traefik.http.services.hotpush.loadbalancer.server.port: "9000"',
+  ];
+}
 
 function bind(source: string, target: string, isReadOnly = false): readonly string[] {
   return [

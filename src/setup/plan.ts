@@ -139,6 +139,7 @@ function composeFiles(options: PlanOptions, front: Front): readonly WantedFile[]
   const isDirectory = project.remote === null && project.remoteUrl !== null;
   const text = composeFile({
     front,
+    payloadUrl: address.payloadUrl,
     image: ownImage,
     hasCertificate: address.hasCertificate,
     isSsh: project.remote?.isSsh ?? false,

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Address, findAddress, parseAddress } from "./address.ts";
 import { readServices, type Services } from "./compose-project.ts";
@@ -9,6 +9,7 @@ import { findMachine, isPortTaken, type Machine } from "./machine.ts";
 import { planFiles } from "./plan.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { findProject, ownComposeFile, ownEnvFile, type Project } from "./project.ts";
+import { refuseMisread, refuseUnfit } from "./refusals.ts";
 import { SetupError } from "./setup-error.ts";
 import { systemdUnitName } from "./systemd-unit.ts";
 
@@ -50,9 +51,9 @@ export async function planSetup(
   questions: Questions,
 ): Promise<Setup> {
   const project = await findProject(directory);
+  refuseMisread(project);
   const services = project.composeFiles.length > 0 ? await readServices(project, env) : {};
-  refuseHandMade(project, services);
-  refuseSecretFile(project);
+  refuseUnfit(project, services);
   const service = await findService(project, services, given, questions);
   const front = project.composeFiles.length > 0 ? findFront(services, service ?? undefined) : null;
   const secretFiles = [".env", front === null ? systemdUnitName : ownEnvFile];
@@ -62,28 +63,13 @@ export async function planSetup(
   const host = await findHost(project, given, questions);
   const isNewUrl = given.url !== null && given.url.href !== known?.href;
   const site = isNewUrl ? null : project.env.SITE || null;
-  const address = findAddress({ front: front ?? { kind: "none" }, url, site, isPortTaken });
+  const isFree = (port: number) => isOurs(project, port) || !isPortTaken(port);
+  const address = findAddress({ front: front ?? { kind: "none" }, url, site, isFree });
   const machine = findMachine(project.root, env, project.env.HOTPUSH_USER);
   const chosen = { service, host: host === project.host ? null : host, isNewUrl };
   const hasCaddy = Object.hasOwn(services, "caddy");
   const files = planFiles({ project, front, address, machine, host, chosen, unignored, hasCaddy });
   return { project, front, services, address, host, machine, files };
-}
-
-/** examples/compose, and what was made of it, has a Hotpush already: two of them would fight over every push. */
-function refuseHandMade({ root }: Project, services: Services): void {
-  if (!Object.hasOwn(services, "hotpush")) return;
-  throw new SetupError(
-    `Your compose file has a service called hotpush, so this project is set up by hand. To have it done for you, take that service out (and ${existsSync(join(root, ownComposeFile)) ? `${ownComposeFile} out of COMPOSE_FILE, if it is there` : "its proxy, if it has one"}), and run this again; to see whether all is right as it is: hotpush doctor`,
-  );
-}
-
-/** The container has the repository and nothing else of the machine: it would not find the file. */
-function refuseSecretFile({ env, composeFiles }: Project): void {
-  if (!env.WEBHOOK_SECRET_FILE || composeFiles.length === 0) return;
-  throw new SetupError(
-    "WEBHOOK_SECRET_FILE in .env names a file of this machine, which Hotpush's container would not have. Take that line out (init makes a new secret in .env, which nobody else may read), or write what is in the file behind WEBHOOK_SECRET=, and run this again.",
-  );
 }
 
 /** The service that is the app, where that had to be said: on the command line, in .env, or now. */
@@ -102,6 +88,12 @@ async function findService(
     );
   }
   return names.length > 1 && findFront(services).kind === "new-caddy" ? await askService(names) : null;
+}
+
+/** Whether it is the Caddy of an earlier run that has the port. */
+function isOurs({ root }: Project, port: number): boolean {
+  const path = join(root, ownComposeFile);
+  return existsSync(path) && readFileSync(path, "utf8").includes(`"${port}:${port}"`);
 }
 
 function knownUrl({ env }: Project): URL | null {

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
+import { launcher } from "../harness/cli.ts";
+import { needs } from "../harness/requirements.ts";
 import { makeProject, snapshot } from "./init-project.ts";
 
 test("run again it changes nothing, to the byte, and --check agrees", async (t) => {
@@ -55,6 +58,36 @@ test("a deploy.sh of your own stays, and becomes executable", async (t) => {
   assert.equal(read("deploy.sh"), "#!/bin/sh\necho mine\n");
   assert.equal(statSync(join(repository.directory, "deploy.sh")).mode & 0o777, 0o755);
 });
+
+/** Runs a command while something listens on 443, in a network of its own, so that no other test is told of it. */
+const while443IsTaken = `
+const [program, ...args] = process.argv.slice(1);
+const server = require("node:net").createServer().listen(443, "0.0.0.0", () => {
+  process.exit(require("node:child_process").spawnSync(program, args, { stdio: "inherit" }).status);
+});
+`;
+
+test(
+  "the ports of the Caddy that an earlier run has set up are not taken for another's",
+  needs("root"),
+  async (t) => {
+    const { repository, init, read, env } = makeProject(t);
+    const again = (...args: readonly string[]) =>
+      spawnSync("unshare", ["--net", process.execPath, "-e", while443IsTaken, launcher, "init", ...args], {
+        cwd: repository.directory,
+        env,
+        encoding: "utf8",
+      });
+    const elsewhere = again("--yes", "--url", "https://shop.example.org");
+    assert.equal(elsewhere.status, 0, elsewhere.stderr);
+    assert.doesNotMatch(read("compose.hotpush.yaml"), /443:443/);
+    assert.equal((await init(["--yes", "--url", "https://shp.example.org"])).code, 0);
+    assert.match(read("compose.hotpush.yaml"), /"443:443"/);
+    assert.equal(again("--yes", "--url", "https://shop.example.org").status, 0);
+    assert.match(read("compose.hotpush.yaml"), /"443:443"/);
+    assert.match(parseEnv(read(".env")).SITE ?? "", /^shop\.example\.org/);
+  },
+);
 
 test("another address given later is taken over, after a question", async (t) => {
   const { init, read } = makeProject(t);

@@ -36,6 +36,40 @@ test("a secret in a file of the machine is refused where the service is to run i
   assert.deepEqual(snapshot(repository), before);
 });
 
+for (const [situation, line, told] of [
+  ["a LOG_LEVEL that is the app's", "LOG_LEVEL=INFO", /LOG_LEVEL in \.env is "INFO".*such as APP_LOG_LEVEL/],
+  [
+    "a secret that compose reads differently",
+    "WEBHOOK_SECRET=0123456789abcdef$0123456789",
+    /WEBHOOK_SECRET in \.env has a \$.*single quotes/,
+  ],
+  [
+    "a compose file whose directory compose takes for the project's",
+    "COMPOSE_FILE=deploy/compose.yaml",
+    /COMPOSE_FILE in \.env names deploy\/compose\.yaml first.*`include: \[deploy\/compose\.yaml\]`/,
+  ],
+] as const) {
+  test(`${situation} is refused before anything is written`, async (t) => {
+    const { repository, init } = makeProject(t);
+    repository.write(".gitignore", ".env\n");
+    repository.write(".env", `${line}\n`);
+    const before = snapshot(repository);
+    const { code, stderr } = await init(["--yes"]);
+    assert.equal(code, 1);
+    assert.match(stderr.replace(/\s+/g, " "), told);
+    assert.deepEqual(snapshot(repository), before);
+  });
+}
+
+test("a secret with such a character in single quotes is kept", async (t) => {
+  const { repository, init, read } = makeProject(t);
+  repository.write(".gitignore", ".env\n");
+  repository.write(".env", "WEBHOOK_SECRET='0123456789abcdef$0123456789'\n");
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 0, stderr);
+  assert.match(read(".env"), /^WEBHOOK_SECRET='0123456789abcdef\$0123456789'$/m);
+});
+
 test("a link out of the repository is refused, one within is followed", async (t) => {
   const { repository, init } = makeProject(t);
   const outside = join(temporaryDirectory(t), "secrets");

@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isInContainer } from "../../src/doctor/in-container.ts";
+import { standInForDocker } from "../harness/docker-stand-in.ts";
 import { look, makePlace, placeEnvironment, runDoctor, runInShell, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
 import { listenHere } from "../harness/listen.ts";
@@ -56,6 +57,14 @@ testBroken([
     },
   },
 ]);
+
+test("port: on the host, another program's port is no matter to a service in a container", async (t) => {
+  const place = makePlace(t);
+  setSettings(place, portOf(await listenHere(t, createServer())));
+  const services = { hotpush: { environment: { WEBHOOK_SECRET: "x" } } };
+  const options = standInForDocker(place, { composeVersion: "2.40.3", model: { name: "shop", services } });
+  assert.equal((await look(place, "port", options)).outcome, "skipped");
+});
 
 test("running, secret-in-use, port, version: a service that runs with the same secret is all right", async (t) => {
   const place = makePlace(t);

@@ -20,16 +20,16 @@ function front(...published: readonly PublishedPort[]): Front {
 
 const everywhere = (port: number) => ({ address: "", port });
 const url = new URL("https://shop.example.org/webhook");
-const free = () => false;
+const free = () => true;
 
 test("a name that leads here gets a certificate, and the port that was published stays", () => {
-  const address = findAddress({ front: front(everywhere(8080)), url, site: null, isPortTaken: free });
+  const address = findAddress({ front: front(everywhere(8080)), url, site: null, isFree: free });
   assert.deepEqual([address.site, address.hasCertificate], ["shop.example.org, http://:8080", true]);
   const on80 = findAddress({
     front: front(everywhere(80)),
     url,
     site: null,
-    isPortTaken: (port) => port === 80,
+    isFree: (port) => port !== 80,
   });
   assert.equal(on80.site, "shop.example.org", "port 80 is the app's own");
 });
@@ -38,26 +38,26 @@ for (const [what, options] of [
   ["no public address is known", { url: null }],
   ["the address is no name", { url: new URL("https://192.0.2.7/webhook") }],
   ["the address is plain http", { url: new URL("http://shop.example.org:8080/webhook") }],
-  ["443 is another proxy's", { isPortTaken: (port: number) => port === 443 }],
-  ["80 is another proxy's", { isPortTaken: (port: number) => port === 80 }],
+  ["443 is another proxy's", { isFree: (port: number) => port !== 443 }],
+  ["80 is another proxy's", { isFree: (port: number) => port !== 80 }],
   ["the app is for this machine only", { front: front({ address: "127.0.0.1", port: 8080 }) }],
 ] as const) {
   test(`where ${what}, Caddy listens where the app did, and nowhere else`, () => {
-    const base = { front: front(everywhere(8080)), url, site: null, isPortTaken: free };
+    const base = { front: front(everywhere(8080)), url, site: null, isFree: free };
     const { site, hasCertificate } = findAddress({ ...base, ...options });
     assert.deepEqual([site, hasCertificate], ["http://:8080", false]);
   });
 }
 
 test("what .env has decided before stays", () => {
-  const base = { front: front(everywhere(8080)), url, isPortTaken: () => true };
+  const base = { front: front(everywhere(8080)), url, isFree: () => false };
   assert.equal(findAddress({ ...base, site: "shop.example.org, http://:8080" }).hasCertificate, true);
   assert.equal(findAddress({ ...base, site: "http://:8080" }).hasCertificate, false);
 });
 
 test("without a public address, that of this machine is used", () => {
   const href = (one: Front) =>
-    findAddress({ front: one, url: null, site: null, isPortTaken: free }).payloadUrl.href;
+    findAddress({ front: one, url: null, site: null, isFree: free }).payloadUrl.href;
   assert.equal(href(front(everywhere(8080))), "http://127.0.0.1:8080/webhook");
   assert.equal(href({ kind: "none" }), "http://127.0.0.1:9000/webhook");
 });

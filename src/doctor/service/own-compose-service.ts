@@ -6,10 +6,18 @@ export interface NamedService {
   readonly service: ComposeService;
 }
 
-/** The service of the compose file that is Hotpush itself: the one that is given a webhook secret. */
+/**
+ * The service of the compose file that is Hotpush itself: one that is given a webhook secret and Docker's socket. An app that
+ * reads the same `.env` has the secret, too.
+ */
 export function hotpushServiceOf({ services }: ComposeModel): NamedService | null {
-  const found = Object.entries(services).find(([, { environment }]) =>
+  const given = Object.entries(services).filter(([, { environment }]) =>
     Object.keys(environment ?? {}).some((name) => /^WEBHOOK_SECRET(?:_FILE)?$/.test(name)),
   );
-  return found ? { name: found[0], service: found[1] } : null;
+  const [name, service] =
+    given.find(([, { volumes = [] }]) => volumes.some(({ target }) => target.endsWith("/docker.sock"))) ??
+    given.find(([name]) => name === "hotpush") ??
+    given[0] ??
+    [];
+  return name === undefined || service === undefined ? null : { name, service };
 }

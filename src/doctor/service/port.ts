@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { type Check, type Fault, judge, ok, problem } from "../check.ts";
+import { type Check, type Fault, judge, ok, problem, skipped } from "../check.ts";
 import type { Scene } from "../scene.ts";
+import { findInCompose } from "./in-compose.ts";
 
 /** Only one program can listen on a port: the service itself, or nobody yet. */
 export const portCheck: Check = {
@@ -11,6 +12,7 @@ export const portCheck: Check = {
   async look(scene) {
     const { host, port } = scene;
     if ((await scene.service()).kind === "hotpush") return ok(`Hotpush listens on ${port}`);
+    if ((await findInCompose(scene)) !== null) return skipped("the service has its port in a container");
     const code = await tryToListen(host, port);
     return code === null ? ok(`${port} is free`) : judge([await refused(code, scene)], "");
   },

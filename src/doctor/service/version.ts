@@ -24,11 +24,13 @@ export const versionCheck: Check = {
     if (running === null) {
       return skipped("the service is in a container or of another user: run this there, as that user");
     }
+    const main = running.argv.map((word) => resolve(running.directory, word)).find(isMain);
+    // Docker's proxy for a published port, for example: to end that would help nobody.
+    if (main === undefined) return skipped("the service is in a container: run this there");
     const unit = await readUnit(scene.scriptEnv);
     const restart = unit.kind === "unit" ? "systemctl restart hotpush" : `kill ${running.pid}`;
     const again = unit.kind === "unit" ? "" : " Then start it as it was started before.";
-    const main = running.argv.map((word) => resolve(running.directory, word)).find(isMain);
-    if (main !== undefined && main !== ownMain) {
+    if (main !== ownMain) {
       return judge([warning(`The service runs from ${main}, but this is ${root}.`)], "");
     }
     const changedAtMs = newestChangeMs(code);
