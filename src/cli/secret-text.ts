@@ -1,4 +1,6 @@
 export interface RotatedSecret {
+  /** Which file of settings was named, if one was. */
+  readonly envFile: string | undefined;
   /** The file that it is in now. */
   readonly secretPath: string;
   /** The git host by which the old one was used last, where that is known. */
@@ -22,7 +24,13 @@ const titles: Readonly<Record<string, string>> = {
 };
 
 /** What a person does after a rotation, in the order in which no push is refused. */
-export function rotationLines({ secretPath, host, secret, isGiven }: RotatedSecret): readonly string[] {
+export function rotationLines({
+  envFile,
+  secretPath,
+  host,
+  secret,
+  isGiven,
+}: RotatedSecret): readonly string[] {
   const title = (host && titles[host]) ?? "the git host";
   const form = [
     `Then, at ${title}, in the form of the webhook, set the field Secret to:`,
@@ -38,6 +46,6 @@ export function rotationLines({ secretPath, host, secret, isGiven }: RotatedSecr
     "  hotpush deploy",
     ...(isGiven ? [] : form),
     "When hotpush status says that the previous one is safe to drop:",
-    "  hotpush secret drop-previous",
+    `  hotpush secret drop-previous${envFile === undefined ? "" : ` --env-file ${envFile}`}`,
   ];
 }

@@ -74,7 +74,7 @@ async function runRotate({ envFile, stdin, show, force }: Options, env: NodeJS.P
   const terminal = openTerminal(process.stdout, env);
   const isShown = !stdin && (terminal.isInteractive || show === true);
   terminal.print(
-    ...rotationLines({ secretPath, host, secret: isShown ? secret : null, isGiven: stdin ?? false }),
+    ...rotationLines({ envFile, secretPath, host, secret: isShown ? secret : null, isGiven: stdin ?? false }),
   );
   return 0;
 }

@@ -20,9 +20,12 @@ export async function readRemoteHead(
   ref: string,
   timeoutMs: number = usualTimeoutMs,
 ): Promise<RemoteHead> {
+  const env = childEnvironment(options);
+  // By the name that examples/deploy.sh takes, where DEPLOY_ENV lets it have it.
+  const remote = env.DEPLOY_REMOTE || "origin";
   const ending = await runCommand({
-    argv: ["git", "-C", options.repoPath, "ls-remote", "--exit-code", "origin", ref],
-    env: childEnvironment(options),
+    argv: ["git", "-C", options.repoPath, "ls-remote", "--exit-code", "--", remote, ref],
+    env,
     timeoutMs,
   });
   if (ending.kind === "exited" && ending.code === 0) {

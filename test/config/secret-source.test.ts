@@ -36,6 +36,7 @@ for (const token of [
   "whsec_...",
   "whsec_x",
   `whsec_${"*".repeat(28)}`,
+  "whsec_MfKQ9r8GKYqrTwjUPD8ILP****",
   "whsec_c2hvcnQ=",
 ]) {
   test(`the signing token ${token}, whose key would be next to nothing, is refused`, () => {

@@ -9,12 +9,13 @@ import { listenHere } from "../harness/listen.ts";
 import { git, makeProject } from "../harness/project.ts";
 import { until } from "../harness/until.ts";
 
+const secrets = { current: makeSecret(testSecret), previous: null };
+
 test("of a remote that does not answer in time, that is told, and no process is left", async (t) => {
   const { repoPath } = makeProject(t);
   const port = await listenHere(t, createServer());
   const url = `http://127.0.0.1:${port}/shop.git`;
   git(repoPath, "remote", "set-url", "origin", url);
-  const secrets = { current: makeSecret(testSecret), previous: null };
   const asking = readRemoteHead(
     { env: process.env, deployEnv: [], repoPath, secrets },
     "refs/heads/main",
@@ -24,6 +25,16 @@ test("of a remote that does not answer in time, that is told, and no process is 
   const head = await asking;
   assert.match(head.kind === "unknown" ? head.detail : "", /the remote did not answer within 1 s$/);
   await until("all are gone", () => processesWith(url).length === 0);
+});
+
+test("the remote is the one that the script is told to pull from", async (t) => {
+  const { repoPath } = makeProject(t);
+  git(repoPath, "remote", "rename", "origin", "upstream");
+  const head = await readRemoteHead(
+    { env: { ...process.env, DEPLOY_REMOTE: "upstream" }, deployEnv: ["DEPLOY_REMOTE"], repoPath, secrets },
+    "refs/heads/main",
+  );
+  assert.deepEqual(head, { kind: "head", commit: git(repoPath, "rev-parse", "upstream/main") });
 });
 
 /** The processes with `text` among their arguments; zombies have none. */
