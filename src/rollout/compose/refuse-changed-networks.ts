@@ -37,11 +37,11 @@ async function doubted({ engine, project }: Asking, { networks }: Service) {
     (await engine.get(`/networks?filters=${filters}`)).toString(),
   );
   return networks.flatMap((network) => {
-    const found = present.find(({ Labels }) => Labels?.[keyLabel] === network.key);
-    if (found === undefined) return [];
-    const isRenamed = found.Name !== network.name;
-    const hash = found.Labels?.[hashLabel];
-    return isRenamed || (hash !== undefined && hash !== hashOf(network)) ? [{ network, isRenamed }] : [];
+    const found = present.filter(({ Labels }) => Labels?.[keyLabel] === network.key);
+    const own = found.find(({ Name }) => Name === network.name);
+    if (own === undefined) return found.length > 0 ? [{ network, isRenamed: true }] : [];
+    const hash = own.Labels?.[hashLabel];
+    return hash !== undefined && hash !== hashOf(network) ? [{ network, isRenamed: false }] : [];
   });
 }
 
@@ -74,6 +74,6 @@ async function wouldStop(rollout: Asking, { name }: Service, argv: Argv): Promis
 }
 
 function changed({ name }: Network): ProblemError {
-  const detail = `The network ${name} has to be made anew, because its part of the compose file changed. That takes away all of its containers for some seconds, and no roll-out can spare them that. In a quiet moment, on the machine: docker compose down && docker compose up -d. Nothing was touched.`;
+  const detail = `The network ${name} has to be made anew, because its part of the compose file changed. That takes away all of its containers for some seconds, and no roll-out can spare them that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
   return new ProblemError({ code: "network_changed", detail });
 }

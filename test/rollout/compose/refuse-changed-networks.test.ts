@@ -46,6 +46,12 @@ test("one that has another name now is refused: new containers would be where th
   assert.equal(wasAsked(), false);
 });
 
+test("one of its earlier name that was left behind is no matter", async (t) => {
+  const { refuse, wasAsked } = project(t, { hash, Name: "n1_old" }, creates, [{ hash, Name: network.name }]);
+  await refuse();
+  assert.equal(wasAsked(), false);
+});
+
 test("where compose does not say what it would do, nothing is started", async (t) => {
   const { refuse } = project(t, { hash: "other" }, "no such image'; exit 1; echo '");
   await assert.rejects(
@@ -64,20 +70,18 @@ test("the networks of a service are those that compose makes, not those that are
   assert.deepEqual(app?.networks, [network]);
 });
 
+interface Found {
+  readonly hash: string | undefined;
+  readonly Name?: string;
+}
+
 /** A docker that says what an `up` would do, which the real one says of real networks: test/e2e/rollout-services.test.ts. */
-function project(
-  t: TestContext,
-  found: { readonly hash: string | undefined; readonly Name?: string },
-  says: string,
-) {
+function project(t: TestContext, found: Found, says: string, others: readonly Found[] = []) {
   const directory = temporaryDirectory(t);
   const askedPath = join(directory, "asked");
   writeScript(join(directory, "docker"), `#!/bin/sh\ntouch ${askedPath}\necho '${says}' >&2\n`);
-  const { hash: value, Name = network.name } = found;
-  const labels = { "com.docker.compose.network": "default" };
-  const Labels = value === undefined ? labels : { ...labels, "com.docker.compose.config-hash": value };
   const none = async () => Buffer.alloc(0);
-  const get = async () => Buffer.from(JSON.stringify([{ Name, Labels }]));
+  const get = async () => Buffer.from(JSON.stringify([found, ...others].map(listed)));
   const engine: Engine = { get, post: none, delete: none };
   const surroundings = {
     env: { PATH: [directory, process.env.PATH].join(delimiter) },
@@ -92,4 +96,10 @@ function project(
     refuse: () => refuseChangedNetworks(surroundings, service, ["docker", "compose", "up"]),
     wasAsked: () => existsSync(askedPath),
   };
+}
+
+/** As the engine lists it; a label without a value is left out. */
+function listed({ hash: value, Name = network.name }: Found) {
+  const Labels = { "com.docker.compose.network": "default", "com.docker.compose.config-hash": value };
+  return { Name, Labels };
 }
