@@ -8,7 +8,9 @@ import type { Store } from "./store.ts";
  *
  * Every push is a step from `before` to `after`. The commit that a branch points at is one more often arrived at than
  * departed from. Where that holds for this push's own commit, it is the newest as far as anybody can know. Where it
- * does not, a later push has departed from it already, and the newest push whose commit was not departed from is ahead.
+ * does not, a later push has departed from it already, and ahead is where the steps from it lead to: the newest push to a
+ * commit that can be reached so, and was not departed from as often. Where they lead nowhere, a delivery was missed, and
+ * what arrives last is the newest.
  *
  * @returns the deployment that first brought the tip, or null where `push` is the newest
  */
@@ -17,11 +19,17 @@ export function findTip(store: Store, push: Deployment): Deployment | null {
   if (push.before === push.commit) return null;
   if (arrivals(store, push.ref, push.commit) > departures(store, push.ref, push.commit)) return null;
   const row = store.get(
-    `SELECT ${columns} FROM deployments AS d
-     WHERE ref = ? AND ${isStep}
+    `WITH RECURSIVE ahead (reached) AS (
+       SELECT ? UNION
+       SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE ref = ? AND ${isStep}
+     )
+     SELECT ${columns} FROM deployments AS d
+     WHERE ref = ? AND ${isStep} AND commit_id IN (SELECT reached FROM ahead)
        AND (SELECT count(*) FROM deployments WHERE ref = d.ref AND commit_id = d.commit_id AND ${isStep})
          > (SELECT count(*) FROM deployments WHERE ref = d.ref AND before_commit = d.commit_id AND ${isStep})
      ORDER BY id DESC LIMIT 1`,
+    push.commit,
+    push.ref,
     push.ref,
   );
   return row ? toDeployment(row) : null;

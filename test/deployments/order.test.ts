@@ -67,6 +67,14 @@ test("pushes that are delivered in order deploy the tip, closed loops back to th
   );
 });
 
+test("after a push that was never delivered, one that goes back is the newest, not what was there before", (t) => {
+  const store = temporaryStore(t);
+  // C to D and E to F are delivered, D to E is not; then somebody goes back from F to E.
+  const all = pushesOf(["C", "D", "E", "F", "E"], false);
+  const heard = all.filter((_, at) => at !== 1);
+  assert.equal(lastDeployed(store, heard, [...heard.keys()], []), commitOf("E"));
+});
+
 function pushesOf(visits: readonly string[], isNew: boolean): readonly Push[] {
   const from = isNew ? [null, ...visits] : visits;
   return from.slice(1).map((name, at) => {
