@@ -6,7 +6,7 @@ import { NoHeadError } from "../sender/repository-head.ts";
 import { type SendRequest, type Sent, send } from "../sender/send.ts";
 import { repositoryToSend, secretToSend, sendingEnvironment, urlToSend } from "../sender/settings.ts";
 import { type Event, pingingHosts } from "../sender/sign.ts";
-import { type GitHost, gitHosts } from "../setup/git-host.ts";
+import { type GitHost, gitHosts, isGitHost } from "../setup/git-host.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
 import { fold } from "./fold.ts";
 
@@ -74,7 +74,7 @@ async function runSend(options: Options, env: NodeJS.ProcessEnv): Promise<number
 
 /** @returns what to send and where, or why that cannot be said */
 async function readRequest(options: Options, env: NodeJS.ProcessEnv): Promise<SendRequest | string> {
-  const { host = null, event, file = null, dryRun: isDryRun = false } = options;
+  const { event, file = null, dryRun: isDryRun = false } = options;
   const here = process.cwd();
   const settings = await sendingEnvironment(env, here);
   const signing = secretToSend(settings);
@@ -82,14 +82,22 @@ async function readRequest(options: Options, env: NodeJS.ProcessEnv): Promise<Se
   const url = urlToSend(options.url, settings);
   if (url === null)
     return "The address must begin with http:// or https://, such as https://shop.example.org/webhook.";
-  if (event === "ping" && host !== null && !pingingHosts.includes(host)) {
-    return `${host} sends no ping; its test button sends a real push. Try: hotpush send --host ${host} --dry-run`;
+  const named = options.host;
+  if (event === "ping" && named !== undefined && !pingingHosts.includes(named)) {
+    return `${named} sends no ping; its test button sends a real push. Try: hotpush send --host ${named} --dry-run`;
   }
   const directory = repositoryToSend(settings, here);
   const waitMs = options.wait ?? (isDryRun ? dryRunWaitMs : 0);
   // Whatever the remote is, a ping is only sent by those that have one.
-  const sender = event === "ping" ? (host ?? "github") : host;
-  return { url, secret: signing.secret, directory, host: sender, event, file, isDryRun, waitMs };
+  const host = event === "ping" ? (named ?? "github") : (named ?? chosenHost(settings));
+  return { url, secret: signing.secret, directory, host, event, file, isDryRun, waitMs };
+}
+
+/** What a person has told `hotpush init`, where the remote's name does not tell. */
+function chosenHost({
+  HOTPUSH_GIT_HOST: name,
+}: Readonly<Record<string, string | undefined>>): GitHost | null {
+  return name !== undefined && isGitHost(name) ? name : null;
 }
 
 function whyNothingToSend(error: unknown, { file }: Options): string {

@@ -1,5 +1,7 @@
 import { git } from "../setup/git.ts";
+import type { GitHost } from "../setup/git-host.ts";
 import { parseRemoteUrl, readRemoteUrl } from "../setup/git-remote.ts";
+import { payloadName } from "../setup/payload-name.ts";
 
 /** What a push of a repository's main branch would tell of. */
 export interface RepositoryHead {
@@ -10,7 +12,7 @@ export interface RepositoryHead {
   /** First line of the commit's message. */
   readonly subject: string;
   readonly author: { readonly name: string; readonly email: string };
-  /** `owner/name`, from the remote's URL; from the directory's name where there is no remote. */
+  /** `owner/name` as the host's payload has it, from the remote's URL; from the directory's name where there is none. */
   readonly repository: string;
 }
 
@@ -25,9 +27,10 @@ const branches = ["main", "master"] as const;
  * Reads the head of `main`, else of `master`: of the branch that is checked out where it is one of them, else of the
  * local branch, else of the remote's.
  *
+ * @param host whose push it is to be
  * @throws NoHeadError where `directory` is no repository, or has none of the branches, or they have no commit
  */
-export async function readRepositoryHead(directory: string): Promise<RepositoryHead> {
+export async function readRepositoryHead(directory: string, host: GitHost): Promise<RepositoryHead> {
   await git(directory, "rev-parse", "--git-dir").catch((error: unknown) => {
     throw new NoHeadError(notUsable(directory, error));
   });
@@ -46,7 +49,7 @@ export async function readRepositoryHead(directory: string): Promise<RepositoryH
     before: parents.split(" ")[0] || commit.replace(/./g, "0"),
     subject,
     author: { name, email },
-    repository: await repositoryName(directory),
+    repository: await repositoryName(directory, host),
   };
 }
 
@@ -65,10 +68,10 @@ async function findBranch(directory: string) {
   return null;
 }
 
-async function repositoryName(directory: string): Promise<string> {
+async function repositoryName(directory: string, host: GitHost): Promise<string> {
   const url = await readRemoteUrl(directory);
   const remote = url === null ? null : parseRemoteUrl(url);
-  if (remote) return remote.path;
+  if (remote) return payloadName(remote.path, host);
   const top = await git(directory, "rev-parse", "--show-toplevel").catch(() => directory);
   const names = (url ?? top).replace(/\/+$|\.git\/*$/g, "").split("/");
   return `local/${names.at(-1)}`;

@@ -41,7 +41,7 @@ export interface Sent extends Verdict {
 export async function send(request: SendRequest): Promise<Sent> {
   const { url, event, file, directory, waitMs } = request;
   const host = request.host ?? (await hostOf(directory));
-  const head = event === "ping" || file !== null ? null : await readRepositoryHead(directory);
+  const head = event === "ping" || file !== null ? null : await readRepositoryHead(directory, host);
   const delivery = await compose(request, host, head);
   const startedMs = performance.now();
   const reply = await post(url, delivery, waitMs);

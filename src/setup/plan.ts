@@ -11,6 +11,7 @@ import type { Front } from "./front.ts";
 import type { GitHost } from "./git-host.ts";
 import type { Machine } from "./machine.ts";
 import { ownImage, ownRoot } from "./own-image.ts";
+import { payloadName } from "./payload-name.ts";
 import { type PlannedFile, planFile, type WantedFile } from "./planned-file.ts";
 import { ownComposeFile, type Project } from "./project.ts";
 import { systemdUnit, systemdUnitName } from "./systemd-unit.ts";
@@ -105,13 +106,7 @@ function composeFileList({ root, composeFiles: files, env }: Project): string {
 
 /** `owner/name` as the host's payload will have it, so that no other repository with the secret deploys this one. */
 function repositoryName({ remote }: Project, host: GitHost | null): string | null {
-  const path = remote?.path ?? "";
-  const name =
-    host === "bitbucket-data-center"
-      ? path.split("/").slice(-2).join("/")
-      : host === "gitness"
-        ? path.replace(/^git\//, "")
-        : path;
+  const name = payloadName(remote?.path ?? "", host);
   return /^[\w.~-]+(\/[\w.~-]+)+$/.test(name) ? name : null;
 }
 

@@ -26,6 +26,15 @@ test("the secret comes from .env here, from .env of the repository around, or fr
   assert.match((await sendFrom(deep, { WEBHOOK_SECRET: "change-me" })).stderr, /still the placeholder/);
 });
 
+test("what init was told of the git host counts, and the repository has the name that this host gives it", async (t) => {
+  const { repository, service } = await makeSetting(t);
+  repository.git("remote", "set-url", "origin", "https://git.corp.example/code/octo/shop.git");
+  repository.write(".env", `WEBHOOK_SECRET=${testSecret}\nHOTPUSH_GIT_HOST=gitea\n`);
+  const env = { WEBHOOK_PORT: String(service.port) };
+  const { stdout } = await runCli(["send", "--dry-run"], { cwd: repository.directory, env });
+  assert.match(stdout.replace(/\s+/g, " "), /of octo\/shop, signed as gitea does/);
+});
+
 test("the head is that of main or master, whatever is checked out", async (t) => {
   const { repository, send } = await makeSetting(t);
   const { git, commit } = repository;
