@@ -8,6 +8,8 @@ import { test } from "node:test";
 import { git, look, makePlace, type Place, runInShell, unusedPort } from "../harness/doctor.ts";
 import { runCommand, testBroken } from "../harness/doctor-cases.ts";
 import { listenHere } from "../harness/listen.ts";
+import { asInContainer } from "../harness/own-mounts.ts";
+import { needs } from "../harness/requirements.ts";
 import { type Scope, writeScript } from "../harness/temporary.ts";
 
 /** Serves the place's remote by HTTP, as a plain web server can, unless `answer` has answered itself (false). */
@@ -102,6 +104,21 @@ testBroken([
       useRemote(place, await serveRemote(t, place, withPassword));
     },
     mend: typeToken,
+  },
+  {
+    name: "a private repository without a token, in a container",
+    check: "remote",
+    options: needs("mount"),
+    says: /asks for a name and a password, and nobody is there to type them/,
+    async breakIt(place, t) {
+      useRemote(place, await serveRemote(t, place, withPassword));
+    },
+    run: (place) => ({ wrapper: asInContainer(place) }),
+    async mend(place, fault) {
+      // The command is typed outside of the stand-in for a container, where it would do with the home directory, too.
+      assert.match(fault.command ?? "", /store --file=\S+\/app\/\.git\/hotpush-credentials/);
+      await typeToken(place, fault);
+    },
   },
   {
     name: "a token that has expired",

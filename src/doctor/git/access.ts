@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
+import { credentialsPath } from "../../runner/masking/credentials-path.ts";
 import { type Cure, type Fault, problem } from "../check.ts";
+import { isInContainer } from "../in-container.ts";
 import { quote } from "../quote.ts";
 import type { Scene } from "../scene.ts";
 import type { RemoteAnswer } from "./ask-remote.ts";
@@ -57,8 +59,12 @@ function passwordRefused({ address }: Failed, { repoPath }: Scene): Fault {
   return problem(text, { command: storeCommand(repoPath) });
 }
 
-/** `store` writes what was typed to ~/.git-credentials, readable by this user alone, when the host has accepted it. */
+/**
+ * `store` writes what was typed to ~/.git-credentials, readable by this user alone, when the host has accepted it. In a
+ * container that is read-only, or gone with the next one: there it is kept with the repository.
+ */
 function storeCommand(repoPath: string): string {
   const git = `git -C ${quote(repoPath)}`;
-  return `${git} config credential.helper store && ${git} ls-remote origin HEAD`;
+  const helper = isInContainer() ? `store --file=${quote(credentialsPath(repoPath))}` : "store";
+  return `${git} config credential.helper ${quote(helper)} && ${git} ls-remote origin HEAD`;
 }

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import type { Secrets } from "../../config.ts";
 import { childEnvironment, type EnvironmentOptions } from "../environment.ts";
+import { credentialsPath } from "./credentials-path.ts";
 import { readGitSettings, readIfThere } from "./git-settings.ts";
 import { looksLikeSecretFile, looksSecret } from "./secret-names.ts";
 
@@ -34,6 +35,7 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
     ...secretsOfDotenv(repoPath),
     ...secretsInText("the settings of git", readGitSettings(repoPath, environment)),
     ...secretsInText("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
+    ...secretsInText("the stored passwords of git", readIfThere(credentialsPath(repoPath))),
   ].filter(({ value }) => value !== "");
 }
 

@@ -47,6 +47,7 @@ test("secrets are found in the environment, in .env, in URLs and in the settings
       "from-the-remote",
       "glpat-a-token-without-a-name",
       "from-stored-passwords",
+      "from-the-repository",
     ]),
   );
 });
@@ -144,8 +145,10 @@ test("of a value of several lines each long line is masked, and what only says w
 function place(scope: Scope, given: Readonly<Record<string, string>>) {
   const home = temporaryDirectory(scope);
   const repoPath = join(home, "app");
-  mkdirSync(repoPath);
+  mkdirSync(join(repoPath, ".git"), { recursive: true });
   writeFileSync(join(home, ".git-credentials"), "https://me:from-stored-passwords@git.example\n");
+  const besideRepository = join(repoPath, ".git", "hotpush-credentials");
+  writeFileSync(besideRepository, "https://me:from-the-repository@git.example\n");
   const secrets = {
     current: makeSecret("the-current-secret"),
     previous: makeSecret("the-previous-secret"),
