@@ -74,7 +74,8 @@ onEngine("services of other kinds on a real engine", (env) => {
 
   test("a service comes with the image that another one builds, also where its name is new", async () => {
     const image = `${project.name}-shared`;
-    const twin = { image, init: true, command: ["sleep", "infinity"] };
+    const healthcheck = { test: ["CMD", "true"], start_period: "9s", start_interval: "100ms" };
+    const twin = { image, init: true, command: ["sleep", "infinity"], healthcheck };
     await alsoHas({ app: { image }, twin });
     const first = await project.deploy("shared", "graceful");
     assert.equal(first.code, 0, first.output);
