@@ -40,7 +40,13 @@ export function rotateSecret(
     throw new RotationError("The new secret is the same as the old one. Nothing was changed.");
   if (!isInFile) {
     const kept = old === "" ? text : withVariable(text, previous, rawValue(text, current) ?? "", current);
-    const rotated = withVariable(kept, current, secret, current);
+    // Compose replaces what comes after a $, but not in single quotes.
+    const rotated = withVariable(
+      kept,
+      current,
+      /^[\w./:@,+=-]*$/.test(secret) ? secret : `'${secret}'`,
+      current,
+    );
     if (parseEnv(rotated)[current] !== secret) throw unwritable(path);
     write(path, rotated);
     return { secret, secretPath };
@@ -54,7 +60,7 @@ export function rotateSecret(
 
 function unwritable(path: string): RotationError {
   return new RotationError(
-    `The new secret has characters that would be read otherwise from ${path} (such as #, quotes or \\). Have another one made at the git host. Nothing was changed.`,
+    `The new secret has characters that would be read otherwise from ${path} (such as an apostrophe). Have another one made at the git host. Nothing was changed.`,
   );
 }
 

@@ -13,7 +13,8 @@ const bracketed = /^<[^<>]*>$/;
 const advisedBytes = 16;
 /** Of a signing token of Standard Webhooks, whose key is what follows in base64. */
 const tokenPrefix = "whsec_";
-const wholeBase64 = /^[A-Za-z0-9+/]+={0,2}$/;
+/** In either alphabet: decoding takes both. */
+const wholeBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 const leastTokenBytes = 16;
 
 type SecretName = "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS";
@@ -56,7 +57,7 @@ export function secretFault(name: SecretName, text: string): string | null {
 
 /** Decoding passes over what is no base64, and a key of nothing would let anybody sign. */
 function isWholeToken(text: string): boolean {
-  const encoded = text.slice(tokenPrefix.length);
+  const encoded = text.trim().slice(tokenPrefix.length);
   return wholeBase64.test(encoded) && Buffer.from(encoded, "base64").length >= leastTokenBytes;
 }
 

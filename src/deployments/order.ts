@@ -9,8 +9,8 @@ import type { Store } from "./store.ts";
  * Every push is a step from `before` to `after`. The commit that a branch points at is one more often arrived at than
  * departed from. Where that holds for this push's own commit, it is the newest as far as anybody can know. Where it
  * does not, a later push has departed from it already, and ahead is where the steps from it lead to: the newest push to a
- * commit that can be reached so, and was not departed from as often. Where they lead nowhere, a delivery was missed, and
- * what arrives last is the newest.
+ * commit that can be reached so, or that the remote itself has told of (catch-up), and was not departed from as often.
+ * Where there is none, a delivery was missed, and what arrives last is the newest.
  *
  * @returns the deployment that first brought the tip, or null where `push` is the newest
  */
@@ -21,6 +21,7 @@ export function findTip(store: Store, push: Deployment): Deployment | null {
   const row = store.get(
     `WITH RECURSIVE ahead (reached) AS (
        SELECT ? UNION
+       SELECT commit_id FROM deployments WHERE ref = ? AND trigger = 'catch-up' AND before_commit IS NULL UNION
        SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE ref = ? AND ${isStep}
      )
      SELECT ${columns} FROM deployments AS d
@@ -29,6 +30,7 @@ export function findTip(store: Store, push: Deployment): Deployment | null {
          > (SELECT count(*) FROM deployments WHERE ref = d.ref AND before_commit = d.commit_id AND ${isStep})
      ORDER BY id DESC LIMIT 1`,
     push.commit,
+    push.ref,
     push.ref,
     push.ref,
   );

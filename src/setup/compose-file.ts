@@ -143,15 +143,23 @@ function seeding(front: Exclude<Front, { kind: "none" }>): readonly string[] {
   ];
 }
 
-/** By default the longest rule comes first, which would be the app's; and a router without TLS takes no https request. */
+/**
+ * By default the longest rule comes first, which would be the app's. A router takes either requests by TLS or the others:
+ * TLS may end before Traefik.
+ */
 function traefikLabels(payloadUrl: URL): readonly string[] {
   const host = isLoopback(payloadUrl) ? "" : `Host(\`${payloadUrl.hostname}\`) && `;
+  const router = (name: string) => [
+    `      traefik.http.routers.${name}.rule: ${host}Path(\`/webhook\`)`,
+    `      traefik.http.routers.${name}.priority: "1000"`,
+    `      traefik.http.routers.${name}.service: hotpush`,
+  ];
+  const isHttps = payloadUrl.protocol === "https:";
   return [
     "    labels:",
     '      traefik.enable: "true"',
-    `      traefik.http.routers.hotpush.rule: ${host}Path(\`/webhook\`)`,
-    '      traefik.http.routers.hotpush.priority: "1000"',
-    ...(payloadUrl.protocol === "https:" ? ['      traefik.http.routers.hotpush.tls: "true"'] : []),
+    ...router("hotpush"),
+    ...(isHttps ? [...router("hotpush-tls"), '      traefik.http.routers.hotpush-tls.tls: "true"'] : []),
     '      traefik.http.services.hotpush.loadbalancer.server.port: "9000"',
   ];
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { rawValue } from "../config/env-text.ts";
 import { variables } from "../config.ts";
@@ -37,17 +37,20 @@ function refuseForeignSettings({ env }: Project): void {
     const text = env[name]?.trim();
     if (!text || notPassedOn.includes(name) || read(text) !== null) continue;
     throw new SetupError(
-      `${name} in .env is ${JSON.stringify(text)}, and Hotpush has a setting of that name: expected ${expected}. If it is your app's, give it another name there, such as APP_${name}, and run this again.`,
+      `${name} in .env is not what Hotpush's setting of that name may be: expected ${expected}. If it is your app's, give it another name there, such as APP_${name}, and run this again.`,
     );
   }
 }
 
 /** Compose replaces what comes after a $, Node takes a # for the beginning of a comment, and so on. */
-function refuseAmbiguousSecret({ root, env }: Project): void {
+function refuseAmbiguousSecret({ root, env, composeFiles }: Project): void {
   if (!env.WEBHOOK_SECRET) return;
   const raw = rawValue(readFileSync(join(root, ".env"), "utf8"), "WEBHOOK_SECRET") ?? "";
   const value = raw.replace(/\s#.*$/, "");
-  if (value.startsWith("'") || !/[$#\\]/.test(value)) return;
+  const isQuoted = value.startsWith('"');
+  const isReplaced = composeFiles.length > 0 && value.includes("$");
+  if (value.startsWith("'") || !(isReplaced || value.includes("\\") || (!isQuoted && value.includes("#"))))
+    return;
   throw new SetupError(
     "WEBHOOK_SECRET in .env has a $, a # or a \\ in it, which compose and Hotpush read differently. Put it in single quotes, as WEBHOOK_SECRET='…'; or take the line out, and a new secret is made.",
   );
@@ -55,11 +58,16 @@ function refuseAmbiguousSecret({ root, env }: Project): void {
 
 /** Compose takes the directory of the first file for the project's: its name, and what relative paths mean. */
 function refuseOtherDirectory({ root, env, composeFiles: [first] }: Project): void {
-  if (!env.COMPOSE_FILE || first === undefined || dirname(first) === root) return;
+  if (!env.COMPOSE_FILE || first === undefined || real(dirname(first)) === real(root)) return;
   const file = relative(root, first);
   throw new SetupError(
     `COMPOSE_FILE in .env names ${file} first, and compose takes that file's directory for the project's; Hotpush deploys the checkout's own. Name a file of the checkout's root first, such as a compose.yaml with \`include: [${file}]\` and \`name:\` with the name that the project has now (docker compose ls), and run this again.`,
   );
+}
+
+/** Git gives the checkout's path without links. */
+function real(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
 }
 
 /** The container has the repository and nothing else of the machine: it would not find the file. */

@@ -37,7 +37,11 @@ test("a secret in a file of the machine is refused where the service is to run i
 });
 
 for (const [situation, line, told] of [
-  ["a LOG_LEVEL that is the app's", "LOG_LEVEL=INFO", /LOG_LEVEL in \.env is "INFO".*such as APP_LOG_LEVEL/],
+  [
+    "a LOG_LEVEL that is the app's",
+    "LOG_LEVEL=INFO",
+    /LOG_LEVEL in \.env is not what .*such as APP_LOG_LEVEL/,
+  ],
   [
     "a secret that compose reads differently",
     "WEBHOOK_SECRET=0123456789abcdef$0123456789",

@@ -71,9 +71,16 @@ test("whoever can read the secret in its file can read the previous one, too", n
   assert.deepEqual([uid, gid], [12, 34]);
 });
 
+test("a given secret that compose and Node would read differently is written in single quotes", (t) => {
+  const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`);
+  const options = { cwd: target.cwd, input: "abc#def$ghijklmnopq\n", encoding: "utf8" } as const;
+  assert.equal(spawnSync(launcher, ["secret", "rotate", "--stdin"], options).status, 0);
+  assert.match(readFileSync(path, "utf8"), /^WEBHOOK_SECRET='abc#def\$ghijklmnopq'$/m);
+});
+
 test("a given secret that would be read otherwise from the file is refused, and nothing is changed", (t) => {
   const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`);
-  const options = { cwd: target.cwd, input: "abc#def ghijklmnopq\n", encoding: "utf8" } as const;
+  const options = { cwd: target.cwd, input: "abc'def ghijklmnopq\n", encoding: "utf8" } as const;
   const { status, stderr } = spawnSync(launcher, ["secret", "rotate", "--stdin"], options);
   assert.equal(status, 1);
   assert.match(stderr, /has characters that would be read otherwise/);

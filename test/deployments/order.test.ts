@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { claimNext } from "../../src/deployments/claim.ts";
-import { recordPush } from "../../src/deployments/record.ts";
+import { recordPush, recordWish } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
@@ -73,6 +73,17 @@ test("after a push that was never delivered, one that goes back is the newest, n
   const all = pushesOf(["C", "D", "E", "F", "E"], false);
   const heard = all.filter((_, at) => at !== 1);
   assert.equal(lastDeployed(store, heard, [...heard.keys()], []), commitOf("E"));
+});
+
+test("a late push of an older commit does not come before what the remote has told of", (t) => {
+  const store = temporaryStore(t);
+  const [toB, toC] = pushesOf(["A", "B", "C"], false);
+  assert.ok(toB && toC);
+  store.transaction(() => recordPush(store, toC));
+  store.transaction(() => recordWish(store, { trigger: "catch-up", ref: toC.ref, commit: commitOf("D") }));
+  const late = store.transaction(() => recordPush(store, toB));
+  assert.equal(late.deployment.state, "superseded");
+  assert.equal(store.transaction(() => claimNext(store))?.commit, commitOf("D"));
 });
 
 function pushesOf(visits: readonly string[], isNew: boolean): readonly Push[] {

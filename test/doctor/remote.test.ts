@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
@@ -111,12 +111,13 @@ testBroken([
     options: needs("mount"),
     says: /asks for a name and a password, and nobody is there to type them/,
     async breakIt(place, t) {
+      mkdirSync(place.statePath, { recursive: true });
       useRemote(place, await serveRemote(t, place, withPassword));
     },
     run: (place) => ({ wrapper: asInContainer(place) }),
     async mend(place, fault) {
       // The command is typed outside of the stand-in for a container, where it would do with the home directory, too.
-      assert.match(fault.command ?? "", /store --file=\S+\/app\/\.git\/hotpush-credentials/);
+      assert.match(fault.command ?? "", /store --file=\S+\/state\/git-credentials/);
       await typeToken(place, fault);
     },
   },

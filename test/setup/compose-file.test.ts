@@ -9,7 +9,8 @@ test("behind Traefik, the deliveries go to Hotpush before the app gets them, by 
   const text = write("https://shop.example.org/webhook");
   assert.match(text, /routers\.hotpush\.rule: Host\(`shop\.example\.org`\) && Path\(`\/webhook`\)$/m);
   assert.match(text, /routers\.hotpush\.priority: "1000"$/m);
-  assert.match(text, /routers\.hotpush\.tls: "true"$/m);
+  assert.match(text, /routers\.hotpush-tls\.tls: "true"$/m);
+  assert.doesNotMatch(text, /routers\.hotpush\.tls/, "where TLS ends before Traefik, they come without");
 });
 
 test("without a public name every host's /webhook is Hotpush's", () => {

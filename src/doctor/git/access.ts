@@ -49,22 +49,22 @@ function publicKey(keys: readonly string[]): Cure {
   return { command: `${make} && cat ${quote(`${fresh}.pub`)}` };
 }
 
-function passwordAsked({ address }: Failed, { repoPath }: Scene): Fault {
+function passwordAsked({ address }: Failed, scene: Scene): Fault {
   const text = `${address.text} asks for a name and a password, and nobody is there to type them. Make a token that may read the repository at the git host; this asks for it once, and keeps it:`;
-  return problem(text, { command: storeCommand(repoPath) });
+  return problem(text, { command: storeCommand(scene) });
 }
 
-function passwordRefused({ address }: Failed, { repoPath }: Scene): Fault {
+function passwordRefused({ address }: Failed, scene: Scene): Fault {
   const text = `${address.text} refuses the name or the token that this user has: it may have expired. Make a new one that may read the repository; this asks for it, and keeps it:`;
-  return problem(text, { command: storeCommand(repoPath) });
+  return problem(text, { command: storeCommand(scene) });
 }
 
 /**
  * `store` writes what was typed to ~/.git-credentials, readable by this user alone, when the host has accepted it. In a
- * container that is read-only, or gone with the next one: there it is kept with the repository.
+ * container that is read-only, or gone with the next one: there it is kept with the state.
  */
-function storeCommand(repoPath: string): string {
+function storeCommand({ repoPath, statePath }: Scene): string {
   const git = `git -C ${quote(repoPath)}`;
-  const helper = isInContainer() ? `store --file=${quote(credentialsPath(repoPath))}` : "store";
+  const helper = isInContainer() ? `store --file=${quote(credentialsPath(statePath))}` : "store";
   return `${git} config credential.helper ${quote(helper)} && ${git} ls-remote origin HEAD`;
 }

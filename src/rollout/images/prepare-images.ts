@@ -54,11 +54,10 @@ async function toPull(
   services: readonly Service[],
   { withBuild, withPull }: Preparation,
 ): Promise<readonly Service[]> {
-  // Without a build, one that only takes another one's image can be pulled for both.
-  const foreign = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
-  if (withPull) return foreign;
-  const images = await Promise.all(foreign.map(({ image }) => inspectImage(engine, image)));
-  return foreign.filter((_, index) => images[index] === null);
+  // Without a build, one that only takes another one's image can be pulled for both where it is not here.
+  const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
+  const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
+  return pullable.filter(({ isBuilt }, index) => (withPull && !isBuilt) || images[index] === null);
 }
 
 /** An image that no roll-out has named yet would be nameless after the build, and the next prune would take it. */

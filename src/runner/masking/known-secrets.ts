@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
+import { defaultStatePath } from "../../config/state-path.ts";
 import type { Secrets } from "../../config.ts";
 import { childEnvironment, type EnvironmentOptions } from "../environment.ts";
 import { credentialsPath } from "./credentials-path.ts";
@@ -35,7 +36,10 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
     ...secretsOfDotenv(repoPath),
     ...secretsInText("the settings of git", readGitSettings(repoPath, environment)),
     ...secretsInText("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
-    ...secretsInText("the stored passwords of git", readIfThere(credentialsPath(repoPath))),
+    ...secretsInText(
+      "the stored passwords of git",
+      readIfThere(credentialsPath(environment.STATE_PATH || defaultStatePath(environment))),
+    ),
   ].filter(({ value }) => value !== "");
 }
 

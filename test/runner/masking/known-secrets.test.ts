@@ -47,7 +47,7 @@ test("secrets are found in the environment, in .env, in URLs and in the settings
       "from-the-remote",
       "glpat-a-token-without-a-name",
       "from-stored-passwords",
-      "from-the-repository",
+      "from-the-state",
     ]),
   );
 });
@@ -145,15 +145,14 @@ test("of a value of several lines each long line is masked, and what only says w
 function place(scope: Scope, given: Readonly<Record<string, string>>) {
   const home = temporaryDirectory(scope);
   const repoPath = join(home, "app");
-  mkdirSync(join(repoPath, ".git"), { recursive: true });
+  mkdirSync(repoPath);
   writeFileSync(join(home, ".git-credentials"), "https://me:from-stored-passwords@git.example\n");
-  const besideRepository = join(repoPath, ".git", "hotpush-credentials");
-  writeFileSync(besideRepository, "https://me:from-the-repository@git.example\n");
+  writeFileSync(join(home, "git-credentials"), "https://me:from-the-state@git.example\n");
   const secrets = {
     current: makeSecret("the-current-secret"),
     previous: makeSecret("the-previous-secret"),
   };
-  const env = { PATH: process.env.PATH, HOME: home, GIT_CONFIG_NOSYSTEM: "1", ...given };
+  const env = { PATH: process.env.PATH, HOME: home, GIT_CONFIG_NOSYSTEM: "1", STATE_PATH: home, ...given };
   const deployEnv = ["EXTRA_PASSWORD", "SSH_KEY"];
   return { repoPath, sources: { env, deployEnv, repoPath, secrets } };
 }
