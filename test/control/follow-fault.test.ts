@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { pino } from "pino";
+import { followDeployment } from "../../src/control/follow.ts";
+import { claimNext } from "../../src/deployments/claim.ts";
+import { createFeed } from "../../src/deployments/feed.ts";
+import { openStore } from "../../src/deployments/store.ts";
+import { listenHere } from "../harness/listen.ts";
+import { pushOf, record } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("a database that cannot be read any more ends the following, is told, and costs nothing else", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const store = openStore(statePath);
+  record(store, pushOf());
+  store.transaction(() => claimNext(store));
+  const logged: string[] = [];
+  const log = pino({}, { write: (line: string) => logged.push(line) });
+  const context = { store, feed: createFeed(log), statePath, log };
+  const reply = followDeployment(context, { id: 1, query: new URLSearchParams(), body: {} });
+  const server = createServer((_, response) => reply.kind === "stream" && reply.write(response));
+  const port = await listenHere(t, server);
+  const response = await fetch(`http://127.0.0.1:${port}/`);
+  const reader = response.body?.getReader();
+  assert.match(Buffer.from((await reader?.read())?.value ?? []).toString(), /"state":"running"/);
+  // As after a fault of the disk, when the database could not be opened again.
+  store.close();
+  await assert.rejects(async () => {
+    while (!(await reader?.read())?.done);
+  });
+  assert.match(logged.join(), /A deployment could not be followed/);
+});
