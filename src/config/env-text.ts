@@ -25,6 +25,16 @@ export function withoutVariable(text: string, name: string): string {
     .join("\n");
 }
 
+/**
+ * `value` as compose, Node, systemd and shells read it alike: plain, or in single quotes as it stands.
+ *
+ * @returns null where it cannot be written so
+ */
+export function asWritten(value: string): string | null {
+  if (/^[\w./:@,+=-]*$/.test(value)) return value;
+  return /['\n\r]/.test(value) ? null : `'${value}'`;
+}
+
 function assignment(name: string): RegExp {
   return new RegExp(`^\\s*(?:export\\s+)?${name}\\s*=\\s*`);
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { rawValue, withoutVariable, withVariable } from "./env-text.ts";
+import { asWritten, rawValue, withoutVariable, withVariable } from "./env-text.ts";
 import { secretFault } from "./secret-source.ts";
 import { writeAtomically } from "./write-atomically.ts";
 
@@ -39,16 +39,10 @@ export function rotateSecret(
   if (old === secret)
     throw new RotationError("The new secret is the same as the old one. Nothing was changed.");
   if (!isInFile) {
+    const raw = asWritten(secret);
+    if (raw === null) throw unwritable(path);
     const kept = old === "" ? text : withVariable(text, previous, rawValue(text, current) ?? "", current);
-    // Compose replaces what comes after a $, but not in single quotes.
-    const rotated = withVariable(
-      kept,
-      current,
-      /^[\w./:@,+=-]*$/.test(secret) ? secret : `'${secret}'`,
-      current,
-    );
-    if (parseEnv(rotated)[current] !== secret) throw unwritable(path);
-    write(path, rotated);
+    write(path, withVariable(kept, current, raw, current));
     return { secret, secretPath };
   }
   // In this order there is no moment at which the old one is not to be found by a service that starts.
@@ -60,7 +54,7 @@ export function rotateSecret(
 
 function unwritable(path: string): RotationError {
   return new RotationError(
-    `The new secret has characters that would be read otherwise from ${path} (such as an apostrophe). Have another one made at the git host. Nothing was changed.`,
+    `The new secret has an apostrophe or a line end in it, with which it would be read otherwise from ${path}. Have another one made at the git host, and give that to --stdin. Nothing was changed.`,
   );
 }
 

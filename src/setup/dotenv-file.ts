@@ -1,4 +1,5 @@
 import { parseEnv } from "node:util";
+import { asWritten } from "../config/env-text.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** A variable that .env should have. */
@@ -47,10 +48,9 @@ function isSecretName(name: string): boolean {
   return name.startsWith("WEBHOOK_SECRET");
 }
 
-/** Compose, Node, systemd and shells read these forms alike: plain, or in single quotes as it stands. */
 function assignment({ name, value }: Setting): string {
-  if (/^[\w./:@,+=-]*$/.test(value)) return `${name}=${value}`;
-  if (!/['\n\r]/.test(value)) return `${name}='${value}'`;
+  const written = asWritten(value);
+  if (written !== null) return `${name}=${written}`;
   throw new SetupError(
     `${name} would be ${JSON.stringify(value)}, which cannot be written to .env: rename the directory so that its path has no apostrophe and no line end.`,
   );
