@@ -1,38 +1,23 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import type { StatusJson } from "../../src/control/status.ts";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, launcher } from "../harness/hotpush.ts";
-import { needs } from "../harness/requirements.ts";
+import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-
-const text = `# the settings of Hotpush
-REPO_PATH=/srv/app
-WEBHOOK_SECRET="${testSecret}" # of the form
-LOG_LEVEL=info`;
+import { envFile, rotateTo, settings } from "./env-file.ts";
 
 test("a rotation keeps the old secret as the previous one, every other line, and the mode", async (t) => {
-  const { path, target } = envFile(t, text);
+  const { path, target } = envFile(t, settings);
   const { code, stdout, stderr } = await hotpush(target, "secret", "rotate");
   assert.deepEqual([code, stderr], [0, ""]);
   const written = readFileSync(path, "utf8");
   const secret = /^WEBHOOK_SECRET=([0-9a-f]{64})$/m.exec(written)?.[1] ?? "";
   assert.equal(
     written,
-    text.replace(/WEBHOOK_SECRET=(.*)/, `WEBHOOK_SECRET=${secret}\nWEBHOOK_SECRET_PREVIOUS=$1`),
+    settings.replace(/WEBHOOK_SECRET=(.*)/, `WEBHOOK_SECRET=${secret}\nWEBHOOK_SECRET_PREVIOUS=$1`),
   );
   assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(target.cwd), [".env"]);
@@ -41,14 +26,14 @@ test("a rotation keeps the old secret as the previous one, every other line, and
 });
 
 test("--show prints the new secret and never the old one", async (t) => {
-  const { path, target } = envFile(t, text);
+  const { path, target } = envFile(t, settings);
   const { stdout } = await hotpush(target, "secret", "rotate", "--show");
   const secret = /^WEBHOOK_SECRET=(\w{64})$/m.exec(readFileSync(path, "utf8"))?.[1] ?? "none";
   assert.ok(stdout.includes(`\n  ${secret}\n`) && !stdout.includes(testSecret));
 });
 
 test("a second rotation does not throw away a previous secret that may be in use", async (t) => {
-  const { path, target } = envFile(t, `${text}\nWEBHOOK_SECRET_PREVIOUS=still used by a form\n`);
+  const { path, target } = envFile(t, `${settings}\nWEBHOOK_SECRET_PREVIOUS=still used by a form\n`);
   const before = readFileSync(path, "utf8");
   const { code, stderr } = await hotpush(target, "secret", "rotate");
   assert.equal(code, 1);
@@ -61,69 +46,12 @@ test("a second rotation does not throw away a previous secret that may be in use
   );
 });
 
-test("whoever can read the secret in its file can read the previous one, too", needs("root"), async (t) => {
-  const secretPath = join(temporaryDirectory(t), "secret");
-  writeFileSync(secretPath, `${testSecret}\n`, { mode: 0o400 });
-  chownSync(secretPath, 12, 34);
-  const { target } = envFile(t, `WEBHOOK_SECRET_FILE=${secretPath}\n`);
-  assert.equal((await hotpush(target, "secret", "rotate")).code, 0);
-  const { uid, gid } = statSync(`${secretPath}.previous`);
-  assert.deepEqual([uid, gid], [12, 34]);
-});
-
-test("a given secret that compose and Node would read differently is written in single quotes", (t) => {
-  const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`);
-  const options = { cwd: target.cwd, input: "abc#def$ghijklmnopq\n", encoding: "utf8" } as const;
-  assert.equal(spawnSync(launcher, ["secret", "rotate", "--stdin"], options).status, 0);
-  assert.match(readFileSync(path, "utf8"), /^WEBHOOK_SECRET='abc#def\$ghijklmnopq'$/m);
-});
-
-test("a given secret that would be read otherwise from the file is refused, and nothing is changed", (t) => {
-  const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`);
-  const options = { cwd: target.cwd, input: "abc'def ghijklmnopq\n", encoding: "utf8" } as const;
-  const { status, stderr } = spawnSync(launcher, ["secret", "rotate", "--stdin"], options);
-  assert.equal(status, 1);
-  assert.match(stderr, /has an apostrophe or a line end in it.*Have another one made/);
-  assert.equal(readFileSync(path, "utf8"), `WEBHOOK_SECRET=${testSecret}\n`);
-});
-
-test("a secret in a file of its own is rotated there, and the old one gets a file beside it", async (t) => {
-  const directory = temporaryDirectory(t);
-  const secretPath = join(directory, "secret");
-  writeFileSync(secretPath, `${testSecret}\n`, { mode: 0o400 });
-  const { path, target } = envFile(t, `WEBHOOK_SECRET_FILE=${secretPath}\n`);
-  assert.equal((await hotpush(target, "secret", "rotate")).code, 0);
-  assert.match(readFileSync(secretPath, "utf8"), /^[0-9a-f]{64}\n$/);
-  assert.equal(statSync(secretPath).mode & 0o777, 0o400);
-  assert.equal(readFileSync(`${secretPath}.previous`, "utf8"), `${testSecret}\n`);
-  assert.equal(statSync(`${secretPath}.previous`).mode & 0o777, 0o400);
-  assert.match(
-    readFileSync(path, "utf8"),
-    new RegExp(`^WEBHOOK_SECRET_PREVIOUS_FILE=${secretPath}\\.previous$`, "m"),
-  );
-  assert.equal((await hotpush(target, "secret", "drop-previous", "--force")).code, 0);
-  assert.equal(existsSync(`${secretPath}.previous`), false);
-  assert.equal(readFileSync(path, "utf8"), `WEBHOOK_SECRET_FILE=${secretPath}\n`);
-});
-
 test("a file that is a link stays one", async (t) => {
-  const { path, target } = envFile(t, text);
+  const { path, target } = envFile(t, settings);
   const cwd = temporaryDirectory(t);
   symlinkSync(path, join(cwd, ".env"));
   assert.equal((await hotpush({ ...target, cwd }, "secret", "rotate")).code, 0);
   assert.match(readFileSync(path, "utf8"), /WEBHOOK_SECRET_PREVIOUS=/);
-});
-
-test("what the git host made is read from standard input", (t) => {
-  const { path, target } = envFile(t, text);
-  const options = {
-    cwd: target.cwd,
-    input: "whsec_dGhlIHRva2VuIHRoYXQgR2l0TGFiIG1hZGU=\n",
-    encoding: "utf8",
-  } as const;
-  const { status, stdout } = spawnSync(launcher, ["secret", "rotate", "--stdin"], options);
-  assert.deepEqual([status, stdout.includes("whsec_")], [0, false]);
-  assert.match(readFileSync(path, "utf8"), /^WEBHOOK_SECRET=whsec_dGhlIHRva2VuIHRoYXQgR2l0TGFiIG1hZGU=$/m);
 });
 
 test("a missing file, one without a secret, and an empty new secret are refused, and nothing is changed", async (t) => {
@@ -133,22 +61,18 @@ test("a missing file, one without a secret, and an empty new secret are refused,
     (await hotpush(target, "secret", "rotate", "--env-file", "no.env")).stderr,
     /no\.env cannot be read \(ENOENT\)/,
   );
-  writeFileSync(path, text);
-  const empty = spawnSync(launcher, ["secret", "rotate", "--stdin"], {
-    cwd: target.cwd,
-    input: "\n",
-    encoding: "utf8",
-  });
+  writeFileSync(path, settings);
+  const empty = rotateTo("", target.cwd);
   assert.match(empty.stderr, /^hotpush: WEBHOOK_SECRET is empty/);
-  assert.equal(readFileSync(path, "utf8"), text);
+  assert.equal(readFileSync(path, "utf8"), settings);
 });
 
 test("each option that a refusal names is one of the command", async (t) => {
-  const { stdout: help } = await hotpush(envFile(t, text).target, "secret", "rotate", "--help");
+  const { stdout: help } = await hotpush(envFile(t, settings).target, "secret", "rotate", "--help");
   const refused = [
     envFile(t, "REPO_PATH=/srv/app\n").target,
-    { ...envFile(t, text).target, cwd: temporaryDirectory(t) },
-    envFile(t, `${text}\nWEBHOOK_SECRET_PREVIOUS=still used by a form\n`).target,
+    { ...envFile(t, settings).target, cwd: temporaryDirectory(t) },
+    envFile(t, `${settings}\nWEBHOOK_SECRET_PREVIOUS=still used by a form\n`).target,
   ];
   for (const target of refused) {
     const { code, stderr } = await hotpush(target, "secret", "rotate");
@@ -160,13 +84,13 @@ test("each option that a refusal names is one of the command", async (t) => {
 });
 
 test("where there is no .env here, that of the repository is the service's", async (t) => {
-  const { path, target } = envFile(t, text);
+  const { path, target } = envFile(t, settings);
   const elsewhere = { ...target, cwd: temporaryDirectory(t), env: { REPO_PATH: target.cwd } };
   const { code, stdout, stderr } = await hotpush(elsewhere, "secret", "rotate");
   assert.equal(code, 0, stderr);
   assert.ok(stdout.includes(`The new secret is in ${path}.`), stdout);
   assert.equal((await hotpush(elsewhere, "secret", "drop-previous", "--force")).code, 0);
-  const here = envFile(t, text);
+  const here = envFile(t, settings);
   assert.equal((await hotpush({ ...elsewhere, cwd: here.target.cwd }, "secret", "rotate")).code, 0);
   assert.match(readFileSync(here.path, "utf8"), /WEBHOOK_SECRET_PREVIOUS/);
   assert.doesNotMatch(readFileSync(path, "utf8"), /WEBHOOK_SECRET_PREVIOUS/);
@@ -205,10 +129,3 @@ test("a rotation from beginning to end: both accepted, the use of each told, and
   const log = rotated.log.lines.map((line) => JSON.stringify(line)).join("\n");
   assert.ok(!log.includes(secret) && !log.includes(testSecret));
 });
-
-function envFile(t: TestContext, content: string, cwd = temporaryDirectory(t)) {
-  const path = join(cwd, ".env");
-  writeFileSync(path, content);
-  chmodSync(path, 0o600);
-  return { path, target: { statePath: join(cwd, "none"), cwd } };
-}
