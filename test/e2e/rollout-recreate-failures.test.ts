@@ -3,26 +3,9 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { freePort } from "../harness/free-port.ts";
+import { cacheCheck, cacheServer } from "../lab/cache-service.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeProject, type TestProject, untilTold } from "../lab/project.ts";
-
-/** Tells its version and what its volumes hold. A sick one never gets healthy, and none runs on data that one has spoilt. */
-const server = `
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-const { VERSION, GREETING, SICK, SPOILS, RUDE } = process.env;
-if (existsSync("/anonymous/spoilt")) throw new Error("these data are of a newer version");
-if (SPOILS) writeFileSync("/anonymous/spoilt", "");
-const read = (path) => (existsSync(path) ? readFileSync(path, "utf8").trim() : "");
-createServer(({ url }, response) => {
-  const isRude = RUDE && url === "/front";
-  response.statusCode = isRude || SICK || VERSION === "sick" ? 500 : 200;
-  response.end([VERSION, GREETING, read("/anonymous/note"), read("/named/note")].join(" "));
-}).listen(8080);
-process.on("SIGTERM", () => process.exit(0));
-`;
-const ask = 'exec 3<>/dev/tcp/127.0.0.1/8080 && printf "GET / HTTP/1.0\\r\\n\\r\\n" >&3';
-const check = `${ask} && read -r _ code _ <&3 && [[ $$code == 200 ]]`;
 
 type Parts = Readonly<Record<string, unknown>>;
 
@@ -146,7 +129,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     const directory = join(project.directory, "cache");
     const text = `FROM node:24-trixie-slim\nLABEL com.docker.compose.project=${project.name}\nENV VERSION=${version}\nCOPY server.mjs /\nVOLUME /anonymous\nCMD ["node", "/server.mjs"]\n`;
     await mkdir(directory, { recursive: true });
-    await writeFile(join(directory, "server.mjs"), server);
+    await writeFile(join(directory, "server.mjs"), cacheServer);
     await writeFile(join(directory, "Dockerfile"), text);
     await project.docker("build", "--quiet", "--tag", image(version), directory);
   }
@@ -161,7 +144,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
       ports: [`127.0.0.1:${port}:8080`],
       volumes: ["named:/named", "/unnamed", "./cache:/sources:ro", { type: "tmpfs", target: "/scratch" }],
       networks: { default: { aliases: ["store"] }, back: { aliases: ["data"] } },
-      healthcheck: { test: ["CMD", "bash", "-c", check], ...healthcheck },
+      healthcheck: { test: ["CMD", "bash", "-c", cacheCheck], ...healthcheck },
       labels: { "hotpush.healthy-timeout": "5s" },
       depends_on: Object.keys(others),
       restart: "unless-stopped",
