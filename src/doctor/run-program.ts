@@ -1,4 +1,4 @@
-import { type Argv, runCommand } from "../run-command.ts";
+import { type Argv, runCommand } from "../platform/run-command.ts";
 
 /** What became of a program. `lines` are the last of both its outputs; `code` is null where it took too long. */
 export type Ran =

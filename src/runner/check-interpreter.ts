@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { isAllowed, kindOf } from "../files/file-kind.ts";
-import { findProgram } from "../files/find-program.ts";
 import { readStart } from "../files/read-start.ts";
+import { findProgram } from "../platform/find-program.ts";
 import type { Problem } from "../problems.ts";
 
 /** The longest `#!` line that Linux reads. */

@@ -1,4 +1,4 @@
-import { findProgram } from "../files/find-program.ts";
+import { findProgram } from "../platform/find-program.ts";
 import { ProblemError } from "../problems.ts";
 
 const tools = [

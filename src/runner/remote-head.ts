@@ -1,4 +1,4 @@
-import { runCommand } from "../run-command.ts";
+import { runCommand } from "../platform/run-command.ts";
 import { childEnvironment } from "./environment.ts";
 import type { SecretSources } from "./masking/known-secrets.ts";
 import { createScriptMask } from "./masking/script-mask.ts";

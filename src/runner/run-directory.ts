@@ -1,6 +1,6 @@
 import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { flock } from "../flock.ts";
+import { flock } from "../platform/flock.ts";
 
 /**
  * What a run leaves on disk while it lives, so that it can be found again by a service that did not start it:

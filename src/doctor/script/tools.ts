@@ -1,4 +1,4 @@
-import { findProgram } from "../../files/find-program.ts";
+import { findProgram } from "../../platform/find-program.ts";
 import { type Check, judge, problem } from "../check.ts";
 import { hasComposeFile } from "../docker/compose-file.ts";
 import type { Scene } from "../scene.ts";

@@ -1,4 +1,4 @@
-import { runCommand } from "../../run-command.ts";
+import { runCommand } from "../../platform/run-command.ts";
 
 /**
  * The commit that is rolled out: the one that was named, else what is checked out in `directory`.

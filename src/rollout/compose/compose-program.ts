@@ -2,9 +2,9 @@ import { readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join } from "node:path";
 import { kindOf } from "../../files/file-kind.ts";
-import { findProgram, isRunnable } from "../../files/find-program.ts";
 import { readStart } from "../../files/read-start.ts";
-import type { Argv } from "../../run-command.ts";
+import { findProgram, isRunnable } from "../../platform/find-program.ts";
+import type { Argv } from "../../platform/run-command.ts";
 
 /** Where docker looks for its plugins after the directories of its configuration, in its order. */
 const systemDirectories = [

@@ -1,4 +1,4 @@
-import type { Argv } from "../../run-command.ts";
+import type { Argv } from "../../platform/run-command.ts";
 
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
 export interface ComposeTarget {
@@ -42,7 +42,7 @@ export function scaleUpCommand(target: ComposeTarget, service: string, count: nu
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", ...scale, service];
 }
 
-/** The command that only says, line by line, what `command` would do. */
+/** The command of compose that only says, line by line, what another one would do. */
 export function rehearsed([docker, plugin = "", ...rest]: Argv): Argv {
   return [docker, plugin, "--dry-run", ...rest];
 }

@@ -1,5 +1,5 @@
+import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Argv } from "../../run-command.ts";
 import { configCommand } from "./compose.ts";
 import type { ComposeModel } from "./compose-model.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
+import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Argv } from "../../run-command.ts";
 import type { Engine } from "../engine/engine.ts";
 import { rehearsed } from "./compose.ts";
 import type { Network, Service } from "./project.ts";

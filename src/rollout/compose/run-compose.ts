@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { type Argv, type CommandEnding, runCommand } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import { type Argv, type CommandEnding, runCommand } from "../../run-command.ts";
 import type { Rollout } from "../context.ts";
 import type { Step } from "../report/report.ts";
 import { composeProgram } from "./compose-program.ts";

@@ -1,5 +1,5 @@
+import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Argv } from "../../run-command.ts";
 import { buildCommand, pullCommand } from "../compose/compose.ts";
 import type { Service } from "../compose/project.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";

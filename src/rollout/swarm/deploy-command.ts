@@ -1,4 +1,4 @@
-import type { Argv } from "../../run-command.ts";
+import type { Argv } from "../../platform/run-command.ts";
 import type { StackService } from "./stack.ts";
 
 export type ResolveImage = "always" | "changed" | "never";

@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
+import type { Argv, CommandEnding } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Argv, CommandEnding } from "../../run-command.ts";
 import { type ComposeRun, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import { timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";

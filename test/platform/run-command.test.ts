@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { runCommand } from "../src/run-command.ts";
-import { isGone } from "./harness/is-gone.ts";
-import { until } from "./harness/until.ts";
+import { runCommand } from "../../src/platform/run-command.ts";
+import { isGone } from "../harness/is-gone.ts";
+import { until } from "../harness/until.ts";
 
 const sh = (script: string) => ["sh", "-c", script] as const;
 

@@ -6,7 +6,7 @@ import { getPriority } from "node:os";
  * out by session it counts only among the processes of one session: see sched(7), "The autogroup feature". Where there is no
  * such thing, or the process has ended, nothing is done.
  */
-export function passPriorityOn(pid: number): void {
+export function lowerSessionPriority(pid: number): void {
   const nice = getPriority();
   if (nice <= 0) return;
   try {

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { passPriorityOn } from "./session-priority.ts";
+import { lowerSessionPriority } from "./lower-priority.ts";
 
 /** A program with its arguments: never a shell string. */
 export type Argv = readonly [string, ...string[]];
 
+/** What is run, in which surroundings, and for how long at most. */
 export interface Command {
   readonly argv: Argv;
   readonly cwd?: string;
@@ -49,7 +50,7 @@ export async function runCommand(command: Command): Promise<CommandEnding> {
       ...(command.heldDescriptor === undefined ? [] : [command.heldDescriptor]),
     ],
   });
-  if (child.pid !== undefined) passPriorityOn(child.pid);
+  if (child.pid !== undefined) lowerSessionPriority(child.pid);
   const output: string[] = [];
   const lastLines: string[] = [];
   const keep = (line: string) => {
