@@ -1,4 +1,4 @@
-import { runCommand } from "../../platform/run-command.ts";
+import { checkedOutCommit } from "../../platform/git.ts";
 
 /**
  * The commit that is rolled out: the one that was named, else what is checked out in `directory`.
@@ -11,11 +11,7 @@ export async function commitOf(
   env: NodeJS.ProcessEnv,
 ): Promise<string | null> {
   if (named !== undefined && isCommit(named)) return named.toLowerCase();
-  // The checkout may belong to another user (in a container it does); reading its head is safe all the same.
-  const argv = ["git", "-c", "safe.directory=*", "-C", directory, "rev-parse", "HEAD"] as const;
-  const ending = await runCommand({ argv, env, timeoutMs: 10_000 });
-  if (ending.kind !== "exited" || ending.code !== 0) return null;
-  return isCommit(ending.output.trim()) ? ending.output.trim() : null;
+  return checkedOutCommit(directory, env);
 }
 
 function isCommit(text: string): boolean {
