@@ -1,4 +1,4 @@
-import { runCommand } from "../platform/run-command.ts";
+import { runGit } from "../platform/git.ts";
 import { childEnvironment } from "./environment.ts";
 import type { SecretSources } from "./masking/known-secrets.ts";
 import { createScriptMask } from "./masking/script-mask.ts";
@@ -8,8 +8,6 @@ export type RemoteHead =
   | { readonly kind: "unknown"; readonly detail: string };
 
 const usualTimeoutMs = 30_000;
-/** Of `git ls-remote --exit-code` where the remote has no such ref. */
-const noSuchRef = 2;
 
 /**
  * Asks the remote of the repository what `ref` points at now, with the credentials that the script would use. What git
@@ -23,16 +21,12 @@ export async function readRemoteHead(
   const env = childEnvironment(options);
   // By the name that examples/deploy.sh takes, where DEPLOY_ENV lets it have it.
   const remote = env.DEPLOY_REMOTE || "origin";
-  const ending = await runCommand({
-    argv: ["git", "-C", options.repoPath, "ls-remote", "--exit-code", "--", remote, ref],
-    env,
-    timeoutMs,
-  });
+  const ending = await runGit(options.repoPath, ["ls-remote", "--", remote, ref], { env, timeoutMs });
   if (ending.kind === "exited" && ending.code === 0) {
-    return { kind: "head", commit: ending.output.split(/\s/)[0] ?? "" };
-  }
-  if (ending.kind === "exited" && ending.code === noSuchRef) {
-    return { kind: "unknown", detail: `the remote has no ${ref}.` };
+    const commit = commitOf(ending.output, ref);
+    return commit === null
+      ? { kind: "unknown", detail: `the remote has no ${ref}.` }
+      : { kind: "head", commit };
   }
   const reason =
     ending.kind === "exited"
@@ -43,4 +37,10 @@ export async function readRemoteHead(
   // Git may name the URL of the remote, with what stands in it.
   const mask = createScriptMask(options)();
   return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${mask.text(reason)}` };
+}
+
+/** `git ls-remote` matches the ends of names: for `refs/heads/main` it also lists `refs/heads/a/refs/heads/main`. */
+function commitOf(output: string, ref: string): string | null {
+  const rows = output.split("\n").map((row) => row.split("\t"));
+  return rows.find(([, name]) => name === ref)?.[0] ?? null;
 }

@@ -5,7 +5,7 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
-import { deploy, git, gitCalls, makeProject, page } from "./project.ts";
+import { commit, deploy, git, gitCalls, makeProject, page } from "./project.ts";
 
 const main = "refs/heads/main";
 
@@ -54,6 +54,20 @@ test("a directory inside somebody else's checkout is refused, and that checkout 
   assert.match(output, /inner is not the root of a git checkout/);
   assert.equal(await page(project), "edited\n");
 });
+
+for (const lookAlike of ["refs/heads/refs/heads/main", "refs/tags/refs/heads/main"]) {
+  test(`a remote without main is refused, though it has ${lookAlike}`, async (t) => {
+    const project = await makeProject(t);
+    const head = await git(project, project.checkout, "rev-parse", "HEAD");
+    const tip = await commit(project, { "page.txt": "not main\n" });
+    await git(project, project.clone, "push", "--quiet", "origin", `${tip}:${lookAlike}`);
+    await git(project, project.remote, "update-ref", "-d", main);
+    const { code, output } = await deploy(project, [main, head]);
+    assert.equal(code, 1, output);
+    assert.match(output, /FAILED: .* has no branch main/);
+    assert.equal(await page(project), "first\n");
+  });
+}
 
 test("a missing git is a sentence with what to do", async (t) => {
   const project = await makeProject(t);
