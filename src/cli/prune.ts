@@ -1,9 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
 import { ProblemError } from "../problems.ts";
-import { loadModel } from "../rollout/compose/load-model.ts";
+import { loadImageNames, loadModel } from "../rollout/compose/load-model.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
-import { readProject } from "../rollout/compose/project.ts";
 import { connectEngine } from "../rollout/engine/engine.ts";
 import { keptByDefault, type Pruned, prune } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
@@ -72,7 +71,8 @@ async function pruneProject({ directory, file, keep }: Options, env: NodeJS.Proc
       const { stack } = await loadStack(surroundings, "0".repeat(12));
       return await pruneStack({ ...request, stack });
     }
-    return await prune({ ...request, project: readProject(await loadModel(surroundings)) });
+    const { name } = await loadModel(surroundings);
+    return await prune({ ...request, project: { name, images: await loadImageNames(surroundings) } });
   } finally {
     await lock.release();
   }

@@ -1,5 +1,6 @@
 import { ProblemError } from "../problems.ts";
 import { anonymousVolume } from "./anonymous-volume.ts";
+import { loadImageNames } from "./compose/load-model.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import { type Container, listContainers } from "./engine/container.ts";
@@ -96,7 +97,8 @@ async function bringImages(
 ): Promise<void> {
   if (request.version) return nameImages(rollout, services, request.version);
   const makeRoom = async () => {
-    await prune({ engine: rollout.engine, project: rollout.project, versionsPath: request.versionsPath });
+    const project = { name: rollout.project.name, images: await loadImageNames(rollout) };
+    await prune({ engine: rollout.engine, project, versionsPath: request.versionsPath });
   };
   const { withBuild, withPull } = request;
   return prepareImages(rollout, services, { commit, withBuild, withPull, running, prune: makeRoom });

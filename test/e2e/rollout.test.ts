@@ -83,6 +83,21 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.equal(await project.version(), "kept");
   });
 
+  test("prune keeps the image of a service in an inactive profile, even if its env file is missing", async () => {
+    const backup = { build: "other", profiles: ["backup"], env_file: "backup.env" };
+    const override = join(project.directory, "compose.override.yaml");
+    await writeFile(override, JSON.stringify({ services: { backup } }));
+    await writeFile(join(project.directory, "backup.env"), "");
+    await project.docker("compose", "--profile", "backup", "build", "backup");
+    await rm(join(project.directory, "backup.env"));
+    const { code, output } = await project.hotpush("prune");
+    assert.equal(code, 0, output);
+    assert.ok(await isThere(`${project.name}-backup`), output);
+    await rm(override);
+    assert.equal((await project.hotpush("prune")).code, 0);
+    assert.ok(!(await isThere(`${project.name}-backup`)), "without the profile, nothing needs it");
+  });
+
   test("a service that does not exist is named, with those that do", async () => {
     const { code, output } = await project.rollOut({ args: ["ap"] });
     assert.equal(code, 1);

@@ -20,6 +20,11 @@ export function configCommand(target: ComposeTarget): Argv {
   return [...compose(target), "config", "--format", "json"];
 }
 
+/** The names of all images in the compose files, one a line: also those of services in profiles that are not active. */
+export function imagesCommand(target: ComposeTarget): Argv {
+  return [...compose(target), "--profile", "*", "config", "--images"];
+}
+
 /**
  * A hash for each service, of the resolved model on standard input. Only so does it equal the `config-hash` label of
  * the containers: asked about the files, compose leaves the content of env files out of it.

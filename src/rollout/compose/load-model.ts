@@ -1,6 +1,6 @@
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import { configCommand } from "./compose.ts";
+import { configCommand, imagesCommand } from "./compose.ts";
 import type { ComposeModel } from "./compose-model.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
 
@@ -13,6 +13,17 @@ const readTimeoutMs = 60_000;
  */
 export async function loadModel(surroundings: Surroundings): Promise<ComposeModel> {
   return JSON.parse(await askCompose(surroundings, configCommand(surroundings.target))) as ComposeModel;
+}
+
+/**
+ * Asks compose for the names of all images that the project may run. A service in an inactive profile is left out of the
+ * model, but a cron job may run it at any time (`docker compose --profile backup run backup`).
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function loadImageNames(surroundings: Surroundings): Promise<readonly string[]> {
+  const names = await askCompose(surroundings, imagesCommand(surroundings.target));
+  return [...new Set(names.split("\n").filter(Boolean))];
 }
 
 /**

@@ -1,13 +1,19 @@
-import type { Project } from "../compose/project.ts";
 import { type Engine, EngineRefusal } from "../engine/engine.ts";
 import { inspectImage, splitReference } from "../engine/image.ts";
 import { commitTag } from "../engine/tag.ts";
 import { neededApi } from "../needed-docker.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
 
+/** A compose project as prune sees it. */
+export interface PrunedProject {
+  readonly name: string;
+  /** The names of its images in the compose file, in all profiles. */
+  readonly images: readonly string[];
+}
+
 export interface PruneRequest {
   readonly engine: Engine;
-  readonly project: Project;
+  readonly project: PrunedProject;
   readonly versionsPath: string;
   /** How many good versions before the present one keep their images. */
   readonly keep?: number;
@@ -65,7 +71,7 @@ interface ProjectImage {
 /** Images that compose built for this project, and those that earlier versions of it ran. */
 async function projectImages(
   engine: Engine,
-  project: Project,
+  project: PrunedProject,
   versions: readonly Version[],
 ): Promise<readonly ProjectImage[]> {
   const filters = encodeURIComponent(
@@ -89,13 +95,13 @@ async function projectImages(
 /** Images of any container, running or not, of what the compose file names now, and of the versions to keep. */
 async function neededIds(
   engine: Engine,
-  project: Project,
+  project: PrunedProject,
   kept: readonly { readonly id: string }[],
 ): Promise<ReadonlySet<string>> {
   const containers: readonly { readonly ImageID: string }[] = JSON.parse(
     (await engine.get("/containers/json?all=1")).toString(),
   );
-  const named = await Promise.all(project.services.map(({ image }) => inspectImage(engine, image)));
+  const named = await Promise.all(project.images.map((image) => inspectImage(engine, image)));
   return new Set([
     ...containers.map(({ ImageID }) => ImageID),
     ...named.flatMap((image) => (image ? [image.id] : [])),
@@ -109,11 +115,11 @@ async function neededIds(
  */
 export function namesToRemove(
   image: ProjectImage,
-  project: Project,
+  project: PrunedProject,
   keptIds: ReadonlySet<string>,
   keptTags: ReadonlySet<string>,
 ): readonly string[] {
-  const repositories = new Set(project.services.map((service) => splitReference(service.image).repository));
+  const repositories = new Set(project.images.map((name) => splitReference(name).repository));
   const isOurs = (name: string) => {
     const { repository, tag } = splitReference(name);
     if (repositories.has(repository)) return true;

@@ -22,7 +22,8 @@ export async function pruneStack({ engine, stack, versionsPath, keep }: StackPru
     Object.values(images),
   );
   await removeEnded(engine, stack.name, [...inUse, ...kept]);
-  return prune({ engine, project: stack, versionsPath, keep, inUse });
+  const project = { name: stack.name, images: stack.services.map(({ image }) => image) };
+  return prune({ engine, project, versionsPath, keep, inUse });
 }
 
 async function removeEnded(

@@ -4,6 +4,7 @@ import {
   buildCommand,
   configCommand,
   hashCommand,
+  imagesCommand,
   pullCommand,
   recreateCommand,
   scaleUpCommand,
@@ -15,6 +16,7 @@ const files = ["--file", "compose.yaml", "--file", "prod.yaml"];
 
 test("each compose command is this list of arguments", () => {
   assert.deepEqual(configCommand(target), [...start, ...files, "config", "--format", "json"]);
+  assert.deepEqual(imagesCommand(target), [...start, ...files, "--profile", "*", "config", "--images"]);
   assert.deepEqual(hashCommand(), ["docker", "compose", "--file", "-", "config", "--hash", "*"]);
   assert.deepEqual(buildCommand(target, ["app", "worker"]), [...start, ...files, "build", "app", "worker"]);
   assert.deepEqual(pullCommand(target, ["db"]), [...start, ...files, "pull", "--ignore-buildable", "db"]);

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { splitReference } from "../../../src/rollout/engine/image.ts";
 import { namesToRemove } from "../../../src/rollout/images/prune.ts";
-import { sampleService } from "../sample.ts";
 
-const project = { name: "shop", services: [sampleService()] };
+const project = { name: "shop", images: ["shop-app"] };
 const commit = "shop-app:0123456789ab";
 const later = "shop-app:0123456789ab-2";
 
