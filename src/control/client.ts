@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { request } from "./http.ts";
+import { openHttp } from "../platform/http-client.ts";
 import { openDirectory, shortSocketPath, socketPath } from "./socket-path.ts";
 
 /** The service could not be asked: `message` says where it was looked for and why not, for a person. */
@@ -61,12 +61,8 @@ async function connect(
 ): Promise<IncomingMessage> {
   const directory = openDirectory(statePath);
   try {
-    return await new Promise((resolve, reject) => {
-      const options = { socketPath: shortSocketPath(directory), method, path, agent: false };
-      const sent = request({ ...options, ...(signal ? { signal } : {}) }, resolve);
-      sent.on("error", reject);
-      sent.end(body === undefined ? undefined : JSON.stringify(body));
-    });
+    const target = { socketPath: shortSocketPath(directory), path };
+    return await openHttp(target, { method, signal, ...(body ? { body: JSON.stringify(body) } : {}) });
   } finally {
     directory.close();
   }

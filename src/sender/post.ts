@@ -1,6 +1,5 @@
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
+import { sendHttp } from "../platform/http-client.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** What came back, or why nothing did (`code` is the system's or OpenSSL's name of the error). */
@@ -38,39 +37,13 @@ export async function post(url: URL, delivery: Delivery, waitMs: number): Promis
   }
 }
 
-function postOnce(url: URL, { headers, body }: Delivery): Promise<Reply> {
-  return new Promise((resolve) => {
-    const fail = (code: string, message: string) => resolve({ kind: "failure", code, message });
-    const send = url.protocol === "https:" ? requestHttps : requestHttp;
-    const options = { method: "POST", agent: false, headers: { ...headers, "content-length": body.length } };
-    const sent = send(url, options, (answer) => {
-      const chunks: Buffer[] = [];
-      let length = 0;
-      const finish = () => {
-        const { statusCode: status = 0, headers: received } = answer;
-        resolve({ kind: "answer", status, headers: received, body: Buffer.concat(chunks).toString() });
-        sent.destroy();
-      };
-      answer.on("data", (chunk: Buffer) => {
-        chunks.push(chunk);
-        length += chunk.length;
-        if (length > mostAnswerBytes) finish();
-      });
-      answer.on("end", finish);
-      answer.on("error", (error: NodeJS.ErrnoException) => fail(error.code ?? "", error.message));
-    });
-    sent.setTimeout(timeoutMs, () => {
-      fail("ETIMEDOUT", `no answer within ${timeoutMs / 1_000} s`);
-      sent.destroy();
-    });
-    sent.on("error", (error: NodeJS.ErrnoException) => fail(codeOf(error), error.message));
-    sent.end(body);
-  });
-}
-
-/** Where a name has several addresses, each has its own error. */
-function codeOf(
-  error: NodeJS.ErrnoException & { readonly errors?: readonly NodeJS.ErrnoException[] },
-): string {
-  return error.code ?? error.errors?.[0]?.code ?? error.name;
+async function postOnce(url: URL, { headers, body }: Delivery): Promise<Reply> {
+  try {
+    const request = { method: "POST", headers, body, timeoutMs };
+    const answer = await sendHttp(url, request, mostAnswerBytes);
+    return { kind: "answer", ...answer, body: answer.body.toString() };
+  } catch (error) {
+    const { code, name, message } = error as NodeJS.ErrnoException;
+    return { kind: "failure", code: code ?? name, message };
+  }
 }

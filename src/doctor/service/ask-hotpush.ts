@@ -1,6 +1,5 @@
 import { createHmac } from "node:crypto";
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
+import { sendHttp } from "../../platform/http-client.ts";
 
 /** What answers at a webhook's address. */
 export type Reply =
@@ -44,39 +43,22 @@ export function look(url: string): Promise<Reply> {
  *
  * @param isTrusting takes a certificate that is not valid too, where nothing depends on who answers
  */
-export function ask(
+export async function ask(
   url: string,
   method: string,
   body: string,
   headers: Readonly<Record<string, string>>,
   isTrusting = false,
 ): Promise<Reply> {
-  return new Promise((resolve) => {
-    const fail = (error: NodeJS.ErrnoException) =>
-      resolve({ kind: "none", code: error.code ?? "unknown", text: error.message || String(error.code) });
-    const request = url.startsWith("https:") ? requestHttps : requestHttp;
-    const length = { "content-length": String(Buffer.byteLength(body)) };
-    const signal = AbortSignal.timeout(answerTimeoutMs);
-    const options = { method, agent: false, signal, headers: { ...headers, ...length } };
-    const sent = request(url, { ...options, ...(isTrusting ? { rejectUnauthorized: false } : {}) });
-    sent.on("error", (error: NodeJS.ErrnoException) =>
-      fail(signal.aborted ? Object.assign(new Error("no answer within 5 s"), { code: "ETIMEDOUT" }) : error),
-    );
-    sent.on("response", (response) => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      response.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (bytes <= longestAnswerBytes) chunks.push(chunk);
-      });
-      response.on("error", fail);
-      response.on("end", () => {
-        const { location = null, date = null } = response.headers;
-        resolve({ ...read(response.statusCode ?? 0, Buffer.concat(chunks).toString()), location, date });
-      });
-    });
-    sent.end(body);
-  });
+  const request = { method, body, headers, timeoutMs: answerTimeoutMs, acceptsAnyCertificate: isTrusting };
+  try {
+    const answer = await sendHttp(new URL(url), request, longestAnswerBytes);
+    const { location = null, date = null } = answer.headers;
+    return { ...read(answer.status, answer.body.toString()), location, date };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return { kind: "none", code: code ?? "unknown", text: message || String(code) };
+  }
 }
 
 function read(status: number, text: string) {

@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { type RequestOptions, request } from "node:http";
+import { type HttpAnswer, type HttpTarget, sendHttp } from "../../platform/http-client.ts";
 import { ProblemError } from "../../problems.ts";
 import { restartForSocket } from "./replaced-socket.ts";
 
@@ -46,9 +46,15 @@ export function connectEngine(
   dockerHost: string = defaultDockerHost,
   answerTimeoutMs: number = usualAnswerTimeoutMs,
 ): Engine {
-  const address = addressOf(dockerHost);
-  const call = (method: string, path: string, body?: unknown, patienceMs: number = 0) =>
-    send(dockerHost, { ...address, method, path, timeout: answerTimeoutMs + patienceMs }, body);
+  const targetOf = readDockerHost(dockerHost);
+  const call = async (method: string, path: string, body?: unknown, patienceMs: number = 0) => {
+    const timeoutMs = answerTimeoutMs + patienceMs;
+    const answer = await send(targetOf(path), method, body, timeoutMs).catch((error: unknown) => {
+      throw unreachable(dockerHost, error as NodeJS.ErrnoException);
+    });
+    if (answer.status < 400) return answer.body;
+    throw new EngineRefusal(answer.status, refusalText(method, path, answer));
+  };
   return {
     get: (path) => call("GET", path),
     post: (path, body, patienceMs) => call("POST", path, body, patienceMs),
@@ -56,46 +62,33 @@ export function connectEngine(
   };
 }
 
-function addressOf(dockerHost: string): RequestOptions {
-  if (dockerHost.startsWith("unix://")) return { socketPath: dockerHost.slice("unix://".length) };
+function readDockerHost(dockerHost: string): (path: string) => HttpTarget {
+  if (dockerHost.startsWith("unix://")) {
+    const socketPath = dockerHost.slice("unix://".length);
+    return (path) => ({ socketPath, path });
+  }
   if (dockerHost.startsWith("tcp://")) {
     const { hostname, port } = new URL(dockerHost);
-    return { host: hostname, port: port || 2375 };
+    return (path) => new URL(`http://${hostname}:${port || 2375}${path}`);
   }
   throw new ProblemError({
     code: "docker_unreachable",
-    detail: `DOCKER_HOST is ${dockerHost}, but only unix:// and tcp:// are spoken.`,
+    detail: `DOCKER_HOST is ${dockerHost}, but only unix:// and tcp:// are supported.`,
   });
 }
 
-function send(dockerHost: string, options: RequestOptions, body: unknown): Promise<Buffer> {
-  const payload = body === undefined ? "" : JSON.stringify(body);
-  const headers = {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(payload),
-    host: "docker",
-  };
-  return new Promise((resolve, reject) => {
-    const sent = request({ ...options, headers, agent: false }, (answer) => {
-      const chunks: Buffer[] = [];
-      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-      answer.on("error", (error) => reject(unreachable(dockerHost, error)));
-      answer.on("end", () => {
-        const received = Buffer.concat(chunks);
-        const status = answer.statusCode ?? 0;
-        if (status < 400) resolve(received);
-        else reject(new EngineRefusal(status, refusalText(options, status, received)));
-      });
-    });
-    const late = `no answer within ${(options.timeout ?? 0) / 1_000} s`;
-    sent.on("timeout", () => sent.destroy(new Error(late)));
-    sent.on("error", (error) => reject(unreachable(dockerHost, error)));
-    sent.end(payload);
+function send(target: HttpTarget, method: string, body: unknown, timeoutMs: number) {
+  const headers = { "content-type": "application/json", host: "docker" };
+  return sendHttp(target, {
+    method,
+    headers,
+    body: body === undefined ? "" : JSON.stringify(body),
+    timeoutMs,
   });
 }
 
-function refusalText(options: RequestOptions, status: number, body: Buffer): string {
-  return `The Docker engine answered ${status} to ${options.method} ${options.path}: ${messageIn(body)}`;
+function refusalText(method: string, path: string, { status, body }: HttpAnswer): string {
+  return `The Docker engine answered ${status} to ${method} ${path}: ${messageIn(body)}`;
 }
 
 function messageIn(body: Buffer): string {

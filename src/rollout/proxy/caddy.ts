@@ -1,9 +1,10 @@
-import { request } from "node:http";
 import { join } from "node:path";
+import { sendHttp } from "../../platform/http-client.ts";
 import { namesInLiveFiles } from "./live-file.ts";
 
 /** Caddy's admin API is on this socket in the live directory (`admin unix//run/live/admin.sock`), never on a port. */
 const socketName = "admin.sock";
+const answerTimeoutMs = 5_000;
 
 export interface InFlight {
   /** To the containers that were asked for. */
@@ -61,19 +62,10 @@ export async function liveFilesRead(directory: string): Promise<ReadonlySet<stri
   return new Set([...answer.matchAll(/\{file\.[^}]*\/([^/}]+)\}/g)].map(([, file]) => file ?? ""));
 }
 
-function get(directory: string, path: string): Promise<string | null> {
-  return new Promise((resolve) => {
-    const socketPath = join(directory, socketName);
-    // Caddy refuses an Origin it does not know; without that header, and with this host, it answers.
-    const options = { socketPath, path, headers: { host: "localhost" }, agent: false, timeout: 5_000 };
-    const sent = request(options, (answer) => {
-      const chunks: Buffer[] = [];
-      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-      answer.on("error", () => resolve(null));
-      answer.on("end", () => resolve(answer.statusCode === 200 ? Buffer.concat(chunks).toString() : null));
-    });
-    sent.on("timeout", () => sent.destroy());
-    sent.on("error", () => resolve(null));
-    sent.end();
-  });
+async function get(directory: string, path: string): Promise<string | null> {
+  const target = { socketPath: join(directory, socketName), path };
+  // Caddy refuses an Origin it does not know; without that header, and with this host, it answers.
+  const headers = { host: "localhost" };
+  const answer = await sendHttp(target, { headers, timeoutMs: answerTimeoutMs }).catch(() => null);
+  return answer?.status === 200 ? answer.body.toString() : null;
 }

@@ -1,4 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { sendHttp } from "../../platform/http-client.ts";
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export interface CheckLimits {
   /** Good answers in a row that it takes. */
@@ -40,17 +43,18 @@ export async function check(url: string, limits: CheckLimits = checkLimits): Pro
   }
 }
 
-/** Null where the answer is good, else what it was. */
+/** Null if the answer is good, else what it was. */
 async function ask(url: string, answerMs: number): Promise<string | null> {
   try {
-    const response = await fetch(url, {
-      signal: AbortSignal.timeout(answerMs),
-      headers: { connection: "close" },
-    });
-    await response.arrayBuffer();
-    return response.ok ? null : `status ${response.status}`;
+    const status = await finalStatus(new URL(url), AbortSignal.timeout(answerMs));
+    return status >= 200 && status < 300 ? null : `status ${status}`;
   } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return cause instanceof Error ? cause.message || cause.name : String(cause);
+    return error instanceof Error ? error.message || error.name : String(error);
   }
+}
+
+async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): Promise<number> {
+  const { status, headers } = await sendHttp(url, { signal });
+  if (!redirects.has(status) || !headers.location || redirectsLeft === 0) return status;
+  return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
 }

@@ -1,0 +1,104 @@
+import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from "node:http";
+
+// Node's HTTP without what an `import` of it loads: a command must start at once.
+const { request: requestHttp } = process.getBuiltinModule("node:http");
+
+/** Where a request goes: a URL, or a path on a server that listens on a Unix socket. */
+export type HttpTarget = URL | { readonly socketPath: string; readonly path: string };
+
+export interface HttpRequest {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+  /** From the first byte sent to the last byte received; without it there is no limit. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Accept an invalid certificate too, if nothing depends on who answers. */
+  readonly acceptsAnyCertificate?: boolean;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** A longer answer is cut here: no server that we ask has so much to say. */
+const longestAnswerBytes = 64 * 1024 * 1024;
+
+/**
+ * Sends one request on a connection of its own and reads the whole answer. Redirects are not followed.
+ *
+ * @param longestBytes the body is cut after so many
+ * @throws the system's or OpenSSL's error, with its `code`; `ETIMEDOUT` after `timeoutMs`
+ */
+export async function sendHttp(
+  target: HttpTarget,
+  request: HttpRequest = {},
+  longestBytes: number = longestAnswerBytes,
+): Promise<HttpAnswer> {
+  const { timeoutMs } = request;
+  const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const signals = [late, request.signal].filter((signal) => signal !== undefined);
+  try {
+    const answer = await openHttp(target, { ...request, signal: AbortSignal.any(signals) });
+    const { statusCode: status = 0, headers } = answer;
+    return { status, headers, body: await readBody(answer, longestBytes) };
+  } catch (error) {
+    throw late?.aborted ? timedOut(timeoutMs ?? 0) : error;
+  }
+}
+
+/**
+ * Sends one request on a connection of its own, for an answer that is read as it comes.
+ *
+ * @throws as `sendHttp`
+ */
+export function openHttp(
+  target: HttpTarget,
+  { body, headers, method = "GET", signal, acceptsAnyCertificate = false }: HttpRequest,
+): Promise<IncomingMessage> {
+  const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+  const options: RequestOptions & { readonly rejectUnauthorized?: boolean } = {
+    method,
+    headers: { ...headers, ...length },
+    agent: false,
+    ...(signal ? { signal } : {}),
+    ...(acceptsAnyCertificate ? { rejectUnauthorized: false } : {}),
+  };
+  return new Promise((resolve, reject) => {
+    const sent = start(target, options);
+    sent.on("response", resolve);
+    sent.on("error", (error) => reject(withCode(error)));
+    sent.end(body);
+  });
+}
+
+function start(target: HttpTarget, options: RequestOptions) {
+  if (!(target instanceof URL)) return requestHttp({ ...options, ...target });
+  if (target.protocol === "http:") return requestHttp(target, options);
+  return process.getBuiltinModule("node:https").request(target, options);
+}
+
+async function readBody(answer: IncomingMessage, longestBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= longestBytes) break; // Leaving the loop closes the connection.
+  }
+  return Buffer.concat(chunks).subarray(0, longestBytes);
+}
+
+/** If a name has several addresses, each has an error of its own: the first one's code stands for all. */
+function withCode(
+  error: NodeJS.ErrnoException & { readonly errors?: readonly NodeJS.ErrnoException[] },
+): NodeJS.ErrnoException {
+  const code = error.code ?? error.errors?.[0]?.code;
+  return code === undefined ? error : Object.assign(error, { code });
+}
+
+function timedOut(timeoutMs: number): NodeJS.ErrnoException {
+  return Object.assign(new Error(`no answer within ${timeoutMs / 1_000} s`), { code: "ETIMEDOUT" });
+}

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { createServer, type RequestListener } from "node:http";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { sendHttp } from "../../src/platform/http-client.ts";
+import { listenAt, listenHere } from "../harness/listen.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("sends method, headers and body over a Unix socket and reads the answer", async (t) => {
+  const socketPath = join(temporaryDirectory(t), "socket");
+  await listenAt(t, createServer(echo), socketPath);
+  const target = { socketPath, path: "/things?all=1" };
+  const answer = await sendHttp(target, { method: "POST", headers: { "x-a": "1" }, body: "ü" });
+  assert.deepEqual([answer.status, answer.headers["content-type"]], [201, "text/plain"]);
+  assert.equal(answer.body.toString(), "POST /things?all=1 1 2 ü");
+});
+
+test("fails with ETIMEDOUT if the answer does not end in time", async (t) => {
+  const url = await site(t, (_, response) => response.write("a beginning"));
+  await assert.rejects(sendHttp(url, { timeoutMs: 100 }), {
+    code: "ETIMEDOUT",
+    message: "no answer within 0.1 s",
+  });
+});
+
+test("fails with the system's code if nothing listens", async () => {
+  await assert.rejects(sendHttp(new URL("http://localhost:1/")), { code: "ECONNREFUSED" });
+});
+
+test("fails if the answer breaks off", async (t) => {
+  const url = await site(t, (_, response) => {
+    response.writeHead(200, { "content-length": "10" });
+    response.write("half", () => response.destroy());
+  });
+  await assert.rejects(sendHttp(url), { code: "ECONNRESET" });
+});
+
+test("cuts an endless answer at the limit", async (t) => {
+  const url = await site(t, (_, response) => {
+    const pour = () => {
+      while (response.write("x".repeat(1_000)));
+      response.once("drain", pour);
+    };
+    pour();
+  });
+  const { body } = await sendHttp(url, {}, 5_000);
+  assert.equal(body.length, 5_000);
+});
+
+test("an abort ends the request", async (t) => {
+  const stopping = new AbortController();
+  const url = await site(t, () => stopping.abort());
+  await assert.rejects(sendHttp(url, { signal: stopping.signal }), { name: "AbortError" });
+});
+
+async function site(t: TestContext, listener: RequestListener): Promise<URL> {
+  return new URL(`http://127.0.0.1:${await listenHere(t, createServer(listener))}/`);
+}
+
+const echo: RequestListener = async (request, response) => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  response.writeHead(201, { "content-type": "text/plain" });
+  const { method, url, headers } = request;
+  response.end(`${method} ${url} ${headers["x-a"]} ${headers["content-length"]} ${Buffer.concat(chunks)}`);
+};
