@@ -23,8 +23,8 @@ import { createRehearsal } from "./rehearsal.ts";
 import { checkScript } from "./runner/check-script.ts";
 import { checkTools } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
-import type { SecretSources } from "./runner/masking/known-secrets.ts";
-import { createScriptMask, findUnmasked } from "./runner/masking/script-mask.ts";
+import type { SecretSources } from "./runner/redaction/known-secrets.ts";
+import { createScriptRedactor, findUnredacted } from "./runner/redaction/script-redactor.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
 import { takeOver } from "./take-over.ts";
@@ -61,7 +61,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   });
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
-  for (const text of findUnmasked(script)) log.warn({ event: "mask.too_short" }, text);
+  for (const text of findUnredacted(script)) log.warn({ event: "mask.too_short" }, text);
   const address = receiver.address() as AddressInfo;
   const scriptEnv = childEnvironment(script);
   const takingOver = takeOver({
@@ -76,11 +76,11 @@ export async function startService(config: Config, env: Environment, log: Log): 
     closed ??= closeAll();
     return closed;
   };
-  const currentMask = createScriptMask(script);
+  const currentRedactor = createScriptRedactor(script);
   const handOver = createHandOver({
     statePath,
     scriptEnv,
-    mask: (text) => currentMask().text(text),
+    redact: (text) => currentRedactor().text(text),
     isBusy: queue.isBusy,
     close,
     log,

@@ -20,7 +20,7 @@ export async function replaceByHelper(
   context.log.info(fields, `${helper.name} replaces this container`);
   await startHelper(engine, own, helper, context.scriptEnv);
   const ending = await seeHelperOff(engine, helper.name);
-  const lines = context.mask(ending?.lines.join("\n") ?? "");
+  const lines = context.redact(ending?.lines.join("\n") ?? "");
   const exitCode = ending?.exitCode ?? "unknown";
   giveUp(
     context,
@@ -40,7 +40,7 @@ export async function concludeHelper(
   removeReplacementRequest(context.statePath, request);
   if (ending === null) return;
   const fields = { event: "service.helper_ended", helper: helper.name, exitCode: ending.exitCode };
-  const lines = context.mask(ending.lines.join("\n"));
+  const lines = context.redact(ending.lines.join("\n"));
   const text = `${helper.name} ended with exit code ${ending.exitCode}:\n${lines}`;
   if (ending.exitCode === 0) context.log.info(fields, text);
   else context.log.error(fields, text);

@@ -11,7 +11,7 @@ export interface HandOverContext {
   /** What a deploy script would get of the environment. */
   readonly scriptEnv: Record<string, string>;
   /** Puts stars in place of the secrets in what a helper wrote. */
-  readonly mask: (text: string) => string;
+  readonly redact: (text: string) => string;
   /** Stops the service, nothing of which is running any more. */
   readonly close: () => Promise<void>;
   readonly log: Log;

@@ -1,8 +1,8 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { Socket } from "node:net";
+import type { RedactionStream, Redactor } from "../redaction/redactor.ts";
 import { createLineCutter, stepOf } from "./lines.ts";
 import { type LogFile, openLogFile } from "./log-file.ts";
-import type { Mask, MaskStream } from "./masking/mask.ts";
 
 /** What becomes of a script's output. */
 export interface OutputSink {
@@ -26,7 +26,7 @@ export interface OutputOptions {
   readonly pipePath: string;
   readonly logPath: string;
   /** Nothing passes that it does not let pass. */
-  readonly mask: Mask;
+  readonly redactor: Redactor;
   readonly sink: OutputSink;
   readonly isResumed?: boolean;
 }
@@ -51,13 +51,13 @@ const mostToldBytes = 10 * 1024 ** 2;
 export function openOutput({
   pipePath,
   logPath,
-  mask,
+  redactor,
   sink,
   isResumed = false,
 }: OutputOptions): OutputReader {
   const fd = openSync(pipePath, readWithoutWaiting);
   try {
-    return readOutput(fd, { logPath, masker: mask.stream({ isResumed }), sink });
+    return readOutput(fd, { logPath, redaction: redactor.stream({ isResumed }), sink });
   } catch (error) {
     // Where descriptors have run out, not one may be lost.
     closeSync(fd);
@@ -67,11 +67,11 @@ export function openOutput({
 
 interface Destination {
   readonly logPath: string;
-  readonly masker: MaskStream;
+  readonly redaction: RedactionStream;
   readonly sink: OutputSink;
 }
 
-function readOutput(fd: number, { logPath, masker, sink }: Destination): OutputReader {
+function readOutput(fd: number, { logPath, redaction, sink }: Destination): OutputReader {
   const log: LogFile = openLogFile(logPath);
   const lastLines: string[] = [];
   let toldBytes = 0;
@@ -89,16 +89,16 @@ function readOutput(fd: number, { logPath, masker, sink }: Destination): OutputR
     toldBytes += line.length + 1;
     if (toldBytes <= mostToldBytes) sink.onLine(line);
   });
-  const tell = (masked: Buffer) => {
-    log.write(masked);
-    cutter.push(masked);
+  const tell = (redacted: Buffer) => {
+    log.write(redacted);
+    cutter.push(redacted);
   };
   const socket = new Socket({ fd, readable: true, writable: false });
   let isEnded = false;
   let lastReadMs = performance.now();
   socket.on("data", (chunk: Buffer) => {
     lastReadMs = performance.now();
-    tell(masker.push(chunk));
+    tell(redaction.push(chunk));
     // One chunk a turn of the loop: a script that floods its output must not starve what else is going on.
     socket.pause();
     setImmediate(() => socket.resume());
@@ -134,7 +134,7 @@ function readOutput(fd: number, { logPath, masker, sink }: Destination): OutputR
     quietSinceMs: () => lastReadMs,
     async finish() {
       await drain();
-      tell(masker.finish());
+      tell(redaction.finish());
       cutter.finish();
       await log.close();
     },

@@ -70,7 +70,7 @@ function processIds(): readonly number[] {
     .map(Number);
 }
 
-/** The whole command line: what is to be shown of it is cut when it is masked. */
+/** The whole command line: what is to be shown of it is cut when it is redacted. */
 function commandOf(pid: number): string {
   return read(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
 }

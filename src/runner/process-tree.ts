@@ -1,6 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import { printable } from "../printable.ts";
-import type { Mask } from "./masking/mask.ts";
+import type { Redactor } from "../redaction/redactor.ts";
 import { type ProcessStatus, readProcesses } from "./process-table.ts";
 
 export interface TreeOptions {
@@ -8,7 +8,7 @@ export interface TreeOptions {
   readonly isMarked: (pid: number) => boolean;
   /** The process group of the run, whose leader, keeper.sh, is ours and not shown; null where it is not known. */
   readonly group: number | null;
-  readonly mask: Mask;
+  readonly redactor: Redactor;
 }
 
 const mostLines = 30;
@@ -18,7 +18,7 @@ const longestCommand = 160;
  * The processes of a run as lines of text, each below the one that started it: id, state, how long it has been running,
  * command line. A child that another user's rights or an emptied environment hide is found by its parent.
  */
-export function describeProcesses({ isMarked, group, mask }: TreeOptions): readonly string[] {
+export function describeProcesses({ isMarked, group, redactor }: TreeOptions): readonly string[] {
   const all = readProcesses();
   const members = new Map<number, ProcessStatus>();
   const add = (process: ProcessStatus): void => {
@@ -29,7 +29,7 @@ export function describeProcesses({ isMarked, group, mask }: TreeOptions): reado
   for (const process of all) if (process.group === group || isMarked(process.pid)) add(process);
   const inOrder = [...members.values()].sort((one, other) => one.pid - other.pid);
   const below = (parent: ProcessStatus, depth: number): readonly string[] => [
-    `${"  ".repeat(depth)}${described(parent, mask)}`,
+    `${"  ".repeat(depth)}${described(parent, redactor)}`,
     ...inOrder.filter((process) => process.parent === parent.pid).flatMap((child) => below(child, depth + 1)),
   ];
   const lines = inOrder.filter(({ parent }) => !members.has(parent)).flatMap((root) => below(root, 0));
@@ -37,9 +37,9 @@ export function describeProcesses({ isMarked, group, mask }: TreeOptions): reado
   return left > 0 ? [...lines.slice(0, mostLines), `and ${left} more`] : lines;
 }
 
-function described({ pid, state, ageMs, command }: ProcessStatus, mask: Mask): string {
-  // Masked before it is cut: half a secret would not be found.
-  return `${pid} ${states[state] ?? state}, ${formatDuration(ageMs)}: ${printable(mask.text(command), longestCommand)}`;
+function described({ pid, state, ageMs, command }: ProcessStatus, redactor: Redactor): string {
+  // Redacted before it is cut: half a secret would not be found.
+  return `${pid} ${states[state] ?? state}, ${formatDuration(ageMs)}: ${printable(redactor.text(command), longestCommand)}`;
 }
 
 /** As proc(5) has them. */

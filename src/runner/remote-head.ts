@@ -1,7 +1,7 @@
 import { runGit } from "../platform/git.ts";
 import { childEnvironment } from "./environment.ts";
-import type { SecretSources } from "./masking/known-secrets.ts";
-import { createScriptMask } from "./masking/script-mask.ts";
+import type { SecretSources } from "./redaction/known-secrets.ts";
+import { createScriptRedactor } from "./redaction/script-redactor.ts";
 
 export type RemoteHead =
   | { readonly kind: "head"; readonly commit: string }
@@ -35,8 +35,8 @@ export async function readRemoteHead(
         ? "git is not installed"
         : `the remote did not answer within ${timeoutMs / 1_000} s`;
   // Git may name the URL of the remote, with what stands in it.
-  const mask = createScriptMask(options)();
-  return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${mask.text(reason)}` };
+  const redactor = createScriptRedactor(options)();
+  return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${redactor.text(reason)}` };
 }
 
 /** `git ls-remote` matches the ends of names: for `refs/heads/main` it also lists `refs/heads/a/refs/heads/main`. */

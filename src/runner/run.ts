@@ -1,7 +1,7 @@
 import type { Deployment, Ending, NotStarted, Run } from "../deployments/deployment.ts";
 import { printable } from "../printable.ts";
+import type { Redactor } from "../redaction/redactor.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
-import type { Mask } from "./masking/mask.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
 import { findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
 import { describeProcesses } from "./process-tree.ts";
@@ -17,7 +17,7 @@ export interface RunContext {
   readonly directory: RunDirectory;
   readonly environment: Record<string, string>;
   readonly logPath: string;
-  readonly mask: Mask;
+  readonly redactor: Redactor;
   readonly timeoutMs: number;
   /** How long a script that has run out of time may take to end by itself. */
   readonly timeoutGraceMs: number;
@@ -117,15 +117,15 @@ function processesOf({ context, group }: Watched): readonly string[] {
   return describeProcesses({
     isMarked: (pid) => hasEnvironment(pid, marks),
     group: group(),
-    mask: context.mask,
+    redactor: context.redactor,
   });
 }
 
 async function concludeTermination({ context, output }: Watched, termination: Termination): Promise<Ending> {
-  const { deployment, repoPath, timeoutMs, mask } = context;
+  const { deployment, repoPath, timeoutMs, redactor } = context;
   const survivors = findProcessesOf(deployment.id, repoPath).map(({ pid, command }) => ({
     pid,
-    command: mask.text(command),
+    command: redactor.text(command),
   }));
   await output.finish();
   const told = { step: output.step(), lastLines: output.lastLines() };

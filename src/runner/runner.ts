@@ -6,8 +6,8 @@ import { adoptRun } from "./adopt.ts";
 import { scriptEnvironment } from "./environment.ts";
 import { longestLine } from "./lines.ts";
 import { deployLogPath, logPath, pruneLogs } from "./log-paths.ts";
-import type { SecretSources } from "./masking/known-secrets.ts";
-import { createScriptMask } from "./masking/script-mask.ts";
+import type { SecretSources } from "./redaction/known-secrets.ts";
+import { createScriptRedactor } from "./redaction/script-redactor.ts";
 import type { RunContext, Silence } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
 import { startRun } from "./start.ts";
@@ -31,7 +31,7 @@ export interface RunnerOptions extends SecretSources {
 /** Runs deploy scripts; that there is only one at a time is seen to by who asks. */
 export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
-  const currentMask = createScriptMask(options);
+  const currentRedactor = createScriptRedactor(options);
   const contextOf = (deployment: Deployment): RunContext => ({
     deployment,
     statePath,
@@ -39,7 +39,7 @@ export function createRunner(options: RunnerOptions): Runner {
     directory: runDirectory(statePath, deployment.id),
     environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
     logPath: logPath(statePath, deployment.id),
-    mask: currentMask(),
+    redactor: currentRedactor(),
     timeoutMs: options.deployTimeoutMs,
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
     outOfSightMs: options.outOfSightMs ?? 60_000,

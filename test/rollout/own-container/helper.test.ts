@@ -30,7 +30,7 @@ test("where the connection by which a helper is waited for breaks, the next look
   const context = {
     statePath: temporaryDirectory(t),
     scriptEnv: {},
-    mask: (text: string) => text,
+    redact: (text: string) => text,
     close: async () => {},
     log: pino({ enabled: false }),
   };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createMask } from "../../../src/runner/masking/mask.ts";
-import { masked, spellings } from "./masked.ts";
+import { createRedactor } from "../../src/redaction/redactor.ts";
+import { encodings, redacted } from "./redacted.ts";
 
 test("whatever the secrets and wherever writes end, what is told is what searching the whole text gives", () => {
   const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 6, maxLength: 9 });
@@ -17,7 +17,7 @@ test("whatever the secrets and wherever writes end, what is told is what searchi
       const bytes = Buffer.from(text);
       const edges = [0, ...cuts.filter((cut) => cut < bytes.length).sort((one, other) => one - other)];
       const pieces = edges.map((from, index) => bytes.subarray(from, edges[index + 1]));
-      assert.equal(masked(createMask(secrets).stream(), pieces), searched(text, secrets));
+      assert.equal(redacted(createRedactor(secrets).stream(), pieces), searched(text, secrets));
     },
   );
   fc.assert(property, { numRuns: 2_000 });
@@ -31,7 +31,7 @@ test("in any text with any number of secrets, cut anywhere, no encoding of them 
     fc.array(fc.nat(400)),
     (secrets, parts, cuts) => {
       const spelled = secrets.map((one) => [
-        ...Object.values(spellings(one)),
+        ...Object.values(encodings(one)),
         Buffer.from(one).toString("base64"),
       ]);
       const text = parts
@@ -40,8 +40,8 @@ test("in any text with any number of secrets, cut anywhere, no encoding of them 
       const bytes = Buffer.from(text);
       const edges = [0, ...cuts.filter((cut) => cut < bytes.length).sort((one, other) => one - other)];
       const pieces = edges.map((from, index) => bytes.subarray(from, edges[index + 1]));
-      const told = masked(createMask(secrets).stream(), pieces);
-      for (const spelling of spelled.flat()) assert.ok(!told.includes(spelling), `${spelling} in ${told}`);
+      const told = redacted(createRedactor(secrets).stream(), pieces);
+      for (const encoding of spelled.flat()) assert.ok(!told.includes(encoding), `${encoding} in ${told}`);
     },
   );
   fc.assert(property, { numRuns: 500 });
@@ -63,7 +63,7 @@ function searched(text: string, secrets: readonly string[]): string {
   return told + text.slice(toldTo);
 }
 
-/** Stars and blanks alone are what masking itself leaves. */
+/** Stars and blanks alone are what redaction itself leaves. */
 function isPlainEnough(text: string): boolean {
   return /[a-zA-Z]{3}/.test(text) && text.trim() === text && !text.includes("***");
 }

@@ -1,10 +1,10 @@
-import type { MaskStream } from "../../../src/runner/masking/mask.ts";
+import type { RedactionStream } from "../../src/redaction/redactor.ts";
 
 /** A secret as most are: letters and digits. */
 export const hexSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
 
 /** How programs write a secret down, by name. */
-export function spellings(secret: string): Readonly<Record<string, string>> {
+export function encodings(secret: string): Readonly<Record<string, string>> {
   const bytes = Buffer.from(secret);
   const hex = bytes.toString("hex");
   const json = JSON.stringify(secret).slice(1, -1);
@@ -32,6 +32,6 @@ export function spellings(secret: string): Readonly<Record<string, string>> {
 }
 
 /** Writes the pieces to the stream and ends it. @returns all that it told */
-export function masked(stream: MaskStream, pieces: readonly Buffer[]): string {
+export function redacted(stream: RedactionStream, pieces: readonly Buffer[]): string {
   return Buffer.concat([...pieces.map((piece) => stream.push(piece)), stream.finish()]).toString();
 }

@@ -3,10 +3,10 @@ import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { defaultStatePath } from "../../config/state-path.ts";
 import type { Secrets } from "../../config.ts";
+import { looksLikeSecretFile, looksSecret } from "../../redaction/secret-names.ts";
 import { childEnvironment, type EnvironmentOptions } from "../environment.ts";
 import { credentialsPath } from "./credentials-path.ts";
 import { readGitSettings, readIfThere } from "./git-settings.ts";
-import { looksLikeSecretFile, looksSecret } from "./secret-names.ts";
 
 /** A secret in a file is a password or a key; what is larger is something else. */
 const mostSecretFileBytes = 64 * 1024;

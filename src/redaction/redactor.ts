@@ -1,21 +1,21 @@
-import { leastMaskedBytes } from "./maskable.ts";
+import { encodingsOf, leastBeforeLineEnd } from "./encodings.ts";
 import { createAutomaton } from "./pattern-automaton.ts";
-import { leastBeforeLineEnd, spellingsOf } from "./spellings.ts";
+import { leastRedactedBytes } from "./redactable.ts";
 
 /** Replaces secrets by `***`. */
-export interface Mask {
+export interface Redactor {
   readonly text: (text: string) => string;
   /**
-   * A masker for a stream of bytes that come in pieces. One that is resumed may begin in the midst of a secret, whose
+   * A redactor for a stream of bytes that come in pieces. One that is resumed may begin in the midst of a secret, whose
    * beginning was read by a service that is gone.
    */
-  readonly stream: (options?: { readonly isResumed: boolean }) => MaskStream;
+  readonly stream: (options?: { readonly isResumed: boolean }) => RedactionStream;
 }
 
-export interface MaskStream {
+export interface RedactionStream {
   /**
    * Takes the next piece and gives what can be told now. What may be the beginning of a secret is held back until it
-   * shows what it is: never more than the longest spelling of a secret, less one byte, and what stands between its lines.
+   * shows what it is: never more than the longest encoding of a secret, less one byte, and what stands between its lines.
    */
   readonly push: (chunk: Buffer) => Buffer;
   /** Gives what was held back, as nothing follows. */
@@ -31,24 +31,24 @@ interface Range {
 const stars = Buffer.from("***");
 const nothing = Buffer.alloc(0);
 
-/** Makes the mask for `values`: in plain, URL and JSON encoding, quoted for a shell, in base64 and in hex. */
-export function createMask(values: Iterable<string>): Mask {
-  const spellings = [...new Set(values)].map(spellingsOf);
-  const literal = spellings.flatMap((spelling) => spelling.literal).map((text) => Buffer.from(text));
-  const encoded = spellings.flatMap((spelling) => spelling.encoded).map((text) => Buffer.from(text));
+/** Makes the redactor for `values`: in plain, URL and JSON encoding, quoted for a shell, in base64 and in hex. */
+export function createRedactor(values: Iterable<string>): Redactor {
+  const encodings = [...new Set(values)].map(encodingsOf);
+  const literal = encodings.flatMap((encoding) => encoding.literal).map((text) => Buffer.from(text));
+  const encoded = encodings.flatMap((encoding) => encoding.encoded).map((text) => Buffer.from(text));
   const automata = [
     createAutomaton(literal),
     createAutomaton(encoded, { skippedBytes: " \t\r\n:", leastBeforeLineEnd }),
   ];
 
-  function createStream({ isResumed } = { isResumed: false }): MaskStream {
+  function createStream({ isResumed } = { isResumed: false }): RedactionStream {
     let isBegun = !isResumed;
     let held = nothing;
     let ranges: readonly Range[] = [];
     const states = automata.map(() => 0);
 
     function giveOut(bytes: Buffer, found: readonly Range[], limit: number): Buffer {
-      const told = masked(bytes, found, limit);
+      const told = redacted(bytes, found, limit);
       // A copy: what is held would keep the whole piece in memory.
       held = Buffer.from(bytes.subarray(limit));
       ranges = found
@@ -88,7 +88,7 @@ export function createMask(values: Iterable<string>): Mask {
 }
 
 /** `bytes` up to `limit`, with stars for each of `ranges` that begins there; those that overlap are one. */
-function masked(bytes: Buffer, ranges: readonly Range[], limit: number): Buffer {
+function redacted(bytes: Buffer, ranges: readonly Range[], limit: number): Buffer {
   if (ranges.length === 0) return bytes.subarray(0, limit);
   const parts: Buffer[] = [];
   let toldTo = 0;
@@ -105,7 +105,7 @@ function masked(bytes: Buffer, ranges: readonly Range[], limit: number): Buffer 
 function restAtStart(patterns: readonly Buffer[], bytes: Buffer): readonly Range[] {
   let most = 0;
   for (const pattern of patterns) {
-    for (let from = 1; pattern.length - from > Math.max(most, leastMaskedBytes - 1); from += 1) {
+    for (let from = 1; pattern.length - from > Math.max(most, leastRedactedBytes - 1); from += 1) {
       const length = pattern.length - from;
       if (length <= bytes.length && pattern.compare(bytes, 0, length, from) === 0) most = length;
     }

@@ -1,14 +1,14 @@
 /** The ways in which a value is written down by common programs, as byte patterns. */
-export interface Spellings {
+export interface Encodings {
   /** To be found as they are. */
   readonly literal: readonly string[];
   /** Base64 and hex, which programs break into lines and groups. */
   readonly encoded: readonly string[];
 }
 
-/** So much of a base64 or hex spelling has to stand before a line end for it to be looked for beyond. */
+/** So much of a base64 or hex encoding has to stand before a line end for it to be looked for beyond. */
 export const leastBeforeLineEnd = 6;
-/** What is left of a spelling without its beginning is only looked for where it cannot be anything else. */
+/** What is left of an encoding without its beginning is only looked for where it cannot be anything else. */
 const leastRemainder = 6;
 
 /** What each encoder leaves as it is, besides letters and digits. */
@@ -21,11 +21,11 @@ const unreserved = [
   "-_.!~*'():", // Go's userinfo and hosts
 ];
 
-/** All spellings of `value`, each once. Base64 and hex are those of its UTF-8 bytes. */
-export function spellingsOf(value: string): Spellings {
-  const encoded = [...base64Spellings(value), ...hexSpellings(value)];
+/** All encodings of `value`, each once. Base64 and hex are those of its UTF-8 bytes. */
+export function encodingsOf(value: string): Encodings {
+  const encoded = [...base64Encodings(value), ...hexEncodings(value)];
   return {
-    literal: [...new Set([value, ...urlSpellings(value), ...jsonSpellings(value), ...shellSpellings(value)])],
+    literal: [...new Set([value, ...urlEncodings(value), ...jsonEncodings(value), ...shellEncodings(value)])],
     encoded: [...new Set(encoded.flatMap(withRemainder))],
   };
 }
@@ -34,7 +34,7 @@ export function spellingsOf(value: string): Spellings {
  * The characters that `value` alone decides, wherever it stands in a longer text: three bytes make four characters, so
  * there are three of them. The characters at both ends that it shares with its neighbours are left out.
  */
-function base64Spellings(value: string): readonly string[] {
+function base64Encodings(value: string): readonly string[] {
   return [0, 1, 2].flatMap((shift) => {
     const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]);
     const whole = Math.floor((bytes.length * 8) / 6);
@@ -43,12 +43,12 @@ function base64Spellings(value: string): readonly string[] {
   });
 }
 
-function hexSpellings(value: string): readonly string[] {
+function hexEncodings(value: string): readonly string[] {
   const hex = Buffer.from(value).toString("hex");
   return [hex, hex.toUpperCase()];
 }
 
-function urlSpellings(value: string): readonly string[] {
+function urlEncodings(value: string): readonly string[] {
   return ["", ...unreserved].flatMap((left) => {
     const upper = Array.from(Buffer.from(value), (byte) => percentEncoded(byte, left)).join("");
     const lower = upper.replace(/%../g, (code) => code.toLowerCase());
@@ -64,7 +64,7 @@ function percentEncoded(byte: number, left: string): string {
 }
 
 /** As JavaScript, Python, PHP and Go write it, and once more for JSON within JSON. */
-function jsonSpellings(value: string): readonly string[] {
+function jsonEncodings(value: string): readonly string[] {
   const json = insideQuotes(value);
   const escaped = (text: string, which: RegExp) => text.replace(which, unicodeEscape);
   const once = [
@@ -86,7 +86,7 @@ function unicodeEscape(unit: string): string {
 }
 
 /** Within single quotes, with backslashes (`printf %q`), and in a compose file. */
-function shellSpellings(value: string): readonly string[] {
+function shellEncodings(value: string): readonly string[] {
   return [
     value.replaceAll("'", "'\\''"),
     value.replaceAll("'", `'"'"'`),
@@ -95,8 +95,8 @@ function shellSpellings(value: string): readonly string[] {
   ];
 }
 
-/** Where a line ends within the first characters of a spelling, the rest of it stands at the beginning of the next. */
-function withRemainder(spelling: string): readonly string[] {
-  const rest = spelling.slice(leastBeforeLineEnd - 1);
-  return rest.length < leastRemainder ? [spelling] : [spelling, rest];
+/** Where a line ends within the first characters of an encoding, the rest of it stands at the beginning of the next. */
+function withRemainder(encoding: string): readonly string[] {
+  const rest = encoding.slice(leastBeforeLineEnd - 1);
+  return rest.length < leastRemainder ? [encoding] : [encoding, rest];
 }

@@ -4,9 +4,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makeSecret } from "../../../src/config/secret.ts";
-import { findSecrets } from "../../../src/runner/masking/known-secrets.ts";
-import { isTooShort, maskedPartsOf } from "../../../src/runner/masking/maskable.ts";
-import { createScriptMask, findUnmasked } from "../../../src/runner/masking/script-mask.ts";
+import { isTooShort, redactedPartsOf } from "../../../src/redaction/redactable.ts";
+import { findSecrets } from "../../../src/runner/redaction/known-secrets.ts";
+import { createScriptRedactor, findUnredacted } from "../../../src/runner/redaction/script-redactor.ts";
 import { type Scope, temporaryDirectory } from "../../harness/temporary.ts";
 
 test("secrets are found in the environment, in .env, in URLs and in the settings of git, and nothing else is", (t) => {
@@ -100,18 +100,18 @@ test("what a file holds that a variable names as one of a secret is found, and o
   assert.ok(!found.some((value) => value === "no secret" || value.startsWith("xxx")));
 });
 
-test(".env is read anew for each mask, as it may have changed", (t) => {
+test(".env is read anew for each redactor, as it may have changed", (t) => {
   const { sources, repoPath } = place(t, {});
   const path = join(repoPath, ".env");
-  const currentMask = createScriptMask(sources);
+  const currentRedactor = createScriptRedactor(sources);
   writeFileSync(path, "DB_PASSWORD=the-first-one\n");
-  assert.equal(currentMask().text("the-first-one, the-second-one"), "***, the-second-one");
-  assert.equal(currentMask(), currentMask());
+  assert.equal(currentRedactor().text("the-first-one, the-second-one"), "***, the-second-one");
+  assert.equal(currentRedactor(), currentRedactor());
   writeFileSync(path, "DB_PASSWORD=the-second-one\n");
-  assert.equal(currentMask().text("the-first-one, the-second-one"), "the-first-one, ***");
+  assert.equal(currentRedactor().text("the-first-one, the-second-one"), "the-first-one, ***");
 });
 
-test("what is short or known to everybody is not masked, and a warning names what is too short", (t) => {
+test("what is short or known to everybody is not redacted, and a warning names what is too short", (t) => {
   const { sources, repoPath } = place(t, {});
   const lines = [
     "A_TOKEN=short",
@@ -122,21 +122,21 @@ test("what is short or known to everybody is not masked, and a warning names wha
     "E_KEY=42",
   ];
   writeFileSync(join(repoPath, ".env"), `${lines.join("\n")}\n`);
-  const mask = createScriptMask(sources)();
-  assert.equal(mask.text("short enough true postgres 42"), "short *** true postgres 42");
-  const warnings = findUnmasked(sources);
+  const redactor = createScriptRedactor(sources)();
+  assert.equal(redactor.text("short enough true postgres 42"), "short *** true postgres 42");
+  const warnings = findUnredacted(sources);
   assert.equal(warnings.length, 1);
   assert.match(
     warnings[0] ?? "",
-    /^The value of A_TOKEN in \S+\/\.env has fewer than 6 characters, too few to be masked/,
+    /^The value of A_TOKEN in \S+\/\.env has fewer than 6 characters, too few to be redacted/,
   );
 });
 
-test("of a value of several lines each long line is masked, and what only says what follows is not", () => {
+test("of a value of several lines each long line is redacted, and what only says what follows is not", () => {
   const line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw";
   const key = `-----BEGIN PRIVATE KEY-----\n${line}\r\n  ${line}x\nMII=\n-----END PRIVATE KEY-----\n`;
-  assert.deepEqual(maskedPartsOf(key), [line, `${line}x`]);
-  assert.deepEqual(maskedPartsOf("  blanks around \n"), ["blanks around"]);
+  assert.deepEqual(redactedPartsOf(key), [line, `${line}x`]);
+  assert.deepEqual(redactedPartsOf("  blanks around \n"), ["blanks around"]);
   assert.ok(isTooShort("five5"));
   assert.ok(isTooShort("line\nline"));
   assert.ok(!isTooShort("Production"));

@@ -63,7 +63,7 @@ test("a script prints its secrets in every encoding: neither the live output, th
   assert.equal(readSteps(service.statePath, 1)[0], "1: Log in with ***");
 });
 
-test("a script that outlives the service is masked by the next one too, in the midst of a secret as well", async (t) => {
+test("a script that outlives the service is redacted by the next one too, in the midst of a secret as well", async (t) => {
   const script = `#!/bin/sh
 printf 'the secret is %.20s' "$A_TOKEN"
 touch halfway
@@ -89,7 +89,7 @@ echo "once more: $A_TOKEN"
   assert.deepEqual(second.log.outputOf(1).at(-1), "once more: ***");
 });
 
-test("a secret that came into .env after the service started is masked in the next deployment", async (t) => {
+test("a secret that came into .env after the service started is redacted in the next deployment", async (t) => {
   const service = await startService(t, { script: '#!/bin/sh\n. ./.env\necho "it is $API_KEY"\n' });
   for (const key of ["the-key-of-today", "the-key-of-tomorrow"]) {
     writeFileSync(join(service.repoPath, ".env"), `API_KEY=${key}\n`);
@@ -118,14 +118,14 @@ test("where git names the remote with its token in an error, the log does not", 
   assert.match(line.msg ?? "", /unable to access 'https:\/\/oauth2:\*\*\*@git\.example/);
 });
 
-test("a secret that is too short to be masked is named when the service starts, and its value is not", async (t) => {
+test("a secret that is too short to be redacted is named when the service starts, and its value is not", async (t) => {
   const service = await startService(t, { env: { DEPLOY_ENV: "A_TOKEN", A_TOKEN: "q7w" } });
   const line = await service.log.waitFor(({ event }) => event === "mask.too_short");
   assert.match(line.msg ?? "", /^The value of A_TOKEN has fewer than 6 characters/);
   assert.ok(!JSON.stringify(line).includes("q7w"));
 });
 
-test("a flood of output is masked, and what only begins like a secret is there to its last byte", async (t) => {
+test("a flood of output is redacted, and what only begins like a secret is there to its last byte", async (t) => {
   const runner = createTestRunner(t, { env: { PATH: process.env.PATH, HOTPUSH_TOKEN: ownToken } });
   await runner.run(
     `#!/bin/sh\nyes "$HOTPUSH_TOKEN" | head -n 100000\nprintf 'end %s %.3s' "$HOTPUSH_TOKEN" "$HOTPUSH_TOKEN"\n`,
@@ -143,9 +143,9 @@ function assertNowhere(seen: readonly string[], secret: string): void {
     const shifted = Buffer.concat([Buffer.alloc(shift), bytes]);
     return [shifted.toString("base64"), shifted.toString("base64url")].map((text) => text.slice(4, 24));
   });
-  const spellings = [secret, encodeURIComponent(secret), hex, hex.toUpperCase(), ...base64];
+  const encodings = [secret, encodeURIComponent(secret), hex, hex.toUpperCase(), ...base64];
   for (const text of seen.flatMap((one) => [one, one.replace(/\\n|[\s"]/g, "")])) {
-    const shown = spellings.find((spelling) => text.includes(spelling));
+    const shown = encodings.find((encoding) => text.includes(encoding));
     assert.equal(shown, undefined, `${shown} is in ${text.slice(0, 2_000)}`);
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createMask } from "../../../src/runner/masking/mask.ts";
-import { hexSecret, masked, spellings } from "./masked.ts";
+import { createRedactor } from "../../src/redaction/redactor.ts";
+import { encodings, hexSecret, redacted } from "./redacted.ts";
 
 const token = "ghp_5Kx/9+Qz&7=é'\"\\$w rT";
 
@@ -9,18 +9,18 @@ for (const [title, secret] of [
   ["a secret of letters and digits", hexSecret],
   ["a token with characters of all kinds", token],
 ] as const) {
-  test(`${title} is masked in every spelling, wherever a write ends`, () => {
-    for (const [name, spelling] of Object.entries(spellings(secret))) {
-      assert.equal(maskedAnyhow(secret, `before ${spelling} after\n`), "before *** after\n", name);
+  test(`${title} is redacted in every encoding, wherever a write ends`, () => {
+    for (const [name, encoding] of Object.entries(encodings(secret))) {
+      assert.equal(redactedAnyhow(secret, `before ${encoding} after\n`), "before *** after\n", name);
     }
   });
 
-  test(`${title} is masked in base64 within longer texts and over several lines, wherever a write ends`, () => {
+  test(`${title} is redacted in base64 within longer texts and over several lines, wherever a write ends`, () => {
     for (const [before, after, lineLength] of texts(secret)) {
       for (const encoding of ["base64", "base64url"] as const) {
         const bytes = Buffer.from(`${before}${secret}${after}`);
         const line = new RegExp(`.{${lineLength || 1_000}}`, "g");
-        const told = maskedAnyhow(secret, `${bytes.toString(encoding).replace(line, "$&\r\n")}\n`);
+        const told = redactedAnyhow(secret, `${bytes.toString(encoding).replace(line, "$&\r\n")}\n`);
         // At each end one character tells of its neighbour too, and what stands alone before a line end is not known.
         const most = (Buffer.byteLength(before + after) * 8) / 6 + 2 + (lineLength === 0 ? 0 : 5);
         const rest = told.replace(/\*\*\*|[\r\n=]/g, "");
@@ -30,9 +30,9 @@ for (const [title, secret] of [
   });
 }
 
-test("texts are masked too, and a mask without secrets changes nothing", () => {
-  assert.equal(createMask([hexSecret]).text(`env ${hexSecret} é`), "env *** é");
-  assert.equal(createMask([]).text("all of it"), "all of it");
+test("texts are redacted too, and a redactor without secrets changes nothing", () => {
+  assert.equal(createRedactor([hexSecret]).text(`env ${hexSecret} é`), "env *** é");
+  assert.equal(createRedactor([]).text("all of it"), "all of it");
 });
 
 /** Texts of which programs make base64, and how many characters a line of it has. */
@@ -48,15 +48,15 @@ function texts(secret: string): readonly (readonly [before: string, after: strin
 }
 
 /** What becomes of `text`, having made sure that it is the same wherever it is cut in two, and byte by byte. */
-function maskedAnyhow(secret: string, text: string): string {
-  const mask = createMask([secret]);
+function redactedAnyhow(secret: string, text: string): string {
+  const redactor = createRedactor([secret]);
   const bytes = Buffer.from(text);
-  const whole = masked(mask.stream(), [bytes]);
+  const whole = redacted(redactor.stream(), [bytes]);
   for (let at = 0; at <= bytes.length; at += 1) {
-    const told = masked(mask.stream(), [bytes.subarray(0, at), bytes.subarray(at)]);
+    const told = redacted(redactor.stream(), [bytes.subarray(0, at), bytes.subarray(at)]);
     assert.equal(told, whole, `${text}, cut at ${at}`);
   }
   const single = Array.from(bytes, (byte) => Buffer.of(byte));
-  assert.equal(masked(mask.stream(), single), whole, `${text}, byte by byte`);
+  assert.equal(redacted(redactor.stream(), single), whole, `${text}, byte by byte`);
   return whole;
 }
