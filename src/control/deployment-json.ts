@@ -8,6 +8,12 @@ export interface DeploymentJson {
   readonly trigger: Deployment["trigger"];
   readonly ref: string;
   readonly commit: string;
+  readonly checkedOutCommit: string | null;
+  readonly subject: string | null;
+  readonly author: string | null;
+  readonly pusher: { readonly name: string } | null;
+  readonly requestedBy: ReportedJson | null;
+  readonly cancelledBy: ReportedJson | null;
   readonly before: string | null;
   readonly repository: string | null;
   readonly host: string | null;
@@ -23,6 +29,12 @@ export interface DeploymentJson {
   readonly durationMs: number | null;
 }
 
+/** A person by the name that a command reported: nothing proves it. */
+export interface ReportedJson {
+  readonly name: string;
+  readonly reported: true;
+}
+
 export interface StepJson {
   readonly attempt: number;
   readonly name: string;
@@ -31,9 +43,13 @@ export interface StepJson {
 }
 
 export function deploymentJson(deployment: Deployment): DeploymentJson {
-  const { createdAtMs, startedAtMs, finishedAtMs, problem, ...same } = deployment;
+  const { createdAtMs, startedAtMs, finishedAtMs, problem, pusher, requestedBy, cancelledBy, ...same } =
+    deployment;
   return {
     ...same,
+    pusher: pusher === null ? null : { name: pusher },
+    requestedBy: reportedJson(requestedBy),
+    cancelledBy: reportedJson(cancelledBy),
     problem: problem && { code: problem.code, title: problems[problem.code].title, detail: problem.detail },
     createdAt: instant(createdAtMs),
     startedAt: startedAtMs === null ? null : instant(startedAtMs),
@@ -45,6 +61,10 @@ export function deploymentJson(deployment: Deployment): DeploymentJson {
 export function stepJson({ attempt, name, startedAtMs, endedAtMs }: Step): StepJson {
   const durationMs = endedAtMs === null ? null : endedAtMs - startedAtMs;
   return { attempt, name, startedAt: instant(startedAtMs), durationMs };
+}
+
+function reportedJson(name: string | null): ReportedJson | null {
+  return name === null ? null : { name, reported: true };
 }
 
 /** A moment as ISO 8601 in UTC. */

@@ -24,7 +24,7 @@ export async function rollBack(context: ControlContext, { body }: Asked): Promis
   const versions = await readVersions(rolloutState(statePath, project).versionsPath);
   const version = previousVersion(versions, commit);
   if (!version) return refusal(409, noGoodVersion(versions, commit));
-  const deployment = recordRollback(store, version.commit);
+  const deployment = recordRollback(store, { commit: version.commit });
   if (!deployment) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
   log.info(
     { event: "control.rollback", deployment: deployment.id },

@@ -18,7 +18,18 @@ export interface Deployment {
   readonly trigger: Trigger;
   readonly ref: string;
   readonly before: string | null;
+  /** The commit that was asked for. */
   readonly commit: string;
+  /** What was checked out when its script ended, which may be newer than `commit`; null while that is not known. */
+  readonly checkedOutCommit: string | null;
+  /** Subject and author of the commit checked out; of `commit` for a roll back. Untrusted, bounded, printable. */
+  readonly subject: string | null;
+  readonly author: string | null;
+  /** Who pushed, by the signed payload. Untrusted, bounded, printable. */
+  readonly pusher: string | null;
+  /** Who asked for it, as the command reported: no proof. Untrusted, bounded, printable. */
+  readonly requestedBy: string | null;
+  readonly cancelledBy: string | null;
   readonly repository: string | null;
   readonly host: string | null;
   readonly deliveryId: string | null;
@@ -32,6 +43,14 @@ export interface Deployment {
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
+}
+
+/** The commit that a deployment brings when its script succeeds. */
+export function liveCommit({
+  commit,
+  checkedOutCommit,
+}: Pick<Deployment, "commit" | "checkedOutCommit">): string {
+  return checkedOutCommit ?? commit;
 }
 
 /** How a run of the deploy script ended. */

@@ -5,15 +5,15 @@ import type { Store } from "./store.ts";
 
 export type NewDeployment = Pick<
   Deployment,
-  "trigger" | "ref" | "before" | "commit" | "repository" | "host" | "deliveryId"
+  "trigger" | "ref" | "before" | "commit" | "repository" | "host" | "deliveryId" | "pusher" | "requestedBy"
 >;
 
 /** Adds a deployment behind all that is queued; to be called in a transaction. */
 export function insertDeployment(store: Store, deployment: NewDeployment): Deployment {
-  const { trigger, ref, before, commit, repository, host, deliveryId } = deployment;
+  const { trigger, ref, before, commit, repository, host, deliveryId, pusher, requestedBy } = deployment;
   const row = store.get(
-    `INSERT INTO deployments (trigger, ref, before_commit, commit_id, repository, host, delivery_id, state, queue_order,
-       created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
+    `INSERT INTO deployments (trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
+       requested_by, state, queue_order, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
     trigger,
     ref,
     before,
@@ -21,6 +21,8 @@ export function insertDeployment(store: Store, deployment: NewDeployment): Deplo
     repository,
     host,
     deliveryId,
+    pusher,
+    requestedBy,
     Date.now(),
   );
   if (!row) throw new Error("the new deployment was not inserted");

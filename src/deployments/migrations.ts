@@ -60,4 +60,10 @@ export const migrations: readonly string[] = [
    ) STRICT, WITHOUT ROWID;`,
   // When somebody asked for the end of a deployment that runs; null: nobody did.
   "ALTER TABLE deployments ADD COLUMN cancel_asked_at_ms INTEGER",
+  `ALTER TABLE deployments ADD COLUMN checked_out_commit TEXT; -- in the repository when its script ended; null: not known
+   ALTER TABLE deployments ADD COLUMN subject TEXT;            -- of that commit; of a roll back, of commit_id
+   ALTER TABLE deployments ADD COLUMN author TEXT;
+   ALTER TABLE deployments ADD COLUMN pusher TEXT;             -- signed by the git host
+   ALTER TABLE deployments ADD COLUMN requested_by TEXT;       -- as a command reported it: no proof of anything
+   ALTER TABLE deployments ADD COLUMN cancelled_by TEXT;       -- likewise`,
 ];

@@ -19,6 +19,8 @@ export interface Wish {
   readonly trigger: Exclude<Trigger, "push">;
   readonly ref: string;
   readonly commit: string;
+  /** Who asked for it, as the command reported; null if nobody did, or the command does not know. */
+  readonly requestedBy?: string | null;
 }
 
 /**
@@ -31,7 +33,7 @@ export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded 
   if (known) return recordAgain(store, known);
   const caughtUp = findCaughtUp(store, push);
   if (caughtUp) return linkTo(store, caughtUp, push);
-  const deployment = insertDeployment(store, { ...push, trigger: "push" });
+  const deployment = insertDeployment(store, { ...push, trigger: "push", requestedBy: null });
   remember(store, push, deployment.id);
   const state = settlePlace(store, deployment, onSuperseded);
   return { kind: "accepted", deployment: summary({ ...deployment, state }) };
@@ -39,8 +41,8 @@ export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded 
 
 /** Records a deployment that no push asked for, in the same queue; to be called in a transaction. */
 export function recordWish(store: Store, wish: Wish, onSuperseded: OnSuperseded = () => {}): Deployment {
-  const unsaid = { before: null, repository: null, host: null, deliveryId: null };
-  const deployment = insertDeployment(store, { ...wish, ...unsaid });
+  const unsaid = { before: null, repository: null, host: null, deliveryId: null, pusher: null };
+  const deployment = insertDeployment(store, { requestedBy: null, ...wish, ...unsaid });
   supersedeWaiting(store, deployment, onSuperseded);
   return deployment;
 }
@@ -95,7 +97,8 @@ function findCaughtUp(store: Store, { ref, commit }: Push): Deployment | null {
 
 function linkTo(store: Store, deployment: Deployment, push: Push): Recorded {
   remember(store, push, deployment.id);
-  store.run("UPDATE deployments SET before_commit = ? WHERE id = ?", push.before, deployment.id);
+  const sql = "UPDATE deployments SET before_commit = ?, pusher = ? WHERE id = ?";
+  store.run(sql, push.before, push.pusher, deployment.id);
   return { kind: "accepted", deployment: summary(deployment) };
 }
 

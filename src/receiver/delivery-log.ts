@@ -65,7 +65,7 @@ export function createDeliveryLog(log: Log): DeliveryLog {
       log.info(fields, "A dry run was answered; nothing was recorded");
     },
     recorded(push, slot, { kind, deployment }) {
-      const { host, ref, commit, deliveryId: delivery, repository } = push;
+      const { host, ref, commit, deliveryId: delivery, repository, pusher } = push;
       const fields = {
         deployment: deployment.id,
         state: deployment.state,
@@ -74,6 +74,7 @@ export function createDeliveryLog(log: Log): DeliveryLog {
         commit,
         delivery,
         repository,
+        pusher,
       };
       log.info({ event: `delivery.${kind}`, ...fields }, `A push to ${ref} was ${said[kind]}`);
       if (slot === "previous") {

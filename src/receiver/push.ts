@@ -17,6 +17,8 @@ export interface Push {
   readonly commit: CommitId;
   /** `owner/name`, null where the host does not say or says what no log should show. */
   readonly repository: string | null;
+  /** The login name of who pushed, by the signed payload; printable and bounded, for people: never for a decision. */
+  readonly pusher: string | null;
   /** SHA-256, in hex, of what was signed: the same delivery again has the same. */
   readonly digest: string;
   /** The host's own id of the delivery, unsigned: good for a log, never for a decision. */

@@ -115,12 +115,12 @@ async function rehearse(selection: Usable, delivered: Delivered, options: Delive
 }
 
 function pushOf(
-  { change, repository }: Extract<Selection, { kind: "push" }>,
+  { change, repository, pusher }: Extract<Selection, { kind: "push" }>,
   { host, request, signature }: Delivered,
   body: Buffer,
 ): Push {
   const digest = deliveryDigest(signature, body);
-  return { ...change, host: host.name, repository, digest, deliveryId: deliveryIdOf(host, request) };
+  return { ...change, host: host.name, repository, pusher, digest, deliveryId: deliveryIdOf(host, request) };
 }
 
 async function recordPush(

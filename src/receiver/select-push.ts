@@ -1,3 +1,4 @@
+import { printable } from "../printable.ts";
 import type { Reading, RefChange } from "./hosts/host.ts";
 import { type CommitId, isCommitId, isMainRef, isNullId, type MainRef } from "./push.ts";
 
@@ -6,7 +7,12 @@ export type Selection =
   | { readonly kind: "pong" }
   | { readonly kind: "ignored"; readonly reason: IgnoreReason }
   | { readonly kind: "unusable"; readonly field: string; readonly detail: string }
-  | { readonly kind: "push"; readonly change: MainChange; readonly repository: string | null };
+  | {
+      readonly kind: "push";
+      readonly change: MainChange;
+      readonly repository: string | null;
+      readonly pusher: string | null;
+    };
 
 export type IgnoreReason = keyof typeof ignoreDetails;
 
@@ -17,6 +23,7 @@ export interface MainChange {
 }
 
 const longestName = 256;
+const longestPusher = 100;
 
 /** Why a delivery changes nothing, as the git host shows it. */
 export const ignoreDetails = {
@@ -41,10 +48,13 @@ export function selectPush(reading: Reading, repository: string | null): Selecti
   const mainChanges = reading.changes.filter(({ ref }) => isMainRef(ref)).sort(byRef);
   if (mainChanges.length === 0) return ignored(isTagOnly(reading.changes) ? "tag" : "other_branch");
   const moved = mainChanges.find(({ after }) => after !== null && !isNullId(after));
-  return moved ? selectChange(moved, reading.repository) : ignored("branch_deleted");
+  return moved ? selectChange(moved, reading) : ignored("branch_deleted");
 }
 
-function selectChange({ ref, before, after }: RefChange, repository: string | null): Selection {
+function selectChange(
+  { ref, before, after }: RefChange,
+  { repository, pusher }: Extract<Reading, { kind: "push" }>,
+): Selection {
   if (!isMainRef(ref) || !isCommitId(after)) {
     const detail = "The commit pushed is not 40 or 64 lower-case hexadecimal digits.";
     return { kind: "unusable", field: "/after", detail };
@@ -57,6 +67,7 @@ function selectChange({ ref, before, after }: RefChange, repository: string | nu
     kind: "push",
     change: { ref, before: isCommitId(before) ? before : null, commit: after },
     repository: repository !== null && isPlainName(repository) ? repository : null,
+    pusher: printable(pusher ?? "", longestPusher).trim() || null,
   };
 }
 

@@ -66,10 +66,11 @@ test("the delivery of a push that catch-up found first is linked to that deploym
   const found = store.transaction(() =>
     recordWish(store, { trigger: "catch-up", ref: "refs/heads/main", commit }),
   );
-  const push = pushOf({ before: commitOf("A"), commit });
+  const push = pushOf({ before: commitOf("A"), commit, pusher: "mara" });
   assert.equal(record(store, push).deployment.id, found.id);
   assert.equal(record(store, push).kind, "duplicate");
-  assert.equal(findDeployment(store, found.id)?.before, commitOf("A"));
+  const { before, pusher } = findDeployment(store, found.id) ?? {};
+  assert.deepEqual([before, pusher], [commitOf("A"), "mara"]);
   assert.equal(countOf(store, "deployments"), 1);
 });
 

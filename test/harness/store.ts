@@ -30,6 +30,7 @@ export function pushOf(fields: Partial<Push> = {}): Push {
     repository: "octo/app",
     digest: randomBytes(32).toString("hex"),
     deliveryId: null,
+    pusher: null,
     ...fields,
   };
 }

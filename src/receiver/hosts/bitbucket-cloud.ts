@@ -37,7 +37,8 @@ function readPush(payload: JsonObject): Reading {
       return unusable(`/push/changes/${index}`, "a branch or tag with its old and new commit");
     changes.push(change);
   }
-  return { kind: "push", changes, repository: textAt(payload, "repository", "full_name") };
+  const repository = textAt(payload, "repository", "full_name");
+  return { kind: "push", changes, repository, pusher: textAt(payload, "actor", "nickname") };
 }
 
 function readChange(entry: unknown): RefChange | null {

@@ -30,7 +30,8 @@ function readPush(payload: JsonObject): Reading {
     if (change === null) return unusable(`/changes/${index}`, "a ref.id with its fromHash, toHash and type");
     changes.push(change);
   }
-  return { kind: "push", changes, repository: readRepository(payload) };
+  const pusher = textAt(payload, "actor", "name");
+  return { kind: "push", changes, repository: readRepository(payload), pusher };
 }
 
 function readChange(entry: unknown): RefChange | null {

@@ -15,5 +15,7 @@ export function readGithubPush(payload: JsonObject): Reading {
   if (after === null) return unusable("/after", "the commit pushed");
   const isDeleted = valueAt(payload, "deleted") === true;
   const repository = textAt(payload, "repository", "full_name");
-  return { kind: "push", changes: [{ ref, before, after: isDeleted ? null : after }], repository };
+  // GitHub names who pushed in `name`, Gitea and those after it in `login`.
+  const pusher = textAt(payload, "pusher", "login") ?? textAt(payload, "pusher", "name");
+  return { kind: "push", changes: [{ ref, before, after: isDeleted ? null : after }], repository, pusher };
 }

@@ -42,9 +42,10 @@ function claimSignature(headers: IncomingHttpHeaders): SignatureClaim {
   return { kind: "unsupported", help };
 }
 
-/** GitLab's push has the three fields of GitHub's, and its own name for the repository. */
+/** GitLab's push has the three fields of GitHub's, and its own names for repository and pusher. */
 function readPush(payload: JsonObject): Reading {
   const reading = readGithubPush(payload);
   if (reading.kind !== "push") return reading;
-  return { ...reading, repository: textAt(payload, "project", "path_with_namespace") };
+  const repository = textAt(payload, "project", "path_with_namespace");
+  return { ...reading, repository, pusher: textAt(payload, "user_username") };
 }

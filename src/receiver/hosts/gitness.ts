@@ -32,5 +32,11 @@ function readTrigger(event: string, payload: JsonObject): Reading {
   const sha = textAt(payload, "sha");
   if (sha === null) return unusable("/sha", "the commit pushed");
   const after = event.endsWith("_deleted") ? null : sha;
-  return { kind: "push", changes: [{ ref, before, after }], repository: textAt(payload, "repo", "path") };
+  const repository = textAt(payload, "repo", "path");
+  return {
+    kind: "push",
+    changes: [{ ref, before, after }],
+    repository,
+    pusher: textAt(payload, "principal", "uid"),
+  };
 }

@@ -44,7 +44,13 @@ export type Reading =
   | { readonly kind: "ping" }
   | { readonly kind: "other-event"; readonly event: string }
   | { readonly kind: "unusable"; readonly field: string; readonly expected: string }
-  | { readonly kind: "push"; readonly changes: readonly RefChange[]; readonly repository: string | null };
+  | {
+      readonly kind: "push";
+      readonly changes: readonly RefChange[];
+      readonly repository: string | null;
+      /** The login name of who pushed, as sent. */
+      readonly pusher: string | null;
+    };
 
 /** One ref that a push moved, as sent: full ref name, ids in hex, null where the host sends none. */
 export interface RefChange {

@@ -1,5 +1,5 @@
 import { bodySignatureIn } from "./body-signature.ts";
-import type { Host, Reading } from "./host.ts";
+import type { Host, Reading, RefChange } from "./host.ts";
 import { type JsonObject, textAt, unusable } from "./payload.ts";
 
 /**
@@ -25,19 +25,14 @@ function readPush(payload: JsonObject): Reading {
   const after = textAt(payload, "msg", "end_commit");
   if (after === null) return unusable("/msg/end_commit", "the commit pushed");
   const before = withoutCaret(textAt(payload, "msg", "old_commit"));
-  return {
-    kind: "push",
-    changes: [{ ref: fullRef(branch), before, after }],
-    repository: readRepository(payload),
-  };
+  return pushOf({ ref: fullRef(branch), before, after }, payload);
 }
 
 function readDeletion(payload: JsonObject): Reading {
   const branch = textAt(payload, "msg", "branch");
   if (branch === null) return unusable("/msg/branch", "the branch deleted");
   const before = withoutCaret(textAt(payload, "msg", "rev"));
-  const change = { ref: fullRef(branch), before, after: null };
-  return { kind: "push", changes: [change], repository: readRepository(payload) };
+  return pushOf({ ref: fullRef(branch), before, after: null }, payload);
 }
 
 /** Pagure takes `refs/heads/` off a ref and leaves any other as it is. */
@@ -50,6 +45,7 @@ function withoutCaret(commit: string | null): string | null {
   return commit?.replace(/^\^/, "") ?? null;
 }
 
-function readRepository(payload: JsonObject): string | null {
-  return textAt(payload, "msg", "project_fullname");
+function pushOf(change: RefChange, payload: JsonObject): Reading {
+  const repository = textAt(payload, "msg", "project_fullname");
+  return { kind: "push", changes: [change], repository, pusher: textAt(payload, "msg", "agent") };
 }

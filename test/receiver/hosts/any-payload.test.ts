@@ -59,6 +59,7 @@ const fromJson: fc.Arbitrary<unknown> = fc.json({ maxDepth: 5 }).map((text) => J
 function assertReads(host: Host, event: string, payload: JsonObject): void {
   const reading = host.read(event, payload);
   if (reading.kind !== "push") return;
+  assert(reading.pusher === null || typeof reading.pusher === "string");
   for (const { ref, before, after } of reading.changes) {
     assert.equal(typeof ref, "string");
     assert(before === null || typeof before === "string");
