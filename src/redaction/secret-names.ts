@@ -1,7 +1,7 @@
 /** Words by which a name tells that its value is secret, wherever they stand in it. */
 const telling = /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY/i;
 /** Short words, which count where they stand by themselves or at the end; `PWD` alone is the working directory. */
-const tellingWord = /(?:^|_)(?:PASS|PAT|AUTH)$|KEY(?:_|$)|(?<=.)_PWD$/i;
+const tellingWord = /(?:^|_)(?:PASS|PAT|AUTH|JWT)$|KEY(?:_|$)|(?<=.)_PWD$/i;
 /** The value says where a secret is, or something else about it; git's keys are names of settings. */
 const about = /_(?:FILE|PATH|DIR|SOCK|TTL|EXPIRY|EXPIRES|LENGTH|TYPE|ALGORITHM)$|^GIT_CONFIG_KEY_/i;
 

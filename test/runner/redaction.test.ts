@@ -63,6 +63,34 @@ test("a script prints its secrets in every encoding: neither the live output, th
   assert.equal(readSteps(service.statePath, 1)[0], "1: Log in with ***");
 });
 
+test("credentials of registries, databases and chat services in a script's variables do not reach the log", async (t) => {
+  const auth = Buffer.from("deployer:secret-of-the-registry").toString("base64");
+  const env = {
+    DOCKER_AUTH_CONFIG: JSON.stringify({ auths: { "registry.example": { auth } } }),
+    JWT: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    DB: "Server=db;User Id=app;Password=secret of ado.net;",
+    DSN: "app:secret-of-go@tcp(db:3306)/shop",
+    CHAT: "https://hooks.slack.com/services/T0001/B0001/abcdefghijklmnopqrstuvwx",
+    DEPLOY_ENV: "JWT DB DSN CHAT",
+  };
+  const script = `#!/bin/sh
+echo "$DOCKER_AUTH_CONFIG" "$JWT" "$DB" "$DSN" "$CHAT"
+echo secret-of-the-registry, secret of ado.net, secret-of-go, abcdefghijklmnopqrstuvwx
+`;
+  const service = await startService(t, { script, env });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  await service.end();
+  assert.deepEqual(service.log.outputOf(1), [
+    '{"auths":{"registry.example":{"auth":"***"}}} *** Server=db;User Id=app;Password=***; app:***@tcp(db:3306)/shop https://hooks.slack.com/services/***',
+    "***, ***, ***, ***",
+  ]);
+  const seen = [...printedBy(service), ...contentsOf(service.statePath)];
+  for (const secret of [auth, env.JWT, "secret-of-the-registry", "secret of ado.net", "secret-of-go"]) {
+    assertNowhere(seen, secret);
+  }
+});
+
 test("a script that outlives the service is redacted by the next one too, in the midst of a secret as well", async (t) => {
   const script = `#!/bin/sh
 printf 'the secret is %.20s' "$A_TOKEN"

@@ -1,9 +1,10 @@
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { defaultStatePath } from "../../config/state-path.ts";
 import type { Secrets } from "../../config.ts";
-import { looksLikeSecretFile, looksSecret } from "../../redaction/secret-names.ts";
+import { looksLikeSecretFile } from "../../redaction/secret-names.ts";
+import { secretsInText, secretsInVariable } from "../../redaction/secrets-in-variable.ts";
 import { childEnvironment, type EnvironmentOptions } from "../environment.ts";
 import { credentialsPath } from "./credentials-path.ts";
 import { readGitSettings, readIfThere } from "./git-settings.ts";
@@ -34,9 +35,10 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
     { name: "WEBHOOK_SECRET_PREVIOUS", value: secrets.previous?.reveal() ?? "" },
     ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),
     ...secretsOfDotenv(repoPath),
-    ...secretsInText("the settings of git", readGitSettings(repoPath, environment)),
-    ...secretsInText("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
-    ...secretsInText(
+    ...secretsOfDocker(join(environment.DOCKER_CONFIG ?? join(home, ".docker"), "config.json")),
+    ...passwordsIn("the settings of git", readGitSettings(repoPath, environment)),
+    ...passwordsIn("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
+    ...passwordsIn(
       "the stored passwords of git",
       readIfThere(credentialsPath(environment.STATE_PATH || defaultStatePath(environment))),
     ),
@@ -51,16 +53,27 @@ function secretsOfDotenv(repoPath: string): readonly KnownSecret[] {
   );
 }
 
+/** What `docker login` stored. */
+function secretsOfDocker(path: string): readonly KnownSecret[] {
+  const values = secretsInVariable("config", readIfThere(path));
+  return values.map((value) => ({ name: `a password in ${path}`, value }));
+}
+
 function secretsOfVariable(
   repoPath: string,
   name: string,
   value: string,
   told: string = name,
 ): readonly KnownSecret[] {
-  const within = secretsInText(told, value);
-  if (looksLikeSecretFile(name)) return [...within, ...secretInFile(told, resolve(repoPath, value))];
-  const isWhole = looksSecret(name) && !isPath(value);
-  return isWhole ? [{ name: told, value }, ...within] : within;
+  const within = secretsInVariable(name, value).map((secret) => ({
+    name: secret === value ? told : `a password in ${told}`,
+    value: secret,
+  }));
+  return looksLikeSecretFile(name) ? [...within, ...secretInFile(told, resolve(repoPath, value))] : within;
+}
+
+function passwordsIn(name: string, text: string): readonly KnownSecret[] {
+  return secretsInText(text).map((value) => ({ name: `a password in ${name}`, value }));
 }
 
 function secretInFile(told: string, path: string): readonly KnownSecret[] {
@@ -75,37 +88,5 @@ function isSmallFile(path: string): boolean {
     return stats.isFile() && stats.size <= mostSecretFileBytes;
   } catch {
     return false;
-  }
-}
-
-/** A path to a key says nothing of the key, and is in half of what git and ssh print. */
-function isPath(value: string): boolean {
-  return value.startsWith("/") && existsSync(value);
-}
-
-/** Passwords in URLs, and what a header `Authorization` says. */
-function secretsInText(name: string, text: string): readonly KnownSecret[] {
-  const all = (pattern: RegExp) => Array.from(text.matchAll(pattern), ([, given = ""]) => given);
-  const users = all(/\b[a-z][a-z\d+.-]*:\/\/([^\s/?#"']+)@/gi);
-  const basic = all(/\bauthorization: *basic +([^\s"']+)/gi);
-  const bearer = all(/\bauthorization: *(?:bearer|token) +([^\s"']+)/gi);
-  const decoded = basic.map((given) => Buffer.from(given, "base64").toString());
-  const values = new Set([...basic, ...bearer, ...[...users, ...decoded].flatMap(passwordsOf)]);
-  return Array.from(values, (value) => ({ name: `a password in ${name}`, value }));
-}
-
-/** Of `name:password` the password, and the name too where it is as long as a token. */
-function passwordsOf(user: string): readonly string[] {
-  const leastTokenLength = 20;
-  const [name = "", ...rest] = user.split(":");
-  const given = [name.length < leastTokenLength ? "" : name, rest.join(":")].filter((text) => text !== "");
-  return given.flatMap((text) => [text, percentDecoded(text)]);
-}
-
-function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
 }

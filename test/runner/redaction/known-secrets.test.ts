@@ -100,6 +100,15 @@ test("what a file holds that a variable names as one of a secret is found, and o
   assert.ok(!found.some((value) => value === "no secret" || value.startsWith("xxx")));
 });
 
+test("what docker login stored is found", (t) => {
+  const { sources } = place(t, {});
+  const auth = Buffer.from("me:secret-of-the-registry").toString("base64");
+  mkdirSync(join(sources.env.HOME, ".docker"));
+  writeFileSync(join(sources.env.HOME, ".docker/config.json"), JSON.stringify({ auths: { r: { auth } } }));
+  const found = findSecrets(sources).map(({ value }) => value);
+  assert.ok(found.includes(auth) && found.includes("secret-of-the-registry"), found.join(", "));
+});
+
 test(".env is read anew for each redactor, as it may have changed", (t) => {
   const { sources, repoPath } = place(t, {});
   const path = join(repoPath, ".env");

@@ -1,0 +1,132 @@
+import { existsSync } from "node:fs";
+import { looksSecret } from "./secret-names.ts";
+
+/** A part of a URL this long is a token, and no word that stands in ordinary output. */
+const leastTokenLength = 16;
+/** A user name this long is a token. */
+const leastUserTokenLength = 20;
+
+/**
+ * The secrets in a variable: its whole value if its name looks secret, and passwords and tokens within the value,
+ * whatever its name: in URLs, `Authorization` headers, connection strings, JSON and webhook addresses.
+ */
+export function secretsInVariable(name: string, value: string): readonly string[] {
+  const isWhole = looksSecret(name) && !isPath(value);
+  const found = [
+    ...(isWhole ? [value] : []),
+    ...secretsInText(value),
+    ...passwordsInFields(value),
+    ...passwordInDsn(value),
+    ...tokensInWebhook(name, value),
+    ...secretsInJson(value),
+  ];
+  return [...new Set(found)].filter((secret) => secret !== "");
+}
+
+/** Passwords in URLs, and the credentials of `Authorization` headers. */
+export function secretsInText(text: string): readonly string[] {
+  const users = allOf(text, /\b[a-z][a-z\d+.-]*:\/\/([^\s/?#"']+)@/gi);
+  const basic = allOf(text, /\bauthorization[:=] *basic +([^\s"']+)/gi);
+  const bearer = allOf(text, /\bauthorization[:=] *(?:bearer|token) +([^\s"']+)/gi);
+  return [...new Set([...basic, ...bearer, ...[...users, ...basic.map(fromBase64)].flatMap(passwordsOf)])];
+}
+
+/** A path to a key does not give the key away, and is in half of what git and ssh print. */
+function isPath(value: string): boolean {
+  return value.startsWith("/") && existsSync(value);
+}
+
+/**
+ * `Password=…` as ADO.NET (`;`), StackExchange.Redis (`,`), libpq and command lines (blanks) and queries of URLs (`&`)
+ * write it.
+ */
+function passwordsInFields(value: string): readonly string[] {
+  const separator = value.includes(";") ? ";" : /,\s*[\w -]+=/.test(value) ? "," : "\\s";
+  const quoted = `"(?:[^"]|"")*"|'(?:[^'\\\\]|\\\\.|'')*'`;
+  const field = new RegExp(
+    `(?:^|[${separator}])\\s*([\\w.-][\\w .-]{0,60}?)\\s*=\\s*(${quoted}|[^${separator}]*)`,
+    "g",
+  );
+  const fields = [...value.matchAll(field), ...value.matchAll(/[?&]([\w.-]+)=([^&#\s]+)/g)];
+  return fields
+    .filter(([, name = ""]) => isSecretField(name))
+    .flatMap(([, , given = ""]) => [...unquoted(given.trim()), percentDecoded(given.trim())]);
+}
+
+/** Beside names of variables, the short ones of connection strings and signed URLs. */
+function isSecretField(name: string): boolean {
+  return /^(?:pwd|sig|signature|authorization)$/i.test(name) || looksSecret(name.replace(/[ .-]/g, "_"));
+}
+
+/** Within quotes, a quote is doubled (ADO.NET), or a backslash stands before it (libpq). */
+function unquoted(text: string): readonly string[] {
+  const quote = /^(["']).*\1$/s.exec(text)?.[1];
+  if (quote === undefined) return [text];
+  const inner = text.slice(1, -1);
+  return [inner.replaceAll(quote + quote, quote), inner.replace(/\\(.)/g, "$1")];
+}
+
+/** `user:password@host` without a scheme, and Go's `user:password@tcp(host)/database`. */
+function passwordInDsn(value: string): readonly string[] {
+  const dsn = /^([^\s:/@]+):(\S+)@(?:\w*\([^()\s]*\)|[\w.-]+(?::\d+)?)(?:[/?]\S*)?$/.exec(value.trim());
+  const [, user = "", password = ""] = dsn ?? [];
+  const isAddress = /^(?:mailto|npm|sips?|xmpp|acct)$/i.test(user) || password.startsWith("//");
+  return isAddress ? [] : [password, percentDecoded(password)];
+}
+
+/** Paths under which chat services accept messages from anyone who knows them. */
+const webhookPaths = [
+  /\/\/hooks\.slack(?:-gov)?\.com\/(?:services|workflows|triggers)\/([\w/-]+)/g,
+  /\/\/(?:\w+\.)?discord(?:app)?\.com\/api\/(?:v\d+\/)?webhooks\/([\w/-]+)/g,
+  /\/\/[\w.-]+\/webhookb2\/([\w@/-]+)/g, // Teams
+  /\/\/[\w.:-]+(?:\/[\w-]+)*\/hooks\/([\w/-]+)/g, // Mattermost, Rocket.Chat
+  /\/\/api\.telegram\.org\/bot([\w:-]+)/g,
+  /\/\/[\w.-]+\/open-apis\/bot\/v2\/hook\/([\w-]+)/g, // Feishu
+];
+
+/** What identifies the sender in a webhook's address: the end of its path, and each token in it. */
+function tokensInWebhook(name: string, value: string): readonly string[] {
+  const ends = webhookPaths.flatMap((path) => allOf(value, path));
+  // Addresses of services that are not known here: tokens in the path, if the name says what it is.
+  const others = /HOOK/i.test(name) ? allOf(value, /\bhttps?:\/\/[^\s/]+\/([^\s?#]+)/gi) : [];
+  const tokens = [...ends, ...others].flatMap((end) => end.split(/[/:@]/));
+  return [...ends, ...tokens.filter(({ length }) => length >= leastTokenLength)];
+}
+
+/** In JSON, each string counts as a variable of the name of its key; Docker's `auth` is a name and password in base64. */
+function secretsInJson(value: string): readonly string[] {
+  if (!/^\s*[{[]/.test(value)) return [];
+  const found: string[] = [];
+  try {
+    JSON.parse(value, (key, inner: unknown) => {
+      if (typeof inner !== "string") return;
+      found.push(...secretsInVariable(key, inner), ...(key === "auth" ? passwordsOf(fromBase64(inner)) : []));
+    });
+  } catch {
+    // It only begins like JSON, or is nested too deeply for anyone to use it.
+  }
+  return found;
+}
+
+/** Of `name:password` the password, and the name if it is as long as a token. */
+function passwordsOf(user: string): readonly string[] {
+  const [name = "", ...rest] = user.split(":");
+  const given = [name.length < leastUserTokenLength ? "" : name, rest.join(":")];
+  return given.filter((text) => text !== "").flatMap((text) => [text, percentDecoded(text)]);
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function fromBase64(text: string): string {
+  return Buffer.from(text, "base64").toString();
+}
+
+function allOf(text: string, pattern: RegExp): readonly string[] {
+  return Array.from(text.matchAll(pattern), ([, given = ""]) => given);
+}
