@@ -46,7 +46,7 @@ onEngine("a roll-out from inside a container", (env) => {
     test(`the repository at ${what}: what has bind mounts is unchanged, the app is rolled`, async () => {
       await project.write(`inside ${what}`, "graceful");
       const output = await inside(path ?? project.directory, [], "rollout");
-      assert.match(output, /^app +\S+ → \S+ .* none$/m, output);
+      assert.match(output, /^app +\S+ → \S+ .* none \(at the proxy\)$/m, output);
       assert.match(output, /^caddy +unchanged/m, output);
       assert.match(output, /live files in \/run\/live/);
     });

@@ -1,11 +1,74 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { RolloutEvent, ServiceOutcome } from "../../src/rollout/report/report.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { readLive } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
+
+interface Called {
+  readonly versions: readonly string[];
+  readonly failed: number;
+}
+
+/** Calls the service `api` by its name, from the container of another service, until `end`. */
+async function callApi(project: RolledProject): Promise<{ readonly end: () => Promise<Called> }> {
+  const [name = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+  const args = ["exec", "--interactive", name, "node", "--input-type=module", "--eval", caller];
+  const child = spawn("docker", args, { env: project.env, stdio: ["pipe", "pipe", "inherit"] });
+  const output: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+  const closed = once(child, "close");
+  await once(child.stdout, "data");
+  const end = async (): Promise<Called> => {
+    child.stdin.end();
+    await closed;
+    return JSON.parse(Buffer.concat(output).toString().replace("calling", ""));
+  };
+  return { end };
+}
+
+/** Four requests at a time on connections of their own; one whose connection failed is retried for a second. */
+const caller = `
+const versions = new Set();
+const state = { failed: 0, isOver: false };
+process.stdin.resume().on("end", () => { state.isOver = true; });
+const ask = async () => {
+  const response = await fetch("http://api:8080/", { headers: { connection: "close" } });
+  if (!response.ok) throw new Error(String(response.status));
+  return (await response.text()).split(" ")[0];
+};
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const retry = (left) => ask().catch((error) => {
+  if (left === 0) throw error;
+  return pause(100).then(() => retry(left - 1));
+});
+const call = async () => {
+  while (!state.isOver) {
+    await retry(10).then((version) => versions.add(version), () => { state.failed += 1; });
+    await pause(10);
+  }
+};
+versions.add(await ask());
+process.stdout.write("calling");
+await Promise.all([call(), call(), call(), call()]);
+process.stdout.write(JSON.stringify({ versions: [...versions], failed: state.failed }));
+process.exit();
+`;
+
+/** The rows of the event `finished` in the output of `--json`. */
+function finishedIn(output: string): readonly ServiceOutcome[] {
+  const events: readonly RolloutEvent[] = output
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  const finished = events.find(({ event }) => event === "finished");
+  return finished?.event === "finished" ? finished.services : [];
+}
 
 onEngine("a roll-out on a real engine, under load", (env) => {
   let project: RolledProject;
@@ -21,7 +84,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     const { versions } = await project.underLoad(async () => {
       const { code, output } = await project.deploy("good", "graceful");
       assert.equal(code, 0, output);
-      assert.match(output, /^app +\S+ → \S+ +[\d.]+ m?s +[\d.]+ m?s +none$/m);
+      assert.match(output, /^app +\S+ → \S+ +[\d.]+ m?s +[\d.]+ m?s +none \(at the proxy\)$/m);
       assert.match(output, /^single +unchanged/m);
     });
     assert.deepEqual(versions, ["first", "good"]);
@@ -38,6 +101,24 @@ onEngine("a roll-out on a real engine, under load", (env) => {
       const { code, output } = await project.deploy("after-dying", "graceful");
       assert.equal(code, 0, output);
     });
+  });
+
+  test("a service that is not behind the proxy is reported as that, and a caller that retries loses nothing", async () => {
+    await addApi("api-1");
+    assert.equal((await project.rollOut({ args: ["api"] })).code, 0);
+    const caller = await callApi(project);
+    await addApi("api-2");
+    const { code, output } = await project.rollOut({ args: ["api"] });
+    assert.equal(code, 0, output);
+    assert.match(output, /^api +\S+ → \S+ +[\d.]+ m?s +- +not behind the proxy$/m);
+    const { versions, failed } = await caller.end();
+    assert.deepEqual([versions, failed], [["api-1", "api-2"], 0]);
+    await addApi("api-3");
+    const json = await project.rollOut({ args: ["--json", "api"] });
+    const outcome = finishedIn(json.output).find(({ service }) => service === "api");
+    assert.deepEqual([outcome?.downtimeMs, outcome?.reason], [null, "not behind the proxy"]);
+    await project.docker("compose", "rm", "--stop", "--force", "api");
+    await rm(join(project.directory, "compose.override.yaml"));
   });
 
   test("plain compose finds nothing to do after a roll-out", async () => {
@@ -103,6 +184,16 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.equal(code, 1);
     assert.match(output, /There is no service ap .* It has: app, caddy, single, other\./);
   });
+
+  /** Adds a service that other services call by its name; each version is an image of its own. */
+  async function addApi(version: string): Promise<void> {
+    await project.write(version, "graceful");
+    const override = join(project.directory, "compose.override.yaml");
+    const labels = { "hotpush.healthy-timeout": "30s" };
+    const healthcheck = { test: ["CMD", "./healthcheck.sh"], start_period: "30s", start_interval: "500ms" };
+    const services = { api: { build: "app", healthcheck, labels } };
+    await writeFile(override, JSON.stringify({ services }));
+  }
 
   async function untouched(): Promise<readonly string[]> {
     const services = await Promise.all(

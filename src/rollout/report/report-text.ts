@@ -32,7 +32,7 @@ function columns(service: string, step: string, duration: string, detail: string
   return `  ${service.padEnd(14)} ${step.padEnd(9)} ${duration.padStart(11)}  ${detail}`.trimEnd();
 }
 
-/** The closing table: what became of each service, and for how long it was away. */
+/** The closing table: what became of each service, and for how long it was seen to be away. */
 export function outcomeTable(outcomes: readonly ServiceOutcome[]): readonly string[] {
   const header = ["Service", "Old → new", "Healthy after", "Drained", "Downtime"];
   return formatTable([header, ...outcomes.map(outcomeRow)]);
@@ -40,20 +40,21 @@ export function outcomeTable(outcomes: readonly ServiceOutcome[]): readonly stri
 
 function outcomeRow(outcome: ServiceOutcome): readonly string[] {
   const { service, healthyAfterMs, drainedMs } = outcome;
-  if (outcome.outcome === "unchanged") return [service, "unchanged", "-", "-", "none"];
+  if (outcome.outcome === "unchanged") return [service, "unchanged", "-", "-", "-"];
   const time = (ms: number | null) => (ms === null ? "-" : formatDuration(ms));
   return [service, change(outcome), time(healthyAfterMs), time(drainedMs), downtime(outcome)];
 }
 
 function change({ outcome, old, new: fresh }: ServiceOutcome): string {
   if (outcome === "postponed") return `${old.join(", ")} → when this deployment has ended`;
+  if (outcome === "removed") return `${old.join(", ")} → none (no replicas)`;
   if (outcome === "ran") return "ran to its end";
   if (old.length === 0) return `${fresh.join(", ")} (first start)`;
   return `${old.join(", ")} → ${fresh.join(", ")}`;
 }
 
-function downtime({ downtimeMs, reason }: ServiceOutcome): string {
-  if (downtimeMs === null) return "-";
-  if (downtimeMs === 0) return "none";
+function downtime({ outcome, downtimeMs, reason }: ServiceOutcome): string {
+  if (downtimeMs === null) return outcome === "rolled" && reason !== null ? reason : "-";
+  if (downtimeMs === 0) return reason === null ? "none" : `none (${reason})`;
   return reason === null ? formatDuration(downtimeMs) : `${formatDuration(downtimeMs)} (${reason})`;
 }

@@ -51,14 +51,14 @@ export type Step =
 /** A row of the closing table. */
 export interface ServiceOutcome {
   readonly service: string;
-  readonly outcome: "unchanged" | "started" | "rolled" | "recreated" | "ran" | "postponed";
+  readonly outcome: "unchanged" | "started" | "rolled" | "recreated" | "ran" | "postponed" | "removed";
   readonly old: readonly string[];
   readonly new: readonly string[];
   readonly healthyAfterMs: number | null;
   readonly drainedMs: number | null;
-  /** How long no container of it served; null where it did not serve before. */
+  /** How long it was seen not to serve; null if it did not serve before, or if nobody could see that. */
   readonly downtimeMs: number | null;
-  /** Why it was recreated, where it was. */
+  /** Why it was recreated; if it was rolled, where that was seen, or why it could not be. */
   readonly reason: string | null;
 }
 
@@ -68,7 +68,7 @@ export function unchanged(
   containers: readonly { readonly name: string }[],
 ): ServiceOutcome {
   const names = containers.map(({ name }) => name);
-  const nothing = { healthyAfterMs: null, drainedMs: null, downtimeMs: 0, reason: null };
+  const nothing = { healthyAfterMs: null, drainedMs: null, downtimeMs: null, reason: null };
   return { service: service.name, outcome: "unchanged", old: names, new: names, ...nothing };
 }
 

@@ -7,7 +7,7 @@ import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { switchTraffic } from "../proxy/switch-traffic.ts";
 import type { Traffic } from "../proxy/traffic.ts";
 import { abandon } from "./abandon.ts";
-import { drainOld } from "./drain-old.ts";
+import { drainOld, type Moved } from "./drain-old.ts";
 import { explainBadAnswer } from "./explain-bad-answer.ts";
 
 /**
@@ -16,7 +16,7 @@ import { explainBadAnswer } from "./explain-bad-answer.ts";
  * old ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
  * itself may not run yet: its check comes when all services have started.)
  *
- * @returns milliseconds that the drain of the old ones took, or null where nothing is drained
+ * @returns what was seen of the requests to the old ones
  * @throws ProblemError while the old ones serve again, and the new ones are gone
  */
 export async function proveInService(
@@ -25,15 +25,15 @@ export async function proveInService(
   traffic: Traffic,
   old: readonly Container[],
   fresh: readonly Container[],
-): Promise<number | null> {
+): Promise<Moved> {
   const draining = new AbortController();
   try {
-    const [drainedMs] = await Promise.all([
+    const [moved] = await Promise.all([
       drainOld(rollout, service, traffic, old, draining.signal),
       traffic.by === "live file" && checkThroughProxy(rollout, service),
     ]);
     await requireStillServing(rollout, fresh);
-    return drainedMs;
+    return moved;
   } catch (error) {
     draining.abort();
     await switchTraffic(rollout, service, traffic, old);

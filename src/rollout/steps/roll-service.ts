@@ -8,11 +8,14 @@ import { switchTraffic } from "../proxy/switch-traffic.ts";
 import { type Traffic, trafficOf } from "../proxy/traffic.ts";
 import type { ServiceOutcome } from "../report/report.ts";
 import { abandon } from "./abandon.ts";
+import type { Moved } from "./drain-old.ts";
 import { proveAlone } from "./prove-alone.ts";
 import { proveInService } from "./prove-in-service.ts";
 import { retire } from "./retire.ts";
 import { startBeside } from "./start-beside.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
+
+const firstStart: Moved = { drainedMs: null, downtimeMs: null, reason: null };
 
 /**
  * Replaces the containers `old` of a service by new ones with no request dropped: the new ones start beside the old,
@@ -29,23 +32,21 @@ export async function rollService(
   const fresh = await startBeside(rollout, service, old);
   const healthyAfterMs = await provingHealth(rollout, service, fresh);
   await switchOrAbandon(rollout, service, traffic, old, fresh);
-  const drainedMs = old.length === 0 ? null : await proveInService(rollout, service, traffic, old, fresh);
+  const hadOld = old.length > 0;
+  const moved = hadOld ? await proveInService(rollout, service, traffic, old, fresh) : firstStart;
   const leaving = notOwn(rollout, service, old);
   // Where no Caddy says that it reads the file, the check so far may have asked the old ones.
   const isProved = traffic.by === "live file" && rollout.liveFilesRead !== null;
   const switchBack = () => switchTraffic(rollout, service, traffic, leaving);
   if (!isProved && leaving.length > 0) await proveAlone(rollout, service, leaving, fresh, switchBack);
   await retire(rollout, service, leaving, longestGraceS(traffic));
-  const hadOld = old.length > 0;
   return {
     service: service.name,
     outcome: hadOld ? "rolled" : "started",
     old: old.map(({ name }) => name),
     new: fresh.map(({ name }) => name),
     healthyAfterMs,
-    drainedMs,
-    downtimeMs: hadOld ? 0 : null,
-    reason: null,
+    ...moved,
   };
 }
 

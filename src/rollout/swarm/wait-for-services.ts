@@ -116,8 +116,14 @@ function outcomeOf(
     healthyAfterMs: healthyAfterMs === null ? null : Math.round(healthyAfterMs),
     drainedMs: null,
     downtimeMs: wasServing ? Math.round(downtimeMs) : null,
-    reason: isRolled ? null : (reasonOf(service) ?? "order: stop-first"),
+    reason: isRolled ? seenOf(wasServing, downtimeMs) : (reasonOf(service) ?? "order: stop-first"),
   };
+}
+
+/** Tasks are looked at, requests are not. */
+function seenOf(wasServing: boolean, downtimeMs: number): string | null {
+  if (!wasServing) return null;
+  return downtimeMs === 0 ? "a task ran at each look" : "no task ran";
 }
 
 function reasonOf({ replacement }: StackService): string | null {

@@ -13,7 +13,7 @@ test("the closing table tells what became of each service", () => {
     healthyAfterMs: 2_140,
     drainedMs: 510,
     downtimeMs: 0,
-    reason: null,
+    reason: "at the proxy",
   } as const;
   const recreated = {
     ...rolled,
@@ -32,14 +32,23 @@ test("the closing table tells what became of each service", () => {
     old: [],
     drainedMs: null,
     downtimeMs: null,
+    reason: null,
   } as const;
-  assert.deepEqual(outcomeTable([rolled, recreated, first, unchanged({ name: "cache" }, [])]), [
+  const direct = {
+    ...rolled,
+    service: "api",
+    drainedMs: null,
+    downtimeMs: null,
+    reason: "not behind the proxy",
+  } as const;
+  assert.deepEqual(outcomeTable([rolled, recreated, first, direct, unchanged({ name: "cache" }, [])]), [
     "Service  Old → new                 Healthy after  Drained  Downtime",
     "───────  ────────────────────────  ─────────────  ───────  ───────────────────────────",
-    "app      shop-app-3 → shop-app-4   2.1 s          510 ms   none",
+    "app      shop-app-3 → shop-app-4   2.1 s          510 ms   none (at the proxy)",
     "db       shop-db-1 → shop-db-1     2.1 s          -        4.1 s (publishes port 5432)",
     "worker   shop-app-4 (first start)  2.1 s          -        -",
-    "cache    unchanged                 -              -        none",
+    "api      shop-app-3 → shop-app-4   2.1 s          -        not behind the proxy",
+    "cache    unchanged                 -              -        -",
   ]);
 });
 
