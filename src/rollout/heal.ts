@@ -13,14 +13,14 @@ import { timed } from "./report/report.ts";
 
 /**
  * Puts right what an earlier roll-out left when it was killed: the live files name what serves, and every other
- * container of the service is gone. Services that are recreated are left to compose.
+ * container of the service is gone. Services that are recreated are left to compose, and those without replicas alone.
  *
  * @returns the containers of the service that stay
  */
 export async function heal(rollout: Rollout, service: Service): Promise<readonly Container[]> {
   const containers = await listContainers(rollout.engine, rollout.project.name, service.name);
   const { how } = service.replacement;
-  if (how === "recreate" || how === "run-once") return containers;
+  if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const traffic = trafficOf(rollout, service);
   const named = traffic.by === "live file" ? await readLiveFiles(traffic.directory, service.name) : [];
   // Where no file says which instance of Hotpush is the newer one, it is the one that has the roll-out done.

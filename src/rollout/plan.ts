@@ -19,7 +19,7 @@ export interface UpToDate {
   readonly configHashes: readonly string[];
 }
 
-/** Compares the containers of `service` with what the compose file and the image now say. */
+/** Compares the containers of `service`, of which at least one is wanted, with what the compose file and the image now say. */
 export function planService(
   service: Service,
   containers: readonly Container[],
@@ -28,7 +28,6 @@ export function planService(
   const isCurrent = (container: Container) =>
     configHashes.includes(container.configHash) && container.image === imageId;
   const { replacement } = service;
-  if (service.replicas === 0) return { kind: "leave" };
   if (replacement.how === "run-once") {
     const hasRun = containers.some((container) => isCurrent(container) && hasEndedWell(container));
     return { kind: hasRun ? "leave" : "run" };

@@ -18,6 +18,7 @@ import { recordVersion } from "./record-version.ts";
 import { type Failure, type ServiceOutcome, unchanged } from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
 import { recreateService } from "./steps/recreate-service.ts";
+import { removeService } from "./steps/remove-service.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { rollService } from "./steps/roll-service.ts";
 import { runService } from "./steps/run-service.ts";
@@ -48,13 +49,16 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
     const outcomes: ServiceOutcome[] = [];
     try {
       await bringImages(rollout, services, running, request, commit);
-      for (const service of services)
+      for (const service of services.filter(({ replicas }) => replicas > 0))
         outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], commit));
     } catch (error) {
       await restoreImageNames(rollout, services, running, outcomes);
       await rollBackEarlier(rollout, services, outcomes, running);
       throw error;
     }
+    // Last, because what failed would have to be undone, and in reverse: what called them is up to date by now.
+    for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
+      outcomes.push(await removeService(rollout, service));
     await adoptLiveFiles(rollout, request.liveDirectory);
     await checkFirstStarts(rollout, services, outcomes);
     await recordVersion(request, commit, () => servingImages(rollout));

@@ -3,6 +3,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { requestsInFlight } from "../../src/rollout/proxy/caddy.ts";
+import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { readLive } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
@@ -47,6 +49,28 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     assert.deepEqual(more, []);
     assert.deepEqual([...new Set(await live())], [only.split(" ")[0]]);
   });
+
+  test("no replicas: the proxy refuses new requests, those under way end, and the container is removed", async () => {
+    const slow = fetch(`${project.origin}/?ms=3000`);
+    await until("the slow request in Caddy", async () => (await inFlight()) > 0);
+    const { code, output } = await project.rollOut({ env: { REPLICAS: "0" } });
+    assert.equal(code, 0, output);
+    assert.equal((await slow).status, 200, output);
+    assert.match(output, /^app +\S+ → none \(no replicas\) /m);
+    assert.deepEqual(await project.containers("app"), []);
+    assert.deepEqual([...new Set(await live())], ["nobody.invalid"]);
+    assert.equal((await fetch(project.origin)).status, 502);
+    const again = await project.rollOut({ env: { REPLICAS: "0" } });
+    assert.match(again.output, /^app +unchanged /m, again.output);
+    const back = await project.rollOut({ env: { REPLICAS: "1" } });
+    assert.equal(back.code, 0, back.output);
+    assert.equal(await project.version(), "second");
+  });
+
+  async function inFlight(): Promise<number> {
+    const names = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+    return (await requestsInFlight(await project.livePath(), names))?.count ?? 0;
+  }
 
   function live(): Promise<string[]> {
     return Promise.all(["app", "app.2", "app.3"].map((file) => readLive(project, file)));

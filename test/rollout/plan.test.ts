@@ -48,7 +48,6 @@ const cases: readonly (readonly [string, Partial<Service>, readonly Partial<Cont
       [{ image: "sha256:0", mounts: named }],
       "roll",
     ],
-    ["no replicas are wanted", { replicas: 0 }, [], "leave"],
     ["two cannot run, and all is the same", { replacement: recreate }, [{}], "leave"],
     [
       "two cannot run, and the image is another one",
