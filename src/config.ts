@@ -14,6 +14,7 @@ export interface Config {
   readonly bodyLimitBytes: number;
   readonly repoPath: string;
   readonly repository: string | null;
+  readonly branch: Branch | null;
   readonly statePath: string;
   readonly deployTimeoutMs: number;
   readonly deploySilenceMs: number;
@@ -28,6 +29,7 @@ export interface Secrets {
   readonly previous: Secret | null;
 }
 
+export type Branch = (typeof branches)[number];
 export type LogLevel = (typeof logLevels)[number];
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -39,6 +41,8 @@ interface Variable<Value> {
   readonly read: (text: string) => Value | null;
 }
 
+/** The only branches that are deployed. */
+export const branches = ["main", "master"] as const;
 const logLevels = ["debug", "info", "warn", "error"] as const;
 const lists = /[\s,]+/;
 
@@ -64,6 +68,11 @@ export const variables = {
     fallback: () => "",
     expected: "owner/name, as the git host shows it",
     read: (text) => (text === "" || /^[\w.~-]+(\/[\w.~-]+)+$/.test(text) ? text : null),
+  },
+  BRANCH: {
+    fallback: () => "",
+    expected: "main or master",
+    read: (text) => (text === "" ? "" : (branches.find((branch) => branch === text) ?? null)),
   },
   STATE_PATH: { fallback: defaultStatePath, expected: "an absolute path", read: absolutePath },
   DEPLOY_TIMEOUT: {
@@ -115,6 +124,7 @@ export function loadConfig(env: Environment): { readonly config: Config; readonl
     bodyLimitBytes: take("WEBHOOK_BODY_LIMIT"),
     repoPath: take("REPO_PATH"),
     repository: take("REPOSITORY") || null,
+    branch: take("BRANCH") || null,
     statePath: take("STATE_PATH"),
     deployTimeoutMs: take("DEPLOY_TIMEOUT"),
     deploySilenceMs: take("DEPLOY_SILENCE"),

@@ -34,6 +34,7 @@ export const problems = {
   repository_not_a_directory: { title: "The repository path is not a directory" },
   repository_not_accessible: { title: "The repository directory cannot be entered" },
   repository_dubious_ownership: { title: "The repository belongs to another user" },
+  branch_not_selected: { title: "The branch is not the one that BRANCH names" },
   script_missing: { title: "There is no deploy script" },
   script_link_broken: { title: "The deploy script is a link to nothing" },
   script_not_a_file: { title: "The deploy script is not a file" },

@@ -16,6 +16,7 @@ import { createAdmission } from "./receiver/admission.ts";
 import { closeReceiver } from "./receiver/close.ts";
 import { createDeliveryLog } from "./receiver/delivery-log.ts";
 import { listen } from "./receiver/listen.ts";
+import { refsOf } from "./receiver/push.ts";
 import { createReceiver } from "./receiver/server.ts";
 import { makeKeys } from "./receiver/verify.ts";
 import { createWebhook } from "./receiver/webhook.ts";
@@ -66,6 +67,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const scriptEnv = childEnvironment(script);
   const takingOver = takeOver({
     ...{ store, queue, feed, secretUses, catchUp, findFault, statePath, repoPath, address, log },
+    refs: refsOf(config.branch),
     hostDirectory: createHostDirectory(scriptEnv.DOCKER_HOST),
     readRemoteHead: (ref) => readRemoteHead(script, ref),
     startedAtMs: Date.now(),
@@ -105,9 +107,11 @@ export async function startService(config: Config, env: Environment, log: Log): 
 }
 
 function wireDeployments(config: Config, script: SecretSources, store: Store, feed: Feed, log: Log) {
+  const refs = refsOf(config.branch);
   const runner = createRunner({
     ...script,
     statePath: config.statePath,
+    refs,
     deployTimeoutMs: config.deployTimeoutMs,
     deploySilenceMs: config.deploySilenceMs,
     log,
@@ -126,6 +130,7 @@ function wireDeployments(config: Config, script: SecretSources, store: Store, fe
   });
   const catchUp = createCatchUp({
     store,
+    refs,
     readRemoteHead: (ref) => readRemoteHead(script, ref),
     wake: queue.wake,
     log,
@@ -159,6 +164,7 @@ function wireReceiver(parts: ReceiverParts) {
     keys: makeKeys(config.secrets),
     bodyLimitBytes: config.bodyLimitBytes,
     repository: config.repository,
+    refs: refsOf(config.branch),
     admission: createAdmission(),
     log: createDeliveryLog(log),
     record: queue.accept,

@@ -82,7 +82,13 @@ function nextCommands({ front }: Setup): readonly string[] {
 async function tellDryRun({ project, address, host }: Setup, env: NodeJS.ProcessEnv): Promise<boolean> {
   const signing = secretToSend({ ...readDotenv(project.root), ...env });
   if ("fault" in signing) return false;
-  const request = { url: address.payloadUrl, secret: signing.secret, directory: project.root, host };
+  const request = {
+    url: address.payloadUrl,
+    secret: signing.secret,
+    directory: project.root,
+    host,
+    branch: project.branch,
+  };
   try {
     const sent = await send({ ...request, event: "push", file: null, isDryRun: true, waitMs: 0 });
     if (sent.outcome === "unreachable" || sent.outcome === "not-hotpush") return false;

@@ -4,7 +4,13 @@ import { ProblemError } from "../problems.ts";
 import { NotMarkableError } from "../sender/delivery.ts";
 import { NoHeadError } from "../sender/repository-head.ts";
 import { type SendRequest, type Sent, send } from "../sender/send.ts";
-import { repositoryToSend, secretToSend, sendingEnvironment, urlToSend } from "../sender/settings.ts";
+import {
+  branchToSend,
+  repositoryToSend,
+  secretToSend,
+  sendingEnvironment,
+  urlToSend,
+} from "../sender/settings.ts";
 import { type Event, pingingHosts } from "../sender/sign.ts";
 import { type GitHost, gitHosts, isGitHost } from "../setup/git-host.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
@@ -90,7 +96,8 @@ async function readRequest(options: Options, env: NodeJS.ProcessEnv): Promise<Se
   const waitMs = options.wait ?? (isDryRun ? dryRunWaitMs : 0);
   // Whatever the remote is, a ping is only sent by those that have one.
   const host = event === "ping" ? (named ?? "github") : (named ?? chosenHost(settings));
-  return { url, secret: signing.secret, directory, host, event, file, isDryRun, waitMs };
+  const branch = branchToSend(settings);
+  return { url, secret: signing.secret, directory, host, branch, event, file, isDryRun, waitMs };
 }
 
 /** What a person has told `hotpush init`, where the remote's name does not tell. */

@@ -23,6 +23,7 @@ export function statusLines(status: StatusJson, terminal: Terminal): readonly st
       status.last.map((one) => lastText(one, terminal)),
       terminal,
     ),
+    ...labelled("Branch", [branchText(status)], terminal),
     ...labelled("Health", [healthText], terminal),
     ...labelled("Catch-up", catchUpTexts(catchUp), terminal),
     ...labelled("Secret", secretTexts(secrets), terminal),
@@ -56,6 +57,10 @@ function lastText(deployment: DeploymentJson, { paint }: Terminal): string {
 
 function named({ id, ref, commit, trigger }: DeploymentJson): string {
   return `deployment ${id}, ${branchOf(ref)} at ${shortCommit(commit)} (${trigger})`;
+}
+
+function branchText({ branches }: StatusJson): string {
+  return branches.length === 1 ? `${branches[0]} only (BRANCH)` : branches.join(" and ");
 }
 
 function catchUpTexts({ intervalMs, lookedAt, failure }: CatchUpJson): readonly string[] {

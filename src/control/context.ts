@@ -4,6 +4,7 @@ import type { Queue } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
 import type { Store } from "../deployments/store.ts";
 import type { Log } from "../log.ts";
+import type { MainRef } from "../receiver/push.ts";
 
 /** What the operator's door needs of the service behind it. */
 export interface ControlContext {
@@ -11,6 +12,8 @@ export interface ControlContext {
   readonly queue: Pick<Queue, "wake" | "cancel">;
   readonly feed: Feed;
   readonly secretUses: Pick<SecretUses, "read">;
+  /** The branches that are deployed: both, or the one that BRANCH names. */
+  readonly refs: readonly MainRef[];
   readonly catchUp: { readonly report: () => CatchUpReport };
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
   /** What is wrong with the service, or null. */

@@ -1,7 +1,7 @@
 import { logSuperseded } from "../deployments/deployment-log.ts";
 import { findLastRef } from "../deployments/list.ts";
 import { findDeployment, recordWish } from "../deployments/record.ts";
-import { isCommitId, isMainRef, mainRefs } from "../receiver/push.ts";
+import { isCommitId } from "../receiver/push.ts";
 import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { json, type Reply, refusal } from "./reply.ts";
@@ -13,7 +13,7 @@ import type { Asked } from "./routes.ts";
  */
 export async function deployNow(context: ControlContext, { body }: Asked): Promise<Reply> {
   const refs = refsFor(context, body.ref);
-  if (refs === null) return refusal(400, notDeployed);
+  if (refs === null) return refusal(400, notDeployed(context));
   const found = await findHead(context, refs);
   if (typeof found === "string") return refusal(409, `Nothing to deploy: ${found}`);
   const { store, queue, feed, log } = context;
@@ -36,17 +36,23 @@ export async function deployNow(context: ControlContext, { body }: Asked): Promi
     : refusal(500, "It was not recorded.");
 }
 
-const notDeployed =
-  "Only the branches main and master are deployed. To go back to an earlier commit: hotpush rollback <commit>";
+function notDeployed({ refs }: ControlContext): string {
+  const names = refs.map((ref) => ref.replace("refs/heads/", ""));
+  const only =
+    names.length > 1
+      ? `Only the branches ${names.join(" and ")} are deployed.`
+      : `Only the branch ${names[0]} is deployed, because BRANCH names it.`;
+  return `${only} To go back to an earlier commit: hotpush rollback <commit>`;
+}
 
-/** The branch asked for, else the one deployed last, else both that could be; null where it is none of those. */
-function refsFor({ store }: ControlContext, asked: unknown): readonly string[] | null {
+/** The branch asked for, else the one deployed last, else all that could be; null if it is none of those. */
+function refsFor({ store, refs }: ControlContext, asked: unknown): readonly string[] | null {
   if (asked === undefined || asked === null) {
-    const last = findLastRef(store);
-    return last === null ? mainRefs : [last];
+    const last = findLastRef(store, refs);
+    return last === null ? refs : [last];
   }
   const ref = `refs/heads/${String(asked).replace(/^refs\/heads\//, "")}`;
-  return isMainRef(ref) ? [ref] : null;
+  return refs.some((one) => one === ref) ? [ref] : null;
 }
 
 /** The first of `refs` that the remote has, or why there is none. */

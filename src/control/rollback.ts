@@ -12,7 +12,7 @@ import type { Asked } from "./routes.ts";
 
 /** Records the wish to go back to a good version: that of a deployment or a commit, else the previous one. */
 export async function rollBack(context: ControlContext, { body }: Asked): Promise<Reply> {
-  const { store, queue, statePath, repoPath, hostDirectory, log } = context;
+  const { store, queue, refs, statePath, repoPath, hostDirectory, log } = context;
   const directory = body.directory ?? repoPath;
   if (typeof directory !== "string" || !isAbsolute(directory))
     return refusal(400, "The directory is no absolute path.");
@@ -24,7 +24,7 @@ export async function rollBack(context: ControlContext, { body }: Asked): Promis
   const versions = await readVersions(rolloutState(statePath, project).versionsPath);
   const version = previousVersion(versions, commit);
   if (!version) return refusal(409, noGoodVersion(versions, commit));
-  const deployment = recordRollback(store, { commit: version.commit });
+  const deployment = recordRollback(store, refs, { commit: version.commit });
   if (!deployment) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
   log.info(
     { event: "control.rollback", deployment: deployment.id },

@@ -13,6 +13,8 @@ export interface StatusJson {
   readonly address: string;
   readonly port: number;
   readonly repoPath: string;
+  /** The branches that are deployed. */
+  readonly branches: readonly string[];
   readonly statePath: string;
   /** null where nothing runs; `step` is null before the first one. */
   readonly running: { readonly deployment: DeploymentJson; readonly step: StepJson | null } | null;
@@ -30,7 +32,7 @@ export interface CatchUpJson {
 }
 
 export function showStatus(context: ControlContext): Reply {
-  const { store, startedAtMs, address, repoPath, statePath, catchUp, secretUses } = context;
+  const { store, startedAtMs, address, repoPath, refs, statePath, catchUp, secretUses } = context;
   const fault = context.findFault();
   const status: StatusJson = {
     version: readVersion(),
@@ -38,6 +40,7 @@ export function showStatus(context: ControlContext): Reply {
     address: address.address,
     port: address.port,
     repoPath,
+    branches: refs.map((ref) => ref.replace("refs/heads/", "")),
     statePath,
     running: runningJson(context),
     waiting: listWaiting(store).map(deploymentJson),

@@ -11,6 +11,8 @@ export type RemoteHead =
 
 export interface CatchUpOptions {
   readonly store: Store;
+  /** The branches that are deployed. */
+  readonly refs: readonly string[];
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
   /** Called when there is something new in the queue. */
   readonly wake: () => void;
@@ -68,8 +70,8 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
 }
 
 async function look(search: Search): Promise<void> {
-  const { store, readRemoteHead } = search;
-  const ref = findLastDeployedRef(store);
+  const { store, refs, readRemoteHead } = search;
+  const ref = findLastDeployedRef(store, refs);
   if (ref === null) return;
   const newestBefore = newestId(store);
   const remote = await readRemoteHead(ref);

@@ -46,16 +46,16 @@ export function listLastOfBranches(store: Store): readonly Deployment[] {
     .map(toDeployment);
 }
 
-/** The branch that was deployed last, or null where none was. */
-export function findLastRef(store: Store): string | null {
-  const row = store.get("SELECT ref FROM deployments ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1");
-  return (row?.ref as string | undefined) ?? null;
+/** The one of `refs` that was deployed last, or null if none was. */
+export function findLastRef(store: Store, refs: readonly string[]): string | null {
+  const sql = `SELECT ref FROM deployments WHERE ref IN (${placesFor(refs)}) ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1`;
+  return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
 }
 
-/** The branch of the last deployment that succeeded, or null where none did. */
-export function findLastDeployedRef(store: Store): string | null {
-  const row = store.get("SELECT ref FROM deployments WHERE state = 'succeeded' ORDER BY id DESC LIMIT 1");
-  return (row?.ref as string | undefined) ?? null;
+/** The one of `refs` that the last successful deployment of them deployed, or null if none succeeded. */
+export function findLastDeployedRef(store: Store, refs: readonly string[]): string | null {
+  const sql = `SELECT ref FROM deployments WHERE state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY id DESC LIMIT 1`;
+  return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
 }
 
 /** The steps of all attempts, in the order in which they began. */
@@ -76,4 +76,8 @@ export function listSteps(store: Store, deployment: Deployment): readonly Step[]
       endedAtMs: (endedAtMs as number | null | undefined) ?? null,
     };
   });
+}
+
+function placesFor(values: readonly unknown[]): string {
+  return values.map(() => "?").join(", ");
 }

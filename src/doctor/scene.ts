@@ -1,4 +1,4 @@
-import { type Environment, loadConfig, variables } from "../config.ts";
+import { type Branch, type Environment, loadConfig, variables } from "../config.ts";
 import { ProblemError } from "../problems.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { type ComposeAnswer, readCompose } from "./docker/read-compose.ts";
@@ -18,6 +18,7 @@ export interface Scene {
   readonly port: number;
   readonly host: string;
   readonly repoPath: string;
+  readonly branch: Branch | null;
   readonly statePath: string;
   /** The environment that the script will get. */
   readonly scriptEnv: Record<string, string>;
@@ -46,6 +47,7 @@ export function makeScene(settings: Settings, askedUrl: string | null): Scene {
     port,
     host,
     repoPath,
+    branch: lenient(env, "BRANCH") || null,
     statePath: lenient(env, "STATE_PATH"),
     scriptEnv,
     askedUrl,

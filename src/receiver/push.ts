@@ -1,7 +1,14 @@
+import type { Branch } from "../config.ts";
+
 /** The only two branches that are deployed: matched to the letter, nothing is normalised. */
 export const mainRefs = ["refs/heads/main", "refs/heads/master"] as const;
 
 export type MainRef = (typeof mainRefs)[number];
+
+/** The refs that are deployed if BRANCH is `branch`; null, as BRANCH is not set: both. */
+export function refsOf(branch: Branch | null): readonly MainRef[] {
+  return branch === null ? mainRefs : [`refs/heads/${branch}`];
+}
 
 declare const commitId: unique symbol;
 

@@ -7,7 +7,13 @@ import { readDryRun, type Would, withoutDryRun } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
 import { isJsonObject } from "./hosts/payload.ts";
 import type { Push } from "./push.ts";
-import { type IgnoreReason, ignoreDetails, type Selection, selectPush } from "./select-push.ts";
+import {
+  type IgnoreReason,
+  ignoreDetails,
+  type Selected,
+  type Selection,
+  selectPush,
+} from "./select-push.ts";
 import { deliveryDigest, type SecretSlot, type VerifiableSignature } from "./verify.ts";
 
 /** What a deployment looks like to the sender of a push. */
@@ -23,9 +29,7 @@ export type Recorded =
   /** The same delivery was recorded before; `detail` says what a person can do who wants to deploy it again. */
   | { readonly kind: "duplicate"; readonly deployment: RecordedDeployment; readonly detail: string };
 
-export interface DeliveryOptions {
-  /** Only pushes of this repository count; null: of any. */
-  readonly repository: string | null;
+export interface DeliveryOptions extends Selected {
   readonly log: DeliveryLog;
   /** Resolves once the push is on disk. Rejects where it can't be promised: nothing was accepted then. */
   readonly record: (push: Push) => Promise<Recorded>;
@@ -65,7 +69,7 @@ export async function readDelivery(delivered: Delivered, options: DeliveryOption
   }
   const kind = readDryRun(payload);
   if (kind === "malformed") return refuse("invalid_payload", malformedDryRun, { pointer: "/hotpush" });
-  const selection = selectPush(host.read(eventOf(host, request), payload), options.repository);
+  const selection = selectPush(host.read(eventOf(host, request), payload), options);
   if (selection.kind === "unusable") {
     return refuse("invalid_payload", selection.detail, { pointer: selection.field });
   }

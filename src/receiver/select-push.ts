@@ -30,12 +30,20 @@ export const ignoreDetails = {
   other_event: "Only push events are deployed.",
   other_repository: "Only pushes of the repository that REPOSITORY names are deployed.",
   other_branch: "Only pushes to main or master are deployed.",
+  branch_not_selected: "Only pushes to the branch that BRANCH names are deployed.",
   tag: "Only pushes to main or master are deployed, no tags.",
   branch_deleted: "The branch was deleted: there is nothing to deploy. What runs stays as it is.",
 } as const;
 
+/** Which pushes count. */
+export interface Selected {
+  /** `owner/name`; null: any repository */
+  readonly repository: string | null;
+  readonly refs: readonly MainRef[];
+}
+
 /** Decides what a reading asks for; of several refs moved in one push, main goes before master. */
-export function selectPush(reading: Reading, repository: string | null): Selection {
+export function selectPush(reading: Reading, { repository, refs }: Selected): Selection {
   if (reading.kind === "ping") return { kind: "pong" };
   if (reading.kind === "other-event") return ignored("other_event");
   if (reading.kind === "unusable") {
@@ -47,7 +55,9 @@ export function selectPush(reading: Reading, repository: string | null): Selecti
   }
   const mainChanges = reading.changes.filter(({ ref }) => isMainRef(ref)).sort(byRef);
   if (mainChanges.length === 0) return ignored(isTagOnly(reading.changes) ? "tag" : "other_branch");
-  const moved = mainChanges.find(({ after }) => after !== null && !isNullId(after));
+  const selected = mainChanges.filter(({ ref }) => (refs as readonly string[]).includes(ref));
+  if (selected.length === 0) return ignored("branch_not_selected");
+  const moved = selected.find(({ after }) => after !== null && !isNullId(after));
   return moved ? selectChange(moved, reading) : ignored("branch_deleted");
 }
 

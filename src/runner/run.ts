@@ -14,6 +14,8 @@ export interface RunContext {
   readonly deployment: Deployment;
   readonly statePath: string;
   readonly repoPath: string;
+  /** The branches that are deployed. */
+  readonly refs: readonly string[];
   readonly directory: RunDirectory;
   readonly environment: Record<string, string>;
   readonly logPath: string;

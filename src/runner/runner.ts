@@ -14,6 +14,8 @@ import { startRun } from "./start.ts";
 
 export interface RunnerOptions extends SecretSources {
   readonly statePath: string;
+  /** The branches that are deployed: no script is started for any other. */
+  readonly refs: readonly string[];
   readonly deployTimeoutMs: number;
   /** A script that prints nothing for this long is told of; 0: never. */
   readonly deploySilenceMs: number;
@@ -36,6 +38,7 @@ export function createRunner(options: RunnerOptions): Runner {
     deployment,
     statePath,
     repoPath: options.repoPath,
+    refs: options.refs,
     directory: runDirectory(statePath, deployment.id),
     environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
     logPath: logPath(statePath, deployment.id),

@@ -1,6 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment, Run, Start } from "../deployments/deployment.ts";
+import type { Problem } from "../problems.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory } from "./environment.ts";
 import { type Keeper, startKeeper } from "./keeper.ts";
@@ -21,7 +22,7 @@ import {
  */
 export async function startRun(context: RunContext): Promise<Start> {
   try {
-    const problem = await checkScript(context.repoPath, context.environment);
+    const problem = checkRef(context) ?? (await checkScript(context.repoPath, context.environment));
     if (problem) return { kind: "refused", problem };
     const survivor = await findSurvivor(context);
     if (survivor !== null) {
@@ -36,6 +37,13 @@ export async function startRun(context: RunContext): Promise<Start> {
     if (code === undefined) throw error;
     return { kind: "try-again", detail: `The script could not be started: ${message}.` };
   }
+}
+
+/** BRANCH may have been set since the deployment was recorded, or another instance may not have it. */
+function checkRef({ deployment: { ref }, refs }: RunContext): Problem | null {
+  if (refs.includes(ref)) return null;
+  const detail = `${ref} is not deployed: BRANCH names ${refs.join(", ").replace("refs/heads/", "")}. Nothing was run. To deploy that branch: hotpush deploy`;
+  return { code: "branch_not_selected", detail };
 }
 
 /** Another run whose script still runs; what is left of those that are over is cleared away. */

@@ -1,3 +1,4 @@
+import { type Branch, branches } from "../config.ts";
 import { git } from "../setup/git.ts";
 import type { GitHost } from "../setup/git-host.ts";
 import { parseRemoteUrl, readRemoteUrl } from "../setup/git-remote.ts";
@@ -21,23 +22,27 @@ export class NoHeadError extends Error {
   override readonly name = "NoHeadError";
 }
 
-const branches = ["main", "master"] as const;
-
 /**
  * Reads the head of `main`, else of `master`: of the branch that is checked out where it is one of them, else of the
  * local branch, else of the remote's.
  *
  * @param host whose push it is to be
+ * @param branch the only one that counts, from BRANCH; null: either
  * @throws NoHeadError where `directory` is no repository, or has none of the branches, or they have no commit
  */
-export async function readRepositoryHead(directory: string, host: GitHost): Promise<RepositoryHead> {
+export async function readRepositoryHead(
+  directory: string,
+  host: GitHost,
+  branch: Branch | null = null,
+): Promise<RepositoryHead> {
   await git(directory, "rev-parse", "--git-dir").catch((error: unknown) => {
     throw new NoHeadError(notUsable(directory, error));
   });
-  const found = await findBranch(directory);
+  const wanted = branch === null ? branches : [branch];
+  const found = await findBranch(directory, wanted);
   if (found === null) {
     throw new NoHeadError(
-      `${directory} has no branch main or master with a commit, and no other is deployed. Make a commit on one of them.`,
+      `${directory} has no branch ${wanted.join(" or ")} with a commit, and no other is deployed. Make a commit on ${branch ?? "one of them"}.`,
     );
   }
   const format = "%H%n%P%n%an%n%ae%n%s";
@@ -53,9 +58,9 @@ export async function readRepositoryHead(directory: string, host: GitHost): Prom
   };
 }
 
-async function findBranch(directory: string) {
+async function findBranch(directory: string, wanted: readonly Branch[]) {
   const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD").catch(() => "");
-  const inOrder = branches.toSorted((a, b) => Number(b === current) - Number(a === current));
+  const inOrder = wanted.toSorted((a, b) => Number(b === current) - Number(a === current));
   for (const place of ["refs/heads", "refs/remotes/origin"]) {
     for (const branch of inOrder) {
       const rev = `${place}/${branch}`;

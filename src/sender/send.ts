@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import type { Branch } from "../config.ts";
 import { type GitHost, gitHostOf } from "../setup/git-host.ts";
 import { parseRemoteUrl, readRemoteUrl } from "../setup/git-remote.ts";
 import { type Delivery, makeDelivery, signDelivery } from "./delivery.ts";
@@ -14,6 +15,8 @@ export interface SendRequest {
   readonly directory: string;
   /** null: the one that the remote's name tells, else GitHub. */
   readonly host: GitHost | null;
+  /** The branch that a push is made up for; null: main or master. */
+  readonly branch: Branch | null;
   readonly event: Event;
   /** The path of the body to send; null: it is made up. */
   readonly file: string | null;
@@ -39,9 +42,9 @@ export interface Sent extends Verdict {
  * @throws NoHeadError, NotMarkableError and errors of the file system where there is nothing to send
  */
 export async function send(request: SendRequest): Promise<Sent> {
-  const { url, event, file, directory, waitMs } = request;
+  const { url, event, file, directory, branch, waitMs } = request;
   const host = request.host ?? (await hostOf(directory));
-  const head = event === "ping" || file !== null ? null : await readRepositoryHead(directory, host);
+  const head = event === "ping" || file !== null ? null : await readRepositoryHead(directory, host, branch);
   const delivery = await compose(request, host, head);
   const startedMs = performance.now();
   const reply = await post(url, delivery, waitMs);

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { withDotenv } from "../config/dotenv.ts";
 import { readSecretText, secretFault } from "../config/secret-source.ts";
+import { type Branch, variables } from "../config.ts";
 import { git } from "../setup/git.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -41,4 +42,9 @@ export function urlToSend(wanted: string | undefined, env: Environment): URL | n
 /** The repository that a push is made up from: REPO_PATH where that is here, else the working directory. */
 export function repositoryToSend(env: Environment, directory: string): string {
   return env.REPO_PATH && existsSync(env.REPO_PATH) ? env.REPO_PATH : directory;
+}
+
+/** The branch that BRANCH names, or null if it names none that is deployed. */
+export function branchToSend(env: Environment): Branch | null {
+  return variables.BRANCH.read(env.BRANCH?.trim() ?? "") || null;
 }

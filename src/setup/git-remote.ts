@@ -1,3 +1,4 @@
+import { type Branch, branches } from "../config.ts";
 import { git } from "./git.ts";
 
 /** Where a git remote is, as its URL says; credentials in it are left behind. */
@@ -43,6 +44,21 @@ export async function readRemoteUrl(directory: string): Promise<string | null> {
   } catch {
     return null;
   }
+}
+
+/**
+ * The branch that the HEAD of the remote `origin` points at, if it is one that is deployed: asked of the remote, or, if
+ * that does not answer, as `git clone` has found it.
+ */
+export async function readRemoteBranch(directory: string): Promise<Branch | null> {
+  const asked = await git(directory, "ls-remote", "--symref", "--", "origin", "HEAD").catch(() => "");
+  const [, name] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(asked) ?? [];
+  const cloned = async () => {
+    const ref = await git(directory, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD").catch(() => "");
+    return ref.replace(/^refs\/remotes\/origin\//, "");
+  };
+  const head = name ?? (await cloned());
+  return branches.find((branch) => branch === head) ?? null;
 }
 
 function remoteAt(name: string, path: string, web: string | null, isSsh = web === null): GitRemote | null {

@@ -10,7 +10,9 @@ const timeoutMs = 10_000;
  * @throws Error with git's own words in `stderr` where it did not end well
  */
 export async function git(directory: string, ...args: readonly string[]): Promise<string> {
-  const env = { ...process.env, GIT_TERMINAL_PROMPT: "0", LC_ALL: "C" };
+  const neverAsk = { GIT_TERMINAL_PROMPT: "0", GIT_ASKPASS: "/bin/false", SSH_ASKPASS: "/bin/false" };
+  const ssh = process.env.GIT_SSH_COMMAND || "ssh -o BatchMode=yes";
+  const env = { ...process.env, ...neverAsk, GIT_SSH_COMMAND: ssh, LC_ALL: "C" };
   const { stdout } = await promisify(execFile)("git", ["-C", directory, ...args], {
     timeout: timeoutMs,
     env,

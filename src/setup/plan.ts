@@ -66,6 +66,7 @@ function wantedSettings(options: PlanOptions): readonly Setting[] {
     ...secretSetting(env, host),
     ...fixed("REPO_PATH", root),
     ...open("REPOSITORY", repositoryName(project, host)),
+    ...open("BRANCH", project.branch),
     ...byChoice("WEBHOOK_URL", address.payloadUrl.href),
     ...(chosen.host === null ? [] : fixed("HOTPUSH_GIT_HOST", chosen.host)),
     ...(front === null ? [] : containerSettings(options, machine)),

@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
+import { type Branch, branches } from "../config.ts";
 import { composeFileNames, namedFiles } from "../rollout/compose/file-names.ts";
 import { git } from "./git.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
-import { type GitRemote, parseRemoteUrl, readRemoteUrl } from "./git-remote.ts";
+import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "./git-remote.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** The file with Hotpush's own part of a compose project. */
@@ -22,6 +23,8 @@ export interface Project {
   readonly remote: GitRemote | null;
   /** null where the remote's name does not tell. */
   readonly host: GitHost | null;
+  /** The branch to deploy: what `.env` says, else the remote's HEAD; null if that is neither main nor master. */
+  readonly branch: Branch | null;
   /** What `.env` says now. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The project's own compose files, absolute, in order; none where it has none. */
@@ -39,7 +42,8 @@ export async function findProject(directory: string): Promise<Project> {
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
   const env = readDotenv(root);
   const host = remote && gitHostOf(remote);
-  return { root, remoteUrl, remote, host, env, composeFiles: findComposeFiles(root, env) };
+  const branch = branches.find((one) => one === env.BRANCH) ?? (await readRemoteBranch(root));
+  return { root, remoteUrl, remote, host, branch, env, composeFiles: findComposeFiles(root, env) };
 }
 
 async function findRoot(directory: string): Promise<string> {

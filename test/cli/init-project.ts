@@ -35,7 +35,13 @@ export function makeProject(t: TestContext, services: object | null = model, nam
   if (services !== null) repository.write("compose.yaml", project);
   repository.commit();
   const bin = makeDocker(t, services);
-  const env = { PATH: `${bin}:${process.env.PATH}`, DOCKER_HOST: `unix://${join(bin, "docker.sock")}` };
+  // No host is asked: the remote's HEAD is as git clone has found it.
+  repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main");
+  const env = {
+    GIT_SSH_COMMAND: "false",
+    PATH: `${bin}:${process.env.PATH}`,
+    DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
+  };
   const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
     runCli(["init", ...args], { cwd: repository.directory, env, ...more });
   const read = (file: string) => readFileSync(join(repository.directory, file), "utf8");

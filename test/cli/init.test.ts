@@ -17,6 +17,7 @@ test("a project with a compose file gets all that a push needs, and its own file
   assert.equal(statSync(join(repository.directory, ".env")).mode & 0o777, 0o600);
   assert.equal(env.REPO_PATH, repository.directory);
   assert.equal(env.REPOSITORY, "octo/shop");
+  assert.equal(env.BRANCH, "main");
   assert.equal(env.SITE, "http://:8080");
   assert.equal(env.WEBHOOK_URL, "http://127.0.0.1:8080/webhook");
   const files = ["compose.yaml", "compose.hotpush.yaml"].map((name) => join(repository.directory, name));

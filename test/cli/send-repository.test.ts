@@ -52,6 +52,17 @@ test("the head is that of main or master, whatever is checked out", async (t) =>
   assert.match(stderr, /has no branch main or master with a commit/);
 });
 
+test("with BRANCH the head is that of the branch it names", async (t) => {
+  const { repository, service } = await makeSetting(t);
+  const { git, commit } = repository;
+  git("switch", "--quiet", "--create", "master");
+  const master = commit("On master");
+  git("switch", "--quiet", "main");
+  const settings = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: String(service.port), BRANCH: "master" };
+  const { stdout } = await runCli(["send", "--dry-run"], { cwd: repository.directory, env: settings });
+  assert.ok(stdout.includes(`would deploy ${master.slice(0, 7)}`), stdout);
+});
+
 test("a repository without a commit, and no repository, are told", async (t) => {
   const { service } = await makeSetting(t);
   const env = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: String(service.port) };

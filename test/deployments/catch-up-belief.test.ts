@@ -5,6 +5,7 @@ import { createCatchUp, type RemoteHead } from "../../src/deployments/catch-up.t
 import type { Ending } from "../../src/deployments/deployment.ts";
 import { recordWish } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/deployments/store.ts";
+import { mainRefs } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 const ref = "refs/heads/main";
@@ -76,6 +77,7 @@ function lookingAt(t: TestContext) {
   let asked = Promise.withResolvers<void>();
   const catchUp = createCatchUp({
     store,
+    refs: mainRefs,
     readRemoteHead: async () => {
       const head = answer();
       setImmediate(asked.resolve);

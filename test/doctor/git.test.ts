@@ -58,6 +58,19 @@ testBroken([
     },
   },
   {
+    name: "BRANCH is not set",
+    check: "branch",
+    severity: "warning",
+    says: /^BRANCH is not set, so main and master are both deployed/,
+    breakIt: (place) => setSettings(place, { BRANCH: "" }),
+  },
+  {
+    name: "BRANCH names a branch that the remote does not have",
+    check: "branch",
+    says: /^BRANCH is master, but the remote has only main/,
+    breakIt: (place) => setSettings(place, { BRANCH: "master" }),
+  },
+  {
     name: "a remote and a checkout without any commit",
     check: "branch",
     says: /^The remote has neither main nor master/,

@@ -94,7 +94,12 @@ export function makePlace(scope: Scope, within: string = temporaryDirectory(scop
 export const unusedPort = 12_000 + (process.pid % 20_000);
 
 function settingsOf({ repoPath, statePath }: Place): string {
-  const values = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: unusedPort, WEBHOOK_HOST: "127.0.0.1" };
+  const values = {
+    WEBHOOK_SECRET: testSecret,
+    WEBHOOK_PORT: unusedPort,
+    WEBHOOK_HOST: "127.0.0.1",
+    BRANCH: "main",
+  };
   const settings = { ...values, REPO_PATH: repoPath, STATE_PATH: statePath };
   return Object.entries(settings)
     .map(([name, value]) => `${name}=${value}\n`)

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import { createAdmission } from "../../src/receiver/admission.ts";
 import { createDeliveryLog } from "../../src/receiver/delivery-log.ts";
-import type { Push } from "../../src/receiver/push.ts";
+import { mainRefs, type Push } from "../../src/receiver/push.ts";
 import { createReceiver } from "../../src/receiver/server.ts";
 import { makeKeys } from "../../src/receiver/verify.ts";
 import { createWebhook } from "../../src/receiver/webhook.ts";
@@ -31,6 +31,7 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
       keys: makeKeys({ current: makeSecret(testSecret), previous: null }),
       bodyLimitBytes,
       repository: null,
+      refs: mainRefs,
       admission: createAdmission(),
       log: createDeliveryLog(log),
       async record(push) {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment, Ending, Run, Runner } from "../../src/deployments/deployment.ts";
+import { mainRefs } from "../../src/receiver/push.ts";
 import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
 import { testSecret } from "./delivery.ts";
 import { readLog } from "./records.ts";
@@ -42,6 +43,7 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions> =
     repoPath,
     secrets: { current: makeSecret(testSecret), previous: null },
     statePath,
+    refs: mainRefs,
     deployTimeoutMs: 60_000,
     deploySilenceMs: 0,
     log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { gitHostOf } from "../../src/setup/git-host.ts";
-import { parseRemoteUrl, readRemoteUrl } from "../../src/setup/git-remote.ts";
+import { parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "../../src/setup/git-remote.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -60,4 +62,26 @@ test("the remote of a repository is origin, else the first one, else none", asyn
   git("remote", "add", "origin", "git@github.com:octo/app.git");
   assert.equal(await readRemoteUrl(directory), "git@github.com:octo/app.git");
   assert.equal(await readRemoteUrl(temporaryDirectory(t)), null);
+});
+
+test("the branch to deploy is the one that the HEAD of the remote names", async (t) => {
+  const remote = makeRepository(t, "remote");
+  remote.commit();
+  const { directory, git } = makeRepository(t);
+  git("remote", "add", "origin", remote.directory);
+  assert.equal(await readRemoteBranch(directory), "main");
+  remote.git("switch", "--quiet", "--create", "x/HEAD");
+  assert.equal(await readRemoteBranch(directory), null);
+  remote.git("switch", "--quiet", "--create", "master");
+  assert.equal(await readRemoteBranch(directory), "master");
+});
+
+test("if the remote does not answer, its branch is the one that git clone found", async (t) => {
+  const remote = makeRepository(t, "remote");
+  remote.git("switch", "--quiet", "--create", "master");
+  remote.commit();
+  const directory = join(temporaryDirectory(t), "clone");
+  remote.git("clone", "--quiet", remote.directory, directory);
+  rmSync(remote.directory, { recursive: true });
+  assert.equal(await readRemoteBranch(directory), "master");
 });

@@ -5,6 +5,7 @@ import type { Host } from "../../../src/receiver/hosts/host.ts";
 import { hosts } from "../../../src/receiver/hosts/identify.ts";
 import { isJsonObject, type JsonObject } from "../../../src/receiver/hosts/payload.ts";
 import { unknownHost } from "../../../src/receiver/hosts/unknown.ts";
+import { mainRefs } from "../../../src/receiver/push.ts";
 import { selectPush } from "../../../src/receiver/select-push.ts";
 import { eventOf, loadDeliveries, payloadOf } from "./fixtures.ts";
 
@@ -93,7 +94,10 @@ for (const host of [...hosts, unknownHost]) {
       const payload = payloadOf(delivery);
       const parsed: JsonObject = JSON.parse(`{"__proto__": ${delivery.body}}`);
       for (const hollow of [Object.create(payload), parsed])
-        assert.notEqual(selectPush(host.read(eventOf(host, delivery), hollow), null).kind, "push");
+        assert.notEqual(
+          selectPush(host.read(eventOf(host, delivery), hollow), { repository: null, refs: mainRefs }).kind,
+          "push",
+        );
     }
   });
 }

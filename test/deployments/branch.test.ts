@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+import { git, makeProject } from "../harness/project.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { letGo, waitingScript } from "../harness/script.ts";
+import type { RunningService } from "../harness/service.ts";
+
+const onlyMain = { BRANCH: "main", CATCH_UP_INTERVAL: "1s" };
+
+test("with BRANCH=main a push of a new master is ignored, and the answer names BRANCH", async (t) => {
+  const { service, master } = await startWithNewMaster(t, onlyMain);
+  const reply = await deliver(service.url, githubPush({ ref: "refs/heads/master", after: master }));
+  assert.equal(reply.status, 200);
+  assert.deepEqual(
+    [reply.json.status, reply.json.reason, reply.json.detail],
+    ["ignored", "branch_not_selected", "Only pushes to the branch that BRANCH names are deployed."],
+  );
+  assert.deepEqual(readDeployments(service.statePath), []);
+});
+
+test("of a push that moves both branches, only the one that BRANCH names is deployed", async (t) => {
+  const { service } = await startWithNewMaster(t, { BRANCH: "master" });
+  const main = await deliver(service.url, githubPush());
+  const master = await deliver(service.url, githubPush({ ref: "refs/heads/master" }));
+  assert.deepEqual([main.json.status, master.json.status], ["ignored", "accepted"]);
+});
+
+test("hotpush deploy refuses the branch that BRANCH does not name, and deploys the other", async (t) => {
+  const { service, main } = await startWithNewMaster(t, onlyMain);
+  const refused = await hotpush(service, "deploy", "master");
+  assert.notEqual(refused.code, 0);
+  assert.match(refused.stderr, /Only the branch main is deployed, because BRANCH names it\./);
+  assert.equal((await hotpush(service, "deploy")).code, 0);
+  assert.deepEqual(
+    readDeployments(service.statePath).map(({ ref, commit }) => [ref, commit]),
+    [["refs/heads/main", main]],
+  );
+  const { branches } = await hotpushJson<{ readonly branches: readonly string[] }>(service, "status");
+  assert.deepEqual(branches, ["main"]);
+});
+
+test("what master brought before BRANCH was set is neither caught up with nor run", async (t) => {
+  const { service: before, project } = await startWithNewMaster(t, {});
+  await hotpush(before, "deploy", "main");
+  await hotpush(before, "deploy", "master");
+  await before.end();
+  const service = await before.again({ env: onlyMain });
+  const missed = project.commit();
+  const caughtUp = await untilDeployment(service.statePath, 3, ({ state }) => state === "succeeded");
+  assert.deepEqual([caughtUp.ref, caughtUp.commit], ["refs/heads/main", missed]);
+});
+
+test("a deployment of master that waits when BRANCH is set fails and runs nothing", async (t) => {
+  const project = makeProject(t);
+  project.script(waitingScript);
+  const first = await startAnswering(t, { repoPath: project.repoPath });
+  await deliver(first.url, githubPush());
+  await deliver(first.url, githubPush({ ref: "refs/heads/master" }));
+  await first.end("SIGKILL");
+  const second = await first.again({ env: { BRANCH: "main" } });
+  letGo(project.repoPath);
+  const refused = await untilDeployment(second.statePath, 2, ({ state }) => state === "failed");
+  assert.equal(refused.problem?.code, "branch_not_selected");
+  assert.match(refused.problem?.detail ?? "", /refs\/heads\/master is not deployed: BRANCH names main\./);
+});
+
+/** Somebody who may create branches, but not push to main, has pushed a master. */
+async function startWithNewMaster(t: TestContext, env: Record<string, string>) {
+  const project = makeProject(t);
+  const main = git(project.repoPath, "rev-parse", "HEAD");
+  const tree = git(project.repoPath, "rev-parse", "HEAD^{tree}");
+  const master = git(project.repoPath, "commit-tree", tree, "-p", main, "-m", "not main");
+  git(project.repoPath, "push", "--quiet", "origin", `${master}:refs/heads/master`);
+  const service: RunningService = await startAnswering(t, { repoPath: project.repoPath, env });
+  return { project, service, main, master };
+}
