@@ -1,4 +1,5 @@
-import { isIP } from "node:net";
+import { type BlockList, isIP } from "node:net";
+import { parseAddressList } from "./config/address-list.ts";
 import { parseDurationMs } from "./config/duration.ts";
 import { makeSecret, type Secret } from "./config/secret.ts";
 import { readSecretText, secretFault, secretWarnings } from "./config/secret-source.ts";
@@ -12,6 +13,8 @@ export interface Config {
   readonly host: string;
   readonly secrets: Secrets;
   readonly bodyLimitBytes: number;
+  /** The proxies whose X-Forwarded-For is believed. */
+  readonly trustedProxies: BlockList;
   readonly repoPath: string;
   readonly repository: string | null;
   readonly branch: Branch | null;
@@ -62,6 +65,11 @@ export const variables = {
     fallback: () => "25 MiB",
     expected: "a size from 1 KiB to 50 MiB, such as 25 MiB",
     read: (text) => within(parseSizeBytes(text), 1024, 50 * 1024 ** 2),
+  },
+  TRUSTED_PROXIES: {
+    fallback: () => "",
+    expected: "IP addresses, subnets such as 10.0.0.0/8, or private_ranges, separated by commas",
+    read: parseAddressList,
   },
   REPO_PATH: { fallback: () => "/app", expected: "an absolute path", read: absolutePath },
   REPOSITORY: {
@@ -122,6 +130,7 @@ export function loadConfig(env: Environment): { readonly config: Config; readonl
     port: take("WEBHOOK_PORT"),
     host: take("WEBHOOK_HOST"),
     bodyLimitBytes: take("WEBHOOK_BODY_LIMIT"),
+    trustedProxies: take("TRUSTED_PROXIES"),
     repoPath: take("REPO_PATH"),
     repository: take("REPOSITORY") || null,
     branch: take("BRANCH") || null,

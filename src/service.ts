@@ -13,6 +13,7 @@ import { createReplacementCheck } from "./hand-over/replacement-check.ts";
 import { createHostDirectory } from "./host-directory.ts";
 import type { Log } from "./log.ts";
 import { createAdmission } from "./receiver/admission.ts";
+import { createClientAddress } from "./receiver/client-address.ts";
 import { closeReceiver } from "./receiver/close.ts";
 import { createDeliveryLog } from "./receiver/delivery-log.ts";
 import { listen } from "./receiver/listen.ts";
@@ -160,13 +161,14 @@ interface ReceiverParts {
 
 function wireReceiver(parts: ReceiverParts) {
   const { config, script, store, queue, secretUses, findFault, stopping, log } = parts;
+  const deliveryLog = createDeliveryLog(log, createClientAddress(config.trustedProxies));
   const webhook = createWebhook({
     keys: makeKeys(config.secrets),
     bodyLimitBytes: config.bodyLimitBytes,
     repository: config.repository,
     refs: refsOf(config.branch),
     admission: createAdmission(),
-    log: createDeliveryLog(log),
+    log: deliveryLog,
     record: queue.accept,
     rehearse: createRehearsal(store, script),
     onVerified: secretUses.note,
@@ -176,7 +178,7 @@ function wireReceiver(parts: ReceiverParts) {
     findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
     bodyLimitBytes: config.bodyLimitBytes,
     isStopping: () => stopping.aborted,
-    log,
+    log: deliveryLog,
   });
 }
 

@@ -12,7 +12,7 @@ const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
 
 test("with nothing but a secret every value is its default", () => {
   const { config, warnings } = loadConfig(good);
-  const { secrets, ...values } = config;
+  const { secrets, trustedProxies, ...values } = config;
   assert.deepEqual(values, {
     port: 9000,
     host: "0.0.0.0",
@@ -30,6 +30,7 @@ test("with nothing but a secret every value is its default", () => {
   });
   assert.equal(secrets.current.reveal(), secret);
   assert.equal(secrets.previous, null);
+  assert.deepEqual(trustedProxies.rules, []);
   assert.deepEqual(warnings, []);
 });
 
@@ -71,6 +72,7 @@ const refused: Readonly<Partial<Record<keyof typeof variables, readonly string[]
   WEBHOOK_PORT: ["-1", "65536", "9000.5", "0x50", "80a", "tcp://10.0.0.1:9000", "1e3", "٣"],
   WEBHOOK_HOST: ["example.com", "300.1.1.1", "*"],
   WEBHOOK_BODY_LIMIT: ["25", "0 MiB", "51 MiB", "1023B", "1 GB", "25MB", "-1 MiB"],
+  TRUSTED_PROXIES: ["proxy", "10.0.0.0/33", "10.0.0.1-9", "*"],
   REPO_PATH: ["app", "./app", "~/app"],
   REPOSITORY: ["app", "octo/", "/app", "octo/app?x", "https://github.com/octo/app"],
   BRANCH: ["develop", "Main", "refs/heads/main", "main,master"],

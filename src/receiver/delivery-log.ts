@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Log } from "../log.ts";
 import type { HttpProblemCode } from "../problems.ts";
+import type { ClientAddress } from "./client-address.ts";
 import type { Would } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
 import type { Push } from "./push.ts";
@@ -9,14 +10,17 @@ import type { IgnoreReason } from "./select-push.ts";
 import { createToldSingly } from "./told-singly.ts";
 import type { SecretSlot } from "./verify.ts";
 
-/** Says of each delivery what became of it; never a body, a header or a secret. */
+/** Says of each delivery what became of it, and the address of its client; never a body, a header or a secret. */
 export interface DeliveryLog {
   readonly refused: (code: HttpProblemCode, request: IncomingMessage, reason?: string) => void;
   readonly pong: (host: Host, request: IncomingMessage) => void;
   readonly ignored: (host: Host, reason: IgnoreReason, request: IncomingMessage) => void;
-  readonly rehearsed: (host: Host, would: Would, request: IncomingMessage) => void;
-  readonly recorded: (push: Push, slot: SecretSlot, recorded: Recorded) => void;
-  readonly notRecorded: (push: Push, error: unknown, request: IncomingMessage) => void;
+  readonly rehearsed: (host: Host, would: Would, from: string | null) => void;
+  readonly recorded: (push: Push, slot: SecretSlot, recorded: Recorded, from: string | null) => void;
+  readonly notRecorded: (push: Push, error: unknown, from: string | null) => void;
+  readonly failed: (error: unknown, request: IncomingMessage) => void;
+  /** For lines that are written after the connection may have been closed. */
+  readonly clientOf: ClientAddress;
 }
 
 /** Refusals of one kind that are told each for itself in a minute: strangers can make as many as they like. */
@@ -24,7 +28,7 @@ const refusalsPerMinute = 10;
 /** Deliveries of one kind that change nothing and are told each for itself in a second: more is no git host's doing. */
 const ignoredPerSecond = 100;
 
-export function createDeliveryLog(log: Log): DeliveryLog {
+export function createDeliveryLog(log: Log, clientOf: ClientAddress): DeliveryLog {
   const isRefusalToldSingly = createToldSingly<HttpProblemCode>({
     most: refusalsPerMinute,
     stretchMs: 60_000,
@@ -45,26 +49,35 @@ export function createDeliveryLog(log: Log): DeliveryLog {
   return {
     refused(code, request, reason) {
       if (!isRefusalToldSingly(code)) return;
-      const from = request.socket.remoteAddress;
-      log.warn({ event: "delivery.refused", code, reason, from }, `A delivery was refused: ${code}`);
+      // The address comes before the reason, at a fixed place: programs such as fail2ban look for it there.
+      const from = clientOf(request);
+      log.warn({ event: "delivery.refused", code, from, reason }, `A delivery was refused: ${code}`);
     },
     pong(host, request) {
       if (!isIgnoredToldSingly("pong")) return;
       const delivery = deliveryIdOf(host, request);
-      log.info({ event: "delivery.pong", host: host.name, delivery }, `A ping of ${host.name} was answered`);
+      const from = clientOf(request);
+      const text = `A ping of ${host.name} was answered`;
+      log.info({ event: "delivery.pong", host: host.name, delivery, from }, text);
     },
     ignored(host, reason, request) {
       if (!isIgnoredToldSingly(reason)) return;
       const delivery = deliveryIdOf(host, request);
       const level = reason === "branch_deleted" ? "warn" : "info";
-      log[level]({ event: "delivery.ignored", host: host.name, reason, delivery }, "A delivery was ignored");
+      const fields = {
+        event: "delivery.ignored",
+        host: host.name,
+        reason,
+        delivery,
+        from: clientOf(request),
+      };
+      log[level](fields, "A delivery was ignored");
     },
-    rehearsed(host, would, request) {
-      const from = request.socket.remoteAddress;
+    rehearsed(host, would, from) {
       const fields = { event: "delivery.dry_run", host: host.name, would: Object.keys(would)[0], from };
       log.info(fields, "A dry run was answered; nothing was recorded");
     },
-    recorded(push, slot, { kind, deployment }) {
+    recorded(push, slot, { kind, deployment }, from) {
       const { host, ref, commit, deliveryId: delivery, repository, pusher } = push;
       const fields = {
         deployment: deployment.id,
@@ -75,6 +88,7 @@ export function createDeliveryLog(log: Log): DeliveryLog {
         delivery,
         repository,
         pusher,
+        from,
       };
       log.info({ event: `delivery.${kind}`, ...fields }, `A push to ${ref} was ${said[kind]}`);
       if (slot === "previous") {
@@ -82,14 +96,18 @@ export function createDeliveryLog(log: Log): DeliveryLog {
         log.warn({ event: "secret.previous_used", host, delivery }, text);
       }
     },
-    notRecorded(push, error, request) {
+    notRecorded(push, error, from) {
       const { ref, commit, deliveryId: delivery } = push;
-      const from = request.socket.remoteAddress;
       log.error(
         { event: "delivery.not_recorded", ref, commit, delivery, from, err: error },
         "A push was not stored",
       );
     },
+    failed(error, request) {
+      const text = "A request failed because of a fault in Hotpush";
+      log.error({ event: "request.failed", from: clientOf(request), err: error }, text);
+    },
+    clientOf,
   };
 }
 

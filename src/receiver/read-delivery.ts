@@ -100,6 +100,7 @@ async function act(selection: Usable, delivered: Delivered, options: DeliveryOpt
 /** Answers what would be done. Where that cannot be found out, the push could not be stored either. */
 async function rehearse(selection: Usable, delivered: Delivered, options: DeliveryOptions): Promise<Answer> {
   const { host, request, slot, body } = delivered;
+  const from = options.log.clientOf(request);
   if (selection.kind === "pong") return await act(selection, delivered, options);
   if (selection.kind === "ignored") {
     const { reason } = selection;
@@ -109,11 +110,11 @@ async function rehearse(selection: Usable, delivered: Delivered, options: Delive
   try {
     return rehearsed(await options.rehearse(push));
   } catch (error) {
-    return notStored(push, error, request, options.log);
+    return notStored(push, error, from, options.log);
   }
 
   function rehearsed(would: Would): Answer {
-    options.log.rehearsed(host, would, request);
+    options.log.rehearsed(host, would, from);
     return jsonAnswer(200, { status: "dry-run", would, secret: slot });
   }
 }
@@ -133,19 +134,20 @@ async function recordPush(
   request: IncomingMessage,
   { record, log }: DeliveryOptions,
 ): Promise<Answer> {
+  const from = log.clientOf(request);
   try {
     const recorded = await record(push);
-    log.recorded(push, slot, recorded);
+    log.recorded(push, slot, recorded, from);
     const { deployment } = recorded;
     if (recorded.kind === "accepted") return jsonAnswer(202, { status: "accepted", deployment });
     return jsonAnswer(200, { status: "duplicate", deployment, detail: recorded.detail });
   } catch (error) {
-    return notStored(push, error, request, log);
+    return notStored(push, error, from, log);
   }
 }
 
-function notStored(push: Push, error: unknown, request: IncomingMessage, log: DeliveryLog): Answer {
-  log.notRecorded(push, error, request);
+function notStored(push: Push, error: unknown, from: string | null, log: DeliveryLog): Answer {
+  log.notRecorded(push, error, from);
   const detail =
     "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is mended.";
   return problemAnswer({ code: "storage_unavailable", detail });

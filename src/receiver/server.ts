@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { Log } from "../log.ts";
 import { type Answer, answerAndClose, isClosing, jsonAnswer, problemAnswer, sendAnswer } from "./answer.ts";
+import type { DeliveryLog } from "./delivery-log.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
 import { createServer } from "./http.ts";
 import { checkHead } from "./request-head.ts";
@@ -12,7 +12,7 @@ export interface ReceiverOptions {
   readonly findFault: () => string | null;
   readonly bodyLimitBytes: number;
   readonly isStopping: () => boolean;
-  readonly log: Log;
+  readonly log: DeliveryLog;
 }
 
 /** The two paths, and what each of them takes. */
@@ -50,10 +50,7 @@ async function decide(request: IncomingMessage, options: ReceiverOptions): Promi
     if (pathOf(request.url) === "/health") return answered(healthAnswer(options.findFault()));
     return await options.webhook(request);
   } catch (error) {
-    options.log.error(
-      { event: "request.failed", err: error },
-      "A request failed because of a fault in Hotpush",
-    );
+    options.log.failed(error, request);
     return answered(problemAnswer({ code: "internal_error", detail: "The log of the service says more." }));
   }
 }

@@ -87,6 +87,7 @@ export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }
         "    resolver 127.0.0.11 valid=1s;",
         "    set $hotpush http://hotpush:9000;",
         "    proxy_pass $hotpush;",
+        "    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
         "  }",
         "Do the same for the app: each deployment gives it another address.",
       ];

@@ -109,7 +109,7 @@ function hotpushBlock(options: ComposeFileOptions): readonly string[] {
     "        required: false",
     "    environment:",
     "      REPO_PATH: ${REPO_PATH:?run hotpush init}",
-    ...passedOn.map((name) => `      ${name}: \${${name}:-}`),
+    ...passedOn.map((name) => `      ${name}: \${${name}:-${defaultOf(name, front)}}`),
     "      WEBHOOK_SECRET: ${WEBHOOK_SECRET:?run hotpush init}",
     "      WEBHOOK_SECRET_PREVIOUS: ${WEBHOOK_SECRET_PREVIOUS:-}",
     "    volumes:",
@@ -126,6 +126,14 @@ function hotpushBlock(options: ComposeFileOptions): readonly string[] {
   ];
 }
 /* biome-ignore-end lint/suspicious/noTemplateCurlyInString: compose replaces what is in ${…} */
+
+/**
+ * A proxy reaches Hotpush over a private network, and without a published port nothing else does. With one, Docker may
+ * have every client come from the bridge's private address, so anybody could claim any address.
+ */
+function defaultOf(name: string, { kind }: Front): string {
+  return name === "TRUSTED_PROXIES" && kind !== "none" ? "private_ranges" : "";
+}
 
 /** Until a roll-out writes a container's name there, each live file holds the name of its service, which leads there too. */
 function seeding(front: Exclude<Front, { kind: "none" }>): readonly string[] {

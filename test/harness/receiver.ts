@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, BlockList } from "node:net";
 import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import { createAdmission } from "../../src/receiver/admission.ts";
+import { createClientAddress } from "../../src/receiver/client-address.ts";
 import { createDeliveryLog } from "../../src/receiver/delivery-log.ts";
 import { mainRefs, type Push } from "../../src/receiver/push.ts";
 import { createReceiver } from "../../src/receiver/server.ts";
@@ -26,6 +27,7 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
   const pushes: Push[] = [];
   const faults: string[] = [];
   const log = pino({ level: "error" }, { write: (line: string) => faults.push(line) });
+  const deliveryLog = createDeliveryLog(log, createClientAddress(new BlockList()));
   const receiver = createReceiver({
     webhook: createWebhook({
       keys: makeKeys({ current: makeSecret(testSecret), previous: null }),
@@ -33,7 +35,7 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
       repository: null,
       refs: mainRefs,
       admission: createAdmission(),
-      log: createDeliveryLog(log),
+      log: deliveryLog,
       async record(push) {
         pushes.push(push);
         const { ref, commit } = push;
@@ -44,7 +46,7 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
     findFault: () => null,
     bodyLimitBytes,
     isStopping: () => false,
-    log,
+    log: deliveryLog,
   });
   await once(receiver.listen({ host: "127.0.0.1", port: 0 }), "listening");
   scope.after(() => receiver.close());

@@ -20,6 +20,10 @@ const probes = {
   zsh: { isThere: () => runs("zsh", "--version"), reason: "it needs zsh" },
   fish: { isThere: () => runs("fish", "--version"), reason: "it needs fish" },
   strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
+  fail2ban: {
+    isThere: () => runs("fail2ban-regex", "--version"),
+    reason: "it needs fail2ban-regex, of the package fail2ban",
+  },
   faketime: { isThere: () => runs("faketime", "now", "true"), reason: "it needs faketime" },
   shellcheck: { isThere: () => runs("shellcheck", "--version"), reason: "it needs shellcheck" },
   openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { composeFile } from "../../src/setup/compose-file.ts";
 import type { Front } from "../../src/setup/front.ts";
 
-const front: Front = { kind: "traefik", service: "edge", services: [], networks: [] };
+const traefik: Front = { kind: "traefik", service: "edge", services: [], networks: [] };
 
 test("behind Traefik, the deliveries go to Hotpush before the app gets them, by TLS where they come by it", () => {
   const text = write("https://shop.example.org/webhook");
@@ -19,7 +19,15 @@ test("without a public name every host's /webhook is Hotpush's", () => {
   assert.doesNotMatch(text, /tls/);
 });
 
-function write(payloadUrl: string): string {
+test("a proxy is believed about addresses, but not if Hotpush has a port of its own", () => {
+  const setting = /^ {6}TRUSTED_PROXIES: \$\{TRUSTED_PROXIES:-(.*)\}$/m;
+  assert.equal(setting.exec(write("http://127.0.0.1/webhook"))?.[1], "private_ranges");
+  const published = write("http://127.0.0.1:9000/webhook", { kind: "none" });
+  assert.match(published, /ports: /);
+  assert.equal(setting.exec(published)?.[1], "");
+});
+
+function write(payloadUrl: string, front: Front = traefik): string {
   return composeFile({
     front,
     payloadUrl: new URL(payloadUrl),

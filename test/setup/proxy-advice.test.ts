@@ -10,6 +10,7 @@ test("what nginx is told to do has it look Hotpush's address up anew, since each
     "resolver 127.0.0.11 valid=1s;",
     "set $hotpush http://hotpush:9000;",
     "proxy_pass $hotpush;",
+    "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
     "",
   ]);
   assert.match(lines.join("\n"), /the same for the app/);
