@@ -20,6 +20,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     startedAtMs: 0,
     stopGraceS: 10,
     mounts: [],
+    environment: [],
     ...differences,
   };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -21,6 +21,19 @@ test("a roll-out that ends while compose is still asked for hashes stops asking,
   await (await lockRollout(request.lockPath, 5)).release();
   const pid = Number(readFileSync(askingPath, "utf8"));
   await until("its end", () => !existsSync(`/proc/${pid}`));
+});
+
+test("what compose says of a file that it cannot read does not show the project's secrets", async (t) => {
+  const { request } = await requestToSlowCompose(t);
+  const directory = request.target.projectDirectory;
+  writeFileSync(join(directory, "app.env"), "API_TOKEN=token-in-env_file\n");
+  writeFileSync(join(directory, ".env.example"), "API_TOKEN=no_secret\n");
+  const complaint = "app.env: no_secret, token-in-env_file, token-of-the-shell";
+  writeScript(join(directory, "docker"), `#!/bin/sh\necho '${complaint}' >&2\nexit 15\n`);
+  const env = { ...request.env, APP_TOKEN: "token-of-the-shell" };
+  const ending = await withRollout({ ...request, env }, async () => ({ kind: "done" }) as const);
+  assert.ok(ending.kind === "failed");
+  assert.deepEqual(ending.evidence, ["app.env: no_secret, ***, ***"]);
 });
 
 /** Compose answers for the model at once, and for the hashes after minutes, which the real one cannot be made to. */

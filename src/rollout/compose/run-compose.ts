@@ -2,6 +2,10 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Argv, type CommandEnding, runCommand } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
+import { readEnvFiles } from "../../redaction/env-files.ts";
+import { redactedPartsOf } from "../../redaction/redactable.ts";
+import { createRedactor } from "../../redaction/redactor.ts";
+import { secretsInVariable } from "../../redaction/secrets-in-variable.ts";
 import type { Rollout } from "../context.ts";
 import type { Step } from "../report/report.ts";
 import { composeProgram } from "./compose-program.ts";
@@ -19,12 +23,16 @@ export interface ComposeRun {
   readonly onLine?: (line: string) => void;
 }
 
-/** Runs `argv` in the project's directory, holding the roll-out's lock. */
+/**
+ * Runs `argv` in the project's directory, holding the roll-out's lock. The lines it prints are given out without the
+ * project's secrets; `output` is as it was written.
+ */
 export async function runCompose(
   { env, signal, lockDescriptor, target }: Surroundings,
   argv: Argv,
   { timeoutMs, input, directory = ".", onLine }: ComposeRun,
 ): Promise<CommandEnding> {
+  const redact = redactorOf(env, target.projectDirectory);
   const ending = await runCommand({
     argv: withProgram(argv, env),
     cwd: resolve(target.projectDirectory, directory),
@@ -43,7 +51,7 @@ export async function runCompose(
     timeoutMs,
     signal,
     heldDescriptor: lockDescriptor,
-    onLine,
+    onLine: onLine && ((line) => onLine(redact(line))),
   });
   if (ending.kind === "not_found") {
     if (!existsSync(target.projectDirectory)) throw noDirectory(target.projectDirectory);
@@ -55,7 +63,15 @@ export async function runCompose(
   if (ending.kind === "aborted") {
     throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
   }
-  return ending;
+  return { ...ending, lastLines: ending.lastLines.map(redact) };
+}
+
+function redactorOf(env: NodeJS.ProcessEnv, directory: string): (text: string) => string {
+  const given = Object.entries(env).map(([name, value = ""]) => ({ name, value }));
+  const secrets = [...given, ...readEnvFiles(directory)].flatMap(({ name, value }) =>
+    secretsInVariable(name, value),
+  );
+  return createRedactor(secrets.flatMap(redactedPartsOf)).text;
 }
 
 /** The system has the same error for it as for a program that is not there. */

@@ -1,4 +1,5 @@
 import { type Engine, EngineRefusal, nullIfMissing } from "./engine.ts";
+import { withoutSecrets } from "./evidence.ts";
 
 /** Where nobody says otherwise. */
 const dockersGraceS = 10;
@@ -24,6 +25,8 @@ export interface Container {
   /** Seconds between SIGTERM and SIGKILL that the compose file gives it. */
   readonly stopGraceS: number;
   readonly mounts: readonly Mount[];
+  /** As `NAME=value`: what its image, `environment` and `env_file` say. */
+  readonly environment: readonly string[];
 }
 
 export interface Mount {
@@ -76,11 +79,13 @@ export async function removeContainer(engine: Engine, id: string): Promise<void>
   await unlessGone(engine.delete(`/containers/${id}?force=1`));
 }
 
-/** The last lines that a container wrote to its outputs. */
+/** The last lines that a container wrote to its outputs, without the secrets that are known of it. */
 export async function lastLogLines(engine: Engine, id: string, count: number): Promise<readonly string[]> {
   try {
+    const container = await inspectContainer(engine, id);
+    if (container === null) return [];
     const raw = await engine.get(`/containers/${id}/logs?stdout=1&stderr=1&tail=${count}`);
-    return plainLog(raw).split("\n").filter(Boolean).slice(-count);
+    return withoutSecrets(container, plainLog(raw)).split("\n").filter(Boolean).slice(-count);
   } catch {
     return []; // Logs explain a failure; that they cannot be had must not hide it.
   }
@@ -101,6 +106,7 @@ interface Inspected {
     readonly Image: string;
     readonly Labels: Readonly<Record<string, string>> | null;
     readonly StopTimeout?: number | null;
+    readonly Env?: readonly string[] | null;
   };
   readonly State: {
     readonly Status: Container["status"];
@@ -136,6 +142,7 @@ function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = 
       source: mount.Source ?? "",
       target: mount.Destination,
     })),
+    environment: Config.Env ?? [],
   };
 }
 

@@ -15,7 +15,7 @@ export async function diagnose(
   readiness: Finding,
 ): Promise<ProblemError> {
   const now = (await inspectContainer(engine, container.id)) ?? container;
-  const evidence = evidenceOf(now.healthLog, await lastLogLines(engine, container.id, shownLogLines));
+  const evidence = evidenceOf(now, await lastLogLines(engine, container.id, shownLogLines));
   return new ProblemError({
     code: "container_not_healthy",
     detail: `Container ${container.name} ${reasonOf(readiness, now)}.`,

@@ -2,7 +2,7 @@ import { formatDuration } from "../../config/duration.ts";
 import { ProblemError } from "../../problems.ts";
 import { inspectContainer, plainLog } from "../engine/container.ts";
 import type { Engine } from "../engine/engine.ts";
-import { evidenceOf, shownLogLines } from "../engine/evidence.ts";
+import { evidenceOf, shownLogLines, withoutSecrets } from "../engine/evidence.ts";
 import type { StackRollout } from "./context.ts";
 import type { Judgement } from "./judge.ts";
 import type { StackService } from "./stack.ts";
@@ -53,7 +53,9 @@ function taskText(service: string, task: Task): string {
 async function evidenceOfTask(engine: Engine, task: Task): Promise<readonly string[]> {
   // The container can be asked on this node only; the logs come from any.
   const container = task.containerId === null ? null : await inspectContainer(engine, task.containerId);
-  return evidenceOf(container?.healthLog ?? [], await lastTaskLogLines(engine, task));
+  const known = container ?? { environment: task.environment, mounts: [], healthLog: [] };
+  const lines = withoutSecrets(known, (await lastTaskLogLines(engine, task)).join("\n"));
+  return evidenceOf(known, lines.split("\n").filter(Boolean));
 }
 
 async function lastTaskLogLines(engine: Engine, { id, containerId }: Task): Promise<readonly string[]> {

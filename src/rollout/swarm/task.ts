@@ -11,6 +11,8 @@ export interface Task {
   /** Why it failed, or why it cannot start; empty where there is nothing to say. */
   readonly error: string;
   readonly containerId: string | null;
+  /** Of its container, as `NAME=value`; the container itself can be asked on its own node only. */
+  readonly environment: readonly string[];
 }
 
 export type TaskState =
@@ -56,6 +58,7 @@ interface Listed {
   readonly Slot?: number;
   readonly NodeID?: string;
   readonly DesiredState: string;
+  readonly Spec?: { readonly ContainerSpec?: { readonly Env?: readonly string[] | null } };
   readonly Status: {
     readonly State: TaskState;
     readonly Err?: string;
@@ -63,7 +66,7 @@ interface Listed {
   };
 }
 
-function readTask({ ID, ServiceID, Slot, NodeID, DesiredState, Status }: Listed): Task {
+function readTask({ ID, ServiceID, Slot, NodeID, DesiredState, Spec, Status }: Listed): Task {
   return {
     id: ID,
     serviceId: ServiceID,
@@ -72,5 +75,6 @@ function readTask({ ID, ServiceID, Slot, NodeID, DesiredState, Status }: Listed)
     isWanted: DesiredState === "running" || DesiredState === "ready",
     error: Status.Err ?? "",
     containerId: Status.ContainerStatus?.ContainerID || null,
+    environment: Spec?.ContainerSpec?.Env ?? [],
   };
 }

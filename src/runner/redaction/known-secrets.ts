@@ -1,16 +1,13 @@
-import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseEnv } from "node:util";
 import { defaultStatePath } from "../../config/state-path.ts";
 import type { Secrets } from "../../config.ts";
+import { readEnvFiles } from "../../redaction/env-files.ts";
+import { readSecretFile } from "../../redaction/secret-file.ts";
 import { looksLikeSecretFile } from "../../redaction/secret-names.ts";
 import { secretsInText, secretsInVariable } from "../../redaction/secrets-in-variable.ts";
 import { childEnvironment, type EnvironmentOptions } from "../environment.ts";
 import { credentialsPath } from "./credentials-path.ts";
 import { readGitSettings, readIfThere } from "./git-settings.ts";
-
-/** A secret in a file is a password or a key; what is larger is something else. */
-const mostSecretFileBytes = 64 * 1024;
 
 /** A secret that output is not to show, and where it was found, for a person. */
 export interface KnownSecret {
@@ -24,7 +21,7 @@ export interface SecretSources extends EnvironmentOptions {
 
 /**
  * Finds the secrets that a deploy script may come upon: those of the webhook, in the script's environment, in the
- * repository's `.env`, and of git. Looks anew each time, for the files may have changed.
+ * repository's environment files, and of git. Looks anew each time, for the files may have changed.
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   const { secrets, repoPath } = sources;
@@ -34,7 +31,7 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
     { name: "WEBHOOK_SECRET_PREVIOUS", value: secrets.previous?.reveal() ?? "" },
     ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),
-    ...secretsOfDotenv(repoPath),
+    ...secretsOfEnvFiles(repoPath),
     ...secretsOfDocker(join(environment.DOCKER_CONFIG ?? join(home, ".docker"), "config.json")),
     ...passwordsIn("the settings of git", readGitSettings(repoPath, environment)),
     ...passwordsIn("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
@@ -45,10 +42,8 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   ].filter(({ value }) => value !== "");
 }
 
-function secretsOfDotenv(repoPath: string): readonly KnownSecret[] {
-  const path = join(repoPath, ".env");
-  const variables = parseEnv(readIfThere(path));
-  return Object.entries(variables).flatMap(([name, value = ""]) =>
+function secretsOfEnvFiles(repoPath: string): readonly KnownSecret[] {
+  return readEnvFiles(repoPath).flatMap(({ path, name, value }) =>
     secretsOfVariable(repoPath, name, value, `${name} in ${path}`),
   );
 }
@@ -69,24 +64,13 @@ function secretsOfVariable(
     name: secret === value ? told : `a password in ${told}`,
     value: secret,
   }));
-  return looksLikeSecretFile(name) ? [...within, ...secretInFile(told, resolve(repoPath, value))] : within;
+  if (!looksLikeSecretFile(name)) return within;
+  return [
+    ...within,
+    { name: `the file that ${told} names`, value: readSecretFile(resolve(repoPath, value)) },
+  ];
 }
 
 function passwordsIn(name: string, text: string): readonly KnownSecret[] {
   return secretsInText(text).map((value) => ({ name: `a password in ${name}`, value }));
-}
-
-function secretInFile(told: string, path: string): readonly KnownSecret[] {
-  if (!isSmallFile(path)) return [];
-  return [{ name: `the file that ${told} names`, value: readIfThere(path).trim() }];
-}
-
-/** Reading a pipe would wait for ever. */
-function isSmallFile(path: string): boolean {
-  try {
-    const stats = statSync(path);
-    return stats.isFile() && stats.size <= mostSecretFileBytes;
-  } catch {
-    return false;
-  }
 }

@@ -8,7 +8,7 @@ const startedMs = Date.now();
 let isStopping = false;
 
 if (behaviour === "crashes") {
-  console.error(`version ${version} cannot start: no database named "shop"`);
+  console.error(`version ${version} cannot start: no database named "shop" (${process.env.DATABASE})`);
   process.exit(3);
 }
 console.log(`version ${version} starts, ${behaviour}`);
@@ -44,7 +44,11 @@ server.listen(8080);
 
 function health(response) {
   if (behaviour === "sick")
-    return answer(response, 500, `version ${version} is sick: no disk left in the app`);
+    return answer(
+      response,
+      500,
+      `version ${version} is sick: no disk left in the app (${process.env.DATABASE})`,
+    );
   if (isStopping) return answer(response, 503, "stopping");
   if (behaviour === "slow-start" && Date.now() < startedMs + 4_000) return answer(response, 503, "not yet");
   answer(response, 200, "ok");

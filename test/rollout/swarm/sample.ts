@@ -33,6 +33,7 @@ export function sampleTask(differences: Partial<Task> = {}): Task {
     isWanted: true,
     error: "",
     containerId: "c1",
+    environment: [],
     ...differences,
   };
 }
