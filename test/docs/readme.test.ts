@@ -8,7 +8,8 @@ import { variables } from "../../src/config.ts";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const readme = read("README.md");
-const pages = ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)];
+const markdown = (folder: string) => readdirSync(join(root, folder)).filter((name) => name.endsWith(".md"));
+const pages = [...markdown("."), ...markdown("docs").map((name) => `docs/${name}`)];
 
 test("the configuration table of the README has every variable and its default", () => {
   const table = readme.slice(readme.indexOf("| Variable |"), readme.indexOf("Exit codes:"));
@@ -28,7 +29,7 @@ test("the configuration table of the README has every variable and its default",
 
 test("the npm commands of the README are scripts of the package", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
-  const commands = [...readme.matchAll(/npm (?:run (\w+)|(test|start))/g)].map(
+  const commands = [...readme.matchAll(/npm (?:run ([\w:]+)|(test|start))/g)].map(
     ([, run, plain]) => run ?? plain ?? "",
   );
   assert.ok(commands.includes("demo") && commands.includes("test"));
