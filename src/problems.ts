@@ -61,6 +61,7 @@ export const problems = {
   repository_not_mounted: { title: "The repository is not at its path on the host" },
   rollout_locked: { title: "Another roll-out is still at work" },
   live_file_not_writable: { title: "The live files cannot be written" },
+  live_file_shared: { title: "A live file names a container of another project" },
   disk_full: { title: "There is too little free disk space" },
   image_pull_failed: { title: "An image could not be pulled" },
   build_failed: { title: "The build failed" },

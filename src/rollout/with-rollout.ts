@@ -10,6 +10,7 @@ import { lockInTurn } from "./lock-in-turn.ts";
 import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
+import { refuseForeignLiveFiles } from "./proxy/refuse-foreign-live-files.ts";
 import { refuseSharedLiveFile } from "./proxy/refuse-shared-live-file.ts";
 import { type Failure, reportFailure, timed } from "./report/report.ts";
 import { type LockedRequest, lockedRequest, type RolloutRequest } from "./request.ts";
@@ -64,7 +65,7 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
     const untilOver = { ...surroundings, signal: AbortSignal.any([signal, over]) };
     const hashes = configHashes(untilOver, model, containers);
     hashes.catch(() => {}); // Nobody may come to ask for them, where something else fails before.
-    return {
+    const rollout = {
       engine,
       target,
       env,
@@ -79,6 +80,8 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
       lockDescriptor,
       signal,
     };
+    await refuseForeignLiveFiles(rollout);
+    return rollout;
   };
   const { result } = await timed(report, null, "read", read, ({ project, liveDirectory }) =>
     liveDirectory === null

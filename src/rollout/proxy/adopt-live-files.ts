@@ -6,6 +6,7 @@ import { isServing } from "../engine/health.ts";
 import { liveFilesRead } from "./caddy.ts";
 import { findLiveDirectory } from "./live-directory.ts";
 import { readLiveFiles } from "./live-file.ts";
+import { refuseForeignLiveFiles } from "./refuse-foreign-live-files.ts";
 import { switchTraffic } from "./switch-traffic.ts";
 import { type Traffic, trafficOf } from "./traffic.ts";
 
@@ -17,6 +18,7 @@ export async function adoptLiveFiles(rollout: Rollout, named: string | undefined
   const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout, named));
   if (liveDirectory === null) return;
   const now = { liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
+  if (rollout.liveDirectory === null) await refuseForeignLiveFiles({ ...rollout, ...now });
   for (const service of rollout.project.services) {
     const traffic = trafficOf(now, service);
     if (service.replacement.how !== "roll" || traffic.by !== "live file") continue;
