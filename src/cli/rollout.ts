@@ -40,7 +40,10 @@ export function makeRolloutCommand({ env, finish }: Surroundings): Command {
     .argument("[services...]")
     .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
     .option("--file <path>", "a compose file, can be repeated (default: what compose finds)", another)
-    .option("--commit <commit>", "what is deployed (default: DEPLOY_COMMIT, else what is checked out)")
+    .option(
+      "--commit <commit>",
+      "what images are named after (default: what is checked out, outside of git DEPLOY_COMMIT)",
+    )
     .option("--live <path>", "the directory of the live files (default: what is mounted at /run/live)")
     .option("--no-build", "take the images that are there")
     .option("--pull", "pull the images that are not built here")
@@ -105,7 +108,7 @@ async function requestOf(
     target,
     env,
     services,
-    commit: options.commit ?? env.DEPLOY_COMMIT,
+    commit: options.commit,
     liveDirectory: options.live ?? env.HOTPUSH_LIVE_PATH,
     ...rolloutState(stateDirectoryOf(env), target.projectDirectory),
     lockWaitS: options.lockWait,

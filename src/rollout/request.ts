@@ -10,7 +10,7 @@ export interface RolloutRequest {
   readonly env: NodeJS.ProcessEnv;
   /** Names of the services; none is all of them. */
   readonly services: readonly string[];
-  /** The commit that is deployed, where the caller knows it; else what is checked out. */
+  /** The commit to name images after; undefined: the one that is checked out. */
   readonly commit: string | undefined;
   /** The directory of the live files, where it is not to be found from the compose file. */
   readonly liveDirectory: string | undefined;

@@ -1,19 +1,20 @@
 import { checkedOutCommit } from "../../platform/git.ts";
 
 /**
- * The commit that is rolled out: the one that was named, else what is checked out in `directory`.
+ * The commit that images and versions are named after: the one that `--commit` names, else what is checked out in
+ * `directory`. DEPLOY_COMMIT is the commit that was pushed, and the branch may have moved on before the deploy script
+ * pulled, so it counts only outside of git.
  *
- * @returns 40 (or 64) hexadecimal digits, or null where the directory is no git checkout
+ * @returns 12 to 64 hexadecimal digits, or null if there is neither
  */
 export async function commitOf(
   directory: string,
   named: string | undefined,
   env: NodeJS.ProcessEnv,
 ): Promise<string | null> {
-  if (named !== undefined && isCommit(named)) return named.toLowerCase();
-  return checkedOutCommit(directory, env);
+  return commitIn(named) ?? (await checkedOutCommit(directory, env)) ?? commitIn(env.DEPLOY_COMMIT);
 }
 
-function isCommit(text: string): boolean {
-  return /^[0-9a-f]{12,64}$/i.test(text);
+function commitIn(text: string | undefined): string | null {
+  return text !== undefined && /^[0-9a-f]{12,64}$/i.test(text) ? text.toLowerCase() : null;
 }
