@@ -6,6 +6,7 @@ import { createFeed, type Feed } from "./deployments/feed.ts";
 import { createHealthCheck } from "./deployments/health.ts";
 import { createQueue, type Queue } from "./deployments/queue.ts";
 import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
+import { createSourceNote, type ReadSource } from "./deployments/source.ts";
 import { noteStep } from "./deployments/steps.ts";
 import { openStore, type Store } from "./deployments/store.ts";
 import { createHandOver } from "./hand-over/hand-over.ts";
@@ -29,6 +30,7 @@ import type { SecretSources } from "./runner/redaction/known-secrets.ts";
 import { createScriptRedactor, findUnredacted } from "./runner/redaction/script-redactor.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
+import { readSource } from "./runner/source.ts";
 import { takeOver } from "./take-over.ts";
 
 /** How long requests that are under way may take to be answered when nothing else is left to do. */
@@ -109,6 +111,8 @@ export async function startService(config: Config, env: Environment, log: Log): 
 
 function wireDeployments(config: Config, script: SecretSources, store: Store, feed: Feed, log: Log) {
   const refs = refsOf(config.branch);
+  const readSourceOf: ReadSource = (deployment, state) => readSource(script, deployment, state);
+  const noteSource = createSourceNote(store, readSourceOf);
   const runner = createRunner({
     ...script,
     statePath: config.statePath,
@@ -118,6 +122,7 @@ function wireDeployments(config: Config, script: SecretSources, store: Store, fe
     log,
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);
+      noteSource(deployment);
       feed.tell(deployment.id, { kind: "step" });
     },
     onLine: ({ id }, line) => feed.tell(id, { kind: "line", line }),
@@ -125,6 +130,7 @@ function wireDeployments(config: Config, script: SecretSources, store: Store, fe
   const queue = createQueue({
     store,
     runner,
+    readSource: readSourceOf,
     isReplaced: createReplacementCheck(config.statePath),
     onChange: (id) => feed.tell(id, { kind: "changed" }),
     log,

@@ -1,10 +1,12 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
+import { liveCommit } from "../deployments/deployment.ts";
+import { findPassedBy } from "../deployments/list.ts";
 import { findDeployment } from "../deployments/record.ts";
 import { recordRollback } from "../deployments/roll-back.ts";
 import type { Store } from "../deployments/store.ts";
 import { rolloutState } from "../rollout/state.ts";
-import { noGoodVersion, previousVersion, readVersions } from "../rollout/versions.ts";
+import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
 import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { json, type Reply, refusal } from "./reply.ts";
@@ -23,7 +25,7 @@ export async function rollBack(context: ControlContext, { body }: Asked): Promis
     return refusal(409, otherProject(repoPath, directory, commit));
   const versions = await readVersions(rolloutState(statePath, project).versionsPath);
   const version = previousVersion(versions, commit);
-  if (!version) return refusal(409, noGoodVersion(versions, commit));
+  if (!version) return refusal(409, `${noGoodVersion(versions, commit)}${passedBy(store, versions, commit)}`);
   const deployment = recordRollback(store, refs, { commit: version.commit });
   if (!deployment) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
   log.info(
@@ -49,5 +51,16 @@ async function areSame(directory: string, other: string): Promise<boolean> {
 /** Short digits are a deployment's number where there is one of that number, else the first ones of a commit. */
 function commitOf(store: Store, wanted: string): string {
   const deployment = /^\d{1,9}$/.test(wanted) ? findDeployment(store, Number(wanted)) : null;
-  return deployment?.commit ?? wanted.toLowerCase();
+  return deployment ? liveCommit(deployment) : wanted.toLowerCase();
+}
+
+/** Says what was deployed instead of a commit that the branch had left behind when the script pulled. */
+function passedBy(store: Store, versions: readonly Version[], wanted: string | undefined): string {
+  const deployment = wanted === undefined ? null : findPassedBy(store, wanted);
+  if (deployment === null) return "";
+  const { id, ref, commit } = deployment;
+  const live = liveCommit(deployment);
+  const branch = ref.replace(/^refs\/heads\//, "");
+  const command = previousVersion(versions, live) ? `: hotpush rollback ${live.slice(0, 12)}` : ".";
+  return ` Deployment ${id} was asked for ${commit.slice(0, 12)}, but ${branch} was at ${live.slice(0, 12)} by then, which was deployed instead${command}`;
 }

@@ -2,12 +2,13 @@ import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
 import { askToCancel, cancelGraceMs, cancelQueued } from "./cancel.ts";
 import { putBack } from "./claim.ts";
-import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
+import type { Deployment, Ending, Run, Runner, Source } from "./deployment.ts";
 import { logEnding, logStart } from "./deployment-log.ts";
 import { pause } from "./pause.ts";
 import type { Persist } from "./persist.ts";
 import { recordEnding } from "./record-ending.ts";
 import { pruneHistory } from "./retention.ts";
+import { type ReadSource, recordSource } from "./source.ts";
 import type { Store } from "./store.ts";
 
 /** Carries out one deployment at a time; that it is one, its caller sees to. */
@@ -29,6 +30,7 @@ export interface CarrierOptions {
   readonly store: Store;
   readonly runner: Runner;
   readonly persist: Persist;
+  readonly readSource: ReadSource;
   readonly onChange: (deploymentId: number) => void;
   readonly log: Log;
   /** Aborted when the service stops. */
@@ -77,7 +79,7 @@ async function carryOut(at: AtHand, deployment: Deployment): Promise<void> {
       logStart(at.log, deployment);
       return await seeThrough(at, deployment, start.run);
     case "refused":
-      return await conclude(at, deployment, { state: "failed", exitCode: null, problem: start.problem });
+      return await record(at, deployment, { state: "failed", exitCode: null, problem: start.problem }, null);
     case "try-again":
       return await tryLater(at, deployment, start.detail);
   }
@@ -109,9 +111,23 @@ async function tryLater(at: AtHand, deployment: Deployment, detail: string): Pro
   at.startRetryMs = Math.min(2 * at.startRetryMs, longestStartRetryMs);
 }
 
+/** Records how a run ended, and what it had checked out by then. */
 async function conclude(at: AtHand, deployment: Deployment, ending: Ending): Promise<void> {
+  const { state } = ending;
+  // One that was interrupted runs again.
+  const source = state === "interrupted" ? null : await at.readSource(deployment, state);
+  await record(at, { ...deployment, ...source }, ending, source);
+}
+
+async function record(
+  at: AtHand,
+  deployment: Deployment,
+  ending: Ending,
+  source: Source | null,
+): Promise<void> {
   const { store, runner, persist, stopping } = at;
   const recorded = await persist(() => {
+    if (source !== null) recordSource(store, deployment, source);
     const how = { isCancelled: at.cancelled === deployment.id, doesResume: !stopping.aborted };
     return recordEnding(store, deployment, ending, how);
   });

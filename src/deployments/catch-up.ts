@@ -96,7 +96,7 @@ function isKnown(search: Search, ref: string, commit: string): boolean {
   const newest = newestOf(search.store, ref);
   const wasSeen = wasSeenBefore(search.store, ref, commit);
   // Who rolled back wants to stay there until the next push, and what was never seen is one.
-  const isInPlace = newest?.commit === commit || (newest?.trigger === "rollback" && wasSeen);
+  const isInPlace = newest?.commits.includes(commit) || (newest?.trigger === "rollback" && wasSeen);
   // An older head may be what a mirror of the host still says: it counts when it is seen twice in a row.
   const isDoubtful = !isInPlace && wasSeen && search.doubted !== commit;
   search.doubted = isDoubtful ? commit : null;
@@ -114,19 +114,29 @@ function newestId(store: Store): number {
   return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM deployments")?.id);
 }
 
+interface Newest {
+  readonly trigger: string;
+  /** What was asked for, and what its script had checked out in the end. */
+  readonly commits: readonly unknown[];
+}
+
 /** The newest deployment that counts; a failed or cancelled one does: it is not for us to try it again. */
-function newestOf(store: Store, ref: string): { readonly commit: string; readonly trigger: string } | null {
+function newestOf(store: Store, ref: string): Newest | null {
   const row = store.get(
-    `SELECT commit_id, trigger FROM deployments WHERE ref = ? AND state <> 'superseded'
+    `SELECT commit_id, checked_out_commit, trigger FROM deployments WHERE ref = ? AND state <> 'superseded'
      ORDER BY id DESC LIMIT 1`,
     ref,
   );
-  return row ? { commit: String(row.commit_id), trigger: String(row.trigger) } : null;
+  return row ? { trigger: String(row.trigger), commits: [row.commit_id, row.checked_out_commit] } : null;
 }
 
 /** Deliveries are remembered longer than deployments. */
 function wasSeenBefore(store: Store, ref: string, commit: string): boolean {
-  const seenIn = (table: "deployments" | "deliveries") =>
-    store.get(`SELECT 1 FROM ${table} WHERE ref = ? AND commit_id = ? LIMIT 1`, ref, commit) !== undefined;
-  return seenIn("deployments") || seenIn("deliveries");
+  const seenIn = (table: "deployments" | "deliveries", column: "commit_id" | "checked_out_commit") =>
+    store.get(`SELECT 1 FROM ${table} WHERE ref = ? AND ${column} = ? LIMIT 1`, ref, commit) !== undefined;
+  return (
+    seenIn("deployments", "commit_id") ||
+    seenIn("deployments", "checked_out_commit") ||
+    seenIn("deliveries", "commit_id")
+  );
 }

@@ -1,5 +1,5 @@
 import type { Log } from "../log.ts";
-import type { Deployment, Ending } from "./deployment.ts";
+import { type Deployment, type Ending, liveCommit } from "./deployment.ts";
 
 export function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deployment): void {
   const fields = { event: "deployment.started", deployment: id, trigger, ref, commit, attempt: attempts };
@@ -8,11 +8,19 @@ export function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deplo
 
 export function logEnding(
   log: Log,
-  { id, ref, commit }: Deployment,
+  { id, ref, commit, checkedOutCommit }: Deployment,
   { state, exitCode, problem }: Ending,
 ): void {
-  const fields = { event: `deployment.${state}`, deployment: id, ref, commit, exitCode, code: problem?.code };
-  const text = problem?.detail ?? `${ref} is at ${commit.slice(0, 7)}`;
+  const fields = {
+    event: `deployment.${state}`,
+    deployment: id,
+    ref,
+    commit,
+    checkedOutCommit,
+    exitCode,
+    code: problem?.code,
+  };
+  const text = problem?.detail ?? `${ref} is at ${liveCommit({ commit, checkedOutCommit }).slice(0, 7)}`;
   log[state === "succeeded" ? "info" : "error"](fields, `Deployment ${id} ${said[state]}: ${text}`);
 }
 

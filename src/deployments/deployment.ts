@@ -45,6 +45,9 @@ export interface Deployment {
   readonly finishedAtMs: number | null;
 }
 
+/** What git says of the sources of a deployment. */
+export type Source = Pick<Deployment, "checkedOutCommit" | "subject" | "author">;
+
 /** The commit that a deployment brings when its script succeeds. */
 export function liveCommit({
   commit,

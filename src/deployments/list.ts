@@ -58,6 +58,20 @@ export function findLastDeployedRef(store: Store, refs: readonly string[]): stri
   return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
 }
 
+/**
+ * The last deployment that was asked for the commit with these first digits, and succeeded with another one checked out;
+ * null if there is none.
+ */
+export function findPassedBy(store: Store, commit: string): Deployment | null {
+  const row = store.get(
+    `SELECT ${columns} FROM deployments WHERE state = 'succeeded' AND checked_out_commit <> commit_id
+       AND substr(commit_id, 1, ?) = ? ORDER BY id DESC LIMIT 1`,
+    commit.length,
+    commit,
+  );
+  return row ? toDeployment(row) : null;
+}
+
 /** The steps of all attempts, in the order in which they began. */
 export function listSteps(store: Store, deployment: Deployment): readonly Step[] {
   const rows = store.all(

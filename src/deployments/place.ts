@@ -56,7 +56,9 @@ function findLeading(store: Store, late: Deployment, tip: Deployment): number | 
   );
   const newest = row ? toDeployment(row) : null;
   const isAsWished = newest?.trigger === "rollback" || newest?.trigger === "manual";
-  return newest && (isAsWished || newest.commit === tip.commit) ? newest.id : null;
+  return newest && (isAsWished || [newest.commit, newest.checkedOutCommit].includes(tip.commit))
+    ? newest.id
+    : null;
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Runner } from "./deployment.ts";
 import { logCancelled, logSuperseded } from "./deployment-log.ts";
 import { createPersist } from "./persist.ts";
 import { recover } from "./recovery.ts";
+import type { ReadSource } from "./source.ts";
 import type { Store } from "./store.ts";
 
 export interface Queue {
@@ -34,13 +35,15 @@ export interface QueueOptions {
   readonly isReplaced?: () => boolean;
   /** Told of each deployment whose state was changed here, once that is on disk. */
   readonly onChange?: (deploymentId: number) => void;
+  /** Reads what a run has checked out; nothing is known without it. */
+  readonly readSource?: ReadSource;
   readonly log: Log;
 }
 
 const lookIntervalMs = 1_000;
 
 /** Whose turn it is. */
-interface Turn extends Required<QueueOptions> {
+interface Turn extends Required<Omit<QueueOptions, "readSource">> {
   readonly carrier: Carrier;
   mode: "recording" | "idle" | "busy" | "stopping";
   /** All that `stop` has to wait for. */
@@ -53,10 +56,11 @@ interface Turn extends Required<QueueOptions> {
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isReplaced = () => false, onChange = () => {}, log } = options;
+  const { readSource = async () => null } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
   const persist = createPersist(store, { log, signal });
-  const carrier = createCarrier({ store, runner, persist, onChange, log, stopping: signal });
+  const carrier = createCarrier({ store, runner, persist, readSource, onChange, log, stopping: signal });
   const turn: Turn = {
     ...{ store, runner, isReplaced, onChange, log, carrier },
     mode: "recording",

@@ -21,8 +21,58 @@ export function runGit(
  * @returns 40 (or 64) hexadecimal digits, or null if the directory is not a git checkout
  */
 export async function checkedOutCommit(repository: string, env: NodeJS.ProcessEnv): Promise<string | null> {
-  const ending = await runGit(repository, ["-c", "safe.directory=*", "rev-parse", "HEAD"], { env });
-  if (ending.kind !== "exited" || ending.code !== 0) return null;
-  const commit = ending.output.trim();
-  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(commit) ? commit : null;
+  const output = await readHistory(repository, ["rev-parse", "HEAD"], env);
+  return output !== null && isFullCommit(output.trim()) ? output.trim() : null;
+}
+
+/** A commit as git has it. Its texts come from whoever wrote it: untrusted, of any length. */
+export interface Commit {
+  readonly id: string;
+  readonly subject: string;
+  readonly author: string;
+}
+
+/**
+ * Reads a commit of `repository`, whoever owns that.
+ *
+ * @param revision `HEAD`, or 40 (or 64) hexadecimal digits; nothing else reaches git
+ * @returns null if it is not there, or the directory is not a git checkout
+ */
+export async function readCommit(
+  repository: string,
+  revision: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Commit | null> {
+  if (revision !== "HEAD" && !isFullCommit(revision)) return null;
+  // Plumbing: unlike `git log`, it takes no format, pager or signature check from the settings of the repository.
+  const args = ["rev-list", "--max-count=1", "--encoding=UTF-8", "--format=%an%x00%s", revision, "--"];
+  const output = await readHistory(repository, args, env);
+  const [, id, author, subject] = /^commit ([0-9a-f]+)\n([^\0]*)\0([^\0]*)$/.exec(output ?? "") ?? [];
+  return id === undefined || author === undefined || subject === undefined ? null : { id, subject, author };
+}
+
+/** Whether `ancestor` is `commit` or comes before it; false if `repository` does not have both. */
+export async function isAncestor(
+  repository: string,
+  ancestor: string,
+  commit: string,
+  env: NodeJS.ProcessEnv,
+): Promise<boolean> {
+  if (!isFullCommit(ancestor) || !isFullCommit(commit)) return false;
+  return (await readHistory(repository, ["merge-base", "--is-ancestor", ancestor, commit], env)) !== null;
+}
+
+/** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */
+async function readHistory(
+  repository: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<string | null> {
+  const offline = { ...env, GIT_NO_LAZY_FETCH: "1" };
+  const ending = await runGit(repository, ["-c", "safe.directory=*", ...args], { env: offline });
+  return ending.kind === "exited" && ending.code === 0 ? ending.output : null;
+}
+
+function isFullCommit(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
 }

@@ -57,6 +57,16 @@ test("a head that only its delivery is remembered of is known: nobody who rolled
   for (let count = 0; count < 3; count += 1) assert.equal(await look("B"), null);
 });
 
+test("who rolled back is not moved to a tip that only another push's run had checked out", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  deployed(store, "B");
+  const sql = "UPDATE deployments SET checked_out_commit = ? WHERE commit_id = ?";
+  store.run(sql, commitOf("C"), commitOf("B"));
+  rolledBack(store, "A");
+  for (let count = 0; count < 3; count += 1) assert.equal(await look("C"), null);
+});
+
 test("an answer during which a push came is not believed, for it may be older than that", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");

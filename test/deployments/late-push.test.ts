@@ -27,6 +27,18 @@ test("an older push that was deployed because the one between was late gives way
   assert.deepEqual([again.kind, again.deployment.commit], ["accepted", c]);
 });
 
+test("the tip is not deployed again if the run of an older push had checked it out", (t) => {
+  const store = temporaryStore(t);
+  const [a, b, c] = [commitOf("A"), commitOf("B"), commitOf("C")];
+  record(store, pushOf({ before: b, commit: c }));
+  run(store, "succeeded");
+  record(store, pushOf({ before: null, commit: a }));
+  run(store, "succeeded");
+  store.run("UPDATE deployments SET checked_out_commit = ? WHERE id = 2", c);
+  assert.equal(record(store, pushOf({ before: a, commit: b })).deployment.state, "superseded");
+  assert.equal(findDeployment(store, 3)?.supersededBy, 2);
+});
+
 test("an older push that comes late does not undo what a person put in place", (t) => {
   const store = temporaryStore(t);
   const [a, b] = [commitOf("A"), commitOf("B")];

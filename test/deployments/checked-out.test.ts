@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { StatusJson } from "../../src/control/status.ts";
+import { rolloutState } from "../../src/rollout/state.ts";
+import { writeVersions } from "../../src/rollout/versions.ts";
+import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+import { makeProject } from "../harness/project.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { letGo } from "../harness/script.ts";
+import { until } from "../harness/until.ts";
+
+const pull = "git fetch --quiet origin\ngit checkout --quiet -B main origin/main\n";
+const waitToGo = 'while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\n';
+
+test("catch-up leaves a tip alone that an earlier push has checked out", async (t) => {
+  const { service, pushed, tip } = await deployPassed(t, { CATCH_UP_INTERVAL: "1s" });
+  const { commit, checkedOutCommit, subject } = await untilDeployment(service.statePath, 1, isDone);
+  assert.deepEqual([commit, checkedOutCommit, subject], [pushed, tip, "a change"]);
+  const { catchUp } = await hotpushJson<StatusJson>(service, "status");
+  const hasLooked = async (since: string | null) =>
+    (await hotpushJson<StatusJson>(service, "status")).catchUp.lookedAt !== since;
+  await until("the remote is asked again", () => hasLooked(catchUp.lookedAt));
+  assert.equal(readDeployments(service.statePath).length, 1);
+});
+
+test("what is checked out is shown as soon as the step after the pull begins", async (t) => {
+  const script = `#!/bin/sh\necho "==> Pull"\n${pull}echo "==> Build"\n${waitToGo}exit 1\n`;
+  const { service, tip } = await deployPassed(t, {}, script);
+  const early = await untilDeployment(service.statePath, 1, ({ subject }) => subject !== null);
+  assert.deepEqual([early.state, early.checkedOutCommit, early.author], ["running", tip, "Test"]);
+  letGo(service.repoPath);
+  const { state, checkedOutCommit } = await untilDeployment(service.statePath, 1, isDone);
+  assert.deepEqual([state, checkedOutCommit], ["failed", tip]);
+});
+
+test("a roll back to a commit that was passed says what was deployed instead of it", async (t) => {
+  const { service, pushed, tip } = await deployPassed(t);
+  await untilDeployment(service.statePath, 1, isDone);
+  const { versionsPath } = rolloutState(service.statePath, service.repoPath);
+  const now = [version(tip), version(randomCommit())];
+  await writeVersions(versionsPath, now.slice(0, 1));
+  const refused = await hotpush(service, "rollback", pushed);
+  assert.equal(refused.code, 1);
+  const why = `Deployment 1 was asked for ${pushed.slice(0, 12)}, but main was at ${tip.slice(0, 12)} by then, which was deployed instead`;
+  assert.ok(refused.stderr.endsWith(`Nothing was changed. ${why}.\n`), refused.stderr);
+  await writeVersions(versionsPath, now);
+  const { stderr } = await hotpush(service, "rollback", pushed.slice(0, 9));
+  assert.ok(stderr.endsWith(`${why}: hotpush rollback ${tip.slice(0, 12)}\n`), stderr);
+  const { stdout } = await hotpush(service, "rollback", "--detach", "1");
+  assert.match(stdout, new RegExp(`goes back to ${tip}\\.\n$`));
+});
+
+/** Delivers a push whose commit is not the branch's tip any more when the script pulls. */
+async function deployPassed(t: TestContext, env = {}, script = `#!/bin/sh\n${pull}`) {
+  const project = makeProject(t);
+  project.script(script);
+  const [pushed, tip] = [project.commit(), project.commit()];
+  const service = await startAnswering(t, { repoPath: project.repoPath, env });
+  await deliver(service.url, githubPush({ after: pushed }));
+  return { service, pushed, tip };
+}
+
+function version(commit: string) {
+  const image = { image: "app", id: `sha256:${commit}`, tag: `app:${commit.slice(0, 12)}` };
+  return { commit, finishedAt: new Date().toISOString(), images: { app: image } };
+}
+
+function isDone({ state }: { readonly state: string }): boolean {
+  return state === "succeeded" || state === "failed";
+}
