@@ -5,6 +5,7 @@ import type { CatchUp } from "./deployments/catch-up.ts";
 import { keepTrying } from "./deployments/keep-trying.ts";
 import type { Queue } from "./deployments/queue.ts";
 import type { SecretUses } from "./deployments/secret-uses.ts";
+import { isSystemError } from "./platform/shortage.ts";
 import { becomeRunner, type RunnerLock } from "./runner/runner-lock.ts";
 
 export interface TakeOver extends Omit<ControlContext, "queue" | "catchUp" | "secretUses"> {
@@ -27,7 +28,7 @@ export async function takeOver(options: TakeOver): Promise<Taken | null> {
   const onWait = () => log.info({ event: "runner.waiting" }, text);
   const what = "This instance cannot find out whether it is the one to run deployments";
   const become = () => becomeRunner(statePath, { signal: stopping, onWait });
-  const lock = await keepTrying(become, { what, signal: stopping, log });
+  const lock = await keepTrying(become, { what, canHeal: isSystemError, signal: stopping, log });
   if (lock === null) return null;
   queue.takeOver();
   catchUp.start();

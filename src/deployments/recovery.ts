@@ -1,4 +1,5 @@
 import type { Log } from "../log.ts";
+import { isShortage } from "../platform/shortage.ts";
 import { cancelGraceMs, cancelledEnding, isCancelAsked } from "./cancel.ts";
 import { findUnfinished } from "./claim.ts";
 import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
@@ -34,7 +35,12 @@ async function recoverRunning(deployment: Deployment, options: RecoveryOptions):
   const { runner, log, signal, store } = options;
   const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
   const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
-  const adoption = await keepTrying(() => runner.adopt(deployment), { what, signal, log });
+  const adoption = await keepTrying(() => runner.adopt(deployment), {
+    what,
+    canHeal: isShortage,
+    signal,
+    log,
+  });
   const isUnwanted = isCancelAsked(store, deployment.id);
   switch (adoption?.kind) {
     case "alive":

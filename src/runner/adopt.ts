@@ -1,17 +1,23 @@
 import type { Adoption } from "../deployments/deployment.ts";
+import { isShortage } from "../platform/shortage.ts";
 import { endedByItself } from "./ending.ts";
-import { openOutput } from "./output.ts";
+import { lostOutput, type OutputReader, openOutput } from "./output.ts";
 import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
 import { type RunContext, watchRun } from "./run.ts";
-import { isLocked, readExitCode, readPid } from "./run-directory.ts";
+import { isHeld, readExitCode, readPid } from "./run-directory.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 
 /** A run that is past its time-out already is still given this long. */
 const leastRemainingMs = 1_000;
 
-/** Finds out what became of a run whose service died: by the lock that its script holds and the exit code it left. */
+/**
+ * Finds out what became of a run whose service died: by the lock that its script holds and the exit code it left. Files
+ * of the run may be missing or unreadable, as in a state directory that was restored from a backup.
+ *
+ * @throws only what `isShortage` is true for
+ */
 export async function adoptRun(context: RunContext): Promise<Adoption> {
-  const wasLocked = await isLocked(context.directory);
+  const wasLocked = await isHeld(context.directory, context.deployment.id, context.repoPath);
   // Asked in this order: a script that ends in between has written its exit code before it lets go of the lock.
   const exitCode = readExitCode(context.directory);
   if (exitCode !== null) return { kind: "ended", ending: endedByItself(exitCode, await readRest(context)) };
@@ -19,14 +25,24 @@ export async function adoptRun(context: RunContext): Promise<Adoption> {
 }
 
 async function readRest(context: RunContext): Promise<readonly string[]> {
-  const output = openOutput({ ...context, pipePath: context.directory.outputPath, isResumed: true });
+  const output = resumeOutput(context);
   await output.finish();
   return output.lastLines();
 }
 
+/** An output that cannot be read on says so in its last line. */
+function resumeOutput(context: RunContext): OutputReader {
+  try {
+    return openOutput({ ...context, pipePath: context.directory.outputPath, isResumed: true });
+  } catch (error) {
+    if (isShortage(error)) throw error;
+    return lostOutput(context, (error as Error).message);
+  }
+}
+
 function adoptLiving(context: RunContext) {
   const { deployment, directory, repoPath, timeoutMs, outOfSightMs } = context;
-  const output = openOutput({ ...context, pipePath: directory.outputPath, isResumed: true });
+  const output = resumeOutput(context);
   const marks = runMarks(deployment.id, repoPath);
   /** Ids of processes are used again, and those of another container mean nothing here. */
   const group = () => {

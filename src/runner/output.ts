@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import type { RedactionStream, Redactor } from "../redaction/redactor.ts";
 import { createLineCutter, stepOf } from "./lines.ts";
@@ -57,12 +57,37 @@ export function openOutput({
 }: OutputOptions): OutputReader {
   const fd = openSync(pipePath, readWithoutWaiting);
   try {
+    if (!fstatSync(fd).isFIFO()) throw new Error(`${pipePath} is not a named pipe`);
     return readOutput(fd, { logPath, redaction: redactor.stream({ isResumed }), sink });
   } catch (error) {
     // Where descriptors have run out, not one may be lost.
     closeSync(fd);
     throw error;
   }
+}
+
+/** Stands in for an output of which nothing more can be read: one line in the log says why. */
+export function lostOutput(
+  { logPath, sink }: Pick<OutputOptions, "logPath" | "sink">,
+  reason: string,
+): OutputReader {
+  const line = `[The rest of the output is lost: ${reason}]`;
+  const sinceMs = performance.now();
+  sink.onLine(line);
+  return {
+    lastLines: () => [line],
+    step: () => null,
+    quietSinceMs: () => sinceMs,
+    async finish() {
+      try {
+        const log = openLogFile(logPath);
+        log.write(Buffer.from(`${line}\n`));
+        await log.close();
+      } catch {
+        // The log of the service has the line, and the ending has it.
+      }
+    },
+  };
 }
 
 interface Destination {

@@ -1,6 +1,8 @@
 import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flock } from "../platform/flock.ts";
+import { isShortage } from "../platform/shortage.ts";
+import { findProcessesOf } from "./process-table.ts";
 
 /**
  * What a run leaves on disk while it lives, so that it can be found again by a service that did not start it:
@@ -45,14 +47,32 @@ export function readPid({ pidPath }: RunDirectory): number | null {
   return readNumber(pidPath);
 }
 
-/** True while a script, or what it left behind, still holds the lock of the run. */
-export async function isLocked({ lockPath }: RunDirectory): Promise<boolean> {
+async function isLocked({ lockPath }: RunDirectory): Promise<boolean> {
   const fd = openIfThere(lockPath);
   if (fd === null) return false;
   try {
     return !(await flock(fd, { waitS: 0 }));
   } finally {
     closeSync(fd);
+  }
+}
+
+/**
+ * True while a script, or what it left behind, still runs: by its lock, or by the process table if the lock cannot be
+ * asked for.
+ *
+ * @throws only what `isShortage` is true for
+ */
+export async function isHeld(
+  directory: RunDirectory,
+  deploymentId: number,
+  repoPath: string,
+): Promise<boolean> {
+  try {
+    return await isLocked(directory);
+  } catch (error) {
+    if (isShortage(error)) throw error;
+    return findProcessesOf(deploymentId, repoPath).length > 0;
   }
 }
 

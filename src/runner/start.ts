@@ -8,7 +8,7 @@ import { type Keeper, startKeeper } from "./keeper.ts";
 import { openOutput } from "./output.ts";
 import { type RunContext, watchRun } from "./run.ts";
 import {
-  isLocked,
+  isHeld,
   listRuns,
   makeRunDirectory,
   readExitCode,
@@ -47,12 +47,12 @@ function checkRef({ deployment: { ref }, refs }: RunContext): Problem | null {
 }
 
 /** Another run whose script still runs; what is left of those that are over is cleared away. */
-async function findSurvivor({ statePath, deployment }: RunContext): Promise<number | null> {
+async function findSurvivor({ statePath, repoPath, deployment }: RunContext): Promise<number | null> {
   for (const id of listRuns(statePath)) {
     const directory = runDirectory(statePath, id);
     // What a script that has ended left in the background may hold its lock for ever.
     const hasEnded = id === deployment.id || readExitCode(directory) !== null;
-    if (!hasEnded && (await isLocked(directory))) return id;
+    if (!hasEnded && (await isHeld(directory, id, repoPath))) return id;
     removeRunDirectory(directory);
   }
   return null;

@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { readLog, untilDeployment } from "../harness/records.ts";
+import { letGo, patientScript } from "../harness/script.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
+
+/**
+ * A state directory that was restored from a backup says that a deployment runs, but has not all files of the run:
+ * backups leave out named pipes, and what was written last. Whatever is missing, no push waits for ever.
+ */
+
+const [pipe, lock, exit, pid] = ["output", "lock", "exit", "pid"].map((name) => join("runs/1", name)) as [
+  string,
+  string,
+  string,
+  string,
+];
+
+for (const [what, damage] of [
+  ["without its output pipe", (state: string) => rmSync(join(state, pipe))],
+  ["with a file in place of its output pipe", (state: string) => replace(state, pipe, "text")],
+  ["with a directory in place of its output pipe", (state: string) => replace(state, pipe, null)],
+  ["with a log that cannot be opened", (state: string) => replace(state, "logs/1.log", null)],
+  ["with a lock that cannot be opened", (state: string) => replaceByLoop(state, lock)],
+  [
+    "with nothing but its exit code",
+    (state: string) => [pipe, lock, pid].map((path) => rmSync(join(state, path))),
+  ],
+] as const) {
+  for (const [exitCode, ending] of [
+    [0, "succeeded"],
+    [3, "failed"],
+  ] as const) {
+    test(`a run that ended with ${exitCode}, restored ${what}, is recorded as ${ending}`, async (t) => {
+      const first = await killDuringRun(t);
+      letGo(first.repoPath, exitCode);
+      await until("the script has ended", () => existsSync(join(first.statePath, exit)));
+      damage(first.statePath);
+      const second = await first.again();
+      const { state, ...recorded } = await untilDeployment(second.statePath, 1, isOver);
+      assert.deepEqual([state, recorded.exitCode, recorded.attempts], [ending, exitCode, 1]);
+      await assertDeploysNext(second);
+    });
+  }
+}
+
+test("what became of a lost output is said in the log and in the ending", async (t) => {
+  const first = await killDuringRun(t);
+  letGo(first.repoPath, 3);
+  await until("the script has ended", () => existsSync(join(first.statePath, exit)));
+  rmSync(join(first.statePath, pipe));
+  const second = await first.again();
+  const { problem } = await untilDeployment(second.statePath, 1, isOver);
+  assert.match(
+    problem?.detail ?? "",
+    /exit code 3\. Its last line: \[The rest of the output is lost: ENOENT/,
+  );
+  assert.match(readLog(second.statePath, 1), /^up\n\[The rest of the output is lost: ENOENT.*\]\n$/);
+});
+
+for (const [what, damage] of [
+  ["its directory alone", (state: string) => [pipe, lock, pid].map((path) => rmSync(join(state, path)))],
+  ["no directory", (state: string) => rmSync(join(state, "runs"), { recursive: true })],
+  ["a file in place of its directory", (state: string) => replace(state, "runs/1", "text")],
+  ["a directory in place of its exit code", (state: string) => replace(state, exit, null)],
+  ["a lock that cannot be opened", (state: string) => replaceByLoop(state, lock)],
+] as const) {
+  test(`a run without an exit code, of which there is ${what}, runs again`, async (t) => {
+    const first = await killDuringRun(t);
+    process.kill(-keeperOf(first), "SIGKILL");
+    letGo(first.repoPath);
+    damage(first.statePath);
+    const second = await first.again();
+    const { state, attempts } = await untilDeployment(second.statePath, 1, isOver);
+    assert.deepEqual([state, attempts], ["succeeded", 2]);
+    await assertDeploysNext(second);
+  });
+}
+
+for (const [what, damage] of [
+  ["lock cannot be opened", (state: string) => replaceByLoop(state, lock)],
+  ["output pipe is gone", (state: string) => rmSync(join(state, pipe))],
+] as const) {
+  test(`a script that still runs is adopted, and nothing starts beside it, if its ${what}`, async (t) => {
+    const first = await killDuringRun(t);
+    damage(first.statePath);
+    const second = await first.again();
+    await second.log.waitFor(({ event }) => event === "deployment.adopted");
+    assert.equal((await deliver(second.url, githubPush())).json.deployment?.state, "queued");
+    letGo(first.repoPath);
+    await untilDeployment(second.statePath, 2, ({ state }) => state === "succeeded");
+    const [adopted] = [await untilDeployment(second.statePath, 1, isOver)];
+    assert.deepEqual([adopted.state, adopted.attempts], ["succeeded", 1]);
+    assert.equal(readFileSync(join(first.repoPath, "runs"), "utf8"), "1\n2\n");
+  });
+}
+
+test("a push is deployed beside what is left of another run whose lock cannot be opened", async (t) => {
+  const service = await startService(t);
+  mkdirSync(join(service.statePath, "runs/998"), { recursive: true });
+  replaceByLoop(service.statePath, "runs/998/lock");
+  await deliver(service.url, githubPush());
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+});
+
+/** A service that was killed while its script went on. */
+async function killDuringRun(t: TestContext): Promise<RunningService> {
+  const service = await startService(t, { script: `${patientScript}exit "$(cat go)"\n` });
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ msg }) => msg === "up");
+  await service.end("SIGKILL");
+  return service;
+}
+
+async function assertDeploysNext(service: RunningService): Promise<void> {
+  letGo(service.repoPath);
+  await deliver(service.url, githubPush());
+  await untilDeployment(service.statePath, 2, ({ state }) => state === "succeeded");
+}
+
+/** Puts a file with `text`, or a directory, in the place of what is at `path`. */
+function replace(statePath: string, path: string, text: string | null): void {
+  rmSync(join(statePath, path), { recursive: true, force: true });
+  if (text === null) mkdirSync(join(statePath, path));
+  else writeFileSync(join(statePath, path), text);
+}
+
+/** A link to itself cannot be opened, not even by root. */
+function replaceByLoop(statePath: string, path: string): void {
+  rmSync(join(statePath, path), { force: true });
+  symlinkSync(join(statePath, path), join(statePath, path));
+}
+
+function keeperOf({ statePath }: RunningService): number {
+  return Number(readFileSync(join(statePath, pid), "utf8"));
+}
+
+function isOver({ state }: { readonly state: string }): boolean {
+  return state === "succeeded" || state === "failed";
+}
