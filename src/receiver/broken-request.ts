@@ -1,7 +1,8 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { HttpProblemCode, Problem } from "../problems.ts";
 import { answerAndClose, problemAnswer, writeAndClose } from "./answer.ts";
+import { isAnswered, type LatestRequest } from "./latest-request.ts";
 import { maxHeaders } from "./request-head.ts";
 
 /**
@@ -9,13 +10,11 @@ import { maxHeaders } from "./request-head.ts";
  * response for them; but the requests that came whole before them on the same connection are answered first, or a
  * sender would take the refusal for the answer to a push that was recorded.
  */
-export function answerBrokenRequests(server: Server): void {
-  const newest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>();
+export function answerBrokenRequests(
+  server: Server,
+  latestOf: (socket: Socket) => LatestRequest | undefined,
+): void {
   const broken = new WeakSet<Socket>();
-  const note = (request: IncomingMessage, response: ServerResponse) =>
-    newest.set(request.socket, { request, response });
-  for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
-
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) {
       socket.destroy();
@@ -25,17 +24,13 @@ export function answerBrokenRequests(server: Server): void {
     if (broken.has(socket)) return;
     broken.add(socket);
     const answer = problemAnswer(clientProblem(error.code));
-    const latest = newest.get(socket);
-    if (!latest || isAnswered(latest.response, latest.request)) writeAndClose(socket, answer, "broken");
+    const latest = latestOf(socket);
+    if (!latest || isAnswered(latest)) writeAndClose(socket, answer, "broken");
     else if (latest.request.complete)
       latest.response.once("close", () => writeAndClose(socket, answer, "broken"));
     else if (latest.response.writableEnded) socket.destroySoon();
     else answerAndClose(latest.response, answer, "broken");
   });
-}
-
-function isAnswered(response: ServerResponse, request: IncomingMessage): boolean {
-  return request.complete && response.writableFinished;
 }
 
 function clientProblem(code: string | undefined): Problem<HttpProblemCode> {

@@ -4,6 +4,7 @@ import type { HttpProblemCode } from "../problems.ts";
 import type { ClientAddress } from "./client-address.ts";
 import type { Would } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
+import type { Crowding } from "./make-room.ts";
 import type { Push } from "./push.ts";
 import type { Recorded } from "./read-delivery.ts";
 import type { IgnoreReason } from "./select-push.ts";
@@ -18,6 +19,8 @@ export interface DeliveryLog {
   readonly rehearsed: (host: Host, would: Would, from: string | null) => void;
   readonly recorded: (push: Push, slot: SecretSlot, recorded: Recorded, from: string | null) => void;
   readonly notRecorded: (push: Push, error: unknown, from: string | null) => void;
+  /** Connections are near their limit. */
+  readonly crowded: (crowding: Crowding) => void;
   readonly failed: (error: unknown, request: IncomingMessage) => void;
   /** For lines that are written after the connection may have been closed. */
   readonly clientOf: ClientAddress;
@@ -106,6 +109,10 @@ export function createDeliveryLog(log: Log, clientOf: ClientAddress): DeliveryLo
     failed(error, request) {
       const text = "A request failed because of a fault in Hotpush";
       log.error({ event: "request.failed", from: clientOf(request), err: error }, text);
+    },
+    crowded({ limit, closed, refused }) {
+      const text = `Connections are near their limit of ${limit}: ${closed} idle ones were closed, ${refused} new ones refused`;
+      log.warn({ event: "connections.crowded", limit, closed, refused }, text);
     },
     clientOf,
   };

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import { answerAndClose, problemAnswer } from "./answer.ts";
 import { answerBrokenRequests } from "./broken-request.ts";
+import { trackLatestRequests } from "./latest-request.ts";
+import { type MakeRoomOptions, makeRoom } from "./make-room.ts";
 import { declaredBytes, maxHeaders, tooLarge } from "./request-head.ts";
 
 /**
@@ -28,12 +30,20 @@ const mostConnections = 8_192;
 /** File descriptors that are kept for the database, the log and the deploy script. */
 const reservedDescriptors = 128;
 
+export interface HardeningOptions {
+  readonly bodyLimitBytes: number;
+  /** Told at most once a minute that connections are near their limit. */
+  readonly onCrowded: MakeRoomOptions["report"];
+}
+
 /** Adds to `server` what Node leaves open: a cap on connections, answers to broken requests, Expect. */
-export function hardenServer(server: Server, bodyLimitBytes: number): Server {
+export function hardenServer(server: Server, { bodyLimitBytes, onCrowded }: HardeningOptions): Server {
   server.maxHeadersCount = maxHeaders;
   server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
   server.timeout = idleSocketMs;
-  answerBrokenRequests(server);
+  const latestOf = trackLatestRequests(server);
+  answerBrokenRequests(server, latestOf);
+  makeRoom(server, { latestOf, report: onCrowded });
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     if (declaredBytes(request) > bodyLimitBytes) {
       answerAndClose(response, problemAnswer(tooLarge(bodyLimitBytes).problem));

@@ -34,7 +34,7 @@ export function createReceiver(options: ReceiverOptions): Server {
     if (refusal) end(refusal);
     else void decide(request, options).then(end);
   });
-  return hardenServer(server, options.bodyLimitBytes);
+  return hardenServer(server, { bodyLimitBytes: options.bodyLimitBytes, onCrowded: options.log.crowded });
 }
 
 /** What is wrong with a request whatever it is for, or null. */

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { exchange, onTheWire, parseReplies } from "../harness/raw-http.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import type { Scope } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+/** Few enough descriptors for 128 connections. */
+const descriptors = 256;
+const loadPath = fileURLToPath(new URL("../harness/connection-load.ts", import.meta.url));
+const atOnceMs = 2_000;
+
+function startSmall(scope: Scope): Promise<RunningService> {
+  return startService(scope, {
+    wrapper: ["/bin/sh", "-c", `ulimit -n ${descriptors}; exec "$0" "$@"`],
+  });
+}
+
+/** A flood from another process, so that what the test itself sends is not slowed down by it. */
+async function flood(scope: Scope, port: number, start: string): Promise<{ opened: () => number }> {
+  const load = spawn(process.execPath, [loadPath, String(port), String(2 * descriptors), start], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  scope.after(() => load.kill("SIGKILL"));
+  let opened = 0;
+  createInterface(load.stdout).on("line", (line) => {
+    opened = Number(line);
+  });
+  await until("the service is full", () => opened > 3 * descriptors);
+  return { opened: () => opened };
+}
+
+async function pushAtOnce(service: RunningService): Promise<void> {
+  const { headers, body } = githubPush();
+  const startMs = performance.now();
+  const { status } = await deliver(service.url, { headers: { ...headers, connection: "close" }, body });
+  assert.equal(status, 202);
+  const tookMs = performance.now() - startMs;
+  assert(tookMs < atOnceMs, `${tookMs} ms`);
+}
+
+const health = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+const head = health.slice(0, -2);
+const upload = [
+  "POST /webhook HTTP/1.1",
+  "Host: a",
+  "Content-Type: application/json",
+  "X-GitHub-Event: push",
+  `X-Hub-Signature-256: sha256=${"0".repeat(64)}`,
+  "Content-Length: 20000",
+  "",
+  "{",
+].join("\r\n");
+
+const floods = [
+  ["idle after a request", health],
+  ["silent from the start", ""],
+  ["without the end of a head", head],
+  ["without the end of a body", upload],
+] as const;
+
+for (const [what, start] of floods) {
+  test(`pushes get in at once through a flood of connections ${what}`, async (t) => {
+    const service = await startSmall(t);
+    const { opened } = await flood(t, service.port, start);
+    for (let count = 0; count < 50; count += 1) await pushAtOnce(service);
+    const lines = () => service.log.lines.filter(({ event }) => event === "connections.crowded");
+    assert.equal(lines().length, 1);
+    assert.equal(lines()[0]?.limit, 128);
+    t.diagnostic(`${opened()} connections`);
+  });
+}
+
+test("128 idle connections that are kept open lock nobody out", async (t) => {
+  const service = await startSmall(t);
+  const idle: Socket[] = [];
+  t.after(() => idle.map((socket) => socket.destroy()));
+  for (let count = 0; count < 128; count += 1) {
+    const socket = connect({ port: service.port, host: "127.0.0.1" });
+    socket.on("error", () => {});
+    socket.write(health);
+    await once(socket, "data");
+    idle.push(socket);
+  }
+  await until("some are closed", () => idle.some(({ readyState }) => readyState !== "open"));
+  const isOpen = idle.map(({ readyState }) => readyState === "open");
+  assert.equal(isOpen.lastIndexOf(false) + 1, isOpen.filter((open) => !open).length, "the oldest are closed");
+  await pushAtOnce(service);
+});
+
+for (const [what, start] of floods.slice(0, 3)) {
+  test(`no push under way is cut by connections ${what}`, async (t) => {
+    const service = await startSmall(t);
+    const slow = Array.from({ length: 20 }, () => startPush(service.port));
+    await exchange(service.port, health, { replyCount: 1 });
+    const { opened } = await flood(t, service.port, start);
+    await until("thousands have come", () => opened() > 20 * descriptors);
+    for (const { socket, rest } of slow) socket.write(rest);
+    await until("all are answered", () => slow.every(({ status }) => status() !== undefined));
+    assert.deepEqual(new Set(slow.map(({ status }) => status())), new Set([202]));
+    for (const { socket } of slow) socket.destroy();
+  });
+}
+
+/** Sends all of a push but its end. */
+function startPush(port: number) {
+  const wire = onTheWire(githubPush());
+  const socket = connect({ port, host: "127.0.0.1" });
+  let received = "";
+  socket.on("data", (chunk) => {
+    received += chunk;
+  });
+  socket.write(wire.slice(0, -200));
+  return { socket, rest: wire.slice(-200), status: () => parseReplies(received).replies[0]?.status };
+}
