@@ -3,7 +3,7 @@ import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import { type Container, listContainers, removeContainer } from "./engine/container.ts";
 import { discardContainers } from "./engine/discard-containers.ts";
-import { isServing } from "./engine/health.ts";
+import { hasEndedWell, isServing } from "./engine/health.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
 import { readLiveFiles, switchLiveFiles } from "./proxy/live-file.ts";
@@ -13,7 +13,8 @@ import { timed } from "./report/report.ts";
 
 /**
  * Puts right what an earlier roll-out left when it was killed: the live files name what serves, and every other
- * container of the service is gone. Services that are recreated are left to compose, and those without replicas alone.
+ * container of the service is gone. Services that are recreated are left to compose, and those without replicas alone;
+ * one-shot services that have ended well stay as they are.
  *
  * @returns the containers of the service that stay
  */
@@ -29,7 +30,7 @@ export async function heal(rollout: Rollout, service: Service): Promise<readonly
   const sorted = sortOut(containers, isOwnAlone ? [own.name] : named, service.replicas);
   const { live, leftover: found } = await keepProved(rollout, service, traffic, sorted);
   // What does not run may be all that there is: it goes when there is something to put in its place.
-  if (live.length === 0) return live;
+  if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
   const leftover = found.filter(({ id }) => id !== rollout.own?.id);
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length === 0 && !isStale) return live;

@@ -1,7 +1,8 @@
 import { anonymousVolume } from "./anonymous-volume.ts";
 import type { Service } from "./compose/project.ts";
 import type { Container } from "./engine/container.ts";
-import { isServing } from "./engine/health.ts";
+import { hasEndedWell, isServing } from "./engine/health.ts";
+import type { OneShots } from "./one-shots.ts";
 
 /** What is to be done with a service. */
 export type Action =
@@ -9,7 +10,8 @@ export type Action =
   | { readonly kind: "start" }
   | { readonly kind: "roll" }
   | { readonly kind: "recreate"; readonly reason: string }
-  | { readonly kind: "run" };
+  | { readonly kind: "run" }
+  | { readonly kind: "skip" };
 
 /** What a container of a service that is up to date is made of. */
 export interface UpToDate {
@@ -24,14 +26,37 @@ export function planService(
   service: Service,
   containers: readonly Container[],
   { imageId, configHashes }: UpToDate,
+  oneShots: OneShots,
 ): Action {
   const isCurrent = (container: Container) =>
     configHashes.includes(container.configHash) && container.image === imageId;
+  return planOneShot(service, containers, isCurrent, oneShots) ?? planLasting(service, containers, isCurrent);
+}
+
+/**
+ * A one-shot service runs in each roll-out of a new commit, as `docker compose up` would run it: the files that it reads
+ * may lie in the repository. One that nobody awaits is known by what it did before, and is started like any other.
+ */
+function planOneShot(
+  { name, replacement }: Service,
+  containers: readonly Container[],
+  isCurrent: (container: Container) => boolean,
+  { isRollBack, known, ranAtCommit }: OneShots,
+): Action | null {
+  const isAwaited = replacement.how === "run-once";
+  const isOver = containers.length > 0 && containers.every(hasEndedWell);
+  if (!isAwaited && !(isOver && known.includes(name))) return null;
+  if (isRollBack) return { kind: "skip" };
+  if (isOver && ranAtCommit.includes(name) && containers.every(isCurrent)) return { kind: "leave" };
+  return isAwaited ? { kind: "run" } : null;
+}
+
+function planLasting(
+  service: Service,
+  containers: readonly Container[],
+  isCurrent: (container: Container) => boolean,
+): Action {
   const { replacement } = service;
-  if (replacement.how === "run-once") {
-    const hasRun = containers.some((container) => isCurrent(container) && hasEndedWell(container));
-    return { kind: hasRun ? "leave" : "run" };
-  }
   const running = containers.filter(({ status }) => status === "running");
   const isComplete = running.length === service.replicas && running.every(isCurrent);
   if (replacement.how === "recreate") {
@@ -42,8 +67,4 @@ export function planService(
   const volume = anonymousVolume(service, running);
   if (volume === null) return { kind: "roll" };
   return isComplete ? { kind: "leave" } : { kind: "recreate", reason: `anonymous volume ${volume}` };
-}
-
-function hasEndedWell({ status, exitCode }: Container): boolean {
-  return status === "exited" && exitCode === 0;
 }

@@ -35,6 +35,8 @@ export interface RolloutRequest {
 export interface LockedRequest extends RolloutRequest {
   /** What is gone back to; null where the sources are rolled out. */
   readonly version: Version | null;
+  /** The last good version; null before the first one. */
+  readonly current: Version | null;
 }
 
 /**
@@ -45,5 +47,6 @@ export interface LockedRequest extends RolloutRequest {
  */
 export async function lockedRequest(request: RolloutRequest): Promise<LockedRequest> {
   const versions = await readVersions(request.versionsPath);
-  return { ...request, version: request.chooseVersion?.(versions) ?? null };
+  const current = versions.at(-1) ?? null;
+  return { ...request, version: request.chooseVersion?.(versions) ?? null, current };
 }

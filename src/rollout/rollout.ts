@@ -10,18 +10,19 @@ import { nameImages, restoreImageNames } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";
 import { prune } from "./images/prune.ts";
 import { servingImages } from "./images/serving-images.ts";
+import { type OneShots, oneShotsOf } from "./one-shots.ts";
 import { leaveLater, recreateLater } from "./own-container/replace-own.ts";
 import { planService } from "./plan.ts";
 import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { recordVersion } from "./record-version.ts";
-import { type Failure, type ServiceOutcome, unchanged } from "./report/report.ts";
+import { type Failure, type ServiceOutcome, skipped, unchanged } from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
 import { recreateService } from "./steps/recreate-service.ts";
 import { removeService } from "./steps/remove-service.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { rollService } from "./steps/roll-service.ts";
-import { runService } from "./steps/run-service.ts";
+import { endEarlierRun, runService } from "./steps/run-service.ts";
 import { tellRemoved } from "./tell-removed.ts";
 import { tellUnhealthy } from "./tell-unhealthy.ts";
 import { withRollout } from "./with-rollout.ts";
@@ -46,11 +47,14 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
     });
     await tellRemoved(rollout);
     const running = await healAll(rollout, services);
+    const oneShots = oneShotsOf(request, commit);
     const outcomes: ServiceOutcome[] = [];
     try {
       await bringImages(rollout, services, running, request, commit);
       for (const service of services.filter(({ replicas }) => replicas > 0))
-        outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], commit));
+        outcomes.push(
+          await bringUpToDate(rollout, service, running.get(service.name) ?? [], { commit, oneShots }),
+        );
     } catch (error) {
       await restoreImageNames(rollout, services, running, outcomes);
       await rollBackEarlier(rollout, services, outcomes, running);
@@ -61,7 +65,9 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
       outcomes.push(await removeService(rollout, service));
     await adoptLiveFiles(rollout, request.liveDirectory);
     await checkFirstStarts(rollout, services, outcomes);
-    await recordVersion(request, commit, () => servingImages(rollout));
+    const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
+    const ranAtCommit = [...new Set([...oneShots.ranAtCommit, ...ran])];
+    await recordVersion(request, commit, () => servingImages(rollout), ranAtCommit);
     rollout.report({
       event: "finished",
       durationMs: Math.round(performance.now() - startedMs),
@@ -111,11 +117,12 @@ async function bringImages(
 async function bringUpToDate(
   rollout: Rollout,
   service: Service,
-  containers: readonly Container[],
-  commit: string,
+  found: readonly Container[],
+  { commit, oneShots }: { readonly commit: string; readonly oneShots: OneShots },
 ): Promise<ServiceOutcome> {
   if (rollout.signal.aborted)
     throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
+  const containers = service.replacement.how === "run-once" ? await endEarlierRun(rollout, service) : found;
   const isOwn = rollout.own?.service === service.name;
   if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) {
     // A new container has taken the place of the one that this runs in. Here that is asked for again: a roll-out that
@@ -125,7 +132,7 @@ async function bringUpToDate(
   }
   const image = await inspectImage(rollout.engine, service.image);
   const configHashes = (await rollout.configHashes).get(service.name) ?? [];
-  const action = planService(service, containers, { imageId: image?.id ?? null, configHashes });
+  const action = planService(service, containers, { imageId: image?.id ?? null, configHashes }, oneShots);
   switch (action.kind) {
     case "leave":
       tellUnhealthy(rollout, service, containers);
@@ -139,12 +146,14 @@ async function bringUpToDate(
       return recreateService(rollout, service, containers, action.reason);
     case "run":
       return runService(rollout, service);
+    case "skip":
+      return skipped(rollout.report, service);
   }
 }
 
 /** None of its containers ran when the roll-out began; during a build, one that was crashing may have come up. */
 async function startService(rollout: Rollout, service: Service): Promise<ServiceOutcome> {
-  const recovered = await heal(rollout, service);
+  const recovered = (await heal(rollout, service)).filter(({ status }) => status === "running");
   const { engine, project } = rollout;
   const present = recovered.length > 0 ? recovered : await listContainers(engine, project.name, service.name);
   const volume = anonymousVolume(service, present);

@@ -1,6 +1,7 @@
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import type { Container } from "./engine/container.ts";
+import { hasEndedWell } from "./engine/health.ts";
 
 /**
  * Tells of a service that is not to be changed, and yet is not well: a roll-out before this one may have been cut off
@@ -8,11 +9,12 @@ import type { Container } from "./engine/container.ts";
  */
 export function tellUnhealthy(
   { report }: Pick<Rollout, "report">,
-  { name, replacement }: Service,
+  { name }: Service,
   containers: readonly Container[],
 ): void {
-  const sick = containers.find(({ health }) => health !== null && health !== "healthy");
-  if (replacement.how === "run-once" || !sick) return;
+  const lasting = containers.filter((container) => !hasEndedWell(container));
+  const sick = lasting.find(({ health }) => health !== null && health !== "healthy");
+  if (!sick) return;
   const text = `is as it should be, but not healthy (${sick.health}). See: docker logs ${sick.name}`;
   report({ event: "note", service: name, text });
 }

@@ -9,6 +9,8 @@ export interface Version {
   readonly commit: string;
   readonly finishedAt: string;
   readonly images: Readonly<Record<string, VersionImage>>;
+  /** The one-shot services that ran to their end at this commit. */
+  readonly ran?: readonly string[];
   /** It was rolled back from: roll back does not choose it by itself. */
   readonly wasLeft?: boolean;
 }
@@ -98,8 +100,8 @@ export function withReturnTo(
   const found = versions.findLastIndex(isTarget);
   const at = found === -1 ? versions.length : found;
   const left = versions.slice(at + 1).map((version) => ({ ...version, wasLeft: true }));
-  const { commit, images } = target;
-  return [...versions.slice(0, at), ...left, { commit, images, finishedAt }];
+  const { wasLeft: _, ...good } = target;
+  return [...versions.slice(0, at), ...left, { ...good, finishedAt }];
 }
 
 function sameImages(one: Version, other: Version): boolean {

@@ -24,13 +24,15 @@ onEngine("services of other kinds on a real engine", (env) => {
     return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
   }
 
-  test("a migration runs to its end before what depends on it, once for each version of it", async () => {
+  test("a migration runs to its end before what depends on it, once for each commit", async () => {
     await alsoHas(migration("echo migrated"));
     const first = await project.deploy("migrated", "graceful");
     assert.equal(first.code, 0, first.output);
     assert.match(first.output, /migrate +run .* ended with exit code 0[\s\S]*app +start /);
     assert.match(first.output, /^migrate +ran to its end/m);
-    const again = await project.deploy("migrated-too", "graceful");
+    const next = await project.deploy("migrated-too", "graceful");
+    assert.match(next.output, /^migrate +ran to its end/m);
+    const again = await project.rollOut({ args: ["--commit", commitOf(next.output)] });
     assert.equal(again.code, 0, again.output);
     assert.match(again.output, /^migrate +unchanged/m);
   });
@@ -151,6 +153,11 @@ onEngine("services of other kinds on a real engine", (env) => {
     return project.docker("image", "inspect", "--format", "{{.Id}}", `${project.name}-cache:${content}`);
   }
 });
+
+/** Its first twelve digits. */
+function commitOf(output: string): string {
+  return /^Rolling out \S+ at ([0-9a-f]{12})/m.exec(output)?.[1] ?? "";
+}
 
 function migration(command: string): Readonly<Record<string, unknown>> {
   const migrate = { image: "debian:trixie-slim", command: ["sh", "-c", command] };

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service } from "../../src/rollout/compose/project.ts";
 import type { Container } from "../../src/rollout/engine/container.ts";
+import type { OneShots } from "../../src/rollout/one-shots.ts";
 import { type Action, planService } from "../../src/rollout/plan.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
@@ -12,6 +13,7 @@ const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
 const anonymous = [{ type: "volume", name: "a".repeat(64), source: "", target: "/data" }];
 const named = [{ type: "volume", name: "shop_data", source: "", target: "/data" }];
 const exited = { status: "exited", health: null } as const;
+const nothingRan: OneShots = { isRollBack: false, known: [], ranAtCommit: [] };
 
 const cases: readonly (readonly [string, Partial<Service>, readonly Partial<Container>[], Action["kind"]])[] =
   [
@@ -57,26 +59,50 @@ const cases: readonly (readonly [string, Partial<Service>, readonly Partial<Cont
     ],
     ["two cannot run, and none runs", { replacement: recreate }, [], "recreate"],
     ["the migration never ran", { replacement: once }, [], "run"],
-    ["the migration ended well", { replacement: once }, [exited], "leave"],
-    ["the migration failed", { replacement: once }, [{ ...exited, exitCode: 1 }], "run"],
-    [
-      "the migration that ended is of another image",
-      { replacement: once },
-      [{ ...exited, image: "sha256:0" }],
-      "run",
-    ],
   ];
 
 for (const [situation, service, containers, kind] of cases) {
   test(`where ${situation}, the plan is to ${kind} the service`, () => {
     const found = containers.map((container) => sampleContainer(container));
-    assert.equal(planService(sampleService(service), found, upToDate).kind, kind);
+    assert.equal(planService(sampleService(service), found, upToDate, nothingRan).kind, kind);
   });
 }
 
 test("an image that is not here yet counts as another one", () => {
   assert.equal(
-    planService(sampleService(), [sampleContainer()], { ...upToDate, imageId: null }).kind,
+    planService(sampleService(), [sampleContainer()], { ...upToDate, imageId: null }, nothingRan).kind,
     "roll",
   );
 });
+
+const migration = sampleService({ replacement: once });
+const seed = sampleService({ mayEnd: true });
+const ranBefore = { isRollBack: false, known: ["app"], ranAtCommit: [] };
+const ranNow = { ...ranBefore, ranAtCommit: ["app"] };
+const rollBack = { ...ranBefore, isRollBack: true };
+
+const oneShots: readonly (readonly [string, Service, Partial<Container>, OneShots, Action["kind"]])[] = [
+  ["a migration that ended well at another commit is run", migration, exited, ranBefore, "run"],
+  ["a migration that ended well at this commit is left", migration, exited, ranNow, "leave"],
+  ["a migration that failed is run", migration, { ...exited, exitCode: 1 }, ranNow, "run"],
+  ["a migration of another image is run", migration, { ...exited, image: "sha256:0" }, ranNow, "run"],
+  ["a migration is skipped in a roll back", migration, { ...exited, image: "sha256:0" }, rollBack, "skip"],
+  [
+    "a migration that failed is skipped in a roll back",
+    migration,
+    { ...exited, exitCode: 1 },
+    rollBack,
+    "skip",
+  ],
+  ["a seed that ended well at another commit is started", seed, exited, ranBefore, "start"],
+  ["a seed that ended well at this commit is left", seed, exited, ranNow, "leave"],
+  ["a seed of another configuration is started", seed, { ...exited, configHash: "other" }, ranNow, "start"],
+  ["a seed is skipped in a roll back", seed, { ...exited, image: "sha256:0" }, rollBack, "skip"],
+  ["a server that somebody stopped is started", seed, exited, nothingRan, "start"],
+];
+
+for (const [claim, service, container, past, kind] of oneShots) {
+  test(claim, () => {
+    assert.equal(planService(service, [sampleContainer(container)], upToDate, past).kind, kind);
+  });
+}

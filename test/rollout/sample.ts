@@ -35,6 +35,7 @@ export function sampleService(differences: Partial<Service> = {}): Service {
     networks: [],
     replicas: 1,
     replacement: { how: "roll" },
+    mayEnd: false,
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: null,
     checkUrl: null,

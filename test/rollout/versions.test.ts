@@ -68,6 +68,11 @@ test("going back twice goes two versions back, not to and fro", () => {
   assert.equal(previousVersion(once), a);
 });
 
+test("a version that is gone back to keeps which one-shot services ran in it", () => {
+  const target = { ...b, ran: ["migrate"] };
+  assert.deepEqual(withReturnTo([a, target, c], target, "now").at(-1)?.ran, ["migrate"]);
+});
+
 test("the version to go back to is found in a file that was read anew", () => {
   const { commit, images, finishedAt } = b;
   const once = withReturnTo([a, b, c], { commit, images, finishedAt }, "now");

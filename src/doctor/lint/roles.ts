@@ -1,5 +1,6 @@
 import { ProblemError } from "../../problems.ts";
 import type { ComposeModel, ComposeService } from "../../rollout/compose/compose-model.ts";
+import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
 import { type Replacement, replacementOf } from "../../rollout/compose/replacement.ts";
 import { hotpushServiceOf } from "../service/own-compose-service.ts";
 
@@ -17,13 +18,7 @@ const proxies = /(?:^|\/)(?:caddy|traefik|nginx|haproxy|envoy|nginx-proxy|proxy)
 /** Gives every service of the project its role. Labels that cannot be are left aside: they have a check of their own. */
 export function rolesOf(model: ComposeModel): readonly Role[] {
   const own = hotpushServiceOf(model)?.name;
-  const awaited = new Set(
-    Object.values(model.services).flatMap(({ depends_on }) =>
-      Object.entries(depends_on ?? {}).flatMap(([name, { condition }]) =>
-        condition === "service_completed_successfully" ? [name] : [],
-      ),
-    ),
-  );
+  const awaited = namesRunToTheirEnd(model.services);
   return Object.entries(model.services).map(([name, service]) => ({
     name,
     service,
@@ -33,9 +28,10 @@ export function rolesOf(model: ComposeModel): readonly Role[] {
 }
 
 function kindOf(service: ComposeService, isAwaited: boolean): Role["kind"] {
+  if (isAwaited) return "run-once";
   if (dataOf(service) !== null) return "data";
   if (mountsLiveFiles(service) || proxies.test(service.image ?? "")) return "proxy";
-  return isAwaited ? "run-once" : "app";
+  return "app";
 }
 
 /** Why two of it would destroy its data, or null; whatever its label says. */

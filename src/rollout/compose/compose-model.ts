@@ -11,7 +11,10 @@ export interface ComposeService {
   readonly build?: unknown;
   readonly container_name?: string;
   readonly depends_on?: Readonly<Record<string, { readonly condition?: string }>>;
-  readonly deploy?: { readonly replicas?: number | string };
+  readonly deploy?: {
+    readonly replicas?: number | string;
+    readonly restart_policy?: { readonly condition?: string };
+  };
   readonly scale?: number;
   readonly healthcheck?: ComposeHealthcheck;
   readonly environment?: Readonly<Record<string, string | null>>;

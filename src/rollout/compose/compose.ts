@@ -57,6 +57,12 @@ export function recreateCommand(target: ComposeTarget, service: string): Argv {
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", service];
 }
 
+/** A service that runs to its end, in a new container in place of the one that ended. */
+export function runOnceCommand(target: ComposeTarget, service: string): Argv {
+  const [program, ...up] = recreateCommand(target, service);
+  return [program, ...up.toSpliced(-1, 0, "--force-recreate")];
+}
+
 function compose(target: ComposeTarget): Argv {
   const name = target.projectName === undefined ? [] : ["--project-name", target.projectName];
   const files = target.files.flatMap((file) => ["--file", file]);

@@ -22,6 +22,8 @@ export interface Service {
   readonly networks: readonly Network[];
   readonly replicas: number;
   readonly replacement: Replacement;
+  /** Whether exit code 0 may be its good end: nothing in the compose file says that it goes on running. */
+  readonly mayEnd: boolean;
   /** How long a new container may take to be healthy. */
   readonly healthyTimeoutMs: number;
   /** How long the requests and streams of the old container may take to end; null where no label says. */
@@ -66,11 +68,20 @@ function readService(
     networks: networksOf(model, service),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
     replacement: replacementOf(service, isAwaited),
+    mayEnd: mayEnd(service),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
     drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout"),
     checkUrl: service.labels?.["hotpush.check"] || null,
   };
+}
+
+/** `on-failure` does not start a container again that exited with 0. */
+function mayEnd({ restart, deploy, healthcheck, labels }: ComposeService): boolean {
+  const policy = restart || deploy?.restart_policy?.condition || "no";
+  const isOver = /^(?:no|none|on-failure(?::\d+)?)$/.test(policy);
+  const isWatched = healthcheck !== undefined && !healthcheck.disable;
+  return isOver && !isWatched && !labels?.["hotpush.check"];
 }
 
 function networksOf({ networks = {} }: ComposeModel, service: ComposeService): readonly Network[] {
@@ -93,7 +104,7 @@ function inDependencyOrder(services: ComposeModel["services"]): readonly string[
 }
 
 /** Services that others wait for until they have ended well, such as a database migration. */
-function namesRunToTheirEnd(services: ComposeModel["services"]): ReadonlySet<string> {
+export function namesRunToTheirEnd(services: ComposeModel["services"]): ReadonlySet<string> {
   const conditions = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}));
   return new Set(
     conditions.flatMap(([name, { condition }]) =>

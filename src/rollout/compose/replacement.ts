@@ -15,8 +15,9 @@ export type Replacement =
   | { readonly how: "recreate"; readonly reason: string };
 
 /**
- * Decides it from the compose file: the label `hotpush.rollout` (`live`, `scale` or `recreate`) where there is one,
- * else by what would clash if two containers ran.
+ * Decides it from the compose file. A service that another one awaits runs once, whatever else the file says of it.
+ * For the others, the label `hotpush.rollout` (`live`, `scale` or `recreate`) decides, else what would clash if two
+ * containers ran.
  *
  * @throws ProblemError `compose_invalid` where the label asks for what cannot be
  */
@@ -28,11 +29,11 @@ export function replacementOf(service: ComposeService, isAwaited: boolean): Repl
       detail: `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`,
     });
   }
+  if (isAwaited) return { how: "run-once" };
   if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
   const clash = clashOfTwo(service);
   if (clash !== null) return { how: "recreate", reason: clash };
   if (label !== undefined) return label === "scale" ? { how: "scale" } : { how: "roll", isByLabel: true };
-  if (isAwaited) return { how: "run-once" };
   const data = keepsData(service);
   return data === null ? { how: "roll" } : { how: "recreate", reason: data };
 }

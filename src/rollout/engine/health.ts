@@ -51,6 +51,11 @@ export function readinessOf(
   return waitedMs > timeoutMs ? { kind: "late", waitedMs } : null;
 }
 
+/** Whether the container has ended with exit code 0. */
+export function hasEndedWell({ status, exitCode }: Container): boolean {
+  return status === "exited" && exitCode === 0;
+}
+
 /** Whether the container serves now: healthy, or running where nobody checks. */
 export function isServing(container: Container): boolean {
   return container.status === "running" && (container.health === "healthy" || container.health === null);

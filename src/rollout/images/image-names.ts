@@ -11,7 +11,8 @@ import { imageIsGone } from "./image-is-gone.ts";
 /**
  * After a failure, gives the images that run their names back: else a later `docker compose up`, or a restart of the
  * machine with it, would bring the version that failed. A service that was recreated stays new, and so does what the name
- * of its image stands for: the next roll-out would else put the old image over the new data.
+ * of its image stands for: the next roll-out would else put the old image over the new data. For the same reason, a
+ * one-shot service that ran keeps its new image's name, as long as no other service has it.
  */
 export async function restoreImageNames(
   { engine }: Pick<Rollout, "engine">,
@@ -19,9 +20,12 @@ export async function restoreImageNames(
   running: ReadonlyMap<string, readonly Container[]>,
   outcomes: readonly ServiceOutcome[],
 ): Promise<void> {
-  const recreated = outcomes.filter(({ outcome }) => outcome === "recreated").map(({ service }) => service);
-  const kept = services.filter(({ name }) => recreated.includes(name)).map(({ image }) => image);
-  for (const service of services.filter(({ image }) => !kept.includes(image))) {
+  const outcomeOf = ({ name }: Service) => outcomes.find(({ service }) => service === name)?.outcome;
+  const kept = services.filter((service) => outcomeOf(service) === "recreated").map(({ image }) => image);
+  const returning = services.filter(
+    (service) => !kept.includes(service.image) && outcomeOf(service) !== "ran",
+  );
+  for (const service of returning) {
     const old = (running.get(service.name) ?? []).find(({ imageName }) => imageName === service.image);
     if (!old || service.image.includes("@")) continue;
     const named = await inspectImage(engine, service.image).catch(() => null);
@@ -32,8 +36,9 @@ export async function restoreImageNames(
 
 /**
  * Gives the images of an earlier good version the names in the compose file. Services that are recreated and not built
- * here (databases) keep what they have: their data may not go back. So does Hotpush itself, whose data may not either, and
- * what the file names by its digest, by which no other image can be started; that is told.
+ * here (databases) keep what they have: their data may not go back. So do services that others await, which are not run,
+ * Hotpush itself, whose data may not go back either, and what the file names by its digest, by which no other image can be
+ * started; that is told.
  *
  * @throws ProblemError `no_previous_version` where an image is no longer here, or nothing but such services could go back
  */
@@ -43,7 +48,7 @@ export async function nameImages(
   version: Version,
 ): Promise<void> {
   const mayReturn = ({ name, isBuilt, replacement }: Service) =>
-    name !== own?.service && (isBuilt || replacement.how !== "recreate");
+    name !== own?.service && replacement.how !== "run-once" && (isBuilt || replacement.how !== "recreate");
   const returning = services.filter(mayReturn).flatMap((service) => {
     const image = version.images[service.name];
     return image ? [{ service, image }] : [];

@@ -51,7 +51,15 @@ export type Step =
 /** A row of the closing table. */
 export interface ServiceOutcome {
   readonly service: string;
-  readonly outcome: "unchanged" | "started" | "rolled" | "recreated" | "ran" | "postponed" | "removed";
+  readonly outcome:
+    | "unchanged"
+    | "started"
+    | "rolled"
+    | "recreated"
+    | "ran"
+    | "skipped"
+    | "postponed"
+    | "removed";
   readonly old: readonly string[];
   readonly new: readonly string[];
   readonly healthyAfterMs: number | null;
@@ -62,14 +70,31 @@ export interface ServiceOutcome {
   readonly reason: string | null;
 }
 
+const nothingSeen = { healthyAfterMs: null, drainedMs: null, downtimeMs: null, reason: null };
+
 /** The row of a service that was left as it is. */
 export function unchanged(
   service: { readonly name: string },
   containers: readonly { readonly name: string }[],
 ): ServiceOutcome {
   const names = containers.map(({ name }) => name);
-  const nothing = { healthyAfterMs: null, drainedMs: null, downtimeMs: null, reason: null };
-  return { service: service.name, outcome: "unchanged", old: names, new: names, ...nothing };
+  return { service: service.name, outcome: "unchanged", old: names, new: names, ...nothingSeen };
+}
+
+/** The row of a service that ran to its end in `containers`. */
+export function ran(
+  service: { readonly name: string },
+  containers: readonly { readonly name: string }[],
+): ServiceOutcome {
+  const names = containers.map(({ name }) => name);
+  return { service: service.name, outcome: "ran", old: [], new: names, ...nothingSeen };
+}
+
+/** The row of a one-shot service in a roll back, which reports that it is not run. */
+export function skipped(report: Report, service: { readonly name: string }): ServiceOutcome {
+  const text = "is not run in a roll back: what it changed stays as it is";
+  report({ event: "note", service: service.name, text });
+  return { service: service.name, outcome: "skipped", old: [], new: [], ...nothingSeen };
 }
 
 export type Report = (event: RolloutEvent) => void;

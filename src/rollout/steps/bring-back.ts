@@ -60,7 +60,7 @@ async function tryBringBack(
     const now = await listContainers(rollout.engine, rollout.project.name, service.name);
     const back = now.filter(({ id }) => ids.includes(id));
     // Its line would look like one of the new version.
-    await waitAllReady({ ...rollout, report: () => {} }, service, back);
+    await waitAllReady({ ...rollout, report: () => {} }, service, back, { mayEnd: false });
     return `the old version runs again; ${service.name} was away for ${formatDuration(await awayMs())}`;
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);

@@ -8,7 +8,7 @@ import { type Container, listContainers } from "../engine/container.ts";
 import { isServing } from "../engine/health.ts";
 import { patientLimits } from "../proxy/check.ts";
 import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
-import { type ServiceOutcome, timed, unchanged } from "../report/report.ts";
+import { ran, type ServiceOutcome, timed, unchanged } from "../report/report.ts";
 import { bringBack, noteBefore } from "./bring-back.ts";
 import { explainBadAnswer } from "./explain-bad-answer.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
@@ -32,12 +32,13 @@ export async function recreateService(
   const before = await noteBefore(rollout, old);
   const watch = watchAbsence(rollout, service);
   try {
-    const { fresh, healthyAfterMs } = await recreate(rollout, service, old, reason).catch(
+    const { fresh, healthyAfterMs, haveEnded } = await recreate(rollout, service, old, reason).catch(
       async (error: unknown) => {
         await bringBack(rollout, service, before, watch.end);
         throw error;
       },
     );
+    if (haveEnded) return ran(service, fresh);
     if (sameContainers(old, fresh)) return unchanged(service, fresh);
     const wasRunning = old.some(({ status }) => status === "running");
     return {
@@ -68,11 +69,11 @@ async function recreate(rollout: Rollout, service: Service, old: readonly Contai
   };
   await timed(rollout.report, service.name, "recreate", up, () => `two cannot run: ${reason}`);
   const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);
-  const healthyAfterMs = await waitAllReady(rollout, service, fresh);
   const hasOld = old.some(({ status }) => status === "running");
+  const ready = await waitAllReady(rollout, service, fresh, { mayEnd: service.mayEnd && !hasOld });
   // A first start is asked at the end, when the live files are there.
   if (hasOld && !sameContainers(old, fresh)) await checkRecreated(rollout, service, fresh);
-  return { fresh, healthyAfterMs };
+  return { fresh, ...ready };
 }
 
 async function checkRecreated(

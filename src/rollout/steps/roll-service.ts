@@ -6,14 +6,14 @@ import { readLiveFiles } from "../proxy/live-file.ts";
 import { longestGraceS } from "../proxy/longest-grace.ts";
 import { switchTraffic } from "../proxy/switch-traffic.ts";
 import { type Traffic, trafficOf } from "../proxy/traffic.ts";
-import type { ServiceOutcome } from "../report/report.ts";
+import { ran, type ServiceOutcome } from "../report/report.ts";
 import { abandon } from "./abandon.ts";
 import type { Moved } from "./drain-old.ts";
 import { proveAlone } from "./prove-alone.ts";
 import { proveInService } from "./prove-in-service.ts";
 import { retire } from "./retire.ts";
 import { startBeside } from "./start-beside.ts";
-import { waitAllReady } from "./wait-all-ready.ts";
+import { type AllReady, waitAllReady } from "./wait-all-ready.ts";
 
 const firstStart: Moved = { drainedMs: null, downtimeMs: null, reason: null };
 
@@ -30,7 +30,10 @@ export async function rollService(
 ): Promise<ServiceOutcome> {
   const traffic = trafficOf(rollout, service);
   const fresh = await startBeside(rollout, service, old);
-  const healthyAfterMs = await provingHealth(rollout, service, fresh);
+  // One that served before, or that the proxy knows, has failed where it ends, whatever its exit code.
+  const mayEnd = service.mayEnd && old.length === 0 && !rollout.liveFilesRead?.has(service.name);
+  const { healthyAfterMs, haveEnded } = await provingHealth(rollout, service, fresh, { mayEnd });
+  if (haveEnded) return ran(service, fresh);
   await switchOrAbandon(rollout, service, traffic, old, fresh);
   const hadOld = old.length > 0;
   const moved = hadOld ? await proveInService(rollout, service, traffic, old, fresh) : firstStart;
@@ -66,9 +69,10 @@ async function provingHealth(
   rollout: Rollout,
   service: Service,
   fresh: readonly Container[],
-): Promise<number> {
+  allowed: { readonly mayEnd: boolean },
+): Promise<AllReady> {
   try {
-    return await waitAllReady(rollout, service, fresh);
+    return await waitAllReady(rollout, service, fresh, allowed);
   } catch (error) {
     await abandon(rollout, service, fresh);
     throw error;

@@ -7,6 +7,7 @@ import {
   imagesCommand,
   pullCommand,
   recreateCommand,
+  runOnceCommand,
   scaleUpCommand,
 } from "../../../src/rollout/compose/compose.ts";
 
@@ -30,6 +31,11 @@ test("more containers come beside the old ones, without touching these, their de
 test("a service is recreated alone", () => {
   const up = ["up", "--detach", "--no-deps", "--no-build", "db"];
   assert.deepEqual(recreateCommand(target, "db"), [...start, ...files, ...up]);
+});
+
+test("a service that runs once gets a new container each time", () => {
+  const up = ["up", "--detach", "--no-deps", "--no-build", "--force-recreate", "migrate"];
+  assert.deepEqual(runOnceCommand(target, "migrate"), [...start, ...files, ...up]);
 });
 
 test("without files, compose looks for its own", () => {

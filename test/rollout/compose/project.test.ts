@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ComposeService } from "../../../src/rollout/compose/compose-model.ts";
 import { readProject } from "../../../src/rollout/compose/project.ts";
 
 test("services come after those they depend on", () => {
@@ -55,8 +56,27 @@ test("image, replicas and labels are read as compose prints them", () => {
     networks: [],
     replicas: 3,
     replacement: { how: "roll" },
+    mayEnd: false,
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: null,
     checkUrl: "http://localhost/",
   });
 });
+
+const endings: readonly (readonly [string, ComposeService, boolean])[] = [
+  ["a service without a restart policy", {}, true],
+  ['a service with restart: "no"', { restart: "no" }, true],
+  ["a service that restarts on failure", { restart: "on-failure:3" }, true],
+  ["a service that always restarts", { restart: "unless-stopped" }, false],
+  ["a service that deploy restarts", { deploy: { restart_policy: { condition: "any" } } }, false],
+  ["a service with a health check", { healthcheck: { interval: "2s" } }, false],
+  ["a service with a disabled health check", { healthcheck: { disable: true } }, true],
+  ["a service that is asked through the proxy", { labels: { "hotpush.check": "http://localhost/" } }, false],
+];
+
+for (const [what, service, mayEnd] of endings) {
+  test(`${what} ${mayEnd ? "may" : "must not"} end`, () => {
+    const [only] = readProject({ name: "shop", services: { app: service } }).services;
+    assert.equal(only?.mayEnd, mayEnd);
+  });
+}

@@ -54,6 +54,21 @@ test("no label makes two containers share a port", () => {
   assert.deepEqual(replacementOf(service, false), { how: "recreate", reason: "publishes port 80" });
 });
 
+const clashing: readonly (readonly [string, ComposeService])[] = [
+  ["a published port", { ports: [{ published: "80", target: 80 }] }],
+  ["a container_name", { container_name: "shop-migrate" }],
+  ["the host's network", { network_mode: "host" }],
+  ["the label recreate", { labels: { "hotpush.rollout": "recreate" } }],
+  ["the label live", { labels: { "hotpush.rollout": "live" } }],
+  ["a database's image", { image: "postgres:17" }],
+];
+
+for (const [what, service] of clashing) {
+  test(`a service that others await runs once in spite of ${what}`, () => {
+    assert.deepEqual(replacementOf(service, true), { how: "run-once" });
+  });
+}
+
 test("a misspelt label is refused", () => {
   assert.throws(
     () => replacementOf({ labels: { "hotpush.rollout": "rolling" } }, false),

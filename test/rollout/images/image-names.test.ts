@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "../../../src/rollout/engine/engine.ts";
 import { nameImages, restoreImageNames } from "../../../src/rollout/images/image-names.ts";
-import { unchanged } from "../../../src/rollout/report/report.ts";
+import { ran, unchanged } from "../../../src/rollout/report/report.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 import { sampleContainer, sampleService } from "../sample.ts";
 
@@ -75,6 +75,29 @@ test("after a failure the names go back to what ran before, but not that of a se
   ]);
   const outcomes = [{ ...unchanged(db, []), outcome: "recreated" as const }];
   await restoreImageNames({ engine }, [app, db], running, outcomes);
+  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
+});
+
+test("a migration keeps its image in a roll back", async () => {
+  const { engine, posted } = watchedEngine();
+  const migrate = sampleService({ name: "migrate", image: "shop-migrate", replacement: { how: "run-once" } });
+  const then = { ...version, images: { ...images, migrate: image("shop-migrate:0a1b") } };
+  await nameImages({ engine, own: null, report: () => {} }, [migrate, sampleService()], then);
+  assert.deepEqual(posted, ["/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest"]);
+});
+
+test("after a failure a migration that ran keeps its name, unless another service has it", async () => {
+  const { engine, posted } = watchedEngine();
+  const once = { replacement: { how: "run-once" } } as const;
+  const migrate = sampleService({ name: "migrate", image: "shop-migrate", ...once });
+  const index = sampleService({ name: "index", ...once });
+  const running = new Map([
+    ["migrate", [sampleContainer({ image: "sha256:old-migrate", imageName: "shop-migrate" })]],
+    ["index", [sampleContainer({ image: "sha256:old-index" })]],
+    ["app", [sampleContainer({ image: "sha256:old" })]],
+  ]);
+  const services = [migrate, index, sampleService()];
+  await restoreImageNames({ engine }, services, running, [ran(migrate, []), ran(index, [])]);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { freePort } from "../harness/free-port.ts";
+import { until } from "../harness/until.ts";
+import { onEngine } from "../lab/on-engine.ts";
+import { endOf, type RolloutOptions, untilTold } from "../lab/project.ts";
+import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
+
+onEngine("one-shot services on a real engine", (env) => {
+  let project: RolledProject;
+
+  before(async () => {
+    project = await makeRolledProject(env);
+  });
+  after(() => project?.remove());
+
+  test("a migration with a fixed name and a port ends before the app is replaced", async () => {
+    const port = await freePort();
+    const clashing = { container_name: `${project.name}-migrates`, ports: [`127.0.0.1:${port}:80`] };
+    await hasMigration("sleep 5; echo migrated", clashing);
+    for (const version of ["migrated", "migrated-again"]) {
+      const { code, output } = await project.deploy(version, "graceful");
+      assert.equal(code, 0, output);
+      assert.match(output, /migrate +run .* ended with exit code 0[\s\S]*app +start /);
+      assert.match(output, /^migrate +ran to its end/m);
+    }
+    assert.deepEqual(await runsOf("migrate"), ["exited"]);
+  });
+
+  test("a migration whose files lie in the repository runs for each new commit", async () => {
+    const mounted = { volumes: ["./sql:/sql:ro"] };
+    await hasMigration("cat /sql/*", mounted);
+    await mkdir(join(project.directory, "sql"));
+    await writeFile(join(project.directory, "sql", "1.sql"), "CREATE TABLE orders;\n");
+    const first = await rollOutAt("1", "migrate");
+    assert.match(first, /^migrate +ran to its end/m);
+    await writeFile(join(project.directory, "sql", "2.sql"), "CREATE INDEX;\n");
+    const second = await rollOutAt("2", "migrate");
+    assert.match(second, /^migrate +ran to its end/m);
+    assert.equal(await project.docker("compose", "logs", "--no-log-prefix", "migrate"), sql);
+    const again = await rollOutAt("2", "migrate");
+    assert.match(again, /^migrate +unchanged/m);
+  });
+
+  test("a service that ends with exit code 0 and that nobody awaits has succeeded", async () => {
+    const named = { container_name: `${project.name}-makes-buckets` };
+    await alsoHas({ seed: shell("echo seeded"), buckets: shell("echo made", named) });
+    for (const commit of ["1", "2"]) {
+      const output = await rollOutAt(commit, "seed", "buckets");
+      assert.match(output, /seed +healthy .* it ran to its end: exit code 0, and no restart policy/);
+      assert.match(output, /^seed +ran to its end/m);
+      assert.match(output, /^buckets +ran to its end/m);
+    }
+    const again = await rollOutAt("2", "seed", "buckets");
+    assert.match(again, /^seed +unchanged/m);
+    assert.match(again, /^buckets +unchanged/m);
+  });
+
+  test("a service that nobody awaits has failed with another exit code", async () => {
+    await alsoHas({ seed: shell("exit 3") });
+    const { code, output } = await project.rollOut({ args: ["seed"] });
+    assert.equal(code, 1, output);
+    assert.match(output, /FAILED: Container \S+ ended with exit code 3 before it was healthy/);
+  });
+
+  test("a server that ends with exit code 0 does not take the place of one that runs", async () => {
+    await alsoHas({ server: shell("exec sleep infinity", { init: true }) });
+    await rollOutAt("1", "server");
+    const containers = await project.containers("server");
+    await alsoHas({ server: shell("echo nothing to do", { init: true }) });
+    const { code, output } = await project.rollOut({ args: ["server"] });
+    assert.equal(code, 1, output);
+    assert.match(output, /FAILED: Container \S+ ended with exit code 0 before it was healthy/);
+    assert.deepEqual(await project.containers("server"), containers);
+    await project.docker("compose", "rm", "--stop", "--force", "server");
+  });
+
+  test("a roll-out that is asked to stop stops its migration and says so", async () => {
+    await hasMigration(`trap "exit 9" TERM; ${sleeping}`);
+    const { code, output } = await stopInMigration("SIGTERM", { args: ["migrate"] });
+    assert.equal(code, 1, output);
+    assert.match(output, /migrate-\d+ must not go on unattended: stopping it, with 10 s to end/);
+    assert.match(output, /migrate-\d+ was stopped before its end, with exit code 9/);
+    assert.match(output, /FAILED: The roll-out was asked to stop/);
+    assert.deepEqual(await runsOf("migrate"), ["exited"]);
+  });
+
+  test("a roll-out waits for the migration that a killed one left, and then runs its own", async () => {
+    const kept = { volumes: ["./kept:/kept"], init: true };
+    await mkdir(join(project.directory, "kept"));
+    const untilAllowed = "while [ ! -e /kept/allowed ]; do sleep 0.1; done";
+    await hasMigration(`echo begins >>/kept/log; ${untilAllowed}; echo ends >>/kept/log`, kept);
+    await stopInMigration("SIGKILL", { args: ["migrate"] });
+    await hasMigration("echo next >>/kept/log", kept);
+    const next = project.spawnRollout({ args: ["migrate"] });
+    const allow = () => writeFile(join(project.directory, "kept", "allowed"), "");
+    const { code, output } = await untilTold(next, /still runs/, allow);
+    assert.equal(code, 0, output);
+    assert.match(
+      output,
+      /migrate-\d+, left by an earlier roll-out, still runs: waiting for its end, at most 6 h/,
+    );
+    assert.match(output, /migrate +run .* \S+-migrate-\d+ ended with exit code 0/);
+    const log = await readFile(join(project.directory, "kept", "log"), "utf8");
+    assert.deepEqual(log.trim().split("\n"), ["begins", "ends", "next"]);
+  });
+
+  /** What the project has beside the lab's services, until the next call. */
+  function alsoHas(services: Readonly<Record<string, unknown>>): Promise<void> {
+    return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
+  }
+
+  function hasMigration(command: string, more?: Readonly<Record<string, unknown>>): Promise<void> {
+    const app = { depends_on: { migrate: { condition: "service_completed_successfully" } } };
+    return alsoHas({ migrate: shell(command, more), app });
+  }
+
+  async function rollOutAt(commit: string, ...services: readonly string[]): Promise<string> {
+    const { code, output } = await project.rollOut({ args: ["--commit", commit.repeat(40), ...services] });
+    assert.equal(code, 0, output);
+    return output;
+  }
+
+  async function stopInMigration(signal: NodeJS.Signals, options: RolloutOptions) {
+    const rollout = project.spawnRollout(options);
+    const ending = endOf(rollout);
+    await until("the migration", async () => (await runsOf("migrate")).includes("running"));
+    rollout.kill(signal);
+    return ending;
+  }
+
+  async function runsOf(service: string): Promise<readonly string[]> {
+    const listed = await project.docker("compose", "ps", "--all", "--format", "{{.State}}", service);
+    return listed.split("\n").filter(Boolean);
+  }
+});
+
+const sql = "CREATE TABLE orders;\nCREATE INDEX;";
+/** The shell heeds a signal between two of them. */
+const sleeping = "while :; do sleep 0.1; done";
+
+function shell(command: string, more: Readonly<Record<string, unknown>> = {}) {
+  return { image: "debian:trixie-slim", command: ["sh", "-c", command], ...more };
+}
