@@ -44,6 +44,15 @@ test("what is recreated by its own label is nobody's fault", async () => {
   }
 });
 
+test("a migration with a database's image is no service that should run for ever", async () => {
+  const waiting = { ...app, depends_on: { migrate: { condition: "service_completed_successfully" } } };
+  const migrate = { image: "postgres:17", container_name: "shop-migrate" };
+  const model = { ...good, services: { ...good.services, app: waiting, migrate } };
+  for (const { id } of checks.filter(({ group }) => group === "Compose file")) {
+    assert.deepEqual(await faultsOf(id, model), [], id);
+  }
+});
+
 test("lint-live-file: a Caddyfile that sends to the service's name is told, line by line, and right with these", async (t) => {
   const path = join(temporaryDirectory(t), "Caddyfile");
   const mount = { type: "bind", source: path, target: "/etc/caddy/Caddyfile" };

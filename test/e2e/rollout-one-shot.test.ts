@@ -132,7 +132,9 @@ onEngine("one-shot services on a real engine", (env) => {
   }
 
   async function runsOf(service: string): Promise<readonly string[]> {
-    const listed = await project.docker("compose", "ps", "--all", "--format", "{{.State}}", service);
+    const labels = [`com.docker.compose.project=${project.name}`, `com.docker.compose.service=${service}`];
+    const filters = labels.flatMap((label) => ["--filter", `label=${label}`]);
+    const listed = await project.docker("ps", "--all", ...filters, "--format", "{{.State}}");
     return listed.split("\n").filter(Boolean);
   }
 });
