@@ -15,6 +15,7 @@ import { leaveLater, recreateLater } from "./own-container/replace-own.ts";
 import { planService } from "./plan.ts";
 import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
+import { recordFirstVersion } from "./record-first-version.ts";
 import { recordVersion } from "./record-version.ts";
 import { type Failure, type ServiceOutcome, skipped, unchanged } from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
@@ -47,6 +48,7 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
     });
     await tellRemoved(rollout);
     const running = await healAll(rollout, services);
+    await recordFirstVersion(rollout, request);
     const oneShots = oneShotsOf(request, commit);
     const outcomes: ServiceOutcome[] = [];
     try {

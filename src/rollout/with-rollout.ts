@@ -1,5 +1,5 @@
 import { ProblemError } from "../problems.ts";
-import { commitOf } from "./compose/commit.ts";
+import { commitOf, timeAsCommit } from "./compose/commit.ts";
 import { configHashes } from "./compose/config-hashes.ts";
 import { loadModel } from "./compose/load-model.ts";
 import { readProject, type Service } from "./compose/project.ts";
@@ -115,8 +115,7 @@ export function selectServices<Known extends Service>(
 /** Outside of git, the time takes the commit's place: twelve digits all the same. */
 export async function commitToTag({ commit, version, target, env }: LockedRequest): Promise<string> {
   if (version) return version.commit;
-  const time = new Date().toISOString().replace(/\D/g, "").slice(2, 14);
-  return (await commitOf(target.projectDirectory, commit, env)) ?? time;
+  return (await commitOf(target.projectDirectory, commit, env)) ?? timeAsCommit(Date.now());
 }
 
 export function failed({ report, signal }: RolloutRequest, error: unknown): Failure {

@@ -17,6 +17,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     healthLog: [],
     exitCode: 0,
     restartCount: 0,
+    createdAtMs: 0,
     startedAtMs: 0,
     stopGraceS: 10,
     mounts: [],

@@ -21,6 +21,7 @@ export interface Container {
   readonly healthLog: readonly string[];
   readonly exitCode: number;
   readonly restartCount: number;
+  readonly createdAtMs: number;
   readonly startedAtMs: number;
   /** Seconds between SIGTERM and SIGKILL that the compose file gives it. */
   readonly stopGraceS: number;
@@ -96,6 +97,7 @@ interface Inspected {
   readonly Name: string;
   readonly Image: string;
   readonly RestartCount: number;
+  readonly Created: string;
   readonly Mounts?: readonly {
     readonly Type: string;
     readonly Name?: string;
@@ -119,7 +121,16 @@ interface Inspected {
   };
 }
 
-function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = [] }: Inspected): Container {
+function readContainer({
+  Id,
+  Name,
+  Image,
+  RestartCount,
+  Created,
+  Config,
+  State,
+  Mounts = [],
+}: Inspected): Container {
   const label = (name: string) => Config.Labels?.[`com.docker.compose.${name}`] ?? "";
   return {
     id: Id,
@@ -134,6 +145,7 @@ function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = 
     healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()),
     exitCode: State.ExitCode,
     restartCount: RestartCount,
+    createdAtMs: Date.parse(Created),
     startedAtMs: Date.parse(State.StartedAt),
     stopGraceS: Config.StopTimeout ?? dockersGraceS,
     mounts: Mounts.map((mount) => ({

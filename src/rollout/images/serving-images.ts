@@ -11,7 +11,7 @@ export async function servingImages({
   engine,
   project,
   own,
-}: Rollout): Promise<Readonly<Record<string, VersionImage>>> {
+}: Pick<Rollout, "engine" | "project" | "own">): Promise<Readonly<Record<string, VersionImage>>> {
   const images: Record<string, VersionImage> = {};
   // One that could not be removed may still be there: what serves counts, and of that the newest.
   const containers = (await listContainers(engine, project.name)).toSorted(

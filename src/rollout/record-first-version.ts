@@ -1,0 +1,59 @@
+import { commitAt, timeAsCommit } from "./compose/commit.ts";
+import type { Service } from "./compose/project.ts";
+import type { Rollout } from "./context.ts";
+import { type Container, listContainers } from "./engine/container.ts";
+import { isServing } from "./engine/health.ts";
+import { tagByCommit } from "./engine/tag.ts";
+import { servingImages } from "./images/serving-images.ts";
+import type { LockedRequest } from "./request.ts";
+import { readVersions, writeVersions } from "./versions.ts";
+
+/**
+ * Records what serves when Hotpush sees a project for the first time as a good version: else the first build would leave
+ * its images without a name, prune would remove them, and nothing could be gone back to. Only if all of it is healthy.
+ *
+ * The version is named by the commit that was checked out when its newest container was created, as git's reflog says:
+ * by now `deploy.sh` has checked out another one. Outside of git it is named by that time.
+ *
+ * @throws ProblemError `state_unusable`
+ */
+export async function recordFirstVersion(
+  rollout: Pick<Rollout, "engine" | "project" | "own" | "target" | "env" | "report">,
+  request: Pick<LockedRequest, "version" | "versionsPath">,
+): Promise<void> {
+  const { versionsPath } = request;
+  if (request.version !== null || (await readVersions(versionsPath)).length > 0) return;
+  const serving = await servingContainers(rollout);
+  if (serving.length === 0) return;
+  const createdAtMs = Math.max(...serving.map(({ container }) => container.createdAtMs));
+  const { projectDirectory } = rollout.target;
+  const commit = (await commitAt(projectDirectory, createdAtMs, rollout.env)) ?? timeAsCommit(createdAtMs);
+  for (const { service, container } of serving)
+    if (service.isBuilt) await tagByCommit(rollout.engine, service.image, container.image, commit);
+  const images = await servingImages(rollout);
+  await writeVersions(versionsPath, [{ commit, finishedAt: new Date().toISOString(), images }]);
+  const text = `what serves now is recorded as a good version, ${commit.slice(0, 12)}: hotpush rollback brings it back`;
+  rollout.report({ event: "note", service: null, text });
+}
+
+interface Serving {
+  readonly service: Service;
+  readonly container: Container;
+}
+
+/** What serves of the services that a roll back would bring back; nothing if one of them has only sick containers. */
+async function servingContainers({
+  engine,
+  project,
+  own,
+}: Pick<Rollout, "engine" | "project" | "own">): Promise<readonly Serving[]> {
+  const all = await listContainers(engine, project.name);
+  const mayReturn = ({ name, isBuilt, replacement: { how } }: Service) =>
+    name !== own?.service && how !== "run-once" && (isBuilt || how !== "recreate");
+  const known = project.services.filter(mayReturn).flatMap((service) => {
+    const mine = all.filter((container) => container.service === service.name);
+    return mine.length === 0 ? [] : [{ service, containers: mine.filter(isServing) }];
+  });
+  if (known.some(({ containers }) => containers.length === 0)) return [];
+  return known.flatMap(({ service, containers }) => containers.map((container) => ({ service, container })));
+}
