@@ -1,0 +1,37 @@
+/**
+ * Loaded into the service by bench/walk.ts: on SIGUSR2 counts the functions that are called from then on, and on the next one
+ * writes to WALK_PATH which of `src/` were.
+ */
+import { writeFileSync } from "node:fs";
+import { type Profiler, Session } from "node:inspector";
+
+const session = new Session();
+session.connect();
+let isCounting = false;
+
+process.on("SIGUSR2", () => {
+  if (isCounting) return finish();
+  isCounting = true;
+  session.post("Profiler.enable");
+  session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+  writeFileSync(`${process.env.WALK_PATH}.started`, "");
+});
+
+function finish(): void {
+  session.post("Profiler.takePreciseCoverage", (error, coverage) => {
+    if (error) throw error;
+    writeFileSync(process.env.WALK_PATH ?? "", JSON.stringify(called(coverage.result)));
+  });
+}
+
+function called(scripts: readonly Profiler.ScriptCoverage[]): Readonly<Record<string, readonly string[]>> {
+  const own = scripts.filter(({ url }) => /\/src\/.+\.ts$/.test(url));
+  const functions = own.map(({ url, functions }) => {
+    // The first range of a file is the file itself.
+    const names = functions
+      .filter(({ ranges: [range] }) => (range?.count ?? 0) > 0 && (range?.startOffset ?? 0) > 0)
+      .map(({ functionName }) => functionName || "(anonymous)");
+    return [url.replace(/^.*\/src\//, "src/"), names] as const;
+  });
+  return Object.fromEntries(functions.filter(([, names]) => names.length > 0));
+}
