@@ -2,11 +2,11 @@ import { commitAt, timeAsCommit } from "./compose/commit.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import { type Container, listContainers } from "./engine/container.ts";
-import { isServing } from "./engine/health.ts";
+import { hasEndedWell, isServing } from "./engine/health.ts";
 import { tagByCommit } from "./engine/tag.ts";
 import { servingImages } from "./images/serving-images.ts";
 import type { LockedRequest } from "./request.ts";
-import { readVersions, writeVersions } from "./versions.ts";
+import { writeVersions } from "./versions.ts";
 
 /**
  * Records what serves when Hotpush sees a project for the first time as a good version: else the first build would leave
@@ -19,10 +19,9 @@ import { readVersions, writeVersions } from "./versions.ts";
  */
 export async function recordFirstVersion(
   rollout: Pick<Rollout, "engine" | "project" | "own" | "target" | "env" | "report">,
-  request: Pick<LockedRequest, "version" | "versionsPath">,
+  request: Pick<LockedRequest, "current" | "versionsPath">,
 ): Promise<void> {
-  const { versionsPath } = request;
-  if (request.version !== null || (await readVersions(versionsPath)).length > 0) return;
+  if (request.current !== null) return;
   const serving = await servingContainers(rollout);
   if (serving.length === 0) return;
   const createdAtMs = Math.max(...serving.map(({ container }) => container.createdAtMs));
@@ -31,7 +30,7 @@ export async function recordFirstVersion(
   for (const { service, container } of serving)
     if (service.isBuilt) await tagByCommit(rollout.engine, service.image, container.image, commit);
   const images = await servingImages(rollout);
-  await writeVersions(versionsPath, [{ commit, finishedAt: new Date().toISOString(), images }]);
+  await writeVersions(request.versionsPath, [{ commit, finishedAt: new Date().toISOString(), images }]);
   const text = `what serves now is recorded as a good version, ${commit.slice(0, 12)}: hotpush rollback brings it back`;
   rollout.report({ event: "note", service: null, text });
 }
@@ -41,7 +40,7 @@ interface Serving {
   readonly container: Container;
 }
 
-/** What serves of the services that a roll back would bring back; nothing if one of them has only sick containers. */
+/** What serves of the services that a roll back would bring back; nothing if one of them should serve and does not. */
 async function servingContainers({
   engine,
   project,
@@ -52,7 +51,7 @@ async function servingContainers({
     name !== own?.service && how !== "run-once" && (isBuilt || how !== "recreate");
   const known = project.services.filter(mayReturn).flatMap((service) => {
     const mine = all.filter((container) => container.service === service.name);
-    return mine.length === 0 ? [] : [{ service, containers: mine.filter(isServing) }];
+    return mine.every(hasEndedWell) ? [] : [{ service, containers: mine.filter(isServing) }];
   });
   if (known.some(({ containers }) => containers.length === 0)) return [];
   return known.flatMap(({ service, containers }) => containers.map((container) => ({ service, container })));

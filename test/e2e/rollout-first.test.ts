@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, type TestProject } from "../lab/project.ts";
+import { type Behaviour, makeProject, type TestProject } from "../lab/project.ts";
 import { underLoad } from "../lab/under-load.ts";
 
 const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
@@ -69,16 +70,39 @@ onEngine("the first roll-out of a project that plain compose has started, outsid
 
   before(async () => {
     project = await makeProject(env);
-    await project.write("first", "sick");
-    await project.docker("compose", "up", "--detach", "--build");
+    const seed = { image: "debian:trixie-slim", command: ["true"] };
+    await writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services: { seed } }));
   });
   after(() => project?.remove());
 
-  test("a version that was not healthy is not recorded as a good one", async () => {
+  test("what serves is a good version by the time of its creation, though a seed has ended", async () => {
+    await startByCompose("first", "graceful");
     await project.write("second", "graceful");
+    const { code, output } = await project.rollOut();
+    assert.equal(code, 0, output);
+    assert.match(output, /note +what serves now is recorded as a good version, \d{12}: /);
+    assert.equal((await project.hotpush("prune")).code, 0);
+    const back = await project.rollOut({ args: ["--back"] });
+    assert.equal(back.code, 0, back.output);
+    assert.match(await (await fetch(project.origin)).text(), /^first /);
+  });
+
+  test("a version that is not healthy is not recorded as a good one", async () => {
+    await rm(join(project.directory, "state"), { recursive: true });
+    await startByCompose("third", "sick");
+    await project.write("fourth", "graceful");
     const { code, output } = await project.rollOut();
     assert.equal(code, 0, output);
     const back = await project.rollOut({ args: ["--back"] });
     assert.match(back.output, /FAILED: There is no good version before the present one/);
   });
+
+  async function startByCompose(version: string, behaviour: Behaviour): Promise<void> {
+    await project.write(version, behaviour);
+    await project.docker("compose", "up", "--detach", "--build");
+    const ids = await project.docker("compose", "ps", "--all", "--quiet", "app");
+    if (behaviour === "sick") return;
+    const health = () => project.docker("inspect", "--format", "{{.State.Health.Status}}", ids);
+    await until("the health of the app", async () => (await health()) === "healthy");
+  }
 });
