@@ -38,6 +38,11 @@ export async function asking(
   }
 }
 
+/** Who runs this command, for the record of what was asked for: the person behind sudo, if there is one. */
+export function reportedUser(env: NodeJS.ProcessEnv): { readonly requestedBy: string | undefined } {
+  return { requestedBy: env.SUDO_USER || env.USER };
+}
+
 /** What cannot be read here may be none of our business: then the environment alone counts. */
 function dotenvHere(): NodeJS.ProcessEnv {
   try {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { ask } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { asking } from "./ask-service.ts";
+import { asking, reportedUser } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { follow } from "./follow.ts";
 import { deploymentId } from "./logs.ts";
@@ -30,7 +30,12 @@ async function cancel(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const path = `/deployments/${wanted ?? "latest"}/cancel`;
-  const { deployment: asked } = await ask<{ deployment: DeploymentJson }>(statePath, "POST", path);
+  const { deployment: asked } = await ask<{ deployment: DeploymentJson }>(
+    statePath,
+    "POST",
+    path,
+    reportedUser(env),
+  );
   const terminal = openTerminal(process.stdout, env);
   if (!isJson && asked.state === "running") terminal.print(`Deployment ${asked.id} is asked to end.`);
   const followed = await follow({ env, statePath, id: asked.id, form: "silent" });

@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from "commander";
 import { ask } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { asking } from "./ask-service.ts";
+import { asking, reportedUser } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { seeThrough } from "./see-through.ts";
 import { branchOf, shortCommit } from "./terminal/words.ts";
@@ -36,7 +36,7 @@ async function deploy(
   { detach = false, json = false }: Options,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const body = branch === undefined ? {} : { ref: branch };
+  const body = { ref: branch, ...reportedUser(env) };
   const { deployment } = await ask<{ deployment: DeploymentJson }>(statePath, "POST", "/deployments", body);
   const { id, ref, commit } = deployment;
   const said = `Deployment ${id} deploys ${branchOf(ref)} at ${shortCommit(commit)}.`;

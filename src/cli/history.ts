@@ -5,8 +5,11 @@ import type { DeploymentJson } from "../control/deployment-json.ts";
 import { formatTable } from "../table.ts";
 import { asking } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
+import { commitText, originText } from "./terminal/origin.ts";
 import { openTerminal, type Terminal } from "./terminal/terminal.ts";
-import { branchOf, localTime, shortCommit, states } from "./terminal/words.ts";
+import { branchOf, localTime, states } from "./terminal/words.ts";
+
+const gapColumns = 2;
 
 interface Options {
   readonly limit: number;
@@ -41,26 +44,30 @@ function count(text: string): number {
   throw new InvalidArgumentError("Not a number from 1 to 1,000.");
 }
 
-function historyLines(deployments: readonly DeploymentJson[], { paint }: Terminal): readonly string[] {
+/** Two lines for each deployment: what became of it, and what it deployed for whom. */
+function historyLines(
+  deployments: readonly DeploymentJson[],
+  { paint, columns }: Terminal,
+): readonly string[] {
   if (deployments.length === 0) return ["Nothing was deployed yet. Push to main, or run: hotpush deploy"];
-  const header = ["Id", "State", "Trigger", "Branch", "Commit", "Recorded", "Took"];
+  const header = ["Id", "State", "Trigger", "Branch", "Recorded", "Took"];
   const [first = "", rule = "", ...lines] = formatTable([header, ...deployments.map(row)]);
-  const painted = lines.map((line, index) => {
-    const { text, colour } = states[deployments[index]?.state ?? "queued"];
-    return line.replace(text, paint(colour, text));
+  const indent = " ".repeat(rule.indexOf(" ") + gapColumns);
+  const painted = deployments.flatMap((deployment, index) => {
+    const { text, colour } = states[deployment.state];
+    const line = lines[index] ?? "";
+    return [line.replace(text, paint(colour, text)), indent + whatLine(deployment, columns - indent.length)];
   });
   return [paint("bold", first), paint("dim", rule), ...painted];
 }
 
-function row({ id, state, trigger, ref, commit, createdAt, durationMs }: DeploymentJson): readonly string[] {
+function row({ id, state, trigger, ref, createdAt, durationMs }: DeploymentJson): readonly string[] {
   const took = durationMs === null ? "" : formatDuration(durationMs);
-  return [
-    String(id),
-    states[state].text,
-    trigger,
-    branchOf(ref),
-    shortCommit(commit),
-    localTime(createdAt),
-    took,
-  ];
+  return [String(id), states[state].text, trigger, branchOf(ref), localTime(createdAt), took];
+}
+
+function whatLine(deployment: DeploymentJson, columns: number): string {
+  const commit = commitText(deployment);
+  const origin = originText(deployment, columns - commit.length - gapColumns);
+  return `${commit}${" ".repeat(gapColumns)}${origin}`.trimEnd();
 }

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { ask, NotRunningError } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { asking } from "./ask-service.ts";
+import { asking, reportedUser } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { seeThrough } from "./see-through.ts";
 
@@ -44,7 +44,8 @@ async function rollBack(
   { directory, detach = false, json = false }: Options,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const body = { version: wanted, directory: directory === undefined ? undefined : resolve(directory) };
+  const to = directory === undefined ? undefined : resolve(directory);
+  const body = { version: wanted, directory: to, ...reportedUser(env) };
   const { deployment } = await ask<{ deployment: DeploymentJson }>(
     statePath,
     "POST",

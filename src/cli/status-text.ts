@@ -2,8 +2,9 @@ import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { SecretJson, SecretsJson } from "../control/secrets.ts";
 import type { CatchUpJson, StatusJson } from "../control/status.ts";
+import { commitText, originText } from "./terminal/origin.ts";
 import { type Terminal, wrap } from "./terminal/terminal.ts";
-import { branchOf, localTime, shortCommit, since, states } from "./terminal/words.ts";
+import { branchOf, localTime, since, states } from "./terminal/words.ts";
 
 const labelColumns = 11;
 
@@ -16,11 +17,15 @@ export function statusLines(status: StatusJson, terminal: Terminal): readonly st
   return [
     `Hotpush ${version}, running for ${since(startedAt)}, since ${localTime(startedAt)}`,
     "",
-    ...labelled("Now", runningTexts(status), terminal),
-    ...labelled("Waiting", status.waiting.map(named), terminal),
+    ...labelled("Now", runningTexts(status, terminal), terminal),
+    ...labelled(
+      "Waiting",
+      status.waiting.flatMap((one) => [named(one), ...origin(one, terminal)]),
+      terminal,
+    ),
     ...labelled(
       "Last",
-      status.last.map((one) => lastText(one, terminal)),
+      status.last.flatMap((one) => [lastText(one, terminal), ...origin(one, terminal)]),
       terminal,
     ),
     ...labelled("Branch", [branchText(status)], terminal),
@@ -40,11 +45,15 @@ function labelled(label: string, texts: readonly string[], { columns, paint }: T
   );
 }
 
-function runningTexts({ running }: StatusJson): readonly string[] {
+function runningTexts({ running }: StatusJson, terminal: Terminal): readonly string[] {
   if (running === null) return ["nothing runs"];
   const { deployment, step } = running;
   const text = `${named(deployment)}, for ${since(deployment.startedAt ?? deployment.createdAt)}`;
-  return [text, step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step"];
+  return [
+    text,
+    ...origin(deployment, terminal),
+    step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step",
+  ];
 }
 
 function lastText(deployment: DeploymentJson, { paint }: Terminal): string {
@@ -55,8 +64,15 @@ function lastText(deployment: DeploymentJson, { paint }: Terminal): string {
   return `${named(deployment)}: ${paint(colour, text)}${when}${took}`;
 }
 
-function named({ id, ref, commit, trigger }: DeploymentJson): string {
-  return `deployment ${id}, ${branchOf(ref)} at ${shortCommit(commit)} (${trigger})`;
+function named(deployment: DeploymentJson): string {
+  const { id, ref, trigger } = deployment;
+  return `deployment ${id}, ${branchOf(ref)} at ${commitText(deployment)} (${trigger})`;
+}
+
+/** A line on its commit and the people behind it, if they are known. */
+function origin(deployment: DeploymentJson, { columns }: Terminal): readonly string[] {
+  const text = originText(deployment, columns - labelColumns);
+  return text === "" ? [] : [text];
 }
 
 function branchText({ branches }: StatusJson): string {

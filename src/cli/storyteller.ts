@@ -2,9 +2,10 @@ import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
 import type { ControlEvent } from "../control/teller.ts";
 import { isFinished } from "../deployments/states.ts";
+import { commitText, reportedText } from "./terminal/origin.ts";
 import { type Progress, showProgress } from "./terminal/progress.ts";
 import { harmless, type Terminal, wrap } from "./terminal/terminal.ts";
-import { branchOf, shortCommit, since, states } from "./terminal/words.ts";
+import { branchOf, since, states } from "./terminal/words.ts";
 
 /** Tells a person what becomes of a deployment: its output, its steps with their durations, its end. */
 export interface Storyteller {
@@ -68,12 +69,16 @@ function progressText(deployment: DeploymentJson | null, step: StepJson | null):
 
 /** How a deployment ended, and why where it did not succeed. */
 export function endingLines(deployment: DeploymentJson, { paint, columns }: Terminal): readonly string[] {
-  const { id, state, ref, commit, durationMs, supersededBy, problem } = deployment;
+  const { id, state, ref, durationMs, problem } = deployment;
   const { text, colour } = states[state];
   const took = durationMs === null ? "" : ` after ${formatDuration(durationMs)}`;
-  const by = supersededBy === null ? "" : ` by deployment ${supersededBy}`;
-  const what = state === "succeeded" ? `: ${branchOf(ref)} is at ${shortCommit(commit)}` : "";
-  const first = `Deployment ${id} ${state === "cancelled" || state === "superseded" ? "was " : ""}${paint(colour, text)}${by}${took}${what}.`;
+  const what = state === "succeeded" ? `: ${branchOf(ref)} is at ${commitText(deployment)}` : "";
+  const first = `Deployment ${id} ${state === "cancelled" || state === "superseded" ? "was " : ""}${paint(colour, text)}${byWhat(deployment)}${took}${what}.`;
   const reasons = problem?.detail.split("\n") ?? [];
   return [first, ...reasons.flatMap((line) => wrap(harmless(line), columns))];
+}
+
+function byWhat({ state, supersededBy, cancelledBy }: DeploymentJson): string {
+  if (supersededBy !== null) return ` by deployment ${supersededBy}`;
+  return state === "cancelled" && cancelledBy !== null ? ` by ${reportedText(cancelledBy)}` : "";
 }

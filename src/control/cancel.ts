@@ -5,6 +5,7 @@ import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { notFound } from "./history.ts";
 import { json, type Reply, refusal } from "./reply.ts";
+import { reportedName } from "./request-body.ts";
 import type { Asked } from "./routes.ts";
 
 /** Cancels a deployment: one that waits at once, one that runs by ending its script, which takes a moment. */
@@ -21,13 +22,17 @@ export function cancelDeployment({ store, queue, log }: ControlContext, asked: A
       `Deployment ${id} is ${state.replace("_", " ")} already, so there is nothing to cancel.`,
     );
   }
-  if (!queue.cancel(id)) {
+  const requestedBy = reportedName(asked.body);
+  if (!queue.cancel(id, requestedBy)) {
     return refusal(
       409,
       `Deployment ${id} cannot be cancelled in this very moment (${state}). Try again in a second.`,
     );
   }
-  log.info({ event: "control.cancel", deployment: id }, `Deployment ${id} is cancelled by a command`);
+  log.info(
+    { event: "control.cancel", deployment: id, requestedBy },
+    `Deployment ${id} is cancelled by a command`,
+  );
   return json({ deployment: deploymentJson(findDeployment(store, id) ?? deployment) }, 202);
 }
 

@@ -5,6 +5,7 @@ import { isCommitId } from "../receiver/push.ts";
 import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { json, type Reply, refusal } from "./reply.ts";
+import { reportedName } from "./request-body.ts";
 import type { Asked } from "./routes.ts";
 
 /**
@@ -17,16 +18,15 @@ export async function deployNow(context: ControlContext, { body }: Asked): Promi
   const found = await findHead(context, refs);
   if (typeof found === "string") return refusal(409, `Nothing to deploy: ${found}`);
   const { store, queue, feed, log } = context;
+  const wish = { trigger: "manual", ...found, requestedBy: reportedName(body) } as const;
   const superseded: [number, number][] = [];
-  const { id } = store.transaction(() =>
-    recordWish(store, { trigger: "manual", ...found }, (one, by) => superseded.push([one, by])),
-  );
+  const { id } = store.transaction(() => recordWish(store, wish, (one, by) => superseded.push([one, by])));
   for (const [one, by] of superseded) {
     logSuperseded(log, one, by);
     feed.tell(one, { kind: "changed" });
   }
   log.info(
-    { event: "control.deploy", deployment: id, ...found },
+    { event: "control.deploy", deployment: id, ...found, requestedBy: wish.requestedBy },
     `Deployment ${id} was asked for by a command`,
   );
   queue.wake();

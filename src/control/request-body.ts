@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { printable } from "../printable.ts";
 
 const mostBytes = 16 * 1024;
 
@@ -20,4 +21,11 @@ export async function readRequestBody(
   } catch {
     return null;
   }
+}
+
+const longestName = 100;
+
+/** The user that a command says it is run by, printable and bounded; null if it names none. Nothing proves it. */
+export function reportedName({ requestedBy }: Readonly<Record<string, unknown>>): string | null {
+  return typeof requestedBy === "string" ? printable(requestedBy, longestName).trim() || null : null;
 }

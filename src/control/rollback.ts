@@ -10,6 +10,7 @@ import { noGoodVersion, previousVersion, readVersions, type Version } from "../r
 import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { json, type Reply, refusal } from "./reply.ts";
+import { reportedName } from "./request-body.ts";
 import type { Asked } from "./routes.ts";
 
 /** Records the wish to go back to a good version: that of a deployment or a commit, else the previous one. */
@@ -26,10 +27,11 @@ export async function rollBack(context: ControlContext, { body }: Asked): Promis
   const versions = await readVersions(rolloutState(statePath, project).versionsPath);
   const version = previousVersion(versions, commit);
   if (!version) return refusal(409, `${noGoodVersion(versions, commit)}${passedBy(store, versions, commit)}`);
-  const deployment = recordRollback(store, refs, { commit: version.commit });
+  const requestedBy = reportedName(body);
+  const deployment = recordRollback(store, refs, { commit: version.commit, requestedBy });
   if (!deployment) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
   log.info(
-    { event: "control.rollback", deployment: deployment.id },
+    { event: "control.rollback", deployment: deployment.id, requestedBy },
     `Deployment ${deployment.id} goes back to ${version.commit}`,
   );
   queue.wake();

@@ -7,12 +7,14 @@ import type { Store } from "./store.ts";
 /**
  * Cancels a deployment that waits for its turn; to be called in a transaction.
  *
+ * @param by who asked for it, as the command reported
  * @returns whether it waited: where it runs by now it is for the queue to end it
  */
-export function cancelQueued(store: Store, id: number): boolean {
+export function cancelQueued(store: Store, id: number, by: string | null): boolean {
   const deployment: Deployment | null = findDeployment(store, id);
   if (deployment?.state !== "queued") return false;
   move(store, deployment, "cancelled");
+  store.run("UPDATE deployments SET cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?", by, id);
   return true;
 }
 
@@ -26,10 +28,11 @@ export const cancelGraceMs = 15_000;
  * Writes down that a running deployment is to end as cancelled, before its script is asked to: should the service die
  * before the script does, it is not run again. A disk that fails is no reason to let the script go on.
  */
-export function askToCancel(store: Store, id: number, log: Log): void {
-  const sql = "UPDATE deployments SET cancel_asked_at_ms = ? WHERE id = ?";
+export function askToCancel(store: Store, id: number, by: string | null, log: Log): void {
+  const sql =
+    "UPDATE deployments SET cancel_asked_at_ms = ?, cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?";
   try {
-    store.transaction(() => store.run(sql, Date.now(), id));
+    store.transaction(() => store.run(sql, Date.now(), by, id));
   } catch (error) {
     const text = `That deployment ${id} is cancelled could not be written to disk; its script is ended all the same. Should the service die first, the deployment runs again: then cancel it once more`;
     log.error({ event: "store.failed", err: error }, text);

@@ -19,7 +19,7 @@ export interface Carrier {
   readonly seeThrough: (deployment: Deployment, run: Run) => Promise<void>;
   readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
   /** @returns false where it is not the one at hand */
-  readonly cancel: (deploymentId: number) => boolean;
+  readonly cancel: (deploymentId: number, by: string | null) => boolean;
   /** Ends the script at hand, and any that comes to hand, for the next service to run again. */
   readonly interrupt: () => void;
   /** Nothing is at hand any more. */
@@ -59,7 +59,7 @@ export function createCarrier(options: CarrierOptions): Carrier {
     carryOut: (deployment) => carryOut(at, deployment),
     seeThrough: (deployment, run) => seeThrough(at, deployment, run),
     conclude: (deployment, ending) => conclude(at, deployment, ending),
-    cancel: (deploymentId) => cancel(at, deploymentId),
+    cancel: (deploymentId, by) => cancel(at, deploymentId, by),
     interrupt() {
       at.isInterrupting = true;
       at.run?.end("interrupted", interruptGraceMs);
@@ -103,7 +103,7 @@ async function tryLater(at: AtHand, deployment: Deployment, detail: string): Pro
   runner.tidy(deployment.id);
   await persist(() => {
     putBack(store, deployment);
-    if (at.cancelled === deployment.id) cancelQueued(store, deployment.id);
+    if (at.cancelled === deployment.id) cancelQueued(store, deployment.id, null);
   });
   at.current = null;
   at.onChange(deployment.id);
@@ -139,9 +139,9 @@ async function record(
   await persist(() => pruneHistory(store));
 }
 
-function cancel(at: AtHand, deploymentId: number): boolean {
+function cancel(at: AtHand, deploymentId: number, by: string | null): boolean {
   if (at.current !== deploymentId) return false;
-  askToCancel(at.store, deploymentId, at.log);
+  askToCancel(at.store, deploymentId, by, at.log);
   at.cancelled = deploymentId;
   at.run?.end("cancelled", cancelGraceMs);
   return true;

@@ -19,9 +19,10 @@ export interface Queue {
   /**
    * Ends a deployment as its time-out would, or takes it out of the queue; its state is `cancelled` in the end.
    *
+   * @param by who asked for it, as the command reported
    * @returns false where it neither runs here nor waits
    */
-  readonly cancel: (deploymentId: number) => boolean;
+  readonly cancel: (deploymentId: number, by?: string | null) => boolean;
   /** Whether a deployment runs here, or what was left behind is dealt with. */
   readonly isBusy: () => boolean;
   /** Starts nothing more; lets the running deployment go on for `graceMs`, then interrupts it. */
@@ -70,7 +71,7 @@ export function createQueue(options: QueueOptions): Queue {
   return {
     accept: acceptInTurn(turn),
     wake: () => wake(turn),
-    cancel: (id) => carrier.cancel(id) || cancelWaiting(turn, id),
+    cancel: (id, by = null) => carrier.cancel(id, by) || cancelWaiting(turn, id, by),
     isBusy: () => turn.mode === "busy",
     takeOver() {
       occupy(turn, () => recover({ store, runner, log, signal, persist, ...carrier }));
@@ -132,8 +133,8 @@ function wake(turn: Turn): void {
   }
 }
 
-function cancelWaiting({ store, log, onChange }: Turn, id: number): boolean {
-  const wasWaiting = store.transaction(() => cancelQueued(store, id));
+function cancelWaiting({ store, log, onChange }: Turn, id: number, by: string | null): boolean {
+  const wasWaiting = store.transaction(() => cancelQueued(store, id, by));
   if (wasWaiting) {
     logCancelled(log, id);
     onChange(id);

@@ -1,0 +1,25 @@
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+/** Emoji, and the scripts of East Asia whose characters take two columns (Unicode's UAX #11, Wide and Fullwidth). */
+const wide =
+  /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
+
+/** How many columns of a terminal `text` takes; it must have no control characters. */
+export function columnsOf(text: string): number {
+  let columns = 0;
+  for (const { segment } of graphemes.segment(text)) columns += wide.test(segment) ? 2 : 1;
+  return columns;
+}
+
+/** `text` if it takes at most `most` columns, else as much of it as fits before an ellipsis. */
+export function fit(text: string, most: number): string {
+  if (columnsOf(text) <= most) return text;
+  let fitting = "";
+  let columns = 0;
+  for (const { segment } of graphemes.segment(text)) {
+    columns += wide.test(segment) ? 2 : 1;
+    if (columns > most - 1) break;
+    fitting += segment;
+  }
+  return `${fitting.trimEnd()}…`;
+}
