@@ -3,6 +3,7 @@ import { parseAddressList } from "./config/address-list.ts";
 import { parseDurationMs } from "./config/duration.ts";
 import { makeSecret, type Secret } from "./config/secret.ts";
 import { readSecretText, secretFault, secretWarnings } from "./config/secret-source.ts";
+import { readSigners } from "./config/signers-file.ts";
 import { parseSizeBytes } from "./config/size.ts";
 import { defaultStatePath } from "./config/state-path.ts";
 import { ProblemError } from "./problems.ts";
@@ -18,6 +19,8 @@ export interface Config {
   readonly repoPath: string;
   readonly repository: string | null;
   readonly branch: Branch | null;
+  /** Path of a file of keys; null: commits need no signature. */
+  readonly allowedSigners: string | null;
   readonly statePath: string;
   readonly deployTimeoutMs: number;
   readonly deploySilenceMs: number;
@@ -82,6 +85,11 @@ export const variables = {
     expected: "main or master",
     read: (text) => (text === "" ? "" : (branches.find((branch) => branch === text) ?? null)),
   },
+  ALLOWED_SIGNERS: {
+    fallback: () => "",
+    expected: "the absolute path of a file outside of the repository",
+    read: (text) => (text === "" ? "" : absolutePath(text)),
+  },
   STATE_PATH: { fallback: defaultStatePath, expected: "an absolute path", read: absolutePath },
   DEPLOY_TIMEOUT: {
     fallback: () => "30m",
@@ -134,6 +142,7 @@ export function loadConfig(env: Environment): { readonly config: Config; readonl
     repoPath: take("REPO_PATH"),
     repository: take("REPOSITORY") || null,
     branch: take("BRANCH") || null,
+    allowedSigners: take("ALLOWED_SIGNERS") || null,
     statePath: take("STATE_PATH"),
     deployTimeoutMs: take("DEPLOY_TIMEOUT"),
     deploySilenceMs: take("DEPLOY_SILENCE"),
@@ -142,6 +151,8 @@ export function loadConfig(env: Environment): { readonly config: Config; readonl
     shutdownGraceMs: take("SHUTDOWN_GRACE"),
     logLevel: take("LOG_LEVEL"),
   };
+  const signers = values.allowedSigners && readSigners(values.allowedSigners, values.repoPath ?? "/app");
+  if (typeof signers === "string") faults.push(signers);
   if (faults.length > 0) {
     throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
   }

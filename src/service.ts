@@ -4,6 +4,7 @@ import type { Config, Environment } from "./config.ts";
 import { createCatchUp } from "./deployments/catch-up.ts";
 import { createFeed, type Feed } from "./deployments/feed.ts";
 import { createHealthCheck } from "./deployments/health.ts";
+import { findLastDeployedCommit } from "./deployments/list.ts";
 import { createQueue, type Queue } from "./deployments/queue.ts";
 import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
 import { createSourceNote, type ReadSource } from "./deployments/source.ts";
@@ -24,12 +25,13 @@ import { makeKeys } from "./receiver/verify.ts";
 import { createWebhook } from "./receiver/webhook.ts";
 import { createRehearsal } from "./rehearsal.ts";
 import { checkScript } from "./runner/check-script.ts";
-import { checkTools } from "./runner/check-tools.ts";
+import { checkTools, toolsForSigners } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
 import type { SecretSources } from "./runner/redaction/known-secrets.ts";
 import { createScriptRedactor, findUnredacted } from "./runner/redaction/script-redactor.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
+import { createVerifyTip } from "./runner/signers/verify-tip.ts";
 import { readSource } from "./runner/source.ts";
 import { takeOver } from "./take-over.ts";
 
@@ -49,14 +51,14 @@ export interface Service {
  * @throws ProblemError where the service cannot run like this
  */
 export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
-  checkTools();
+  const { allowedSigners, deployEnv, repoPath, secrets, statePath } = config;
+  checkTools(toolsForSigners(allowedSigners, repoPath));
   const stopping = new AbortController();
-  const { deployEnv, repoPath, secrets, statePath } = config;
   const script = { env, deployEnv, repoPath, secrets };
   const store = openStore(statePath);
   if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
   const feed = createFeed(log);
-  const { queue, catchUp } = wireDeployments(config, script, store, feed, log);
+  const { queue, catchUp } = wireDeployments(config, script, { store, feed, log, stopping: stopping.signal });
   const secretUses = wireSecretUses(config, store, log);
   const findFault = createHealthCheck(store, config.deployTimeoutMs);
   const receiver = wireReceiver({
@@ -109,16 +111,30 @@ export async function startService(config: Config, env: Environment, log: Log): 
   }
 }
 
-function wireDeployments(config: Config, script: SecretSources, store: Store, feed: Feed, log: Log) {
+interface DeploymentParts {
+  readonly store: Store;
+  readonly feed: Feed;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+}
+
+function wireDeployments(config: Config, script: SecretSources, parts: DeploymentParts) {
+  const { store, feed, log, stopping } = parts;
+  const { allowedSigners: signersPath, statePath } = config;
+  const findLastDeployed = () => findLastDeployedCommit(store);
   const refs = refsOf(config.branch);
   const readSourceOf: ReadSource = (deployment, state) => readSource(script, deployment, state);
   const noteSource = createSourceNote(store, readSourceOf);
   const runner = createRunner({
     ...script,
-    statePath: config.statePath,
+    statePath,
     refs,
     deployTimeoutMs: config.deployTimeoutMs,
     deploySilenceMs: config.deploySilenceMs,
+    verifyTip:
+      signersPath === null
+        ? null
+        : createVerifyTip({ ...script, signersPath, statePath, findLastDeployed, stopping }),
     log,
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);

@@ -72,6 +72,15 @@ export function findPassedBy(store: Store, commit: string): Deployment | null {
   return row ? toDeployment(row) : null;
 }
 
+/** The commit that the last successful deployment brought, of any branch; what a roll back brought back does not count. */
+export function findLastDeployedCommit(store: Store): string | null {
+  const row = store.get(
+    `SELECT coalesce(checked_out_commit, commit_id) AS id FROM deployments
+     WHERE state = 'succeeded' AND trigger <> 'rollback' ORDER BY id DESC LIMIT 1`,
+  );
+  return (row?.id as string | undefined) ?? null;
+}
+
 /** The steps of all attempts, in the order in which they began. */
 export function listSteps(store: Store, deployment: Deployment): readonly Step[] {
   const rows = store.all(

@@ -7,6 +7,7 @@ import { branchCheck } from "./git/branch.ts";
 import { hostKeyCheck } from "./git/host-key.ts";
 import { remoteCheck } from "./git/remote.ts";
 import { ownershipCheck, repositoryCheck } from "./git/repository.ts";
+import { signersCheck } from "./git/signers.ts";
 import { containerNameLint, networkLint, portsLint } from "./lint/clashes.ts";
 import { volumesLint } from "./lint/data.ts";
 import { dependsOnLint } from "./lint/depends-on.ts";
@@ -55,6 +56,7 @@ export const checks: readonly Check[] = [
   remoteCheck,
   hostKeyCheck,
   branchCheck,
+  signersCheck,
   deployScriptCheck,
   committedScriptCheck,
   writableByOthersCheck,

@@ -19,6 +19,7 @@ export interface Scene {
   readonly host: string;
   readonly repoPath: string;
   readonly branch: Branch | null;
+  readonly allowedSigners: string | null;
   readonly statePath: string;
   /** The environment that the script will get. */
   readonly scriptEnv: Record<string, string>;
@@ -48,6 +49,7 @@ export function makeScene(settings: Settings, askedUrl: string | null): Scene {
     host,
     repoPath,
     branch: lenient(env, "BRANCH") || null,
+    allowedSigners: lenient(env, "ALLOWED_SIGNERS") || null,
     statePath: lenient(env, "STATE_PATH"),
     scriptEnv,
     askedUrl,

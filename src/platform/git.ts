@@ -3,7 +3,9 @@ import { type Command, type CommandEnding, runCommand } from "./run-command.ts";
 const usualTimeoutMs = 10_000;
 
 /** How git is run: `env` has its credentials. */
-export type GitOptions = Pick<Command, "env" | "input" | "signal"> & { readonly timeoutMs?: number };
+export type GitOptions = Pick<Command, "env" | "input" | "signal" | "onLine"> & {
+  readonly timeoutMs?: number;
+};
 
 /** Runs git in `repository`: an argument list, never a shell string. */
 export function runGit(

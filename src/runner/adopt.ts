@@ -5,6 +5,7 @@ import { lostOutput, type OutputReader, openOutput } from "./output.ts";
 import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
 import { type RunContext, watchRun } from "./run.ts";
 import { isHeld, readExitCode, readPid } from "./run-directory.ts";
+import { checkDeployed } from "./signers/check-deployed.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 
 /** A run that is past its time-out already is still given this long. */
@@ -20,7 +21,10 @@ export async function adoptRun(context: RunContext): Promise<Adoption> {
   const wasLocked = await isHeld(context.directory, context.deployment.id, context.repoPath);
   // Asked in this order: a script that ends in between has written its exit code before it lets go of the lock.
   const exitCode = readExitCode(context.directory);
-  if (exitCode !== null) return { kind: "ended", ending: endedByItself(exitCode, await readRest(context)) };
+  if (exitCode !== null) {
+    const ending = await checkDeployed(context, endedByItself(exitCode, await readRest(context)));
+    return { kind: "ended", ending };
+  }
   return wasLocked ? { kind: "alive", run: adoptLiving(context) } : { kind: "gone" };
 }
 

@@ -72,6 +72,12 @@ export function scriptEnvironment(
   };
 }
 
+/** The same, for a script that has to deploy exactly `commit`, whose signature was verified. */
+export function exactEnvironment(environment: Environment, commit: string): Environment {
+  // A replaced object would be another commit under the same name.
+  return { ...environment, DEPLOY_COMMIT: commit, DEPLOY_EXACT: "1", GIT_NO_REPLACE_OBJECTS: "1" };
+}
+
 function isPassed(name: string, deployEnv: readonly string[]): boolean {
   if (name.startsWith("WEBHOOK_SECRET")) return false;
   return (

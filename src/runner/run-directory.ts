@@ -14,6 +14,8 @@ export interface RunDirectory {
   readonly exitPath: string;
   readonly outputPath: string;
   readonly lockPath: string;
+  /** Holds the commit that was verified, if commits must be signed. */
+  readonly verifiedPath: string;
 }
 
 export function runDirectory(statePath: string, deploymentId: number): RunDirectory {
@@ -24,6 +26,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
     exitPath: join(path, "exit"),
     outputPath: join(path, "output"),
     lockPath: join(path, "lock"),
+    verifiedPath: join(path, "verified"),
   };
 }
 

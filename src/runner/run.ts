@@ -6,6 +6,8 @@ import type { OutputReader, OutputSink } from "./output.ts";
 import { findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
 import { describeProcesses } from "./process-tree.ts";
 import { type RunDirectory, readExitCode } from "./run-directory.ts";
+import { checkDeployed } from "./signers/check-deployed.ts";
+import type { VerifyTip } from "./signers/verify-tip.ts";
 import { watchSilence } from "./silence.ts";
 import { terminateGroup } from "./terminate.ts";
 
@@ -18,6 +20,8 @@ export interface RunContext {
   readonly refs: readonly string[];
   readonly directory: RunDirectory;
   readonly environment: Record<string, string>;
+  /** Finds out whether the branch may be deployed; null: commits need no signature. */
+  readonly verifyTip: VerifyTip | null;
   readonly logPath: string;
   readonly redactor: Redactor;
   readonly timeoutMs: number;
@@ -140,7 +144,7 @@ async function concludeExit(watched: Watched, exit: KeeperExit | null): Promise<
   if (exitCode === null) await terminate(group(), remainsGraceMs);
   await output.finish();
   const lastLines = output.lastLines();
-  if (exitCode !== null) return endedByItself(exitCode, lastLines);
+  if (exitCode !== null) return await checkDeployed(context, endedByItself(exitCode, lastLines));
   if (exit === null && !wasInSight) return killedWithService(lastLines);
   if (exit === null || exit.signal !== null) return killed(exit?.signal ?? null, lastLines);
   const reason = printable(lastLines.at(-1) ?? "no reason given");

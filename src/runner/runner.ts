@@ -10,6 +10,7 @@ import type { SecretSources } from "./redaction/known-secrets.ts";
 import { createScriptRedactor } from "./redaction/script-redactor.ts";
 import type { RunContext, Silence } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
+import type { VerifyTip } from "./signers/verify-tip.ts";
 import { startRun } from "./start.ts";
 
 export interface RunnerOptions extends SecretSources {
@@ -23,6 +24,8 @@ export interface RunnerOptions extends SecretSources {
   readonly timeoutGraceMs?: number;
   /** 60 s where it is not given. */
   readonly outOfSightMs?: number;
+  /** Finds out whether the branch may be deployed; null: commits need no signature. */
+  readonly verifyTip: VerifyTip | null;
   readonly log: Log;
   /** Told of each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
@@ -41,6 +44,7 @@ export function createRunner(options: RunnerOptions): Runner {
     refs: options.refs,
     directory: runDirectory(statePath, deployment.id),
     environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
+    verifyTip: options.verifyTip && logged(options.verifyTip, log),
     logPath: logPath(statePath, deployment.id),
     redactor: currentRedactor(),
     timeoutMs: options.deployTimeoutMs,
@@ -68,6 +72,18 @@ export function createRunner(options: RunnerOptions): Runner {
         log.warn({ event: "runner.untidy", err: error }, "What is left of old runs could not be removed");
       }
     },
+  };
+}
+
+function logged(verifyTip: VerifyTip, log: Log): VerifyTip {
+  return async (deployment) => {
+    const tip = await verifyTip(deployment);
+    if (tip.kind === "verified") {
+      const { commit, signer } = tip;
+      const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
+      log.info(fields, `Commit ${commit.slice(0, 7)} is signed by ${signer}`);
+    }
+    return tip;
   };
 }
 

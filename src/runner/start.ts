@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Deployment, Run, Start } from "../deployments/deployment.ts";
 import type { Problem } from "../problems.ts";
 import { checkScript } from "./check-script.ts";
-import { binDirectory } from "./environment.ts";
+import { binDirectory, exactEnvironment } from "./environment.ts";
 import { type Keeper, startKeeper } from "./keeper.ts";
 import { openOutput } from "./output.ts";
 import { type RunContext, watchRun } from "./run.ts";
@@ -15,6 +15,7 @@ import {
   removeRunDirectory,
   runDirectory,
 } from "./run-directory.ts";
+import { noteVerified } from "./signers/check-deployed.ts";
 
 /**
  * Starts `REPO_PATH/deploy.sh <ref> <commit>`, after looking for what would keep it from starting and for a script that
@@ -31,12 +32,25 @@ export async function startRun(context: RunContext): Promise<Start> {
         detail: `The script of deployment ${survivor} still runs, started by an earlier service.`,
       };
     }
-    return { kind: "started", run: await spawnScript(context) };
+    return await startVerified(context);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     return { kind: "try-again", detail: `The script could not be started: ${message}.` };
   }
+}
+
+/** A roll back takes images that were built already: there is nothing to fetch and to verify. */
+async function startVerified(context: RunContext): Promise<Start> {
+  const { deployment, environment, verifyTip } = context;
+  if (verifyTip === null || deployment.trigger === "rollback") {
+    return { kind: "started", run: await spawnScript(context) };
+  }
+  const tip = await verifyTip(deployment);
+  if (tip.kind !== "verified") return tip;
+  const { commit } = tip;
+  const exact = { deployment: { ...deployment, commit }, environment: exactEnvironment(environment, commit) };
+  return { kind: "started", run: await spawnScript({ ...context, ...exact }, commit) };
 }
 
 /** BRANCH may have been set since the deployment was recorded, or another instance may not have it. */
@@ -58,9 +72,11 @@ async function findSurvivor({ statePath, repoPath, deployment }: RunContext): Pr
   return null;
 }
 
-async function spawnScript(context: RunContext): Promise<Run> {
+/** @param verified the commit that must be checked out when the script ends; null: any */
+async function spawnScript(context: RunContext, verified: string | null = null): Promise<Run> {
   const { directory, environment, repoPath, deployment } = context;
   makeRunDirectory(directory);
+  if (verified !== null) noteVerified(directory, verified);
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     const command = commandFor(deployment, repoPath);

@@ -23,6 +23,8 @@ export interface ComposeFileOptions {
   readonly home: "/root" | "/home/node";
   /** A remote that is a directory of this machine, else null. */
   readonly localRemote: string | null;
+  /** Whether ALLOWED_SIGNERS names a file of this machine. */
+  readonly hasSigners: boolean;
   /** The name of the added proxy; another one where the project has a `caddy` of its own. */
   readonly proxyName: string;
 }
@@ -92,7 +94,7 @@ function portsOf(published: readonly PublishedPort[], hasCertificate: boolean): 
 
 /* biome-ignore-start lint/suspicious/noTemplateCurlyInString: compose replaces what is in ${…} */
 function hotpushBlock(options: ComposeFileOptions): readonly string[] {
-  const { front, image, isSsh, home, localRemote, payloadUrl } = options;
+  const { front, image, isSsh, home, localRemote, hasSigners, payloadUrl } = options;
   return [
     "  hotpush:",
     `    image: \${HOTPUSH_IMAGE:-${image}}`,
@@ -117,6 +119,9 @@ function hotpushBlock(options: ComposeFileOptions): readonly string[] {
     ...bind("${REPO_PATH}", "${REPO_PATH}"),
     ...bind("${DOCKER_SOCKET:-/var/run/docker.sock}", "/var/run/docker.sock"),
     ...(isSsh ? bind("${HOTPUSH_SSH:?run hotpush init}", `${home}/.ssh`, true) : []),
+    ...(hasSigners
+      ? bind("${ALLOWED_SIGNERS:?run hotpush init}", "${ALLOWED_SIGNERS:?run hotpush init}", true)
+      : []),
     ...(localRemote === null ? [] : bind(quoted(localRemote), quoted(localRemote), true)),
     ...(front.kind === "none" ? [] : ["      - hotpush-live:/run/live"]),
     "      - hotpush-state:/var/lib/hotpush",

@@ -140,6 +140,7 @@ function composeFiles(options: PlanOptions, front: Front): readonly WantedFile[]
     hasCertificate: address.hasCertificate,
     isSsh: project.remote?.isSsh ?? false,
     home: machine.home,
+    hasSigners: Boolean(project.env.ALLOWED_SIGNERS),
     localRemote: isDirectory ? (project.remoteUrl ?? "").replace(/^file:\/\//, "") : null,
     proxyName: hasCaddy ? "hotpush-caddy" : "caddy",
   });

@@ -69,6 +69,17 @@ test("a commit that the remote does not have yet is waited for", async (t) => {
   assert.equal(await page(project), "second\n");
 });
 
+test("with DEPLOY_EXACT the pushed commit is deployed, though the branch has moved on", async (t) => {
+  const project = await makeProject(t);
+  const verified = await commit(project, { "page.txt": "verified\n" });
+  await commit(project, { "page.txt": "not verified\n" });
+  await push(project);
+  const { code, output } = await deploy(project, [main, verified], { DEPLOY_EXACT: "1" });
+  assert.equal(code, 0, output);
+  assert.equal(await page(project), "verified\n");
+  assert.equal(await git(project, project.checkout, "rev-parse", "HEAD"), verified);
+});
+
 test("a commit that a force push replaced fails, says so, and changes nothing", async (t) => {
   const project = await makeProject(t);
   const replaced = await commit(project, { "page.txt": "replaced\n" });

@@ -27,8 +27,19 @@ test("a proxy is believed about addresses, but not if Hotpush has a port of its 
   assert.equal(setting.exec(published)?.[1], "");
 });
 
-function write(payloadUrl: string, front: Front = traefik): string {
+test("the file that ALLOWED_SIGNERS names is mounted at its path, read-only, if it is set", () => {
+  const source = `source: \${ALLOWED_SIGNERS:?run hotpush init}`;
+  const mounted = write("http://127.0.0.1/webhook", traefik, true);
+  assert.ok(
+    mounted.includes(`${source}\n        target: ${source.slice(8)}\n        read_only: true\n`),
+    mounted,
+  );
+  assert.ok(!write("http://127.0.0.1/webhook").includes(source));
+});
+
+function write(payloadUrl: string, front: Front = traefik, hasSigners = false): string {
   return composeFile({
+    hasSigners,
     front,
     payloadUrl: new URL(payloadUrl),
     image: "hotpush",

@@ -1,4 +1,5 @@
 import { findProgram } from "../../platform/find-program.ts";
+import { toolsForSigners } from "../../runner/check-tools.ts";
 import { type Check, judge, problem } from "../check.ts";
 import { hasComposeFile } from "../docker/compose-file.ts";
 import type { Scene } from "../scene.ts";
@@ -16,7 +17,7 @@ export const toolsCheck: Check = {
   group: "Script",
   subject: "the programs that a deployment needs are installed",
   async look(scene) {
-    const needed = [...always, ...(await sshOf(scene)), ...dockerOf(scene)];
+    const needed = [...always, ...(await sshOf(scene)), ...dockerOf(scene), ...signingOf(scene)];
     const missing = needed.filter(([program]) => findProgram(program, scene.scriptEnv.PATH ?? "") === null);
     const faults = missing.map(([program, name]) =>
       problem(`${program} is not installed, or not in the PATH of the service. As root:`, {
@@ -31,6 +32,10 @@ async function sshOf({ remote }: Scene): Promise<readonly (readonly [string, str
   const answer = await remote();
   const isSsh = "address" in answer && answer.address.scheme === "ssh";
   return isSsh ? [["ssh", "openssh-client"]] : [];
+}
+
+function signingOf({ allowedSigners, repoPath }: Scene): readonly (readonly [string, string])[] {
+  return toolsForSigners(allowedSigners, repoPath).filter(([program]) => program !== "git");
 }
 
 function dockerOf({ repoPath, settings }: Scene): readonly (readonly [string, string])[] {

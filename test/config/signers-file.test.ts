@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { readSigners } from "../../src/config/signers-file.ts";
+import { makeSshKey } from "../harness/signing.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const block = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n=abcd\n-----END PGP PUBLIC KEY BLOCK-----\n";
+
+test("both kinds of keys are read from one file, with the fingerprint that ssh-keygen gives", (t) => {
+  const { publicKey } = makeSshKey(t);
+  const text = `# who\n"ada lovelace",*@example.com namespaces="git,file",valid-after="20200101" ${publicKey} laptop\n\n${block}\n${block}`;
+  const signers = read(t, text);
+  assert.ok(typeof signers !== "string", String(signers));
+  const path = join(temporaryDirectory(t), "key.pub");
+  writeFileSync(path, `${publicKey}\n`);
+  const listed = execFileSync("ssh-keygen", ["-l", "-f", path], { encoding: "utf8" });
+  assert.equal(signers.ssh[0]?.fingerprint, listed.split(" ")[1]);
+  assert.deepEqual([signers.ssh.length, signers.pgp.length], [1, 2]);
+  assert.equal(signers.ssh[0]?.validFromMs, new Date("2020-01-01T00:00:00").getTime());
+});
+
+for (const [value, instant] of [
+  ["20300102", "2030-01-02T00:00:00"],
+  ["203001020304", "2030-01-02T03:04:00"],
+  ["20300102030405Z", "2030-01-02T03:04:05Z"],
+]) {
+  test(`valid-before="${value}" is read as ssh-keygen reads it`, (t) => {
+    const signers = read(t, `ada valid-before="${value}" ${makeSshKey(t).publicKey}\n`);
+    assert.ok(typeof signers !== "string", String(signers));
+    assert.equal(signers.ssh[0]?.validUntilMs, new Date(instant ?? "").getTime());
+  });
+}
+
+const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP5m0yB8p2dYdEXuwnfE6mQ8bV3t6Jm9m1cXk3oQ7w2A";
+for (const [what, text, says] of [
+  ["an empty file", "\n# nobody\n", /which names no key: nothing could be deployed\.$/],
+  ["a key without principals", `${key}\n`, /whose line 1 is neither/],
+  ["a key that is cut", "# x\nada ssh-ed25519 AAAA\n", /whose line 2 is neither/],
+  ["a key of another type", `ada ${key.replace("ssh-ed25519", "ssh-rsa")}\n`, /whose line 1 is neither/],
+  ["a date of another form", `ada valid-before="soon" ${key}\n`, /whose line 1 is neither/],
+  ["a private key", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", /whose line 1 is neither/],
+  ["a block without its end", block.replace(/-----END.*/, ""), /whose line 1 is neither/],
+] as const) {
+  test(`${what} is refused`, (t) => {
+    assert.match(String(read(t, text)), says);
+  });
+}
+
+test("a file in the repository is refused, also by a link to it and by a link in it", (t) => {
+  const root = temporaryDirectory(t);
+  const [repoPath, outside, inside] = [join(root, "app"), join(root, "signers"), join(root, "app/signers")];
+  mkdirSync(repoPath);
+  writeFileSync(inside, `ada ${key}\n`);
+  symlinkSync(inside, outside);
+  symlinkSync(repoPath, join(root, "link"));
+  writeFileSync(join(root, "real"), `ada ${key}\n`);
+  symlinkSync(join(root, "real"), join(repoPath, "leads-out"));
+  for (const path of [inside, outside, join(root, "link/signers"), join(repoPath, "leads-out")]) {
+    assert.match(String(readSigners(path, repoPath)), /which is inside of the repository/, path);
+  }
+  assert.equal(typeof readSigners(join(root, "real"), repoPath), "object");
+  assert.match(String(readSigners(join(root, "nowhere"), repoPath)), /cannot be read \(ENOENT\)\.$/);
+});
+
+function read(t: TestContext, text: string) {
+  const directory = temporaryDirectory(t);
+  const path = join(directory, "signers");
+  writeFileSync(path, text);
+  return readSigners(path, join(directory, "app"));
+}

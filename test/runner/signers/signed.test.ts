@@ -1,0 +1,253 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { deliver, githubPush } from "../../harness/delivery.ts";
+import { hotpush } from "../../harness/hotpush.ts";
+import { git } from "../../harness/project.ts";
+import { readDeployments, untilDeployment } from "../../harness/records.ts";
+import { letGo } from "../../harness/script.ts";
+import { spawnService } from "../../harness/service.ts";
+import { deployPush, makeSignedProject, startSigned } from "../../harness/signed-project.ts";
+import { makeGpgKey, makeSshKey } from "../../harness/signing.ts";
+import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
+
+/** Says what the script was told. */
+const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_EXACT $DEPLOY_COMMIT" >"$REPO_PATH/told"\n' };
+
+test("a tip that an allowed SSH key signed is deployed, and the script is told to take exactly that", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  writeFileSync(join(project.workPath, "restart.sh"), "", { mode: 0o755 });
+  const commit = project.push(project.key, restart);
+  const ended = await deployPush(service, commit);
+  assert.deepEqual([ended.state, ended.problem], ["succeeded", null]);
+  assert.equal(project.head(), commit);
+  assert.equal(readFileSync(join(project.repoPath, "told"), "utf8"), `1 ${commit}\n`);
+  const verified = service.log.lines.find(({ event }) => event === "deployment.verified");
+  assert.deepEqual([verified?.commit, verified?.signer], [commit, "ada@example.com"]);
+  assert.equal(existsSync(join(service.statePath, "signers")), false);
+});
+
+test("an unsigned tip is refused before anything of it runs", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const before = project.head();
+  const ended = await deployPush(service, project.push(null));
+  assert.deepEqual([ended.state, ended.problem?.code], ["failed", "commit_unsigned"]);
+  assert.match(ended.problem?.detail ?? "", /is not signed\. ALLOWED_SIGNERS is .* Sign it and push again/);
+  assert.equal(project.head(), before);
+});
+
+test("a tip that a stranger signed is refused, and the key is named", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const [ssh, gpg] = [makeSshKey(t), makeGpgKey(t)];
+  const bySsh = await deployPush(service, project.push(ssh));
+  assert.equal(bySsh.problem?.code, "signer_unknown");
+  assert.match(bySsh.problem?.detail ?? "", /ED25519 key SHA256:/);
+  const byGpg = await deployPush(service, project.push(gpg));
+  assert.equal(byGpg.problem?.code, "signer_unknown");
+  assert.match(byGpg.problem?.detail ?? "", /GPG key [0-9A-F]{16}/);
+});
+
+test("a merge that the git host signed with GPG is deployed, beside SSH keys in one file", async (t) => {
+  const project = makeSignedProject(t);
+  const host = makeGpgKey(t);
+  project.allow(`# people\nada@example.com ${project.key.publicKey}\n\n${host.publicKey}`);
+  const service = await startSigned(t, project);
+  git(project.workPath, "switch", "--quiet", "--create", "topic");
+  git(project.workPath, "commit", "--quiet", "--allow-empty", "--message", "Unsigned work");
+  git(project.workPath, "switch", "--quiet", "main");
+  git(project.workPath, ...host.gitOptions, "merge", "--quiet", "--no-ff", "-m", "Merge", "topic");
+  git(project.workPath, "push", "--quiet", "origin", "main");
+  const merge = git(project.workPath, "rev-parse", "HEAD");
+  const ended = await deployPush(service, merge);
+  assert.deepEqual([ended.state, project.head()], ["succeeded", merge]);
+  const verified = service.log.lines.find(({ event }) => event === "deployment.verified");
+  assert.equal(verified?.signer, "Git Host <noreply@git.example>");
+});
+
+test("a key that expired is refused, even if the commit claims an earlier date", async (t) => {
+  const project = makeSignedProject(t);
+  project.allow(`ada@example.com valid-before="20210101" ${project.key.publicKey}\n`);
+  const service = await startSigned(t, project);
+  const [name, value] = ["GIT_COMMITTER_DATE", process.env.GIT_COMMITTER_DATE];
+  process.env[name] = "2020-06-01T00:00:00Z";
+  const commit = project.push(project.key);
+  if (value === undefined) delete process.env[name];
+  const ended = await deployPush(service, commit);
+  assert.equal(ended.problem?.code, "signer_expired");
+});
+
+test("a key that was revoked is refused, of SSH and of GPG", async (t) => {
+  const project = makeSignedProject(t);
+  const gpg = makeGpgKey(t);
+  const byGpg = project.push(gpg);
+  project.allow(`ada@example.com ${project.key.publicKey}\n${gpg.revoke()}`);
+  const service = await startSigned(t, project);
+  assert.equal((await deployPush(service, byGpg)).problem?.code, "signer_revoked");
+  writeFileSync(`${project.signersPath}.revoked`, `${project.key.publicKey}\n`);
+  assert.equal((await deployPush(service, project.push(project.key))).problem?.code, "signer_revoked");
+});
+
+test("a key that may not sign commits is refused", async (t) => {
+  const project = makeSignedProject(t);
+  project.allow(`ada@example.com namespaces="file" ${project.key.publicKey}\n`);
+  const service = await startSigned(t, project);
+  const ended = await deployPush(service, project.push(project.key));
+  assert.equal(ended.problem?.code, "signer_unknown");
+  assert.match(ended.problem?.detail ?? "", /its line allows other namespaces than git/);
+});
+
+test("a commit that was changed after it was signed is refused", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const signed = git(project.workPath, "cat-file", "commit", project.push(project.key));
+  const forged = execFileSync(
+    "git",
+    ["-C", project.workPath, "hash-object", "-t", "commit", "-w", "--stdin"],
+    {
+      ...{ encoding: "utf8", input: `${signed.replace("A change", "Another")}\n` },
+    },
+  ).trim();
+  git(project.workPath, "push", "--quiet", "--force", "origin", `${forged}:main`);
+  const ended = await deployPush(service, forged);
+  assert.equal(ended.problem?.code, "signature_bad");
+});
+
+test("a force push to an older signed commit is refused, and an operator may deploy it by hand", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const older = project.head();
+  const newer = project.push(project.key);
+  assert.equal((await deployPush(service, newer)).state, "succeeded");
+  git(project.workPath, "push", "--quiet", "--force", "origin", `${older}:main`);
+  const ended = await deployPush(service, older);
+  assert.equal(ended.problem?.code, "branch_diverged");
+  assert.match(
+    ended.problem?.detail ?? "",
+    /does not descend from .* If that is intended: hotpush deploy main/,
+  );
+  assert.equal(project.head(), newer);
+  const byHand = await hotpush(service, "deploy", "main");
+  assert.equal(byHand.code, 0, byHand.stdout);
+  assert.equal(project.head(), older);
+});
+
+test("by hand an unsigned commit is refused as well", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  project.push(null);
+  const { code, stdout } = await hotpush(service, "deploy");
+  assert.equal(code, 1);
+  assert.match(stdout, /is not signed/);
+});
+
+test("a script that checks out another commit fails its deployment", async (t) => {
+  const project = makeSignedProject(t);
+  const script = "#!/bin/sh\ngit pull --quiet origin main\ngit checkout --quiet --detach HEAD~1\n";
+  const before = project.push(project.key, { "deploy.sh": script });
+  git(project.repoPath, "pull", "--quiet");
+  const service = await startSigned(t, project);
+  const commit = project.push(project.key);
+  const ended = await deployPush(service, commit);
+  assert.deepEqual([ended.state, ended.problem?.code], ["failed", "other_commit_deployed"]);
+  assert.ok(ended.problem?.detail.includes(`${before.slice(0, 7)} is checked out`), ended.problem?.detail);
+});
+
+test("a commit that is not in the branch is refused, whatever a signed delivery says", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const base = git(project.workPath, "rev-parse", "HEAD");
+  const aside = project.push(project.key);
+  git(project.workPath, "push", "--quiet", "--force", "origin", `${base}:main`);
+  const ended = await deployPush(service, aside);
+  assert.equal(ended.problem?.code, "fetch_failed");
+  assert.match(ended.problem?.detail ?? "", /is not in refs\/heads\/main/);
+});
+
+test("settings, replacements and keys that the repository has weaken nothing", async (t) => {
+  const project = makeSignedProject(t);
+  const stranger = makeSshKey(t);
+  const service = await startSigned(t, project);
+  const commit = project.push(stranger);
+  const [own, liar] = [join(project.repoPath, "own-signers"), join(project.repoPath, "liar")];
+  writeFileSync(own, `* ${stranger.publicKey}\n`);
+  writeScript(
+    liar,
+    "#!/bin/sh\necho 'Good \"git\" signature for ada@example.com with ED25519 key SHA256:x'\n",
+  );
+  for (const [name, value] of [
+    ["gpg.ssh.allowedSignersFile", own],
+    ["gpg.ssh.program", liar],
+  ] as const) {
+    git(project.repoPath, "config", name, value);
+    assert.equal((await deployPush(service, commit)).problem?.code, "signer_unknown", name);
+  }
+  git(project.repoPath, "fetch", "--quiet");
+  git(project.repoPath, "replace", commit, project.head());
+  assert.equal((await deployPush(service, commit)).problem?.code, "signer_unknown");
+  assert.equal(
+    readDeployments(service.statePath).every(({ state }) => state === "failed"),
+    true,
+  );
+});
+
+test("the end of a script that outlived its service is compared as well", async (t) => {
+  const project = makeSignedProject(t);
+  const script =
+    '#!/bin/sh\ngit pull --quiet origin main\ngit checkout --quiet --detach HEAD~1\nwhile [ -d "$REPO_PATH" ] && [ ! -e go ]; do sleep 0.02; done\n';
+  project.push(project.key, { "deploy.sh": script });
+  git(project.repoPath, "pull", "--quiet");
+  const first = await startSigned(t, project);
+  await deliver(first.url, githubPush({ after: project.push(project.key) }));
+  await first.log.waitFor(({ event }) => event === "deployment.started");
+  await first.end("SIGKILL");
+  letGo(project.repoPath);
+  const second = await first.again();
+  const ended = await untilDeployment(second.statePath, 1, ({ state }) => state !== "running");
+  assert.deepEqual([ended.state, ended.problem?.code], ["failed", "other_commit_deployed"]);
+});
+
+test("the service does not start with a file of keys that it cannot use, and exits with 78", async (t) => {
+  const project = makeSignedProject(t);
+  for (const [path, says] of [
+    [join(project.repoPath, "signers"), "which is inside of the repository"],
+    [join(project.workPath, "nowhere"), "which cannot be read (ENOENT)"],
+    [project.signersPath, "which names no key"],
+  ] as const) {
+    if (!path.endsWith("nowhere")) writeFileSync(path, "");
+    const statePath = temporaryDirectory(t);
+    const env = { ALLOWED_SIGNERS: path };
+    const { child, log } = spawnService(t, { env, statePath, repoPath: project.repoPath });
+    const [exitCode] = await once(child, "close");
+    assert.equal(exitCode, 78);
+    assert.ok(log.otherText.join("\n").includes(`hotpush: ALLOWED_SIGNERS is "${path}", ${says}`));
+  }
+});
+
+test("the service does not start without the program that verifies the kind of keys it has", async (t) => {
+  const project = makeSignedProject(t);
+  const bin = temporaryDirectory(t);
+  for (const name of ["flock", "mkfifo", "git"]) {
+    symlinkSync(
+      execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
+      join(bin, name),
+    );
+  }
+  const env = { PATH: bin, ALLOWED_SIGNERS: project.signersPath };
+  const { child, log } = spawnService(t, {
+    env,
+    statePath: temporaryDirectory(t),
+    repoPath: project.repoPath,
+  });
+  const [exitCode] = await once(child, "close");
+  assert.equal(exitCode, 78);
+  assert.match(
+    log.otherText.join("\n"),
+    /ssh-keygen is not installed\. Install the package openssh-client\./,
+  );
+});
