@@ -49,11 +49,8 @@ function runningTexts({ running }: StatusJson, terminal: Terminal): readonly str
   if (running === null) return ["nothing runs"];
   const { deployment, step } = running;
   const text = `${named(deployment)}, for ${since(deployment.startedAt ?? deployment.createdAt)}`;
-  return [
-    text,
-    ...origin(deployment, terminal),
-    step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step",
-  ];
+  const doing = step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step";
+  return [text, doing, ...origin(deployment, terminal)];
 }
 
 function lastText(deployment: DeploymentJson, { paint }: Terminal): string {

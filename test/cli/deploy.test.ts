@@ -23,7 +23,10 @@ interface Answer {
 }
 
 test("deploy deploys what the branch is at the remote, shows its steps, and ends as the deployment did", async (t) => {
-  const { service, project } = await start(t, '#!/bin/sh\necho "==> Build"\necho "$DEPLOY_TRIGGER $2"\n');
+  const { service, project } = await start(
+    t,
+    '#!/bin/sh\necho "==> Build"\necho "$DEPLOY_TRIGGER $2"\ngit pull -q\n',
+  );
   const head = project.commit();
   const { code, stdout } = await hotpush(service, "deploy");
   assert.equal(code, 0);
