@@ -3,6 +3,7 @@ import type { ComposeModel, ComposeService } from "../../src/rollout/compose/com
 export const app: ComposeService = {
   image: "shop-app",
   restart: "unless-stopped",
+  expose: ["8080"],
   healthcheck: { interval: "10s" },
 };
 export const live = { type: "volume", source: "live", target: "/run/live" };

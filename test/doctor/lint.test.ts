@@ -29,6 +29,23 @@ test("a project like that of the examples has no fault", async () => {
   }
 });
 
+test("lint-healthcheck: a worker without a port needs none, one behind the proxy does, at its port", async (t) => {
+  const path = join(temporaryDirectory(t), "Caddyfile");
+  writeFileSync(path, ":80 {\n\treverse_proxy {file./run/live/web}:3000\n}\n");
+  const mount = { type: "bind", source: path, target: "/etc/caddy/Caddyfile" };
+  const bare = { image: "shop", restart: "always" };
+  const services = { web: bare, worker: bare, caddy: { ...caddy, volumes: [live, mount] } };
+  const faults = await faultsOf("lint-healthcheck", { name: "shop", services });
+  assert.equal(faults.length, 1, JSON.stringify(faults));
+  assert.match(faults[0]?.change ?? "", /^services\.web\.healthcheck: .*localhost:3000/);
+});
+
+test("lint-depends-on: a proxy need not wait for its app, through it comes what fixes the app", async () => {
+  const proxy = { ...caddy, depends_on: { app: { condition: "service_started" } } };
+  const model = { ...good, services: { ...good.services, caddy: proxy } };
+  assert.deepEqual(await faultsOf("lint-depends-on", model), []);
+});
+
 test("what is recreated by its own label is nobody's fault", async () => {
   const labels = { "hotpush.rollout": "recreate" };
   const alone = {

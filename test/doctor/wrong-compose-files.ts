@@ -51,7 +51,7 @@ export const wrong: readonly Wrong[] = [
   {
     check: "lint-healthcheck",
     name: "an app without a health check",
-    services: { app: { image: "shop-app", restart: "always" } },
+    services: { app: { image: "shop-app", restart: "always", expose: ["8080"] } },
     says: /^app has no health check/,
     change:
       'services.app.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:8080/"], interval: 10s, start_period: 30s, start_interval: 500ms}',

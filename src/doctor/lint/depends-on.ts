@@ -1,13 +1,17 @@
 import { warning } from "../check.ts";
 import { lintCheck } from "./lint-check.ts";
+import type { Role } from "./roles.ts";
 
-/** "Started" is not "ready": after a reboot an app would ask a database that does not answer yet. */
+/**
+ * "Started" is not "ready": after a reboot an app would ask a database that does not answer yet. A proxy must not wait: it
+ * holds requests up by itself, and the push that fixes a broken app comes through it.
+ */
 export const dependsOnLint = lintCheck(
   "lint-depends-on",
   "who depends on another waits until that is healthy",
   "nobody waits for less",
   ({ roles, model }) =>
-    roles.flatMap(({ name, service }) =>
+    roles.filter(isNoProxy).flatMap(({ name, service }) =>
       Object.entries(service.depends_on ?? {}).flatMap(([other, { condition }]) => {
         const awaited = model.services[other];
         const kind = roles.find((role) => role.name === other)?.kind;
@@ -22,3 +26,7 @@ export const dependsOnLint = lintCheck(
       }),
     ),
 );
+
+function isNoProxy({ kind }: Role): boolean {
+  return kind !== "proxy";
+}

@@ -1,20 +1,35 @@
+import { readStart } from "../../files/read-start.ts";
+import type { ComposeService } from "../../rollout/compose/compose-model.ts";
 import { warning } from "../check.ts";
 import type { Scene } from "../scene.ts";
-import { lintCheck } from "./lint-check.ts";
+import { lintCheck, type Project } from "./lint-check.ts";
+import type { Role } from "./roles.ts";
+
+const longestConfiguration = 256 * 1024;
+
+/** What the engine says of an image, as far as it matters here. */
+interface ImageConfig {
+  readonly Healthcheck?: object | null;
+  readonly ExposedPorts?: Readonly<Record<string, unknown>> | null;
+}
 
 /** Without one, a container counts as ready when it ran for 3 s, whether it answers or not. */
 export const healthcheckLint = lintCheck(
   "lint-healthcheck",
-  "every app says when it is ready",
-  "every app has a health check",
-  async ({ apps, model }, scene) => {
+  "every app that gets requests says when it is ready",
+  "every app that gets requests has a health check",
+  async (project, scene) => {
+    const configurations = proxyConfigurations(project);
     const faults = await Promise.all(
-      apps.map(async ({ name, service }) => {
-        const { healthcheck, image = `${model.name}-${name}` } = service;
+      project.apps.map(async ({ name, service }) => {
+        const { healthcheck, image = `${project.model.name}-${name}` } = service;
         if (healthcheck && !healthcheck.disable) return [];
-        if (!healthcheck?.disable && (await imageHasOne(image, scene))) return [];
+        const config = await imageConfig(image, scene);
+        if (!healthcheck?.disable && config.Healthcheck) return [];
+        const port = requestPort(name, service, config, configurations);
+        if (port === null) return [];
         const text = `${name} has no health check: requests go to a new container before it can answer them. For example, in ${name}:`;
-        const change = `services.${name}.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:8080/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
+        const change = `services.${name}.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:${port}/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
         return [warning(text, { change })];
       }),
     );
@@ -22,16 +37,51 @@ export const healthcheckLint = lintCheck(
   },
 );
 
-/** A HEALTHCHECK of its Dockerfile does as well, where the image is here already. */
-async function imageHasOne(image: string, { engine }: Scene): Promise<boolean> {
+/** The files that are mounted into the project's proxies, as far as they can be read here. */
+function proxyConfigurations({ roles }: Project): readonly string[] {
+  const proxies = roles.filter(({ kind }) => kind === "proxy");
+  return proxies.flatMap(({ service }: Role) =>
+    (service.volumes ?? []).flatMap(({ type, source }) => {
+      if (type !== "bind" || source === undefined) return [];
+      try {
+        return [readStart(source, longestConfiguration).toString()];
+      } catch {
+        return []; // A directory, a socket, or a file that only root can read.
+      }
+    }),
+  );
+}
+
+/** A HEALTHCHECK or EXPOSE of its Dockerfile counts too, if the image is here already. */
+async function imageConfig(image: string, { engine }: Scene): Promise<ImageConfig> {
   const answer = await engine();
-  if (answer.kind !== "answers") return false;
+  if (answer.kind !== "answers") return {};
   try {
-    const { Config }: { readonly Config: { readonly Healthcheck?: unknown } } = JSON.parse(
+    const { Config }: { readonly Config: ImageConfig } = JSON.parse(
       (await answer.engine.get(`/images/${encodeURIComponent(image)}/json`)).toString(),
     );
-    return Config.Healthcheck !== undefined && Config.Healthcheck !== null;
+    return Config;
   } catch {
-    return false;
+    return {};
   }
+}
+
+/** The port on which requests reach a service, or null for one, such as a worker, that nothing gives a port. */
+function requestPort(
+  name: string,
+  { ports = [], expose = [], labels = {} }: ComposeService,
+  { ExposedPorts }: ImageConfig,
+  configurations: readonly string[],
+): string | null {
+  const upstream = new RegExp(`(?:^|[\\s/])${name}\\}?:(\\d+)`, "m");
+  const routed = Object.entries(labels).find(([key]) => /^traefik\..*\.server\.port$/.test(key))?.[1];
+  const found = [
+    ...ports.map(({ target }) => target),
+    ...configurations.map((text) => upstream.exec(text)?.[1]),
+    routed,
+    ...expose,
+    ...Object.keys(ExposedPorts ?? {}),
+  ].find((port) => port !== undefined);
+  if (found !== undefined) return Number.parseInt(String(found), 10).toString();
+  return labels["hotpush.rollout"] === undefined ? null : "8080";
 }

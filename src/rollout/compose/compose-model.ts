@@ -26,6 +26,7 @@ export interface ComposeService {
     Record<string, { readonly ipv4_address?: string; readonly ipv6_address?: string } | null>
   >;
   readonly ports?: readonly ComposePort[];
+  readonly expose?: readonly string[];
   readonly volumes?: readonly ComposeVolume[];
 }
 
