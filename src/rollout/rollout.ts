@@ -17,7 +17,7 @@ import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { recordFirstVersion } from "./record-first-version.ts";
 import { recordVersion } from "./record-version.ts";
-import { type Failure, type ServiceOutcome, skipped, unchanged } from "./report/report.ts";
+import { type Failure, reportSkipped, type ServiceOutcome, skipped, unchanged } from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
 import { recreateService } from "./steps/recreate-service.ts";
 import { removeService } from "./steps/remove-service.ts";
@@ -149,7 +149,8 @@ async function bringUpToDate(
     case "run":
       return runService(rollout, service);
     case "skip":
-      return skipped(rollout.report, service);
+      reportSkipped(rollout.report, service);
+      return skipped(service);
   }
 }
 

@@ -90,10 +90,14 @@ export function ran(
   return { service: service.name, outcome: "ran", old: [], new: names, ...nothingSeen };
 }
 
-/** The row of a one-shot service in a roll back, which reports that it is not run. */
-export function skipped(report: Report, service: { readonly name: string }): ServiceOutcome {
+/** Says that a one-shot service is left out of a roll back. */
+export function reportSkipped(report: Report, service: { readonly name: string }): void {
   const text = "is not run in a roll back: what it changed stays as it is";
   report({ event: "note", service: service.name, text });
+}
+
+/** The row of a one-shot service that is left out of a roll back. */
+export function skipped(service: { readonly name: string }): ServiceOutcome {
   return { service: service.name, outcome: "skipped", old: [], new: [], ...nothingSeen };
 }
 

@@ -1,6 +1,7 @@
 import { inspectImage } from "../engine/image.ts";
 import { tagByCommit } from "../engine/tag.ts";
 import { imageIsGone } from "../images/image-is-gone.ts";
+import { reportSkipped } from "../report/report.ts";
 import type { Version } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
 import type { LiveImage } from "./live-images.ts";
@@ -17,8 +18,8 @@ export interface ImageChoice {
 
 /**
  * The image of each service by a name that never stands for another one: the name by commit of what was built, or what
- * runs already where the build gave the same, so that Swarm leaves the service alone. Services without a name here are
- * deployed as the stack file says.
+ * runs already where the build gave the same, so that Swarm leaves the service alone. A job keeps its image in a roll
+ * back, because Swarm would run it again. Services without a name here are deployed as the stack file says.
  */
 export async function chooseImages(
   rollout: StackRollout,
@@ -35,15 +36,19 @@ export async function chooseImages(
 }
 
 async function chooseImage(
-  { engine }: StackRollout,
+  { engine, report }: StackRollout,
   service: StackService,
   { live, commit, version }: ImageChoice,
 ): Promise<string | undefined> {
+  const running = live.get(service.name);
+  if (version && running?.isJob) {
+    reportSkipped(report, service);
+    return running.name;
+  }
   if (version) return imageOfVersion({ engine }, service, version);
   if (!service.isBuilt) return undefined;
   const id = (await inspectImage(engine, service.image))?.id;
   if (id === undefined) return undefined; // Built elsewhere (--no-build): the nodes get it from the registry.
-  const running = live.get(service.name);
   if (running?.id === id) return running.name;
   const name = await tagByCommit(engine, service.image, id, commit);
   if (name !== running?.name) return name;

@@ -8,7 +8,8 @@ import { listServices, rollBackService, type SwarmService, type UpdateStatus } f
 /**
  * When one service fails, all that this roll-out changed go back to what they were, so that the versions that serve
  * belong together. Swarm does that by itself for the one that failed, where it was told to. Services of which two
- * cannot run stay as they are: a database may not go back. So do those that are new: one can look at them.
+ * cannot run stay as they are: a database may not go back. So do jobs, which Swarm would run again, and services that are
+ * new: one can look at them.
  */
 export async function goBack(rollout: StackRollout, before: Snapshot): Promise<void> {
   for (const service of rollout.project.services) {
@@ -29,7 +30,7 @@ export async function goBack(rollout: StackRollout, before: Snapshot): Promise<v
 
 async function goBackOne(rollout: StackRollout, service: StackService, old: SwarmService): Promise<void> {
   const now = (await listServices(rollout.engine, rollout.project.name)).get(service.name);
-  if (!now || now.definition === old.definition) return;
+  if (!now || now.isJob || now.definition === old.definition) return;
   const back = async () => {
     await rollBackService(rollout.engine, now);
     // Asked to stop, nobody has the time to watch: Swarm goes on without us.

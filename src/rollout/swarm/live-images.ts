@@ -7,6 +7,7 @@ import type { SwarmService } from "./swarm-service.ts";
 export interface LiveImage {
   readonly name: string;
   readonly id: string | null;
+  readonly isJob: boolean;
 }
 
 /** Asked before the build, which may take a name away from what runs. */
@@ -15,8 +16,8 @@ export async function liveImages(
   services: ReadonlyMap<string, SwarmService>,
 ): Promise<ReadonlyMap<string, LiveImage>> {
   const live = new Map<string, LiveImage>();
-  for (const { name, image } of services.values()) {
-    live.set(name, { name: image, id: (await inspectImage(engine, image))?.id ?? null });
+  for (const { name, image, isJob } of services.values()) {
+    live.set(name, { name: image, id: (await inspectImage(engine, image))?.id ?? null, isJob });
   }
   return live;
 }
