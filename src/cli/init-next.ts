@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { send } from "../sender/send.ts";
-import { secretToSend } from "../sender/settings.ts";
+import { send } from "../send/send.ts";
+import { secretToSend } from "../send/settings.ts";
 import { isLoopback } from "../setup/address.ts";
 import { proxyAdvice } from "../setup/caddyfile.ts";
 import { type HostForm, hostForm } from "../setup/host-form.ts";

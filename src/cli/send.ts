@@ -1,26 +1,24 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDurationMs } from "../config/duration.ts";
 import { ProblemError } from "../problems.ts";
-import { NotMarkableError } from "../sender/delivery.ts";
-import { NoHeadError } from "../sender/repository-head.ts";
-import { type SendRequest, type Sent, send } from "../sender/send.ts";
+import { NotMarkableError, type SentEvent } from "../send/delivery.ts";
+import { NoHeadError } from "../send/repository-head.ts";
+import { type SendRequest, type Sent, send } from "../send/send.ts";
 import {
   branchToSend,
   repositoryToSend,
   secretToSend,
   sendingEnvironment,
   urlToSend,
-} from "../sender/settings.ts";
-import { type Event, pingingHosts } from "../sender/sign.ts";
-import { type GitHost, gitHosts, isGitHost } from "../setup/git-host.ts";
+} from "../send/settings.ts";
+import { type GitHost, isGitHost } from "../setup/git-host.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
 import { fold } from "./fold.ts";
 
 interface Options {
-  readonly host?: GitHost;
   readonly url?: string;
   readonly file?: string;
-  readonly event: Event;
+  readonly event: SentEvent;
   readonly dryRun?: boolean;
   readonly wait?: number;
   readonly json?: boolean;
@@ -29,30 +27,26 @@ interface Options {
 /** How long a dry run waits for a service that is just being started. */
 const dryRunWaitMs = 30_000;
 
-/** `hotpush send`: sends what a git host would, and says what came of it. Its exit code is 0 where the push counts. */
+/** `hotpush send`: sends what a git host would, and prints what came of it. Exits with 0 if the push counts. */
 export function makeSendCommand({ env, finish }: Surroundings): Command {
   const summary =
-    "Sends a push to the service exactly as a git host does: composed from the head of this repository, signed with WEBHOOK_SECRET (from the environment or .env). With --dry-run the service says what it would do, and does nothing.";
+    "Send a push to the service as a git host does, signed with WEBHOOK_SECRET (from the environment or .env). The push is the head of this repository. With --dry-run the service answers what it would do, and does nothing.";
   return newCommand("send", summary, [
-    "hotpush send --dry-run              is all set up? nothing is deployed",
-    "hotpush send                        deploys the head of main or master",
+    "hotpush send --dry-run              check the set-up; nothing is deployed",
+    "hotpush send                        deploy the head of main or master",
     "hotpush send --event ping",
-    "hotpush send --host gitea --url https://shop.example.org/webhook",
+    "hotpush send --url https://shop.example.org/webhook",
   ])
-    .addOption(
-      new Option("--host <name>", "as which git host (default: that of the remote, else github)").choices(
-        gitHosts,
-      ),
+    .option(
+      "--url <url>",
+      "the address to send to (default: WEBHOOK_URL, else port WEBHOOK_PORT of this machine)",
     )
-    .option("--url <url>", "where to (default: WEBHOOK_URL, else port WEBHOOK_PORT of this machine)")
-    .option("--file <path>", "the body to send, to the byte, instead of a made-up one")
-    .addOption(
-      new Option("--event <name>", "push, or a host's ping").choices(["push", "ping"]).default("push"),
-    )
-    .option("--dry-run", "the body is marked, and signed with its mark: nothing is recorded or run")
+    .option("--file <path>", "the body to send as it is, instead of one made from the repository")
+    .addOption(new Option("--event <name>", "what to send").choices(["push", "ping"]).default("push"))
+    .option("--dry-run", "mark the body as a dry run: nothing is recorded or run")
     .option(
       "--wait <duration>",
-      "try again so long while nothing answers (default: 0; 30s with --dry-run)",
+      "retry for so long while nothing answers (default: 0; 30s with --dry-run)",
       duration,
     )
     .option("--json", "the result as one JSON object")
@@ -78,7 +72,7 @@ async function runSend(options: Options, env: NodeJS.ProcessEnv): Promise<number
   }
 }
 
-/** @returns what to send and where, or why that cannot be said */
+/** @returns what to send, or why there is nothing to send */
 async function readRequest(options: Options, env: NodeJS.ProcessEnv): Promise<SendRequest | string> {
   const { event, file = null, dryRun: isDryRun = false } = options;
   const here = process.cwd();
@@ -88,19 +82,14 @@ async function readRequest(options: Options, env: NodeJS.ProcessEnv): Promise<Se
   const url = urlToSend(options.url, settings);
   if (url === null)
     return "The address must begin with http:// or https://, such as https://shop.example.org/webhook.";
-  const named = options.host;
-  if (event === "ping" && named !== undefined && !pingingHosts.includes(named)) {
-    return `${named} sends no ping; its test button sends a real push. Try: hotpush send --host ${named} --dry-run`;
-  }
   const directory = repositoryToSend(settings, here);
   const waitMs = options.wait ?? (isDryRun ? dryRunWaitMs : 0);
-  // Whatever the remote is, a ping is only sent by those that have one.
-  const host = event === "ping" ? (named ?? "github") : (named ?? chosenHost(settings));
+  const host = chosenHost(settings);
   const branch = branchToSend(settings);
   return { url, secret: signing.secret, directory, host, branch, event, file, isDryRun, waitMs };
 }
 
-/** What a person has told `hotpush init`, where the remote's name does not tell. */
+/** The host that a person named to `hotpush init`, if the remote's name does not show it. */
 function chosenHost({
   HOTPUSH_GIT_HOST: name,
 }: Readonly<Record<string, string | undefined>>): GitHost | null {
@@ -116,7 +105,7 @@ function whyNothingToSend(error: unknown, { file }: Options): string {
 }
 
 function tell(request: SendRequest, sent: Sent): void {
-  say(`POST ${request.url.href}: ${told(request, sent)}.`);
+  say(`POST ${request.url.href}: ${whatWasSent(request, sent)}.`);
   say(sent.seen);
   if (sent.isGood) say(sent.text);
   else refuse(sent.text);
@@ -126,21 +115,20 @@ function say(text: string): void {
   process.stdout.write(`${fold(text, process.stdout)}\n`);
 }
 
-function told({ event, file }: SendRequest, { host, head }: Sent): string {
-  const signed = `signed as ${host} does`;
-  if (head === null) return `${file === null ? `a ${event}` : file}, ${signed}`;
+function whatWasSent({ event, file }: SendRequest, { head }: Sent): string {
+  if (head === null) return `${file === null ? `a ${event}` : file}, signed`;
   const { commit, subject, ref, repository } = head;
-  return `a push of ${commit.slice(0, 7)} "${subject}" to ${ref} of ${repository}, ${signed}`;
+  return `a signed push of ${commit.slice(0, 7)} "${subject}" to ${ref} of ${repository}`;
 }
 
 function asJson({ url, event, isDryRun }: SendRequest, sent: Sent) {
-  const { host, head, isGood, outcome, text, status, durationMs } = sent;
+  const { head, isGood, outcome, text, status, durationMs } = sent;
   const { ref = null, commit = null, repository = null } = head ?? {};
-  const push = { url: url.href, host, event, dryRun: isDryRun, ref, commit, repository };
+  const push = { url: url.href, event, dryRun: isDryRun, ref, commit, repository };
   return { ok: isGood, outcome, detail: text, ...push, status, durationMs, answer: answerOf(sent) };
 }
 
-/** The answer as an object where it is JSON, else as the text that came. */
+/** The answer as an object if it is JSON, else as text. */
 function answerOf({ answer }: Sent): unknown {
   if (answer === null) return null;
   try {

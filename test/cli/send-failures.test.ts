@@ -59,7 +59,7 @@ for (const [what, listener, expected] of [
   [
     "a proxy without its service",
     (_, response) => response.writeHead(502, { server: "Caddy" }).end(),
-    /The proxy is there, the service behind it is not\. Start it: docker compose up -d/,
+    /The proxy answers, but the service behind it does not\. Start it: docker compose up -d/,
   ],
   [
     "a proxy that asks for a password",

@@ -1,19 +1,19 @@
 import { type Branch, branches } from "../config.ts";
 import { git } from "../setup/git.ts";
-import type { GitHost } from "../setup/git-host.ts";
+import { type GitHost, gitHostOf } from "../setup/git-host.ts";
 import { parseRemoteUrl, readRemoteUrl } from "../setup/git-remote.ts";
 import { payloadName } from "../setup/payload-name.ts";
 
-/** What a push of a repository's main branch would tell of. */
+/** What a push of a repository's main branch reports. */
 export interface RepositoryHead {
   readonly ref: "refs/heads/main" | "refs/heads/master";
   readonly commit: string;
-  /** The parent of `commit`, all zeros where it has none. */
+  /** The parent of `commit`, all zeros if it has none. */
   readonly before: string;
   /** First line of the commit's message. */
   readonly subject: string;
   readonly author: { readonly name: string; readonly email: string };
-  /** `owner/name` as the host's payload has it, from the remote's URL; from the directory's name where there is none. */
+  /** `owner/name` as the host's payload has it, from the remote's URL; from the directory's name if there is none. */
   readonly repository: string;
 }
 
@@ -23,16 +23,16 @@ export class NoHeadError extends Error {
 }
 
 /**
- * Reads the head of `main`, else of `master`: of the branch that is checked out where it is one of them, else of the
+ * Reads the head of `main`, else of `master`: of the branch that is checked out if it is one of them, else of the
  * local branch, else of the remote's.
  *
- * @param host whose push it is to be
+ * @param host decides what the payload calls the repository; null: the host that the remote's name shows
  * @param branch the only one that counts, from BRANCH; null: either
- * @throws NoHeadError where `directory` is no repository, or has none of the branches, or they have no commit
+ * @throws NoHeadError if `directory` is not a repository, or has none of the branches, or they have no commit
  */
 export async function readRepositoryHead(
   directory: string,
-  host: GitHost,
+  host: GitHost | null = null,
   branch: Branch | null = null,
 ): Promise<RepositoryHead> {
   await git(directory, "rev-parse", "--git-dir").catch((error: unknown) => {
@@ -73,10 +73,10 @@ async function findBranch(directory: string, wanted: readonly Branch[]) {
   return null;
 }
 
-async function repositoryName(directory: string, host: GitHost): Promise<string> {
+async function repositoryName(directory: string, host: GitHost | null): Promise<string> {
   const url = await readRemoteUrl(directory);
   const remote = url === null ? null : parseRemoteUrl(url);
-  if (remote) return payloadName(remote.path, host);
+  if (remote) return payloadName(remote.path, host ?? gitHostOf(remote));
   const top = await git(directory, "rev-parse", "--show-toplevel").catch(() => directory);
   const names = (url ?? top).replace(/\/+$|\.git\/*$/g, "").split("/");
   return `local/${names.at(-1)}`;
@@ -85,9 +85,9 @@ async function repositoryName(directory: string, host: GitHost): Promise<string>
 function notUsable(directory: string, error: unknown): string {
   const { code, stderr = "" } = error as { code?: unknown; stderr?: string };
   if (code === "ENOENT")
-    return "git is not installed, or the directory is not there. Install git, or say which body to send with --file.";
+    return "git is not installed, or the directory is not there. Install git, or name the body to send with --file.";
   if (stderr.includes("dubious ownership")) {
     return `${directory} belongs to another user, so git refuses it. Run: git config --global --add safe.directory ${directory}`;
   }
-  return `${directory} is no git repository. Go to your project's directory, set REPO_PATH to it, or say which body to send with --file.`;
+  return `${directory} is no git repository. Go to your project's directory, set REPO_PATH to it, or name the body to send with --file.`;
 }

@@ -1,13 +1,12 @@
 import { formatDuration } from "../config/duration.ts";
-import type { Reply } from "./post.ts";
-import { explainFailure } from "./unreachable.ts";
+import type { DeliveryReply } from "./post.ts";
 
-/** What a reply means: whether the push was, or would be, deployed (or the ping answered), and what a person reads. */
+/** What an answer means: whether the push was or would be deployed (or the ping was answered), and what a person reads. */
 export interface Verdict {
   readonly isGood: boolean;
   /** One word for programs: `accepted`, `would-deploy`, `pong`, `ignored`, `unauthorized`, `not-hotpush` … */
   readonly outcome: string;
-  /** What happened, then what to do where it is not good. */
+  /** What happened, then what to do if it is not good. */
   readonly text: string;
 }
 
@@ -34,8 +33,8 @@ interface Known {
   readonly state: string;
 }
 
-/** Reads a reply to a delivery that was sent to `url`. */
-export function judge(reply: Reply, url: URL): Verdict {
+/** Reads the answer to a delivery that was sent to `url`. */
+export function readVerdict(reply: DeliveryReply, url: URL): Verdict {
   if (reply.kind === "failure") return bad("unreachable", explainFailure(reply, url));
   const answer = parsed(reply.body);
   if (isOurs(answer)) return judgeAnswer(answer, reply.status);
@@ -78,11 +77,11 @@ function refused({ code, title, detail }: Answer, status: number): Verdict {
   const said = `The service refused it (${status}). ${title}: ${detail}`;
   if (status !== 401) return bad(String(code), said);
   const text =
-    "The secrets differ: what this command signed with is not the WEBHOOK_SECRET that the service has (401). After a change of .env, start the service anew (docker compose up -d), or see which secret it has: docker compose exec hotpush printenv WEBHOOK_SECRET";
+    "The secrets differ: this command did not sign with the WEBHOOK_SECRET of the service (401). After a change of .env, recreate the service (docker compose up -d). To see which secret it has: docker compose exec hotpush printenv WEBHOOK_SECRET";
   return bad("unauthorized", text);
 }
 
-function judgeForeign(reply: Extract<Reply, { kind: "answer" }>, url: URL): Verdict {
+function judgeForeign(reply: Extract<DeliveryReply, { kind: "answer" }>, url: URL): Verdict {
   const { status, headers } = reply;
   if (status >= 300 && status < 400) {
     const target = String(headers.location ?? "another address");
@@ -98,16 +97,57 @@ function judgeForeign(reply: Extract<Reply, { kind: "answer" }>, url: URL): Verd
 
 function adviceOn(status: number, url: URL): string {
   if (status === 502 || status === 503 || status === 504) {
-    return "The proxy is there, the service behind it is not. Start it: docker compose up -d, and see: docker compose logs hotpush";
+    return "The proxy answers, but the service behind it does not. Start it: docker compose up -d. If it stops again, see: docker compose logs hotpush";
   }
   if (status === 401 || status === 403) {
-    return `The proxy asks for a password, or lets nobody in. Let it pass ${url.pathname} on as it comes: the signature keeps strangers out.`;
+    return `The proxy asks for a password, or lets nobody in. Let it pass ${url.pathname} on unchanged: the signature keeps strangers out.`;
   }
   return `Let the proxy pass ${url.pathname} on to Hotpush (port 9000 in its container), or give the right address with --url.`;
 }
 
-/** `200, in 12 ms`: what was seen, before what it means. */
-export function toldReply(reply: Reply, durationMs: number): string {
+/** Why a delivery to `url` had no answer, and what to do. */
+function explainFailure({ code, message }: Extract<DeliveryReply, { kind: "failure" }>, url: URL): string {
+  const { hostname, host } = url;
+  const port = url.port || (url.protocol === "https:" ? "443" : "80");
+  switch (code) {
+    case "ECONNREFUSED":
+      return `Nothing listens at ${host} (connection refused). Start the service: docker compose up -d, or systemctl start hotpush; or give its address with --url.`;
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `The name ${hostname} is not known. Create its DNS record, or give another address with --url.`;
+    case "ETIMEDOUT":
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+      return `${host} did not answer in time. Is port ${port} open in the firewall? A git host waits as long as this command did.`;
+    case "ECONNRESET":
+    case "EPIPE":
+      return `${host} closed the connection without an answer. If it speaks https, the address must begin with https://.`;
+  }
+  return isTls(code)
+    ? `${tlsFault(code, host)} A git host refuses such a certificate as well.`
+    : `${url.href} could not be reached: ${message}.`;
+}
+
+function tlsFault(code: string, host: string): string {
+  if (code === "CERT_HAS_EXPIRED") return `The certificate of ${host} has expired. Renew it.`;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    return `The certificate of ${host} is for another name. Use the name in it, or get one for this name.`;
+  }
+  if (code.includes("ALERT_INTERNAL_ERROR")) {
+    return `${host} has no certificate for this name yet. Caddy gets one by itself when the name's DNS record leads here and ports 80 and 443 are open; it says why not in: docker compose logs caddy.`;
+  }
+  if (code === "EPROTO" || code.includes("WRONG_VERSION")) {
+    return `${host} does not speak https here. Use http://, or the port that does.`;
+  }
+  return `The certificate of ${host} is not signed by an authority that this machine knows (${code}).`;
+}
+
+function isTls(code: string): boolean {
+  return /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code);
+}
+
+/** What was seen, such as `Answered with 200, in 12 ms.` */
+export function describeReply(reply: DeliveryReply, durationMs: number): string {
   const what = reply.kind === "answer" ? `Answered with ${reply.status}` : `No answer (${reply.code})`;
   return `${what}, in ${formatDuration(durationMs)}.`;
 }
