@@ -47,7 +47,9 @@ export async function clearAway({ engine, project, own, report }: Rollout, servi
   const clear = async () => {
     for (const { id } of leftover) await removeContainer(engine, id);
   };
-  await timed(report, service.name, "heal", clear, () => healed([], leftover));
+  const names = namesOf(leftover);
+  const told = leftover.every(hasEndedWell) ? `removed ${names}, which had ended` : healed([], leftover);
+  await timed(report, service.name, "heal", clear, () => told);
 }
 
 interface Sorted {

@@ -6,7 +6,7 @@ import type { Check, Fault } from "../../src/doctor/check.ts";
 import { checks } from "../../src/doctor/checks.ts";
 import { makeScene } from "../../src/doctor/scene.ts";
 import { readSettings } from "../../src/doctor/settings/settings.ts";
-import type { ComposeModel } from "../../src/rollout/compose/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../src/rollout/compose/compose-model.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { changeModel } from "./change-model.ts";
 import { app, caddy, good, live } from "./good-compose-file.ts";
@@ -59,6 +59,11 @@ test("what is recreated by its own label is nobody's fault", async () => {
   for (const id of ["lint-ports", "lint-container-name", "lint-network"]) {
     assert.deepEqual(await faultsOf(id, model), [], id);
   }
+});
+
+test("lint-restart: a service that says that it never restarts is nobody's fault", async () => {
+  const seed: ComposeService = { image: "shop-app", restart: "no" };
+  assert.deepEqual(await faultsOf("lint-restart", { ...good, services: { ...good.services, seed } }), []);
 });
 
 test("a migration with a database's image is no service that should run for ever", async () => {
