@@ -47,7 +47,6 @@ interface Variable<Value> {
   readonly read: (text: string) => Value | null;
 }
 
-/** The only branches that are deployed. */
 export const branches = ["main", "master"] as const;
 const logLevels = ["debug", "info", "warn", "error"] as const;
 const lists = /[\s,]+/;

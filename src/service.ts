@@ -31,7 +31,6 @@ import type { SecretSources } from "./runner/redaction/known-secrets.ts";
 import { createScriptRedactor, findUnredacted } from "./runner/redaction/script-redactor.ts";
 import { readRemoteHead } from "./runner/remote-head.ts";
 import { createRunner } from "./runner/runner.ts";
-import { createVerifyTip } from "./runner/signers/verify-tip.ts";
 import { readSource } from "./runner/source.ts";
 import { takeOver } from "./take-over.ts";
 
@@ -131,10 +130,7 @@ function wireDeployments(config: Config, script: SecretSources, parts: Deploymen
     refs,
     deployTimeoutMs: config.deployTimeoutMs,
     deploySilenceMs: config.deploySilenceMs,
-    verifyTip:
-      signersPath === null
-        ? null
-        : createVerifyTip({ ...script, signersPath, statePath, findLastDeployed, stopping }),
+    signing: signersPath === null ? null : { signersPath, findLastDeployed, stopping },
     log,
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);

@@ -10,7 +10,7 @@ import type { SecretSources } from "./redaction/known-secrets.ts";
 import { createScriptRedactor } from "./redaction/script-redactor.ts";
 import type { RunContext, Silence } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
-import type { VerifyTip } from "./signers/verify-tip.ts";
+import type { Signing, VerifyTip } from "./signers/verify-tip.ts";
 import { startRun } from "./start.ts";
 
 export interface RunnerOptions extends SecretSources {
@@ -24,8 +24,8 @@ export interface RunnerOptions extends SecretSources {
   readonly timeoutGraceMs?: number;
   /** 60 s where it is not given. */
   readonly outOfSightMs?: number;
-  /** Finds out whether the branch may be deployed; null: commits need no signature. */
-  readonly verifyTip: VerifyTip | null;
+  /** Which commits may be deployed; null: commits need no signature. */
+  readonly signing: Signing | null;
   readonly log: Log;
   /** Told of each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
@@ -44,7 +44,7 @@ export function createRunner(options: RunnerOptions): Runner {
     refs: options.refs,
     directory: runDirectory(statePath, deployment.id),
     environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
-    verifyTip: options.verifyTip && logged(options.verifyTip, log),
+    verifyTip: verifierOf(options),
     logPath: logPath(statePath, deployment.id),
     redactor: currentRedactor(),
     timeoutMs: options.deployTimeoutMs,
@@ -75,9 +75,13 @@ export function createRunner(options: RunnerOptions): Runner {
   };
 }
 
-function logged(verifyTip: VerifyTip, log: Log): VerifyTip {
+function verifierOf(options: RunnerOptions): VerifyTip | null {
+  const { signing, log } = options;
+  if (signing === null) return null;
   return async (deployment) => {
-    const tip = await verifyTip(deployment);
+    // Most projects need no signatures, so this is loaded with the first deployment that does.
+    const { verifyTip } = await import("./signers/verify-tip.ts");
+    const tip = await verifyTip({ ...options, ...signing }, deployment);
     if (tip.kind === "verified") {
       const { commit, signer } = tip;
       const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };

@@ -44,7 +44,7 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions> =
     secrets: { current: makeSecret(testSecret), previous: null },
     statePath,
     refs: mainRefs,
-    verifyTip: null,
+    signing: null,
     deployTimeoutMs: 60_000,
     deploySilenceMs: 0,
     log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),

@@ -11,13 +11,17 @@ import { asItIs, fetchTip } from "./fetch-tip.ts";
 import type { SignatureFault } from "./judge-signature.ts";
 import { VerificationError, verifyCommit } from "./verify-commit.ts";
 
-export interface TipOptions extends SecretSources {
-  readonly statePath: string;
+/** Which commits may be deployed. */
+export interface Signing {
   readonly signersPath: string;
   /** The commit that was deployed last with success, or null if none was. */
   readonly findLastDeployed: () => string | null;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
+}
+
+export interface TipOptions extends Signing, SecretSources {
+  readonly statePath: string;
 }
 
 export type Tip =
@@ -28,27 +32,24 @@ export type Tip =
 export type VerifyTip = (deployment: Deployment) => Promise<Tip>;
 
 /**
- * Makes the function that fetches the branch of a deployment and finds out whether its tip may be deployed: it contains
- * the commit asked for, descends from what was deployed last (unless an operator deploys it by hand) and is signed by an
- * allowed key. The file of keys is read each time, so a key that is taken out counts no more.
+ * Fetches the branch of a deployment and finds out whether its tip may be deployed: it contains the commit asked for,
+ * descends from what was deployed last (unless an operator deploys it by hand) and is signed by an allowed key. The file of
+ * keys is read each time, so a key that is taken out counts no more.
+ *
+ * @throws errors of the system, such as a lack of descriptors
  */
-export function createVerifyTip(options: TipOptions): VerifyTip {
-  return async (deployment) => {
-    try {
-      return await verifyTip(options, deployment);
-    } catch (error) {
-      if (options.stopping.aborted) return { kind: "try-again", detail: "The service is stopping." };
-      if (!(error instanceof VerificationError)) throw error;
-      const { message } = error;
-      return refuse(
-        "signers_unusable",
-        `The signature could not be verified: ${message}. Nothing was run. See: hotpush doctor signers`,
-      );
-    }
-  };
+export async function verifyTip(options: TipOptions, deployment: Deployment): Promise<Tip> {
+  try {
+    return await examine(options, deployment);
+  } catch (error) {
+    if (options.stopping.aborted) return { kind: "try-again", detail: "The service is stopping." };
+    if (!(error instanceof VerificationError)) throw error;
+    const detail = `The signature could not be verified: ${error.message}. Nothing was run. See: hotpush doctor signers`;
+    return refuse("signers_unusable", detail);
+  }
 }
 
-async function verifyTip(options: TipOptions, deployment: Deployment): Promise<Tip> {
+async function examine(options: TipOptions, deployment: Deployment): Promise<Tip> {
   const { repoPath, signersPath, statePath, stopping } = options;
   const signers = readSigners(signersPath, repoPath);
   if (typeof signers === "string") return refuse("signers_unusable", `${signers} Nothing was run.`);
