@@ -27,12 +27,15 @@ export async function checkedOutCommit(repository: string, env: NodeJS.ProcessEn
   return output !== null && isFullCommit(output.trim()) ? output.trim() : null;
 }
 
-/** A commit as git has it. Its texts come from whoever wrote it: untrusted, of any length. */
+/** A commit as git has it. Its texts come from whoever wrote it: untrusted, up to 1,000 columns long. */
 export interface Commit {
   readonly id: string;
   readonly subject: string;
   readonly author: string;
 }
+
+/** Has git pad or cut what follows to so many columns: a message may be megabytes long. */
+const bounded = "%<(1000,trunc)";
 
 /**
  * Reads a commit of `repository`, whoever owns that.
@@ -47,10 +50,12 @@ export async function readCommit(
 ): Promise<Commit | null> {
   if (revision !== "HEAD" && !isFullCommit(revision)) return null;
   // Plumbing: unlike `git log`, it takes no format, pager or signature check from the settings of the repository.
-  const args = ["rev-list", "--max-count=1", "--encoding=UTF-8", "--format=%an%x00%s", revision, "--"];
+  const format = `--format=${bounded}%an%x00${bounded}%s`;
+  const args = ["rev-list", "--max-count=1", "--encoding=UTF-8", format, revision, "--"];
   const output = await readHistory(repository, args, env);
   const [, id, author, subject] = /^commit ([0-9a-f]+)\n([^\0]*)\0([^\0]*)$/.exec(output ?? "") ?? [];
-  return id === undefined || author === undefined || subject === undefined ? null : { id, subject, author };
+  if (id === undefined || author === undefined || subject === undefined) return null;
+  return { id, subject: subject.trimEnd(), author: author.trimEnd() };
 }
 
 /** Whether `ancestor` is `commit` or comes before it; false if `repository` does not have both. */

@@ -77,7 +77,7 @@ function selectChange(
     kind: "push",
     change: { ref, before: isCommitId(before) ? before : null, commit: after },
     repository: repository !== null && isPlainName(repository) ? repository : null,
-    pusher: printable(pusher ?? "", longestPusher).trim() || null,
+    pusher: printable(pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
   };
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Deployment } from "../../src/deployments/deployment.ts";
+import { readCommit } from "../../src/platform/git.ts";
 import { readSource } from "../../src/runner/source.ts";
 import { randomCommit } from "../harness/delivery.ts";
 import { makeRepository, type TestRepository } from "../harness/repository.ts";
@@ -47,6 +48,14 @@ test("subject and author cannot steer a terminal, and are short", async (t) => {
   assert.match(subject ?? "", /^red {2,3}x{100,}…$/);
   assert.ok((subject ?? "").length <= 200);
   assert.equal(name, "Eve  Evil");
+});
+
+test("a subject of megabytes is cut off by git", async (t) => {
+  const { directory, git, write } = makeRepository(t);
+  write("message", "x".repeat(4 * 1024 ** 2));
+  git("commit", "--quiet", "--allow-empty", "--file", `${directory}/message`);
+  const commit = await readCommit(directory, "HEAD", { PATH: process.env.PATH });
+  assert.match(commit?.subject ?? "", /^x{900,998}\.\.$/);
 });
 
 test("outside of git, and with no git at all, nothing is known", async (t) => {
