@@ -39,6 +39,14 @@ const suites: Readonly<Record<string, Suite>> = {
     last: [],
     needsEngine: false,
   },
+  fuzz: {
+    patterns: ["test/fuzz/**/*.test.ts"],
+    exclude: [],
+    filesAtATime: 2,
+    first: [],
+    last: [],
+    needsEngine: false,
+  },
   e2e: {
     patterns: ["test/e2e/**/*.test.ts"],
     exclude: [],
@@ -50,7 +58,8 @@ const suites: Readonly<Record<string, Suite>> = {
   },
 };
 
-const testTimeoutMs = 900_000;
+/** FUZZ_RUNS asks for as long as it takes. */
+const testTimeoutMs = process.env.FUZZ_RUNS ? Number.POSITIVE_INFINITY : 900_000;
 const mostSecondTries = 3;
 const slowestShown = 10;
 
@@ -81,6 +90,8 @@ async function main([name = "", ...words]: readonly string[]): Promise<number> {
     console.error(`No test file of ${name} has ${words.join(" or ")} in its path.`);
     return 2;
   }
+  // A second try must not pass because it tries other values.
+  process.env.FUZZ_SEED ||= String(Date.now() % 2 ** 31);
   const closeEngine = suite.needsEngine ? await openEngine() : undefined;
   const stopping = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort());

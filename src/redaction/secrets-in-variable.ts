@@ -25,7 +25,7 @@ export function secretsInVariable(name: string, value: string): readonly string[
 
 /** Passwords in URLs, and the credentials of `Authorization` headers. */
 export function secretsInText(text: string): readonly string[] {
-  const users = allOf(text, /\b[a-z][a-z\d+.-]*:\/\/([^\s/?#"']+)@/gi);
+  const users = allOf(text, /\b[a-z][a-z\d+.-]*:\/\/([^\s/?#"]+)@/gi);
   const basic = allOf(text, /\bauthorization[:=] *basic +([^\s"']+)/gi);
   const bearer = allOf(text, /\bauthorization[:=] *(?:bearer|token) +([^\s"']+)/gi);
   return [...new Set([...basic, ...bearer, ...[...users, ...basic.map(fromBase64)].flatMap(passwordsOf)])];

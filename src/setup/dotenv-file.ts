@@ -39,8 +39,10 @@ export function withSettings(text: string, settings: readonly Setting[]): string
 /** The text with all values hidden but those of `settings` that are no secret: what may be shown on a screen. */
 export function withoutValues(text: string, settings: readonly Setting[]): string {
   const shown = new Set(settings.map(({ name }) => name).filter((name) => !isSecretName(name)));
-  return text.replace(/^(\s*(?:export\s+)?([\w.-]+)\s*=)(.+)$/gm, (line, start: string, name: string) =>
-    shown.has(name) ? line : `${start}…`,
+  // A value in quotes may have several lines.
+  const assignments = /^(\s*(?:export\s+)?([\w.-]+)\s*=)([ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`)?.*)$/gm;
+  return text.replace(assignments, (line, start: string, name: string, value: string) =>
+    shown.has(name) || value === "" ? line : `${start}…`,
   );
 }
 

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after } from "node:test";
+import fc from "fast-check";
+import { createAdmission } from "../../src/receiver/admission.ts";
+import { readBody } from "../../src/receiver/body.ts";
+import { declaredBytes } from "../../src/receiver/request-head.ts";
+import { githubPush } from "../harness/delivery.ts";
+import { listenHere } from "../harness/listen.ts";
+import { exchange, onTheWire } from "../harness/raw-http.ts";
+import { startReceiver } from "../harness/receiver.ts";
+import { fuzz } from "./fuzz.ts";
+import { statusesFrom } from "./statuses-from.ts";
+
+const receiver = await startReceiver({ after });
+const limitBytes = 1_000;
+const reader = await startReader();
+const perConnection = 25;
+
+const cuts = fc.array(fc.nat(2_000), { maxLength: 8 });
+const extension = fc.constantFrom("", "", ";a", ";a=b", ';a="b c"');
+
+fuzz(
+  "a body is read as it was sent, in whatever pieces, and never beyond the limit",
+  fc.asyncProperty(
+    fc.oneof(
+      fc.uint8Array({ maxLength: 2 * limitBytes }),
+      fc.integer({ min: limitBytes - 1, max: limitBytes + 1 }).map((length) => new Uint8Array(length)),
+    ),
+    fc.boolean(),
+    cuts,
+    extension,
+    async (bytes, isChunked, cuts, extension) => {
+      const body = Buffer.from(bytes).toString("latin1");
+      const framing = isChunked ? ["Transfer-Encoding: chunked"] : [`Content-Length: ${body.length}`];
+      const head = `POST / HTTP/1.1\r\nHost: a\r\n${framing}\r\nConnection: close\r\n\r\n`;
+      const wire = Buffer.from(head + (isChunked ? inChunks(body, cuts, extension) : body), "latin1");
+      const { replies } = await exchange(reader, wire);
+      const isTooLarge = body.length > limitBytes;
+      const read = JSON.parse(replies[0]?.body ?? "null");
+      const [kind, hex] = isTooLarge
+        ? ["too-large", undefined]
+        : ["body", Buffer.from(bytes).toString("hex")];
+      assert.deepEqual(read, { kind, ...(hex === undefined ? {} : { joined: hex, seen: hex }) });
+    },
+  ),
+  500,
+);
+
+fuzz(
+  "a signed push is accepted in any pieces, and refused if one byte of it differs",
+  fc.asyncProperty(
+    fc.array(
+      fc.record({ mark: fc.string({ unit: "grapheme" }), cuts, extension, flipped: fc.option(fc.nat()) }),
+      {
+        minLength: perConnection,
+        maxLength: perConnection,
+      },
+    ),
+    async (deliveries) => {
+      const wires = deliveries.map(({ mark, cuts, extension, flipped }) => {
+        const { headers, body } = githubPush({ mark });
+        const sent = Buffer.from(body);
+        if (flipped !== null) {
+          const at = flipped % sent.length;
+          sent[at] = (sent[at] ?? 0) ^ (1 << (flipped % 8));
+        }
+        const empty = onTheWire({ headers, body: "" }, { framing: ["Transfer-Encoding: chunked"] });
+        return empty + inChunks(sent.toString("latin1"), cuts, extension);
+      });
+      const expected = deliveries.map(({ flipped }) => (flipped === null ? 202 : 401));
+      assert.deepEqual(await statusesFrom(receiver.port, wires), expected);
+      assert.deepEqual(receiver.faults, []);
+    },
+  ),
+  2_500,
+  perConnection,
+);
+
+/** Lines about the length of the body, right ones and such as one program reads and another ignores. */
+const distraction = fc.constantFrom(
+  ...[
+    "Content-Length: 0",
+    "Content-Length: 00",
+    "Content-Length: +0",
+    "Content-Length: 0x0",
+    "Content-Length:",
+  ],
+  ...[
+    "Content-Length : 0",
+    "content-length:\t0",
+    "X-Folded: a\r\n Content-Length: 0",
+    "Content-Length: 0, 0",
+  ],
+  ...["Transfer-Encoding: chunked", "Transfer-Encoding : chunked", "transfer-encoding:\tchunked"],
+  ...["Transfer-Encoding: identity", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: xchunked"],
+  ...["Transfer-Encoding: chunked, identity", "Transfer-Encoding: \vchunked", 'Transfer-Encoding: "chunked"'],
+  ...[
+    "X-Header: a\rTransfer-Encoding: chunked",
+    "X-Header: a\nContent-Length: 0",
+    "Upgrade: h2c",
+    "Expect: 100-continue",
+  ],
+);
+
+fuzz(
+  "a signed push within the body of another request is never taken for a request",
+  fc.asyncProperty(
+    fc.array(
+      fc.tuple(
+        fc.boolean(),
+        fc.array(distraction, { maxLength: 3 }),
+        fc.array(distraction, { maxLength: 2 }),
+        cuts,
+      ),
+      {
+        minLength: perConnection,
+        maxLength: perConnection,
+      },
+    ),
+    async (requests) => {
+      const wires = requests.map(([isChunked, before, behind, cuts]) => {
+        const inner = onTheWire(githubPush());
+        const right = isChunked ? "Transfer-Encoding: chunked" : `Content-Length: ${inner.length}`;
+        const head = ["POST /webhook HTTP/1.1", "Host: a", ...before, right, ...behind].join("\r\n");
+        return `${head}\r\n\r\n${isChunked ? inChunks(inner, cuts, "") : inner}`;
+      });
+      receiver.pushes.length = 0;
+      await Promise.all(wires.map((wire) => statusesFrom(receiver.port, [wire])));
+      assert.deepEqual(receiver.pushes, []);
+      assert.deepEqual(receiver.faults, []);
+    },
+  ),
+  1_500,
+  perConnection,
+);
+
+/** `body` as chunks that end at `cuts`, and the last one. */
+function inChunks(body: string, cuts: readonly number[], extension: string): string {
+  const edges = [0, ...cuts.filter((at) => at < body.length).sort((one, other) => one - other), body.length];
+  const chunks = edges.slice(1).map((end, index) => body.slice(edges[index], end));
+  return chunks
+    .filter(Boolean)
+    .concat("")
+    .map((chunk) => `${chunk.length.toString(16)}${extension}\r\n${chunk}${chunk && "\r\n"}`)
+    .join("")
+    .concat("\r\n");
+}
+
+/** A server that answers with what the reader of bodies made of a request. @returns its port */
+async function startReader(): Promise<number> {
+  const admission = createAdmission();
+  const server = createServer(async (request, response) => {
+    const seen: Buffer[] = [];
+    const onChunk = (chunk: Buffer) => void seen.push(Buffer.from(chunk));
+    const read = await readBody(request, {
+      declaredBytes: declaredBytes(request),
+      limitBytes,
+      admission,
+      onChunk,
+    });
+    const hex = (bytes: Buffer) => bytes.toString("hex");
+    const told =
+      read.kind === "body" ? { joined: hex(read.body.join()), seen: hex(Buffer.concat(seen)) } : {};
+    response.end(JSON.stringify({ kind: read.kind, ...told }));
+  });
+  return await listenHere({ after }, server);
+}

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after } from "node:test";
+import { parseEnv } from "node:util";
+import fc from "fast-check";
+import { withDotenv } from "../../src/config/dotenv.ts";
+import { asWritten, rawValue, withoutVariable, withVariable } from "../../src/config/env-text.ts";
+import { withoutValues, withSettings } from "../../src/setup/dotenv-file.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { fuzz } from "./fuzz.ts";
+
+const directory = temporaryDirectory({ after });
+const path = join(directory, ".env");
+
+const name = fc.constantFrom("WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS", "REPO_PATH", "PORT", "a.b-c");
+const plainValue = fc.stringMatching(/^[\w./:@,+=-]{0,20}$/);
+const quotedValue = fc.stringMatching(/^[ -~]{0,20}$/);
+/** Lines as people write them, right ones and wrong ones. */
+const line = fc.oneof(
+  fc.tuple(name, plainValue).map(([name, value]) => `${name}=${value}`),
+  fc.tuple(name, quotedValue).map(([name, value]) => `export ${name} = '${value.replaceAll("'", "")}' # why`),
+  fc.tuple(name, quotedValue).map(([name, value]) => `${name}="${value.replaceAll('"', "")}"`),
+  fc.string({ unit: fc.constantFrom("#", "=", "'", '"', "`", " ", "\\", "$", "A", "é") }),
+  fc.constantFrom("", "# a comment", "PORT", "=9000"),
+);
+const text = fc.array(line).map((lines) => lines.join("\n"));
+/** Files without a quote that is left open. */
+const wholeLine = fc.oneof(
+  fc.tuple(name, plainValue).map(([name, value]) => `${name}=${value}`),
+  fc.tuple(name, plainValue).map(([name, value]) => `export ${name}='${value} # $x'`),
+  fc.constantFrom("", "# a comment", '  CERTIFICATE="-----BEGIN\nMIIB\nabc=\n-----END"'),
+);
+const wholeText = fc.array(wholeLine).map((lines) => lines.join("\n"));
+
+fuzz(
+  "any bytes are read as a .env file, and what is set already wins",
+  fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), text), (content) => {
+    writeFileSync(path, content);
+    const read = withDotenv({ PORT: "given" }, directory);
+    assert.equal(read.PORT, "given");
+    for (const value of Object.values(read)) assert.equal(typeof value, "string");
+  }),
+  1_000,
+);
+
+fuzz(
+  "a variable that is set is read back, and no other line changes",
+  fc.property(wholeText, name, name, plainValue.filter(Boolean), (content, name, behind, value) => {
+    const changed = withVariable(content, name, value, behind);
+    assert.equal(rawValue(changed, name), value);
+    assert.equal(withVariable(changed, name, value, behind), changed);
+    const others = (one: string) => ({ ...parseEnv(one), [name]: undefined });
+    assert.deepEqual(others(changed), others(content));
+    assert.equal(rawValue(withoutVariable(changed, name), name), null);
+  }),
+  2_000,
+);
+
+fuzz(
+  "a value that can be written is read back by Node and by a shell",
+  fc.property(fc.string({ maxLength: 30 }), (value) => {
+    const written = asWritten(value);
+    if (written === null) return;
+    assert.equal(parseEnv(`X=${written}\nY=1`).X, value);
+  }),
+  5_000,
+);
+
+fuzz(
+  "a shell reads values as they were written",
+  fc.property(fc.array(fc.string({ unit: "grapheme-ascii" }), { minLength: 50, maxLength: 50 }), (values) => {
+    const written = values.flatMap((value) => asWritten(value) ?? []);
+    const script = written.map((one) => `X=${one}\nprintf '%s\\0' "$X"\n`).join("");
+    const read = execFileSync("/bin/sh", ["-c", script], { env: {}, encoding: "utf8" });
+    assert.deepEqual(
+      read.split("\0").slice(0, -1),
+      values.filter((value) => asWritten(value) !== null),
+    );
+  }),
+  1_000,
+  50,
+);
+
+fuzz(
+  "settings of `init` are in the file afterwards, and every other variable is as it was",
+  fc.property(
+    wholeText,
+    fc.uniqueArray(fc.record({ name, value: plainValue.filter(Boolean), isOpen: fc.boolean() }), {
+      selector: ({ name }) => name,
+    }),
+    (content, settings) => {
+      const before = parseEnv(content);
+      const now = withSettings(content, settings);
+      const read = parseEnv(now);
+      for (const { name, value, isOpen } of settings) {
+        assert.equal(read[name], isOpen && before[name] ? before[name] : value);
+      }
+      const names: readonly string[] = settings.map(({ name }) => name);
+      for (const [name, value] of Object.entries(before)) {
+        if (!names.includes(name)) assert.equal(read[name], value);
+      }
+      assert.equal(withSettings(now, settings), now);
+    },
+  ),
+  2_000,
+);
+
+fuzz(
+  "`init` shows no value of a .env file, also none of several lines",
+  fc.property(
+    wholeText,
+    fc.constantFrom("'", '"', "`"),
+    fc.stringMatching(/^[a-z]{12}$/),
+    (before, quote, secret) => {
+      const content = `${before}\nA=${secret}\nB=${quote}${secret}${quote}\nC=${quote}one\n${secret}\n${quote}\nD=1\n`;
+      const shown = withoutValues(content, []);
+      assert.ok(!shown.includes(secret), shown);
+      assert.match(shown, /^A=…\nB=…\nC=…\nD=…$/m);
+    },
+  ),
+  2_000,
+);

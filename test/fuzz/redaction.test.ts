@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { createRedactor } from "../../src/redaction/redactor.ts";
+import { secretsInVariable } from "../../src/redaction/secrets-in-variable.ts";
+import { encodings, redacted } from "../redaction/redacted.ts";
+import { fuzz } from "./fuzz.ts";
+
+const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 6, maxLength: 9 });
+
+fuzz(
+  "what is redacted is what searching the whole text finds, wherever writes end",
+  fc.property(
+    fc.array(word, { minLength: 1, maxLength: 4 }),
+    fc.array(fc.oneof(fc.string({ unit: fc.constantFrom("a", "b", "-", "\n"), maxLength: 12 }), fc.nat(7))),
+    fc.array(fc.nat(60)),
+    (words, parts, cuts) => {
+      // One that stands within another is found where the other goes no further.
+      const secrets = words.flatMap((one) => [one, one.slice(1, -1)]);
+      const text = parts.map((part) => (typeof part === "number" ? (secrets[part] ?? "") : part)).join("");
+      assert.equal(redacted(createRedactor(secrets).stream(), cut(text, cuts)), searched(text, secrets));
+    },
+  ),
+  2_000,
+);
+
+const secret = fc.string({ unit: "binary-ascii", minLength: 9, maxLength: 40 }).filter(isPlainEnough);
+
+fuzz(
+  "no encoding of a secret is left in any text, wherever writes end",
+  fc.property(
+    fc.array(secret, { minLength: 1, maxLength: 3 }),
+    fc.array(fc.oneof(fc.string(), fc.tuple(fc.nat(2), fc.nat(14)))),
+    fc.array(fc.nat(400)),
+    (secrets, parts, cuts) => {
+      const encoded = secrets.map((one) => [
+        ...Object.values(encodings(one)),
+        Buffer.from(one).toString("base64"),
+      ]);
+      const text = parts
+        .map((part) => (typeof part === "string" ? part : (encoded[part[0]]?.[part[1]] ?? "")))
+        .join(" ");
+      const left = redacted(createRedactor(secrets).stream(), cut(text, cuts));
+      for (const encoding of encoded.flat()) assert.ok(!left.includes(encoding), `${encoding} in ${left}`);
+    },
+  ),
+  500,
+);
+
+fuzz(
+  "base64 of a longer text leaves nothing of the secret in it, wherever writes end",
+  fc.property(
+    secret,
+    fc.uint8Array({ maxLength: 20 }),
+    fc.uint8Array({ maxLength: 20 }),
+    fc.constantFrom<BufferEncoding>("base64", "base64url"),
+    fc.array(fc.nat(100)),
+    (secret, before, behind, encoding, cuts) => {
+      const text = Buffer.concat([before, Buffer.from(secret), behind]).toString(encoding);
+      const left = redacted(createRedactor([secret]).stream(), cut(text, cuts)).replace(/\*\*\*|=/g, "");
+      // At each end, one character also depends on the text around the secret.
+      assert.ok(left.length <= ((before.length + behind.length) * 8) / 6 + 2, `${left} is left of ${text}`);
+    },
+  ),
+  2_000,
+);
+
+const password = fc.stringMatching(/^[A-Za-z\d!$*+,.:@_~^|()"'\\-]{6,30}$/);
+const forms: readonly ((password: string) => string)[] = [
+  (password) =>
+    `Server=db,1433;Database=shop;User Id=app;Password="${password.replaceAll('"', '""')}";Encrypt=True`,
+  (password) => `host=db user=app password='${password.replace(/['\\]/g, "\\$&")}' dbname=shop`,
+  (password) => `app:${password}@tcp(db:3306)/shop`,
+  (password) => `postgres://app:${encodeURIComponent(password)}@db/shop`,
+  (password) => `jdbc:postgresql://db/shop?user=app&password=${encodeURIComponent(password)}`,
+  (password) => JSON.stringify({ db: { password } }),
+  (password) => JSON.stringify({ auths: { r: { auth: Buffer.from(`app:${password}`).toString("base64") } } }),
+];
+
+fuzz(
+  "a password is found in connection strings and JSON, whatever it is",
+  fc.property(password, fc.constantFrom(...forms), (password, form) => {
+    const value = form(password);
+    assert.ok(secretsInVariable("ANY", value).includes(password), value);
+  }),
+  5_000,
+);
+
+fuzz(
+  "no variable makes the search for secrets in it throw, or give an empty one",
+  fc.property(
+    fc.string(),
+    fc.oneof(
+      fc.string({ unit: "binary", maxLength: 200 }),
+      fc.json(),
+      fc
+        .array(
+          fc.constantFrom("=", ";", ",", " ", "'", '"', "\\", "@", ":", "//", "?", "&", "key", "pwd", "a"),
+        )
+        .map((parts) => parts.join("")),
+    ),
+    (name, value) => {
+      for (const found of secretsInVariable(name, value)) assert.notEqual(found, "");
+    },
+  ),
+  5_000,
+);
+
+function cut(text: string, cuts: readonly number[]): readonly Buffer[] {
+  const bytes = Buffer.from(text);
+  const edges = [0, ...cuts.filter((at) => at < bytes.length).sort((one, other) => one - other)];
+  return edges.map((from, index) => bytes.subarray(from, edges[index + 1]));
+}
+
+/** The plain way: all occurrences are marked, and each run of those that overlap becomes stars. */
+function searched(text: string, secrets: readonly string[]): string {
+  const ranges = secrets.flatMap((secret) =>
+    Array.from(text, (_, from) => from)
+      .filter((from) => text.startsWith(secret, from))
+      .map((start) => ({ start, end: start + secret.length })),
+  );
+  let told = "";
+  let toldTo = 0;
+  for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {
+    if (start >= toldTo) told += `${text.slice(toldTo, start)}***`;
+    toldTo = Math.max(toldTo, end);
+  }
+  return told + text.slice(toldTo);
+}
+
+/** Stars and blanks alone are what redaction itself leaves. */
+function isPlainEnough(text: string): boolean {
+  return /[a-zA-Z]{3}/.test(text) && text.trim() === text && !text.includes("***");
+}
