@@ -6,7 +6,7 @@ import { hasEndedWell, isServing } from "./engine/health.ts";
 import { tagByCommit } from "./engine/tag.ts";
 import { servingImages } from "./images/serving-images.ts";
 import type { LockedRequest } from "./request.ts";
-import { writeVersions } from "./versions.ts";
+import { type Version, writeVersions } from "./versions.ts";
 
 /**
  * Records what serves when Hotpush sees a project for the first time as a good version: else the first build would leave
@@ -24,15 +24,38 @@ export async function recordFirstVersion(
   if (request.current !== null) return;
   const serving = await servingContainers(rollout);
   if (serving.length === 0) return;
-  const createdAtMs = Math.max(...serving.map(({ container }) => container.createdAtMs));
-  const { projectDirectory } = rollout.target;
-  const commit = (await commitAt(projectDirectory, createdAtMs, rollout.env)) ?? timeAsCommit(createdAtMs);
+  const commit = await firstVersionName(
+    rollout,
+    serving.map(({ container }) => container),
+  );
   for (const { service, container } of serving)
     if (service.isBuilt) await tagByCommit(rollout.engine, service.image, container.image, commit);
-  const images = await servingImages(rollout);
-  await writeVersions(request.versionsPath, [{ commit, finishedAt: new Date().toISOString(), images }]);
-  const text = `what serves now is recorded as a good version, ${commit.slice(0, 12)}: hotpush rollback brings it back`;
-  rollout.report({ event: "note", service: null, text });
+  await writeFirstVersion(rollout, request, { commit, images: await servingImages(rollout) });
+}
+
+/** The commit that was checked out when the newest of `containers` was created, else that time; of none it is now. */
+export async function firstVersionName(
+  { target, env }: Pick<Rollout, "target" | "env">,
+  containers: readonly Pick<Container, "createdAtMs">[],
+): Promise<string> {
+  const atMs = containers.length === 0 ? Date.now() : Math.max(...containers.map((one) => one.createdAtMs));
+  return (await commitAt(target.projectDirectory, atMs, env)) ?? timeAsCommit(atMs);
+}
+
+/**
+ * Records a version as the only good one, and says so.
+ *
+ * @throws ProblemError `state_unusable`
+ */
+export async function writeFirstVersion(
+  { report }: Pick<Rollout, "report">,
+  { versionsPath }: Pick<LockedRequest, "versionsPath">,
+  version: Pick<Version, "commit" | "images">,
+): Promise<void> {
+  await writeVersions(versionsPath, [{ ...version, finishedAt: new Date().toISOString() }]);
+  const name = version.commit.slice(0, 12);
+  const text = `what serves now is recorded as a good version, ${name}: hotpush rollback brings it back`;
+  report({ event: "note", service: null, text });
 }
 
 interface Serving {

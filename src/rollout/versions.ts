@@ -2,6 +2,8 @@ import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { replaceFile } from "../files/replace-file.ts";
 import { ProblemError } from "../problems.ts";
+import { splitReference } from "./engine/image.ts";
+import { commitTag } from "./engine/tag.ts";
 import { stateFault } from "./state-fault.ts";
 
 /** What a good roll-out left: the image of each service, by the id that no later build can change. */
@@ -65,7 +67,18 @@ export async function writeVersions(path: string, versions: readonly Version[]):
 /** Adds a good version; one with the very same images takes the place of the last. */
 export function withVersion(versions: readonly Version[], version: Version): readonly Version[] {
   const last = versions.at(-1);
-  return last && sameImages(last, version) ? [...versions.slice(0, -1), version] : [...versions, version];
+  if (!last || !sameImages(last, version)) return [...versions, version];
+  return [...versions.slice(0, -1), { ...version, images: namedAsBefore(version.images, last.images) }];
+}
+
+/** A stack may still run an image by a name that the next build takes: the name by commit that it has keeps it. */
+function namedAsBefore(images: Version["images"], before: Version["images"]): Version["images"] {
+  const isByCommit = (tag: string) => commitTag.test(splitReference(tag).tag);
+  const named = Object.entries(images).map(([service, image]) => {
+    const tag = before[service]?.tag ?? image.tag;
+    return [service, !isByCommit(image.tag) && isByCommit(tag) ? { ...image, tag } : image] as const;
+  });
+  return Object.fromEntries(named);
 }
 
 /**

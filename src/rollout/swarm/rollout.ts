@@ -15,6 +15,7 @@ import { findOwnTask, type OwnTask } from "./own-task.ts";
 import { pruneStack } from "./prune-stack.ts";
 import { pushImages } from "./push-images.ts";
 import { loadStack } from "./read-stack.ts";
+import { recordFirstStackVersion } from "./record-first-version.ts";
 import { namesRegistry } from "./registry.ts";
 import { requireManager } from "./require-manager.ts";
 import { servingStackImages } from "./serving-images.ts";
@@ -86,6 +87,7 @@ async function rollOutAs(
   warn(rollout, services, nodes);
   await healStack(rollout);
   const before = await takeSnapshot(rollout.engine, project.name);
+  await recordFirstStackVersion(rollout, request, before);
   const live = await liveImages(rollout.engine, before.services);
   const images = await bringImages(rollout, request, services, live, commit);
   const outcomes = await updateServices(rollout, { images, withPull: request.withPull }, before);

@@ -1,0 +1,55 @@
+import { isServing } from "../engine/health.ts";
+import { splitReference } from "../engine/image.ts";
+import { commitTag, tagByCommit } from "../engine/tag.ts";
+import { firstVersionName, writeFirstVersion } from "../record-first-version.ts";
+import type { LockedRequest } from "../request.ts";
+import type { VersionImage } from "../versions.ts";
+import type { StackRollout } from "./context.ts";
+import { containersHere } from "./live-images.ts";
+import { pushImages } from "./push-images.ts";
+import { servingStackImages } from "./serving-images.ts";
+import type { Snapshot } from "./snapshot.ts";
+
+/**
+ * The same for a stack: records what Swarm runs when Hotpush sees it for the first time. An image that is built here is
+ * named by its commit, and pushed if it names a registry; it has to run on this node, or to have such a name already.
+ *
+ * @throws ProblemError `state_unusable` or `image_push_failed`; nothing was deployed yet
+ */
+export async function recordFirstStackVersion(
+  rollout: StackRollout,
+  request: LockedRequest,
+  before: Snapshot,
+): Promise<void> {
+  if (request.current !== null || !isWell(rollout, before)) return;
+  const { engine, project } = rollout;
+  const here = await containersHere(engine, project.name);
+  const commit = await firstVersionName(rollout, [...here.values()].flat().filter(isServing));
+  const images = { ...(await servingStackImages(rollout)) };
+  for (const { name, image, isBuilt } of project.services) {
+    const [container] = here.get(name) ?? [];
+    if (!isBuilt || images[name] === undefined || isByCommit(images[name])) continue;
+    if (container === undefined) return;
+    const tag = await tagByCommit(engine, image, container.image, commit);
+    images[name] = { image, id: container.image, tag };
+  }
+  const built = project.services.flatMap(({ name, isBuilt }) =>
+    isBuilt && images[name] ? [images[name].tag] : [],
+  );
+  await pushImages(rollout, built);
+  await writeFirstVersion(rollout, request, { commit, images });
+}
+
+/** Whether something runs that a roll back would bring back, and each service has all its tasks. */
+function isWell({ project }: StackRollout, { services }: Snapshot): boolean {
+  const present = project.services.flatMap((service) => {
+    const now = services.get(service.name);
+    const mayReturn = service.isBuilt || service.replacement.how !== "recreate";
+    return now && mayReturn && !now.isJob && !service.mayEnd ? [now] : [];
+  });
+  return present.length > 0 && present.every((now) => now.runningTasks >= Math.max(1, now.desiredTasks));
+}
+
+function isByCommit({ tag }: VersionImage): boolean {
+  return commitTag.test(splitReference(tag).tag);
+}
