@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { compareVersions } from "../../src/compare-versions.ts";
+import { type DoctorCheck, git as inPlace, makePlace, setSettings } from "../harness/doctor.ts";
+import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/signing.ts";
 import { buildImage, removeImage } from "../lab/image.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
@@ -40,6 +44,44 @@ onEngine("Hotpush's image", (env) => {
       assert.ok(compareVersions(version, oldest) >= 0, answer);
     });
   }
+
+  test("judges signatures of SSH and GPG keys with its own git, ssh-keygen and gpg", (t) => {
+    const place = makePlace(t);
+    const signersPath = join(place.root, "signers");
+    setSettings(place, { ALLOWED_SIGNERS: signersPath });
+    const [ssh, gpg, stranger, revoked] = [makeSshKey(t), makeGpgKey(t), makeSshKey(t), makeGpgKey(t)];
+    const push = (key: SigningKey | null) => {
+      const options = key?.gitOptions ?? [];
+      inPlace(place, ...options, "commit", "--quiet", "--allow-empty", "--message", "A change");
+      inPlace(place, "push", "--quiet", "origin", "main");
+    };
+    const judged = (signers: string) => {
+      writeFileSync(signersPath, signers, { mode: 0o644 });
+      const mount = `${place.root}:${place.root}`;
+      const run = ["run", "--rm", "--network=none", "--volume", mount, "--workdir", place.repoPath];
+      const doctor = ["hotpush", "doctor", "signers", "--json", "--env-file", place.envFile];
+      const report = docker(...run, "--entrypoint=", image, "sh", "-c", `${doctor.join(" ")} || true`);
+      const [check] = (JSON.parse(report) as { readonly checks: readonly DoctorCheck[] }).checks;
+      return check?.fact ?? check?.faults[0]?.text ?? "";
+    };
+    const both = `ada@example.com ${ssh.publicKey}\n${gpg.publicKey}`;
+    push(null);
+    assert.match(judged(both), /is not signed/);
+    push(stranger);
+    assert.match(judged(both), /a key that is not allowed \(ED25519 key SHA256:/);
+    push(revoked);
+    assert.match(judged(both), /a key that is not allowed \(GPG key /);
+    assert.match(judged(revoked.revoke()), /a key that was revoked/);
+    push(gpg);
+    assert.match(judged(both), /is signed by Git Host <noreply@git\.example>$/);
+    push(ssh);
+    assert.match(judged(both), /is signed by ada@example\.com$/);
+    const limited = (option: string) => judged(`ada@example.com ${option} ${ssh.publicKey}\n`);
+    assert.match(limited('valid-before="20200101"'), /a key that is not valid now/);
+    assert.match(limited('namespaces="file"'), /its line allows other namespaces than git/);
+    writeFileSync(`${signersPath}.revoked`, `${ssh.publicKey}\n`);
+    assert.match(judged(both), /a key that was revoked/);
+  });
 
   test("has an ssh client, curl and setpriv, and neither npm nor files of apt", () => {
     for (const program of ["ssh", "curl", "setpriv", "tini"]) inImage("which", program);
