@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { recordedDeployments } from "../harness/database.ts";
+import { git } from "../harness/project.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
@@ -14,6 +15,7 @@ const script = await readFile(join(import.meta.dirname, "../../examples/deploy.s
 onEngine("from git push to live, on a real engine, in the real image", (env) => {
   let project: HostedProject;
   let remote: GitRemote;
+  let firstRollout: string;
 
   before(async () => {
     // The container sees the remote where it is on the host.
@@ -26,11 +28,16 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
         remote = await makeGitRemote(prepared);
       },
     });
-    await hotpush("rollout");
+    firstRollout = await hotpush("rollout");
   });
   after(async () => {
     await project?.remove();
     await remote?.remove();
+  });
+
+  test("in the container, too, a version is named after the commit that is checked out", () => {
+    const head = git(project.directory, "rev-parse", "HEAD").slice(0, 12);
+    assert.ok(firstRollout.includes(`Rolling out ${project.name} at ${head}: `), firstRollout);
   });
 
   test("a push is pulled, built and live, and no request failed", async () => {
