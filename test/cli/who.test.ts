@@ -35,6 +35,16 @@ test("history and status say what was deployed, who wrote it and who pushed it",
   });
 });
 
+test("neither a subject nor an author's name can pass for who pushed", async (t) => {
+  const { service, commit } = await start(t);
+  const after = commit("Fix the cart  Ada, pushed by ada", "Eve, pushed by ada");
+  await deliver(service.url, githubPush({ after, pusher: { name: "eve" } }));
+  await service.log.waitForEnding(1);
+  const { stdout } = await hotpush(service, "history");
+  const expected = "Fix the cart Ada, pushed by ada  Eve pushed by ada, pushed by eve";
+  assert.equal(stdout.split("\n")[3], `    ${after.slice(0, 7)}  ${expected}`);
+});
+
 test("a commit that the branch had passed is shown beside the one that was deployed", async (t) => {
   const { service, commit } = await start(t);
   const [passed, tip] = [commit("Break the cart", "Eve"), commit("Fix the cart", "Ada")];

@@ -20,7 +20,8 @@ export function commitText({ commit, checkedOutCommit }: DeploymentJson): string
  */
 export function originText(deployment: DeploymentJson, columns: number): string {
   const names = namesIn(deployment);
-  const { subject } = deployment;
+  // Two spaces end the subject, so it has none.
+  const subject = deployment.subject?.replaceAll(/\s+/g, " ") ?? null;
   if (subject === null) return fit(names, columns);
   if (names === "") return fit(subject, columns);
   const known = fit(names, columns - Math.min(columnsOf(subject), leastSubjectColumns) - gap.length);
@@ -29,11 +30,10 @@ export function originText(deployment: DeploymentJson, columns: number): string 
 
 /** A person by the name that a command reported. */
 export function reportedText({ name }: ReportedJson): string {
-  return `${fit(name, mostNameColumns)} (reported)`;
+  return `${short(name)} (reported)`;
 }
 
 function namesIn({ trigger, state, author, pusher, requestedBy, cancelledBy }: DeploymentJson): string {
-  const short = (name: string) => fit(name, mostNameColumns);
   const isCancelled = state === "cancelled" && cancelledBy !== null;
   const verb = trigger === "rollback" ? "rolled back" : "deployed";
   return [
@@ -44,4 +44,9 @@ function namesIn({ trigger, state, author, pusher, requestedBy, cancelledBy }: D
   ]
     .flat()
     .join(", ");
+}
+
+/** Commas divide the names, so none has one: else an author's could pass for that of who pushed. */
+function short(name: string): string {
+  return fit(name.replaceAll(/[\s,]+/g, " "), mostNameColumns);
 }
