@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RolloutEvent, timed, unchanged } from "../../../src/rollout/report/report.ts";
+import { type RolloutEvent, ran, skipped, timed, unchanged } from "../../../src/rollout/report/report.ts";
 import { reportJson } from "../../../src/rollout/report/report-json.ts";
 import { outcomeTable, reportText } from "../../../src/rollout/report/report-text.ts";
 
@@ -50,6 +50,12 @@ test("the closing table tells what became of each service", () => {
     "api      shop-app-3 → shop-app-4   2.1 s          -        not behind the proxy",
     "cache    unchanged                 -              -        -",
   ]);
+});
+
+test("the closing table tells one-shot services that ran from those that a roll back left out", () => {
+  const rows = outcomeTable([ran({ name: "migrate" }, []), skipped({ name: "seed" })]);
+  assert.match(rows.at(-2) ?? "", /^migrate +ran to its end +-/);
+  assert.match(rows.at(-1) ?? "", /^seed +not run in a roll back +-/);
 });
 
 test("a step is a line with its duration", () => {
