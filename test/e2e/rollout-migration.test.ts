@@ -17,7 +17,7 @@ onEngine("an app with a database and a migration on a real engine", (env) => {
   });
   after(() => shop?.remove());
 
-  test("through migrations, one that fails and a roll back, no request fails and no row is lost", async () => {
+  test("migrations, a failed one and a roll back fail no request and lose no row", async () => {
     const { answers, versions } = await shop.underLoad(async () => {
       await expands();
       await contracts();

@@ -52,7 +52,7 @@ test("the closing table tells what became of each service", () => {
   ]);
 });
 
-test("the closing table tells one-shot services that ran from those that a roll back left out", () => {
+test("the closing table shows which one-shot services ran or were left out", () => {
   const rows = outcomeTable([ran({ name: "migrate" }, []), skipped({ name: "seed" })]);
   assert.match(rows.at(-2) ?? "", /^migrate +ran to its end +-/);
   assert.match(rows.at(-1) ?? "", /^seed +not run in a roll back +-/);
