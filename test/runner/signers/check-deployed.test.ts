@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { type TestContext, test } from "node:test";
+import { makeRunDirectory, runDirectory } from "../../../src/runner/run-directory.ts";
+import { checkDeployed, noteVerified } from "../../../src/runner/signers/check-deployed.ts";
+import { git, makeProject } from "../../harness/project.ts";
+import { temporaryDirectory } from "../../harness/temporary.ts";
+
+const succeeded = { state: "succeeded", exitCode: 0, problem: null } as const;
+
+test("a run for which nothing was verified is left as it is", async (t) => {
+  assert.equal(await checkDeployed(makeRun(t), succeeded), succeeded);
+});
+
+test("a run that ends with the verified commit has succeeded, with another one it fails", async (t) => {
+  const run = makeRun(t);
+  noteVerified(run.directory, git(run.repoPath, "rev-parse", "HEAD"));
+  assert.equal(await checkDeployed(run, succeeded), succeeded);
+  git(run.repoPath, "commit", "--quiet", "--allow-empty", "--message", "Another");
+  assert.equal((await checkDeployed(run, succeeded)).problem?.code, "other_commit_deployed");
+});
+
+test("a run whose commit cannot be compared fails", async (t) => {
+  const run = makeRun(t);
+  mkdirSync(run.directory.verifiedPath);
+  const { state, problem } = await checkDeployed(run, succeeded);
+  assert.equal(state, "failed");
+  assert.match(problem?.detail ?? "", /the commit could not be compared \(EISDIR/);
+});
+
+function makeRun(t: TestContext) {
+  const directory = runDirectory(temporaryDirectory(t), 1);
+  makeRunDirectory(directory);
+  return { directory, repoPath: makeProject(t).repoPath, environment: { PATH: process.env.PATH } };
+}
