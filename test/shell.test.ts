@@ -1,3 +1,4 @@
+import "./harness/environment.ts";
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

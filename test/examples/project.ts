@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

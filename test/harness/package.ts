@@ -1,3 +1,4 @@
+import "./environment.ts";
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+import "./environment.ts";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";

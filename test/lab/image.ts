@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";

@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { type ChildProcess, execFile } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

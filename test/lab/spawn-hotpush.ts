@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 

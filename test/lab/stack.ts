@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { type ChildProcess, execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

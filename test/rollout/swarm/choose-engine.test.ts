@@ -1,3 +1,4 @@
+import "../../harness/environment.ts";
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
