@@ -4,8 +4,12 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 const wide =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
 
+/** Text in which each character takes one column: no need to segment it, which is slow. */
+const plain = /^[\x20-\u02ff\u2026]*$/;
+
 /** How many columns of a terminal `text` takes; it must have no control characters. */
 export function columnsOf(text: string): number {
+  if (plain.test(text)) return text.length;
   let columns = 0;
   for (const { segment } of graphemes.segment(text)) columns += wide.test(segment) ? 2 : 1;
   return columns;
@@ -13,13 +17,17 @@ export function columnsOf(text: string): number {
 
 /** `text` if it takes at most `most` columns, else as much of it as fits before an ellipsis. */
 export function fit(text: string, most: number): string {
-  if (columnsOf(text) <= most) return text;
-  let fitting = "";
+  if (plain.test(text)) return text.length <= most ? text : cut(text, most - 1);
   let columns = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  let fitting = 0;
+  for (const { segment, index } of graphemes.segment(text)) {
+    if (columns <= most - 1) fitting = index;
     columns += wide.test(segment) ? 2 : 1;
-    if (columns > most - 1) break;
-    fitting += segment;
+    if (columns > most) return cut(text, fitting);
   }
-  return `${fitting.trimEnd()}…`;
+  return text;
+}
+
+function cut(text: string, at: number): string {
+  return `${text.slice(0, Math.max(0, at)).trimEnd()}…`;
 }

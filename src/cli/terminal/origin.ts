@@ -24,7 +24,7 @@ export function originText(deployment: DeploymentJson, columns: number): string 
   const subject = deployment.subject?.replaceAll(/\s+/g, " ") ?? null;
   if (subject === null) return fit(names, columns);
   if (names === "") return fit(subject, columns);
-  const known = fit(names, columns - Math.min(columnsOf(subject), leastSubjectColumns) - gap.length);
+  const known = fit(names, columns - columnsOf(fit(subject, leastSubjectColumns)) - gap.length);
   return `${fit(subject, columns - columnsOf(known) - gap.length)}${gap}${known}`;
 }
 
