@@ -1,5 +1,3 @@
-const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
-
 /** Emoji, and the scripts of East Asia whose characters take two columns (Unicode's UAX #11, Wide and Fullwidth). */
 const wide =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
@@ -11,7 +9,7 @@ const plain = /^[\x20-\u02ff\u2026]*$/;
 export function columnsOf(text: string): number {
   if (plain.test(text)) return text.length;
   let columns = 0;
-  for (const { segment } of graphemes.segment(text)) columns += wide.test(segment) ? 2 : 1;
+  for (const { segment } of graphemesOf(text)) columns += wide.test(segment) ? 2 : 1;
   return columns;
 }
 
@@ -20,7 +18,7 @@ export function fit(text: string, most: number): string {
   if (plain.test(text)) return text.length <= most ? text : cut(text, most - 1);
   let columns = 0;
   let fitting = 0;
-  for (const { segment, index } of graphemes.segment(text)) {
+  for (const { segment, index } of graphemesOf(text)) {
     if (columns <= most - 1) fitting = index;
     columns += wide.test(segment) ? 2 : 1;
     if (columns > most) return cut(text, fitting);
@@ -30,4 +28,12 @@ export function fit(text: string, most: number): string {
 
 function cut(text: string, at: number): string {
   return `${text.slice(0, Math.max(0, at)).trimEnd()}…`;
+}
+
+/** Made when it is first needed: that takes longer than all else that a command does. */
+let segmenter: Intl.Segmenter | undefined;
+
+function graphemesOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
+  return segmenter.segment(text);
 }
