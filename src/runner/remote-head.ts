@@ -14,14 +14,17 @@ const usualTimeoutMs = 30_000;
  * has started for it (ssh, git-remote-https) is gone with it when the time is over.
  */
 export async function readRemoteHead(
-  options: SecretSources,
+  options: SecretSources & { readonly signal?: AbortSignal },
   ref: string,
   timeoutMs: number = usualTimeoutMs,
 ): Promise<RemoteHead> {
   const env = childEnvironment(options);
   // By the name that examples/deploy.sh takes, where DEPLOY_ENV lets it have it.
   const remote = env.DEPLOY_REMOTE || "origin";
-  const ending = await runGit(options.repoPath, ["ls-remote", "--", remote, ref], { env, timeoutMs });
+  const ending = await runGit(options.repoPath, ["ls-remote", "--", remote, ref], {
+    ...{ env, timeoutMs },
+    ...(options.signal ? { signal: options.signal } : {}),
+  });
   if (ending.kind === "exited" && ending.code === 0) {
     const commit = commitOf(ending.output, ref);
     return commit === null

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { recordRollback } from "../../src/deployments/roll-back.ts";
+import { mainRefs } from "../../src/receiver/push.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { git, makeProject } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
 import type { RunningService } from "../harness/service.ts";
+import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 const onlyMain = { BRANCH: "main", CATCH_UP_INTERVAL: "1s" };
 
@@ -64,6 +67,16 @@ test("a deployment of master that waits when BRANCH is set fails and runs nothin
   const refused = await untilDeployment(second.statePath, 2, ({ state }) => state === "failed");
   assert.equal(refused.problem?.code, "branch_not_selected");
   assert.match(refused.problem?.detail ?? "", /refs\/heads\/master is not deployed: BRANCH names main\./);
+});
+
+test("a roll back is of the branch that BRANCH names, even before that was ever deployed", (t) => {
+  const store = temporaryStore(t);
+  const onlyMain = ["refs/heads/main"] as const;
+  assert.equal(recordRollback(store, onlyMain, { commit: commitOf("first") }), null);
+  record(store, pushOf({ ref: "refs/heads/master", commit: commitOf("first") }));
+  run(store, "succeeded");
+  assert.equal(recordRollback(store, mainRefs, { commit: commitOf("first") })?.ref, "refs/heads/master");
+  assert.equal(recordRollback(store, onlyMain, { commit: commitOf("first") })?.ref, "refs/heads/main");
 });
 
 /** Somebody who may create branches, but not push to main, has pushed a master. */

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { hotpush } from "../../harness/hotpush.ts";
+import { listenHere } from "../../harness/listen.ts";
 import { git } from "../../harness/project.ts";
 import { readDeployments, untilDeployment } from "../../harness/records.ts";
 import { letGo } from "../../harness/script.ts";
@@ -13,6 +15,7 @@ import { spawnService } from "../../harness/service.ts";
 import { deployPush, makeSignedProject, startSigned } from "../../harness/signed-project.ts";
 import { makeGpgKey, makeSshKey } from "../../harness/signing.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
+import { until } from "../../harness/until.ts";
 
 /** Says what the script was told. */
 const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_EXACT $DEPLOY_COMMIT" >"$REPO_PATH/told"\n' };
@@ -34,11 +37,12 @@ test("a tip that an allowed SSH key signed is deployed, and the script is told t
 test("an unsigned tip is refused before anything of it runs", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
-  const before = project.head();
+  const [before, refs] = [project.head(), git(project.repoPath, "for-each-ref")];
   const ended = await deployPush(service, project.push(null));
   assert.deepEqual([ended.state, ended.problem?.code], ["failed", "commit_unsigned"]);
   assert.match(ended.problem?.detail ?? "", /is not signed\. ALLOWED_SIGNERS is .* Sign it and push again/);
   assert.equal(project.head(), before);
+  assert.equal(git(project.repoPath, "for-each-ref"), refs);
 });
 
 test("a tip that a stranger signed is refused, and the key is named", async (t) => {
@@ -250,4 +254,19 @@ test("the service does not start without the program that verifies the kind of k
     log.otherText.join("\n"),
     /ssh-keygen is not installed\. Install the package openssh-client\./,
   );
+});
+
+test("a service that is stopped while the remote does not answer leaves the deployment queued", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const port = await listenHere(t, createServer());
+  git(project.repoPath, "remote", "set-url", "origin", `http://127.0.0.1:${port}/shop.git`);
+  await deliver(service.url, githubPush({ after: project.push(project.key) }));
+  const isRunning = () => readDeployments(service.statePath)[0]?.state === "running";
+  await until("the deployment has begun", isRunning);
+  const startMs = performance.now();
+  assert.equal(await service.end(), 0);
+  assert.ok(performance.now() - startMs < 10_000);
+  const [deployment] = readDeployments(service.statePath);
+  assert.deepEqual([deployment?.state, deployment?.attempts], ["queued", 0]);
 });
