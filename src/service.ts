@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { secretFingerprint } from "./config/secret-fingerprint.ts";
 import type { Config, Environment } from "./config.ts";
-import { createCatchUp } from "./deployments/catch-up.ts";
+import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
 import { createFeed, type Feed } from "./deployments/feed.ts";
 import { createHealthCheck } from "./deployments/health.ts";
 import { findLastDeployedCommit } from "./deployments/list.ts";
@@ -61,7 +61,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const secretUses = wireSecretUses(config, store, log);
   const findFault = createHealthCheck(store, config.deployTimeoutMs);
   const receiver = wireReceiver({
-    ...{ config, script, store, queue, secretUses, findFault, log },
+    ...{ config, script, store, queue, catchUp, secretUses, findFault, log },
     stopping: stopping.signal,
   });
   await listen(receiver, config);
@@ -171,6 +171,7 @@ interface ReceiverParts {
   readonly script: EnvironmentOptions;
   readonly store: Store;
   readonly queue: Queue;
+  readonly catchUp: CatchUp;
   readonly secretUses: SecretUses;
   readonly findFault: () => string | null;
   readonly stopping: AbortSignal;
@@ -178,7 +179,7 @@ interface ReceiverParts {
 }
 
 function wireReceiver(parts: ReceiverParts) {
-  const { config, script, store, queue, secretUses, findFault, stopping, log } = parts;
+  const { config, script, store, queue, catchUp, secretUses, findFault, stopping, log } = parts;
   const deliveryLog = createDeliveryLog(log, createClientAddress(config.trustedProxies));
   const webhook = createWebhook({
     keys: makeKeys(config.secrets),
@@ -187,7 +188,11 @@ function wireReceiver(parts: ReceiverParts) {
     refs: refsOf(config.branch),
     admission: createAdmission(),
     log: deliveryLog,
-    record: queue.accept,
+    async record(push) {
+      const recorded = await queue.accept(push);
+      if (recorded.doubt) catchUp.settle(recorded.doubt);
+      return recorded;
+    },
     rehearse: createRehearsal(store, script),
     onVerified: secretUses.note,
   });

@@ -1,6 +1,8 @@
 import type { Log } from "../log.ts";
 import { lookRegularly } from "../look-regularly.ts";
 import { isCommitId } from "../receiver/push.ts";
+import { createJudgeHead, type JudgeHead } from "./believe-head.ts";
+import { type Answer, createDoubts, type Doubt } from "./doubts.ts";
 import { findLastDeployedRef } from "./list.ts";
 import { recordWish } from "./record.ts";
 import type { Store } from "./store.ts";
@@ -17,13 +19,17 @@ export interface CatchUpOptions {
   /** Called when there is something new in the queue. */
   readonly wake: () => void;
   readonly log: Log;
-  /** 0: never */
+  /** 0: only about doubtful pushes */
   readonly intervalMs: number;
+  /** The remote is asked about doubtful pushes at most this often; 10 s if it is not given. */
+  readonly askEveryMs?: number;
 }
 
 export interface CatchUp {
   /** Looks now, and from now on at every interval. */
   readonly start: () => void;
+  /** Asks the remote soon whether it is at the commit of a push that is doubtful. */
+  readonly settle: (doubt: Doubt) => void;
   readonly stop: () => void;
   readonly report: () => CatchUpReport;
 }
@@ -40,48 +46,84 @@ export interface CatchUpReport {
 
 /** What was found out so far. */
 interface Search extends CatchUpOptions {
+  readonly judgeHead: JudgeHead;
   failure: string | null;
   lookedAtMs: number | null;
-  /** A head that counts when it is seen once more. */
-  doubted: string | null;
+  isStopped: boolean;
 }
 
 /**
  * Finds the pushes whose delivery never came: git hosts do not send again what they could not deliver. The branch that
- * was deployed last is compared with the remote; a head that was not deployed becomes a deployment.
+ * was deployed last is compared with the remote; a head that was not deployed becomes a deployment. The remote also
+ * decides about pushes that may be old.
  */
 export function createCatchUp(options: CatchUpOptions): CatchUp {
-  const { log, intervalMs } = options;
-  const search: Search = { ...options, failure: null, lookedAtMs: null, doubted: null };
-  const looks = lookRegularly(() => look(search), {
-    intervalMs,
-    onFault: (error) =>
-      log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed"),
+  const { store, log, intervalMs, askEveryMs = 10_000 } = options;
+  const confirmMs = intervalMs === 0 ? askEveryMs : Math.min(askEveryMs, intervalMs);
+  const judgeHead = createJudgeHead(store, confirmMs);
+  const search: Search = { ...options, judgeHead, failure: null, lookedAtMs: null, isStopped: false };
+  const onFault = (error: unknown) =>
+    log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed");
+  const looks = lookRegularly(() => lookAtLastDeployed(search), { intervalMs, onFault });
+  const doubts = createDoubts({
+    store,
+    ask: (ref, doubts) => look(search, ref, doubts),
+    deploy: (doubt) => deployUnasked(search, doubt),
+    askEveryMs,
+    onFault,
   });
   return {
     start() {
+      search.isStopped = false;
       if (intervalMs === 0) return;
       looks.now();
       looks.start();
     },
-    stop: looks.stop,
+    settle: doubts.add,
+    stop() {
+      search.isStopped = true;
+      looks.stop();
+      doubts.stop();
+    },
     report: () => ({ intervalMs, lookedAtMs: search.lookedAtMs, failure: search.failure }),
   };
 }
 
-async function look(search: Search): Promise<void> {
-  const { store, refs, readRemoteHead } = search;
-  const ref = findLastDeployedRef(store, refs);
-  if (ref === null) return;
+async function lookAtLastDeployed(search: Search): Promise<void> {
+  const ref = findLastDeployedRef(search.store, search.refs);
+  if (ref !== null) await look(search, ref);
+}
+
+/** Asks the remote where `ref` is, and deploys that if it is missing. */
+async function look(
+  search: Search,
+  ref: string,
+  doubts: ReadonlyMap<string, Doubt> = new Map(),
+): Promise<Answer> {
+  const { store, readRemoteHead, judgeHead } = search;
   const newestBefore = newestId(store);
   const remote = await readRemoteHead(ref);
+  if (search.isStopped) return { kind: "overtaken" };
   search.lookedAtMs = Date.now();
-  if (remote.kind === "unknown") return tellFailure(search, ref, remote.detail);
+  if (remote.kind === "unknown") {
+    tellFailure(search, ref, remote.detail);
+    return { kind: "unknown" };
+  }
   search.failure = null;
   // A push that came meanwhile knows better than an answer that may be older than it.
-  if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return;
-  if (isKnown(search, ref, remote.commit)) return;
-  deploy(search, ref, remote.commit);
+  if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return { kind: "overtaken" };
+  const head = remote.commit;
+  const doubt = doubts.get(head);
+  const kind = judgeHead(ref, head, doubt?.isFirst);
+  const step = { ref, before: doubt?.before ?? null, commit: head };
+  if (kind === "missing") deploy(search, step, `${ref} is at ${head.slice(0, 7)}`);
+  return { kind, head };
+}
+
+/** Deploys a push that may be old though the remote, which would know, does not answer. */
+function deployUnasked(search: Search, doubt: Doubt): void {
+  const commit = doubt.commit.slice(0, 7);
+  deploy(search, doubt, `The remote does not say where ${doubt.ref} is, a push says ${commit}`);
 }
 
 function tellFailure(search: Search, ref: string, detail: string): void {
@@ -92,51 +134,15 @@ function tellFailure(search: Search, ref: string, detail: string): void {
   search.log.warn({ event: "catch_up.failed", ref }, text);
 }
 
-function isKnown(search: Search, ref: string, commit: string): boolean {
-  const newest = newestOf(search.store, ref);
-  const wasSeen = wasSeenBefore(search.store, ref, commit);
-  // Who rolled back wants to stay there until the next push, and what was never seen is one.
-  const isInPlace = newest?.commits.includes(commit) || (newest?.trigger === "rollback" && wasSeen);
-  // An older head may be what a mirror of the host still says: it counts when it is seen twice in a row.
-  const isDoubtful = !isInPlace && wasSeen && search.doubted !== commit;
-  search.doubted = isDoubtful ? commit : null;
-  return isInPlace || isDoubtful;
-}
-
-function deploy({ store, log, wake }: Search, ref: string, commit: string): void {
-  const { id } = store.transaction(() => recordWish(store, { trigger: "catch-up", ref, commit }));
+function deploy({ store, log, wake }: Search, { ref, before, commit }: Step, why: string): void {
+  const { id } = store.transaction(() => recordWish(store, { trigger: "catch-up", ref, before, commit }));
   const fields = { event: "catch_up.found", deployment: id, ref, commit };
-  log.warn(fields, `${ref} is at ${commit.slice(0, 7)}, which no delivery told: deployment ${id} catches up`);
+  log.warn(fields, `${why}, which is not what was deployed last: deployment ${id} catches up`);
   wake();
 }
 
+type Step = Pick<Doubt, "ref" | "before" | "commit">;
+
 function newestId(store: Store): number {
   return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM deployments")?.id);
-}
-
-interface Newest {
-  readonly trigger: string;
-  /** What was asked for, and what its script had checked out in the end. */
-  readonly commits: readonly unknown[];
-}
-
-/** The newest deployment that counts; a failed or cancelled one does: it is not for us to try it again. */
-function newestOf(store: Store, ref: string): Newest | null {
-  const row = store.get(
-    `SELECT commit_id, checked_out_commit, trigger FROM deployments WHERE ref = ? AND state <> 'superseded'
-     ORDER BY id DESC LIMIT 1`,
-    ref,
-  );
-  return row ? { trigger: String(row.trigger), commits: [row.commit_id, row.checked_out_commit] } : null;
-}
-
-/** Deliveries are remembered longer than deployments. */
-function wasSeenBefore(store: Store, ref: string, commit: string): boolean {
-  const seenIn = (table: "deployments" | "deliveries", column: "commit_id" | "checked_out_commit") =>
-    store.get(`SELECT 1 FROM ${table} WHERE ref = ? AND ${column} = ? LIMIT 1`, ref, commit) !== undefined;
-  return (
-    seenIn("deployments", "commit_id") ||
-    seenIn("deployments", "checked_out_commit") ||
-    seenIn("deliveries", "commit_id")
-  );
 }

@@ -1,3 +1,4 @@
+import type { Push } from "../receiver/push.ts";
 import type { Deployment } from "./deployment.ts";
 import { columns, toDeployment } from "./row.ts";
 import type { Store } from "./store.ts";
@@ -36,6 +37,48 @@ export function findTip(store: Store, push: Deployment): Deployment | null {
   );
   return row ? toDeployment(row) : null;
 }
+
+/**
+ * Finds the deployment of a push that reported the same step, from one commit to another: two webhooks report each push
+ * twice. A step from a commit to itself (a test button) is as good as new each time.
+ */
+export function findSameStep(store: Store, { ref, before, commit }: Step): Deployment | null {
+  if (before === null || before === commit) return null;
+  const sql = `SELECT ${columns} FROM deployments WHERE ref = ? AND before_commit = ? AND commit_id = ? AND ${isStep}
+    ORDER BY id DESC LIMIT 1`;
+  const row = store.get(sql, ref, before, commit);
+  return row ? toDeployment(row) : null;
+}
+
+/** Whether the steps that are known lead from the commit of a push back to where it came from: it can be made again. */
+export function doesLeadBack(store: Store, { ref, before, commit }: Step): boolean {
+  const row = store.get(
+    `WITH RECURSIVE ahead (reached) AS (
+       SELECT ? UNION
+       SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE ref = ? AND ${isStep}
+     )
+     SELECT 1 FROM ahead WHERE reached = ?`,
+    commit,
+    ref,
+    before,
+  );
+  return row !== undefined;
+}
+
+/** Whether the branch was at the commit of a push before: then its steps alone may not say where the branch is now. */
+export function isReturn(store: Store, { id, ref, before, commit }: Deployment): boolean {
+  if (before === commit) return false;
+  const seen = (column: "commit_id" | "before_commit") =>
+    store.get(
+      `SELECT 1 FROM deployments WHERE ref = ? AND ${column} = ? AND id <> ? AND ${isStep} LIMIT 1`,
+      ref,
+      commit,
+      id,
+    ) !== undefined;
+  return seen("commit_id") || seen("before_commit");
+}
+
+type Step = Pick<Push, "ref" | "before" | "commit">;
 
 /** Rollbacks and deployments by hand say nothing of where the branch points. */
 const isStep = "trigger IN ('push', 'catch-up') AND before_commit IS NOT commit_id";

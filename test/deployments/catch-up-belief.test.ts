@@ -96,6 +96,7 @@ function lookingAt(t: TestContext) {
     wake: () => {},
     log: pino({ level: "silent" }),
     intervalMs: 3_600_000,
+    askEveryMs: 0,
   });
   return {
     store,

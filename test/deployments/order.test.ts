@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { createJudgeHead, type JudgeHead } from "../../src/deployments/believe-head.ts";
 import { claimNext } from "../../src/deployments/claim.ts";
+import type { Doubt } from "../../src/deployments/doubts.ts";
 import { recordPush, recordWish } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import type { Store } from "../../src/deployments/store.ts";
@@ -9,16 +11,23 @@ import type { Push } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
 
 /**
- * Git hosts deliver out of order and more than once. Whatever the order, when every push of a branch has been delivered
- * the branch's tip is what runs last. Two things cannot be known from the pushes alone and are left to catch-up, which
- * asks the remote: a branch that came back to the very commit at which its known history begins (every commit was then
- * arrived at as often as departed from), and a branch that was deleted and made anew (nobody departed from its old tip).
+ * Git hosts deliver out of order and more than once, and two webhooks report each push twice. Whatever the order, when
+ * every push of a branch has been delivered the branch's tip is what runs last. As long as the branch never came
+ * back to a commit, that holds without asking the remote. Two things cannot be known from the pushes alone and are left to catch-up: a
+ * branch that came back to the very commit at which its known history begins (every commit was then arrived at as often
+ * as departed from), and a branch that was deleted and made anew (nobody departed from its old tip).
  */
 
 const endings = ["succeeded", "failed", "timed_out"] as const;
 
-/** A history of a branch: what it points at after each push. With few commits it often comes back to an old one. */
-const history = fc
+interface History {
+  readonly isNew: boolean;
+  /** What the branch points at after each push. */
+  readonly visits: readonly string[];
+}
+
+/** With few commits a branch often comes back to an old one. */
+const history: fc.Arbitrary<History> = fc
   .record({
     isNew: fc.boolean(),
     visits: fc.array(fc.constantFrom("A", "B", "C", "D", "E"), { minLength: 2, maxLength: 9 }),
@@ -26,45 +35,72 @@ const history = fc
   .map(({ isNew, visits }) => ({ isNew, visits: visits.filter((name, at) => name !== visits[at - 1]) }))
   .filter(({ isNew, visits }) => visits.length > 1 && (isNew || visits.at(-1) !== visits[0]));
 
-/** A history, the order in which its pushes are delivered (some more than once), and how runs between them end. */
-const delivered = history.chain(({ isNew, visits }) => {
-  const pushes = pushesOf(visits, isNew);
-  const each = fc.shuffledSubarray([...pushes.keys()], { minLength: pushes.length });
-  const repeated = fc.array(fc.nat(pushes.length - 1), { maxLength: 4 });
-  return fc.record({
-    visits: fc.constant(visits),
-    pushes: fc.constant(pushes),
-    order: fc
-      .tuple(each, repeated, fc.infiniteStream(fc.nat(12)))
-      .map(([order, again, places]) => mixedIn(order, again, places)),
-    runs: fc.array(fc.option(fc.constantFrom(...endings)), { minLength: 14, maxLength: 14 }),
-  });
-});
+/** How the pushes of a history are delivered, and how the runs between the deliveries end. */
+interface Delivered extends History {
+  readonly deliveries: readonly Push[];
+  readonly runs: readonly ((typeof endings)[number] | null)[];
+}
 
-test("in whatever order the pushes of a branch are delivered, its tip is what is deployed in the end", (t) => {
+function delivered(histories: fc.Arbitrary<History>): fc.Arbitrary<Delivered> {
+  return histories.chain((one) => {
+    const pushes = pushesOf(one.visits, one.isNew);
+    const each = fc.shuffledSubarray([...pushes], { minLength: pushes.length });
+    const copies = fc.array(fc.constantFrom(...pushes), { maxLength: 3 });
+    const reported = fc.array(fc.constantFrom(...pushes.filter(({ before }) => before)), { maxLength: 3 });
+    return fc.record({
+      isNew: fc.constant(one.isNew),
+      visits: fc.constant(one.visits),
+      deliveries: fc
+        .tuple(each, copies, reported, fc.infiniteStream(fc.nat(20)))
+        .map(([order, again, others, places]) =>
+          mixedIn(order, [...again, ...others.map(asReported)], places),
+        ),
+      runs: fc.array(fc.option(fc.constantFrom(...endings)), { minLength: 20, maxLength: 20 }),
+    });
+  });
+}
+
+test("in whatever order and how often pushes are delivered, with a remote to ask the tip is deployed in the end", (t) => {
   const store = temporaryStore(t);
   fc.assert(
-    fc.property(delivered, ({ visits, pushes, order, runs }) => {
-      const last = lastDeployed(store, pushes, order, runs);
-      assert.equal(last, commitOf(visits.at(-1) ?? ""));
+    fc.property(delivered(history), (one) => {
+      const tip = commitOf(one.visits.at(-1) ?? "");
+      assert.equal(
+        lastDeployed(store, one, () => tip),
+        tip,
+      );
     }),
-    { numRuns: 20_000 },
+    { numRuns: 5_000 },
   );
 });
 
-test("pushes that are delivered in order deploy the tip, closed loops back to the first commit too", (t) => {
+test("the same without a remote, if the branch never came back to a commit", (t) => {
+  const store = temporaryStore(t);
+  const once = history.filter(({ visits }) => new Set(visits).size === visits.length);
+  fc.assert(
+    fc.property(delivered(once), (one) => {
+      assert.equal(lastDeployed(store, one, null), commitOf(one.visits.at(-1) ?? ""));
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test("pushes that are delivered in order deploy the tip, closed loops and steps made again too", (t) => {
   const store = temporaryStore(t);
   const looped = fc.array(fc.constantFrom("A", "B", "C"), { minLength: 2, maxLength: 9 });
-  fc.assert(
-    fc.property(looped, (names) => {
-      const visits = names.filter((name, at) => name !== names[at - 1]);
-      fc.pre(visits.length > 1);
-      const pushes = pushesOf(visits, false);
-      const last = lastDeployed(store, pushes, [...pushes.keys()], []);
-      assert.equal(last, commitOf(visits.at(-1) ?? ""));
-    }),
-    { numRuns: 2_000 },
-  );
+  // Without a remote that answers, a step that can have been made again was.
+  for (const isAnswering of [true, false]) {
+    fc.assert(
+      fc.property(looped, (names) => {
+        const visits = names.filter((name, at) => name !== names[at - 1]);
+        fc.pre(visits.length > 1);
+        const deliveries = pushesOf(visits, false);
+        const remote = isAnswering ? (push: Push) => push.commit : null;
+        assert.equal(lastDeployed(store, { deliveries, runs: [] }, remote), commitOf(visits.at(-1) ?? ""));
+      }),
+      { numRuns: 2_000 },
+    );
+  }
 });
 
 test("after a push that was never delivered, one that goes back is the newest, not what was there before", (t) => {
@@ -72,7 +108,7 @@ test("after a push that was never delivered, one that goes back is the newest, n
   // C to D and E to F are delivered, D to E is not; then somebody goes back from F to E.
   const all = pushesOf(["C", "D", "E", "F", "E"], false);
   const heard = all.filter((_, at) => at !== 1);
-  assert.equal(lastDeployed(store, heard, [...heard.keys()], []), commitOf("E"));
+  assert.equal(lastDeployed(store, { deliveries: heard, runs: [] }, null), commitOf("E"));
 });
 
 test("a late push of an older commit does not come before what the remote has told of", (t) => {
@@ -98,19 +134,27 @@ function pushesOf(visits: readonly string[], isNew: boolean): readonly Push[] {
   });
 }
 
+/** The same push as another webhook reports it. */
+function asReported(push: Push, webhook: number): Push {
+  return { ...push, digest: `${push.digest} of webhook ${webhook}` };
+}
+
 /** Puts each of `again` into `order` somewhere. */
-function mixedIn(order: readonly number[], again: readonly number[], places: Iterator<number>): number[] {
+function mixedIn(order: readonly Push[], again: readonly Push[], places: Iterator<number>): readonly Push[] {
   const mixed = [...order];
   for (const push of again) mixed.splice(places.next().value % (mixed.length + 1), 0, push);
   return mixed;
 }
 
-/** The commit that is deployed last, when all is delivered and all that was queued has run. */
+/**
+ * The commit that is deployed last, when all is delivered and all that was queued has run.
+ *
+ * @param remote where the remote says the branch is when a push was delivered; null: it does not answer
+ */
 function lastDeployed(
   store: Store,
-  pushes: readonly Push[],
-  order: readonly number[],
-  runs: readonly ((typeof endings)[number] | null)[],
+  { deliveries, runs }: Pick<Delivered, "deliveries" | "runs">,
+  remote: ((push: Push) => string) | null,
 ): string | null {
   let last: string | null = null;
   const run = (state: (typeof endings)[number]) => {
@@ -120,16 +164,27 @@ function lastDeployed(
     settle(store, claimed, { state, exitCode: null, problem: null });
     return true;
   };
+  const judge = createJudgeHead(store, 0);
   undone(store, () => {
-    order.forEach((index, at) => {
-      const push = pushes[index];
-      if (push) recordPush(store, push);
+    deliveries.forEach((push, at) => {
+      const { doubt } = recordPush(store, push);
       const state = runs[at];
       if (state) run(state);
+      if (doubt) resolve(store, doubt, remote?.(push) ?? null, judge);
     });
     while (run("succeeded"));
   });
   return last;
+}
+
+/** What is made of the remote's answers about one doubtful push, when nothing of the branch waits. */
+function resolve(store: Store, doubt: Doubt, head: string | null, judge: JudgeHead): void {
+  const { ref, before, commit } = doubt;
+  const isHere = head === null ? doubt.isLikely : head === commit;
+  if (head === null && !isHere) return;
+  const verdicts = [1, 2].map(() => judge(ref, head ?? commit, isHere && doubt.isFirst));
+  if (!verdicts.includes("missing")) return;
+  recordWish(store, { trigger: "catch-up", ref, before: isHere ? before : null, commit: head ?? commit });
 }
 
 /** Does `work` in a transaction that is rolled back: thousands of histories, and no sync of the disk for any. */

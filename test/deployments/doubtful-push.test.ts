@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
+import { git, makeProject, type Project } from "../harness/project.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { letGo, patientScript } from "../harness/script.ts";
+import { type RunningService, startService } from "../harness/service.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+/** A real remote and a service that never looks by itself: what it asks, it asks because of a push. */
+
+const longestWaitMs = 60_000;
+
+test("a branch that is pushed back by the same bytes as before is deployed, as the remote says so twice", async (t) => {
+  const { service, project, asks } = await startAsking(t);
+  const x = head(project);
+  const toX = githubPush({ after: x });
+  await deployAll(service, [toX]);
+  await deployAll(service, [githubPush({ after: project.commit() })]);
+  pushBack(project, x);
+  const { status, json } = await deliver(service.url, toX);
+  assert.deepEqual([status, json.status, json.deployment?.id], [200, "duplicate", 1]);
+  assert.match(json.detail ?? "", /The remote is asked whether the branch is back at this commit/);
+  await until("it is deployed", () => readDeployments(service.statePath).length === 3, longestWaitMs);
+  const { trigger, commit } = await untilDeployment(service.statePath, 3, isDone);
+  assert.deepEqual([trigger, commit], ["catch-up", x]);
+  const [first = 0, second = 0] = asks();
+  assert.ok(second - first >= 9_900, JSON.stringify(asks()));
+});
+
+test("a captured delivery deploys nothing, and however often it comes the remote is asked every 10 s", async (t) => {
+  const { service, project, asks } = await startAsking(t);
+  const captured = githubPush({ after: head(project) });
+  await deployAll(service, [captured]);
+  await deployAll(service, [githubPush({ after: project.commit() })]);
+  for (let count = 0; count < 20; count += 1) {
+    assert.equal((await deliver(service.url, captured)).json.status, "duplicate");
+  }
+  await until("it is asked for the last time", () => asks().length === 3, longestWaitMs);
+  const [first = 0, second = 0, third = 0] = asks();
+  assert.ok(second - first >= 9_900 && third - second >= 9_900, JSON.stringify(asks()));
+  assert.equal(readDeployments(service.statePath).length, 2);
+});
+
+test("a captured delivery is not asked about while a newer push waits for a remote that lags", async (t) => {
+  const { service, project, asks } = await startAsking(t, `${patientScript}exit 0\n`);
+  letGo(service.repoPath);
+  const x = head(project);
+  const captured = githubPush({ after: x });
+  await deployAll(service, [captured]);
+  rmSync(join(service.repoPath, "go"));
+  const y = project.commit();
+  pushBack(project, x);
+  await deliver(service.url, githubPush({ after: y }));
+  await deliver(service.url, captured);
+  const startMs = performance.now();
+  await until("it would have been asked", () => performance.now() - startMs > 2_000);
+  assert.equal(asks().length, 0);
+  pushBack(project, y);
+  letGo(service.repoPath);
+  await until("it is asked", () => asks().length >= 1);
+  assert.deepEqual(
+    readDeployments(service.statePath).map(({ commit }) => commit),
+    [x, y],
+  );
+});
+
+test("an old step that a second webhook reports late is asked about, and not deployed", async (t) => {
+  const { service, project, asks } = await startAsking(t);
+  const [a, b] = [head(project), project.commit()];
+  await deployAll(service, [githubPush({ before: a, after: b })]);
+  await deployAll(service, [githubPush({ before: b, after: project.commit() })]);
+  const { status, json } = await deliver(service.url, githubPush({ before: a, after: b }));
+  assert.deepEqual([status, json.status, json.deployment?.id], [200, "duplicate", 1]);
+  await until("the first answer was heard", () => asks().length >= 2, longestWaitMs);
+  assert.equal(readDeployments(service.statePath).length, 2);
+});
+
+test("a branch that really goes from X to Y to X to Y is deployed each time", async (t) => {
+  const { service, project } = await startAsking(t);
+  const [x, y] = [head(project), project.commit()];
+  await deployAll(service, [githubPush({ before: x, after: y })]);
+  pushBack(project, x);
+  await deployAll(service, [githubPush({ before: y, after: x })]);
+  pushBack(project, y);
+  await deliver(service.url, githubPush({ before: x, after: y }));
+  await until("it is deployed", () => readDeployments(service.statePath).length === 3, longestWaitMs);
+  assert.equal((await untilDeployment(service.statePath, 3, isDone)).commit, y);
+});
+
+test("so it is where no remote can be asked", async (t) => {
+  const service = await startService(t);
+  const [x, y] = ["a".repeat(40), "b".repeat(40)];
+  await deployAll(service, [githubPush({ before: x, after: y }), githubPush({ before: y, after: x })]);
+  await deliver(service.url, githubPush({ before: x, after: y }));
+  await until("it is deployed", () => readDeployments(service.statePath).length === 3, longestWaitMs);
+  assert.equal((await untilDeployment(service.statePath, 3, isDone)).commit, y);
+});
+
+const pullScript = "#!/bin/sh\ngit fetch --quiet origin && git checkout --quiet -B main origin/main\n";
+
+/** A service whose `git` notes when the remote is asked, in milliseconds. */
+async function startAsking(t: TestContext, script = pullScript) {
+  const project = makeProject(t);
+  project.script(script);
+  const directory = temporaryDirectory(t);
+  const notes = join(directory, "asked");
+  writeScript(notes, "");
+  writeScript(
+    join(directory, "git"),
+    `#!/bin/sh\ncase " $* " in *" ls-remote "*) date +%s%3N >>${notes} ;; esac\nPATH=\${PATH#*:} exec git "$@"\n`,
+  );
+  const env = { PATH: `${directory}:${process.env.PATH}` };
+  const service = await startService(t, { repoPath: project.repoPath, env });
+  const asks = () => readFileSync(notes, "utf8").split("\n").filter(Boolean).map(Number);
+  return { service, project, asks };
+}
+
+async function deployAll(service: RunningService, deliveries: readonly Delivery[]): Promise<void> {
+  for (const delivery of deliveries) {
+    const { status, json } = await deliver(service.url, delivery);
+    assert.equal(status, 202);
+    await untilDeployment(service.statePath, json.deployment?.id ?? 0, isDone);
+  }
+}
+
+function head({ remotePath }: Project): string {
+  return git(remotePath, "rev-parse", "main");
+}
+
+/** Force-pushes `commit`, which the remote has, to its branch. */
+function pushBack({ remotePath, repoPath }: Project, commit: string): void {
+  git(repoPath, "fetch", "--quiet", remotePath, commit);
+  git(repoPath, "push", "--quiet", "--force", remotePath, `${commit}:refs/heads/main`);
+}
+
+function isDone({ state }: { readonly state: string }): boolean {
+  return state === "succeeded" || state === "failed";
+}
