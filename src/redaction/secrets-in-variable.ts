@@ -25,7 +25,7 @@ export function secretsInVariable(name: string, value: string): readonly string[
 
 /** Passwords in URLs, and the credentials of `Authorization` headers. */
 export function secretsInText(text: string): readonly string[] {
-  const users = allOf(text, /\b[a-z][a-z\d+.-]*:\/\/([^\s/?#"]+)@/gi);
+  const users = allOf(text, /\b[a-z][a-z\d+.-]{0,30}:\/\/([^\s/?#"]+)@/gi);
   const basic = allOf(text, /\bauthorization[:=] *basic +([^\s"']+)/gi);
   const bearer = allOf(text, /\bauthorization[:=] *(?:bearer|token) +([^\s"']+)/gi);
   return [...new Set([...basic, ...bearer, ...[...users, ...basic.map(fromBase64)].flatMap(passwordsOf)])];
@@ -44,7 +44,7 @@ function passwordsInFields(value: string): readonly string[] {
   const separator = value.includes(";") ? ";" : /,\s*[\w -]+=/.test(value) ? "," : "\\s";
   const quoted = `"(?:[^"]|"")*"|'(?:[^'\\\\]|\\\\.|'')*'`;
   const field = new RegExp(
-    `(?:^|[${separator}])\\s*([\\w.-][\\w .-]{0,60}?)\\s*=\\s*(${quoted}|[^${separator}]*)`,
+    `(?:^|[${separator}])\\s{0,9}([\\w.-][\\w .-]{0,60}?)\\s{0,9}=\\s{0,9}(${quoted}|[^${separator}]*)`,
     "g",
   );
   const fields = [...value.matchAll(field), ...value.matchAll(/[?&]([\w.-]+)=([^&#\s]+)/g)];
@@ -68,7 +68,9 @@ function unquoted(text: string): readonly string[] {
 
 /** `user:password@host` without a scheme, and Go's `user:password@tcp(host)/database`. */
 function passwordInDsn(value: string): readonly string[] {
-  const dsn = /^([^\s:/@]+):(\S+)@(?:\w*\([^()\s]*\)|[\w.-]+(?::\d+)?)(?:[/?]\S*)?$/.exec(value.trim());
+  const dsn = /^([^\s:/@]+):(\S{1,1000})@(?:\w*\([^()\s]*\)|[\w.-]+(?::\d+)?)(?:[/?]\S*)?$/.exec(
+    value.trim(),
+  );
   const [, user = "", password = ""] = dsn ?? [];
   const isAddress = /^(?:mailto|npm|sips?|xmpp|acct)$/i.test(user) || password.startsWith("//");
   return isAddress ? [] : [password, percentDecoded(password)];

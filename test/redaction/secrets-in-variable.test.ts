@@ -99,3 +99,28 @@ test("nothing is found in values that hold no secret", () => {
     assert.deepEqual(secretsInVariable("ANY", value), [], value);
   }
 });
+
+test("a value of 64 KiB costs no time to speak of, whatever is in it", () => {
+  for (const part of [
+    "a.",
+    " ",
+    "a ",
+    "a=",
+    "@a/",
+    "x://",
+    ";a",
+    ",a",
+    "?a=b",
+    "key ",
+    "//a/hooks/",
+    "'",
+    '"',
+  ]) {
+    const value = `u:${part.repeat((64 * 1024) / part.length)} x`;
+    const startMs = performance.now();
+    for (const text of [value, value.slice(2), `{"a":${JSON.stringify(value)}}`])
+      secretsInVariable("HOOK", text);
+    const tookMs = performance.now() - startMs;
+    assert.ok(tookMs < 2_000, `${part} took ${tookMs} ms`);
+  }
+});
