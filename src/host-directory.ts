@@ -7,7 +7,7 @@
 export function createHostDirectory(dockerHost: string | undefined): (directory: string) => Promise<string> {
   return async (directory) => {
     const { hostDirectoryOf } = await import("./rollout/compose/locate-project.ts");
-    const { connectEngine } = await import("./rollout/engine/engine.ts");
+    const { connectEngine } = await import("./platform/docker/engine.ts");
     return await hostDirectoryOf(connectEngine(dockerHost), directory);
   };
 }

@@ -4,11 +4,9 @@ import {
   accessSync,
   constants,
   existsSync,
-  mkdirSync,
   readFileSync,
   renameSync,
   statSync,
-  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +36,7 @@ before(() => {
 
 test("the package has what is needed to run, its documents and examples, and nothing else", () => {
   const expected =
-    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.(?:js|d\.ts)|dist\/runner\/keeper\.sh)$/;
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/runner\/keeper\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
   assert.deepEqual(
     paths.filter((path) => !expected.test(path)),
@@ -49,7 +47,6 @@ test("the package has what is needed to run, its documents and examples, and not
     // `hotpush init` builds the image from them.
     "Dockerfile",
     "dist/main.js",
-    "dist/service.d.ts",
     "examples/deploy.sh",
     "docs/problems.md",
   ]) {
@@ -161,23 +158,4 @@ test("where no Node is recent enough, a sentence says what to install", () => {
   } finally {
     renameSync(`${brought}.away`, brought);
   }
-});
-
-test("a program in TypeScript can start the service by the types of the package", () => {
-  const text = `import { loadConfig } from "hotpush/config";
-import { openLog } from "hotpush/log";
-import { startService } from "hotpush/service";
-const { config } = loadConfig(process.env);
-const service = await startService(config, process.env, openLog(config.logLevel));
-const port: number = service.address.port;
-await service.close();
-`;
-  writeFileSync(join(app, "program.mts"), text);
-  mkdirSync(join(app, "node_modules/@types"), { recursive: true });
-  for (const name of ["@types/node", "undici-types"]) {
-    symlinkSync(join(checkout, "node_modules", name), join(app, "node_modules", name));
-  }
-  const options = ["--noEmit", "--strict", "--target", "esnext", "--module", "nodenext", "--types", "node"];
-  const result = runIn(app, join(checkout, "node_modules/.bin/tsc"), [...options, "program.mts"]);
-  assert.equal(result.status, 0, result.stdout);
 });

@@ -2,9 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { NotRunningError, RefusedError } from "../control/client.ts";
 import { socketPath } from "../control/socket-path.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
+import { wrapText } from "../platform/terminal/wrap.ts";
 import { stateDirectoryOf } from "../rollout/state.ts";
 import { refuse } from "./command.ts";
-import { openTerminal, wrap } from "./terminal/terminal.ts";
 
 /** Where the container and the systemd unit keep it; a person's shell does not know of either. */
 const usualStatePath = "/var/lib/hotpush";
@@ -56,5 +57,5 @@ function dotenvHere(): NodeJS.ProcessEnv {
 function fitted(text: string, env: NodeJS.ProcessEnv): string {
   const { isInteractive, columns } = openTerminal(process.stderr, env);
   const prefix = "hotpush: ".length;
-  return isInteractive ? wrap(text, columns - prefix - 1).join(`\n${" ".repeat(prefix)}`) : text;
+  return isInteractive ? wrapText(text, columns - prefix - 1).join(`\n${" ".repeat(prefix)}`) : text;
 }

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { ask } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
 import { asking, reportedUser } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { follow } from "./follow.ts";
 import { deploymentId } from "./logs.ts";
 import { endingLines } from "./storyteller.ts";
-import { openTerminal } from "./terminal/terminal.ts";
 
 /** `hotpush cancel`: ends a deployment early. Its exit code is 0 where it was cancelled, 1 where it had ended otherwise. */
 export function makeCancelCommand({ env, finish }: Surroundings): Command {

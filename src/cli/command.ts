@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import { fold } from "./fold.ts";
+import { wrapFor } from "../platform/terminal/wrap.ts";
 
 /** What a command works in: the environment it was called with, and where it leaves its exit code. */
 export interface Surroundings {
@@ -30,7 +30,7 @@ export function another(value: string, before: readonly string[] = []): readonly
 
 /** Says on standard error why a command refuses, and gives the exit code for it. */
 export function refuse(text: string): number {
-  process.stderr.write(`${fold(`hotpush: ${text}`, process.stderr)}\n`);
+  process.stderr.write(`${wrapFor(process.stderr, `hotpush: ${text}`)}\n`);
   return 1;
 }
 

@@ -1,9 +1,9 @@
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { type EventsOptions, readEvents } from "../control/read-events.ts";
 import { isFinished } from "../deployments/states.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
 import { refuse } from "./command.ts";
 import { createStoryteller } from "./storyteller.ts";
-import { openTerminal } from "./terminal/terminal.ts";
 
 /** As after a signal: 128 and the number of SIGINT. */
 const interruptedExitCode = 130;

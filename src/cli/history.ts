@@ -2,11 +2,11 @@ import { type Command, InvalidArgumentError } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import { ask } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { formatTable } from "../table.ts";
+import { formatTable } from "../platform/terminal/table.ts";
+import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
 import { asking } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { commitText, originText } from "./terminal/origin.ts";
-import { openTerminal, type Terminal } from "./terminal/terminal.ts";
 import { branchOf, localTime, states } from "./terminal/words.ts";
 
 const gapColumns = 2;

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { wrapFor } from "../platform/terminal/wrap.ts";
 import { send } from "../send/send.ts";
 import { secretToSend } from "../send/settings.ts";
 import { isLoopback } from "../setup/address.ts";
@@ -8,7 +9,6 @@ import { proxyAdvice } from "../setup/caddyfile.ts";
 import { type HostForm, hostForm } from "../setup/host-form.ts";
 import type { Setup } from "../setup/set-up.ts";
 import { systemdUnitName } from "../setup/systemd-unit.ts";
-import { fold } from "./fold.ts";
 import { say } from "./say.ts";
 
 /** Prints the form of the project's git host, field by field. The secret itself is shown to a person at a terminal only. */
@@ -20,7 +20,7 @@ export function tellForm({ project, host, address }: Setup): void {
   say(`\nThe webhook at ${name}:`);
   say(host === null ? "  its repository's settings, Webhooks" : `  ${form.address ?? form.way}`);
   tellFields(form, secret);
-  if (host !== null) say(fold(`  ${form.afterwards}`, process.stdout, "  "));
+  if (host !== null) say(wrapFor(process.stdout, `  ${form.afterwards}`, "  "));
 }
 
 const inDotenv = "the value of WEBHOOK_SECRET in .env";
@@ -31,9 +31,9 @@ function tellFields({ fields, makesSecret, host }: HostForm, secret: string): vo
   const own = fields.find(([, value]) => value === secret)?.[0];
   if (makesSecret) {
     say(
-      fold(
-        `  If ${host} makes the ${own} itself, write that to .env as WEBHOOK_SECRET.`,
+      wrapFor(
         process.stdout,
+        `  If ${host} makes the ${own} itself, write that to .env as WEBHOOK_SECRET.`,
         "  ",
       ),
     );
@@ -92,7 +92,7 @@ async function tellDryRun({ project, address, host }: Setup, env: NodeJS.Process
   try {
     const sent = await send({ ...request, event: "push", file: null, isDryRun: true, waitMs: 0 });
     if (sent.outcome === "unreachable" || sent.outcome === "not-hotpush") return false;
-    say(`\n${fold(sent.text, process.stdout)}`);
+    say(`\n${wrapFor(process.stdout, sent.text)}`);
     return true;
   } catch {
     // Without a commit there is nothing to make a push of.

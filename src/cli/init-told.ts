@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { wrapFor } from "../platform/terminal/wrap.ts";
 import { hasFileModes } from "../setup/gitignore.ts";
 import type { PlannedFile } from "../setup/planned-file.ts";
 import type { Setup } from "../setup/set-up.ts";
 import { unifiedDiff } from "../setup/unified-diff.ts";
-import { fold } from "./fold.ts";
 import { say } from "./say.ts";
 
 /** Says what was found: the project, its remote, and who is in front of the app. */
@@ -52,7 +52,7 @@ const states: Readonly<Record<PlannedFile["state"], string>> = {
 /** Says what a person should know, and what only they can do. */
 export async function tellNotes(setup: Setup): Promise<void> {
   for (const note of [...frontNotes(setup), ...(await checkoutNotes(setup))]) {
-    say(fold(`- ${note}`, process.stdout, "  "));
+    say(wrapFor(process.stdout, `- ${note}`, "  "));
   }
 }
 

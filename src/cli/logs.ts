@@ -3,12 +3,12 @@ import { ask, open } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { readEvents } from "../control/read-events.ts";
 import { isFinished } from "../deployments/states.ts";
+import { harmless, openTerminal } from "../platform/terminal/terminal.ts";
 import { createLineCutter } from "../runner/lines.ts";
 import { asking } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { follow } from "./follow.ts";
 import { endingLines } from "./storyteller.ts";
-import { harmless, openTerminal } from "./terminal/terminal.ts";
 
 interface Options {
   readonly follow?: boolean;

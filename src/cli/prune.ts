@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
+import { connectEngine } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
 import { loadImageNames, loadModel } from "../rollout/compose/load-model.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
-import { connectEngine } from "../rollout/engine/engine.ts";
 import { keptByDefault, type Pruned, prune } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
 import { refuseOtherState } from "../rollout/refuse-other-state.ts";

@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { connectEngine } from "../platform/docker/engine.ts";
+import { lowerPriority } from "../platform/lower-priority.ts";
 import { ProblemError } from "../problems.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
-import { connectEngine } from "../rollout/engine/engine.ts";
 import { refuseOtherState } from "../rollout/refuse-other-state.ts";
 import { type Report, reportFailure } from "../rollout/report/report.ts";
 import { reportJson } from "../rollout/report/report-json.ts";
@@ -13,7 +14,6 @@ import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { rollOutStack } from "../rollout/swarm/rollout.ts";
 import { another, newCommand, type Surroundings } from "./command.ts";
-import { giveWay } from "./give-way.ts";
 
 interface Options {
   readonly directory?: string;
@@ -74,7 +74,7 @@ async function runRollout(
 ): Promise<number> {
   const write = (text: string) => process.stdout.write(text);
   const report = options.json ? reportJson(write) : reportText(write);
-  giveWay();
+  lowerPriority();
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   process.once("SIGTERM", stop).once("SIGINT", stop);

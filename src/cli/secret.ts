@@ -4,10 +4,10 @@ import type { Command } from "commander";
 import { dropPreviousSecret, RotationError, rotateSecret } from "../config/rotate-secret.ts";
 import { ask } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
 import { statePathOf } from "./ask-service.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
 import { rotationLines } from "./secret-text.ts";
-import { openTerminal } from "./terminal/terminal.ts";
 
 interface Options {
   readonly envFile?: string;

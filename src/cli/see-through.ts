@@ -1,6 +1,6 @@
 import type { DeploymentJson } from "../control/deployment-json.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
 import { follow } from "./follow.ts";
-import { openTerminal } from "./terminal/terminal.ts";
 
 export interface SeeThroughOptions {
   readonly env: NodeJS.ProcessEnv;

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDurationMs } from "../config/duration.ts";
+import { wrapFor } from "../platform/terminal/wrap.ts";
 import { ProblemError } from "../problems.ts";
 import { NotMarkableError, type SentEvent } from "../send/delivery.ts";
 import { NoHeadError } from "../send/repository-head.ts";
@@ -13,7 +14,6 @@ import {
 } from "../send/settings.ts";
 import { type GitHost, isGitHost } from "../setup/git-host.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
-import { fold } from "./fold.ts";
 
 interface Options {
   readonly url?: string;
@@ -112,7 +112,7 @@ function tell(request: SendRequest, sent: Sent): void {
 }
 
 function say(text: string): void {
-  process.stdout.write(`${fold(text, process.stdout)}\n`);
+  process.stdout.write(`${wrapFor(process.stdout, text)}\n`);
 }
 
 function whatWasSent({ event, file }: SendRequest, { head }: Sent): string {

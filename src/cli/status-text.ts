@@ -2,8 +2,9 @@ import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { SecretJson, SecretsJson } from "../control/secrets.ts";
 import type { CatchUpJson, StatusJson } from "../control/status.ts";
+import type { Terminal } from "../platform/terminal/terminal.ts";
+import { wrapText } from "../platform/terminal/wrap.ts";
 import { commitText, originText } from "./terminal/origin.ts";
-import { type Terminal, wrap } from "./terminal/terminal.ts";
 import { branchOf, localTime, since, states } from "./terminal/words.ts";
 
 const labelColumns = 11;
@@ -37,7 +38,7 @@ export function statusLines(status: StatusJson, terminal: Terminal): readonly st
 
 function labelled(label: string, texts: readonly string[], { columns, paint }: Terminal): readonly string[] {
   const given = texts.length === 0 ? ["nothing"] : texts;
-  const lines = given.flatMap((text) => wrap(text, columns - labelColumns));
+  const lines = given.flatMap((text) => wrapText(text, columns - labelColumns));
   return lines.map((line, index) =>
     index === 0
       ? `${paint("bold", label)}${" ".repeat(labelColumns - label.length)}${line}`

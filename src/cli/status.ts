@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { ask } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
 import { asking } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 import { statusLines } from "./status-text.ts";
-import { openTerminal } from "./terminal/terminal.ts";
 
 /** `hotpush status`: its exit code is 0 where the service is healthy. */
 export function makeStatusCommand({ env, finish }: Surroundings): Command {

@@ -2,9 +2,10 @@ import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
 import type { ControlEvent } from "../control/teller.ts";
 import { isFinished } from "../deployments/states.ts";
+import { type Progress, showProgress } from "../platform/terminal/progress.ts";
+import { harmless, type Terminal } from "../platform/terminal/terminal.ts";
+import { wrapText } from "../platform/terminal/wrap.ts";
 import { commitText, reportedText } from "./terminal/origin.ts";
-import { type Progress, showProgress } from "./terminal/progress.ts";
-import { harmless, type Terminal, wrap } from "./terminal/terminal.ts";
 import { branchOf, since, states } from "./terminal/words.ts";
 
 /** Tells a person what becomes of a deployment: its output, its steps with their durations, its end. */
@@ -75,7 +76,7 @@ export function endingLines(deployment: DeploymentJson, { paint, columns }: Term
   const what = state === "succeeded" ? `: ${branchOf(ref)} is at ${commitText(deployment)}` : "";
   const first = `Deployment ${id} ${state === "cancelled" || state === "superseded" ? "was " : ""}${paint(colour, text)}${byWhat(deployment)}${took}${what}.`;
   const reasons = problem?.detail.split("\n") ?? [];
-  return [first, ...reasons.flatMap((line) => wrap(harmless(line), columns))];
+  return [first, ...reasons.flatMap((line) => wrapText(harmless(line), columns))];
 }
 
 function byWhat({ state, supersededBy, cancelledBy }: DeploymentJson): string {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { asWritten, rawValue, withoutVariable, withVariable } from "./env-text.ts";
+import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/env-file/env-text.ts";
+import { rewriteFile } from "../platform/replace-file.ts";
 import { secretFault } from "./secret-source.ts";
-import { writeAtomically } from "./write-atomically.ts";
 
 /** A change of the secrets that was not made; `message` says why, for a person. */
 export class RotationError extends Error {
@@ -121,7 +121,7 @@ function readText(path: string): string {
 /** @param like the file whose mode and owner a new one gets: who could read the secret can read the previous one */
 function write(path: string, text: string, like: string = path): void {
   try {
-    writeAtomically(path, text, like);
+    rewriteFile(path, text, like);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new RotationError(

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { printable } from "../printable.ts";
+import { printable } from "../platform/terminal/printable.ts";
 
 const mostBytes = 16 * 1024;
 

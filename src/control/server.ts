@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer } from "../platform/http-server.ts";
 import { ProblemError } from "../problems.ts";
 import type { ControlContext } from "./context.ts";
-import { createServer } from "./http.ts";
 import { type Reply, refusal } from "./reply.ts";
 import { readRequestBody } from "./request-body.ts";
 import { findRoute } from "./routes.ts";

@@ -1,5 +1,5 @@
 import type { Log } from "../log.ts";
-import { lookRegularly } from "../look-regularly.ts";
+import { repeat } from "../platform/repeat.ts";
 import { isCommitId } from "../receiver/push.ts";
 import { createJudgeHead, type JudgeHead } from "./believe-head.ts";
 import { type Answer, createDoubts, type Doubt } from "./doubts.ts";
@@ -64,7 +64,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   const search: Search = { ...options, judgeHead, failure: null, lookedAtMs: null, isStopped: false };
   const onFault = (error: unknown) =>
     log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed");
-  const looks = lookRegularly(() => lookAtLastDeployed(search), { intervalMs, onFault });
+  const looks = repeat(() => lookAtLastDeployed(search), { intervalMs, onFault });
   const doubts = createDoubts({
     store,
     ask: (ref, doubts) => look(search, ref, doubts),

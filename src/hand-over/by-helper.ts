@@ -1,4 +1,4 @@
-import type { Engine } from "../rollout/engine/engine.ts";
+import type { Engine } from "../platform/docker/engine.ts";
 import type { OwnService } from "../rollout/own-container/own-service.ts";
 import {
   type Helper,

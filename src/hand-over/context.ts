@@ -1,5 +1,5 @@
 import type { Log } from "../log.ts";
-import type { Engine } from "../rollout/engine/engine.ts";
+import type { Engine } from "../platform/docker/engine.ts";
 import {
   type ReplacementRequest,
   removeReplacementRequest,
@@ -19,7 +19,7 @@ export interface HandOverContext {
 
 /** The Docker engine that deploy scripts talk to. Its code is read when there is something to hand over. */
 export async function engineOf({ scriptEnv }: HandOverContext): Promise<Engine> {
-  const { connectEngine } = await import("../rollout/engine/engine.ts");
+  const { connectEngine } = await import("../platform/docker/engine.ts");
   return connectEngine(scriptEnv.DOCKER_HOST);
 }
 

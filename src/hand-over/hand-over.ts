@@ -1,4 +1,4 @@
-import { lookRegularly } from "../look-regularly.ts";
+import { repeat } from "../platform/repeat.ts";
 import {
   type ReplacementRequest,
   readReplacementRequest,
@@ -41,7 +41,7 @@ export function createHandOver(options: HandOverOptions): HandOver {
 
   const text = "The replacement failed; trying again";
   const onFault = (error: unknown) => log.error({ event: "service.not_replaced", err: error }, text);
-  const looks = lookRegularly(look, { intervalMs: lookIntervalMs, onFault });
+  const looks = repeat(look, { intervalMs: lookIntervalMs, onFault });
   return {
     start() {
       if (ownId !== null) looks.start();

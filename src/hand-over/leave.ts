@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Engine } from "../rollout/engine/engine.ts";
+import type { Engine } from "../platform/docker/engine.ts";
 import type { OwnService } from "../rollout/own-container/own-service.ts";
 import type { ReplacementRequest } from "../rollout/own-container/replacement-request.ts";
 import { giveUp, type HandOverContext } from "./context.ts";

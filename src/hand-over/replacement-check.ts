@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { containerIdIn } from "../rollout/engine/own-container.ts";
+import { containerIdIn } from "../platform/docker/mountinfo.ts";
 import { readReplacementRequest } from "../rollout/own-container/replacement-request.ts";
 
 /** Whether a roll-out has asked for this very container to be replaced: then nothing more is to be started in it. */

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { delimiter, join } from "node:path";
-import { isAllowed, kindOf } from "../files/file-kind.ts";
+import { isAllowed, kindOf } from "./files.ts";
 
 /**
  * The file that the name `program` stands for, as execvp(3) looks it up: the first in the directories of `searchPath` that

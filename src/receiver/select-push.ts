@@ -1,4 +1,4 @@
-import { printable } from "../printable.ts";
+import { printable } from "../platform/terminal/printable.ts";
 import type { Reading, RefChange } from "./hosts/host.ts";
 import { type CommitId, isCommitId, isMainRef, isNullId, type MainRef } from "./push.ts";
 

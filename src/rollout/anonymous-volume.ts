@@ -1,5 +1,5 @@
+import type { Container, Mount } from "../platform/docker/container.ts";
 import type { Service } from "./compose/project.ts";
-import type { Container, Mount } from "./engine/container.ts";
 
 /**
  * Where the one container of a service has a volume without a name: a second one beside it would begin with an empty

@@ -1,7 +1,7 @@
-import type { ComposeTarget } from "./compose/compose.ts";
+import type { ComposeTarget } from "../platform/compose/commands.ts";
+import type { Engine } from "../platform/docker/engine.ts";
 import type { ConfigHashes } from "./compose/config-hashes.ts";
 import type { Project } from "./compose/project.ts";
-import type { Engine } from "./engine/engine.ts";
 import type { Report } from "./report/report.ts";
 
 /** What every step of a roll-out works with. */

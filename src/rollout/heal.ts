@@ -1,9 +1,9 @@
+import { type Container, listContainers, removeContainer } from "../platform/docker/container.ts";
+import { discardContainers } from "../platform/docker/discard-containers.ts";
+import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { ProblemError } from "../problems.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import { type Container, listContainers, removeContainer } from "./engine/container.ts";
-import { discardContainers } from "./engine/discard-containers.ts";
-import { hasEndedWell, isServing } from "./engine/health.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
 import { readLiveFiles, switchLiveFiles } from "./proxy/live-file.ts";

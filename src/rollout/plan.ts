@@ -1,7 +1,7 @@
+import type { Container } from "../platform/docker/container.ts";
+import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { anonymousVolume } from "./anonymous-volume.ts";
 import type { Service } from "./compose/project.ts";
-import type { Container } from "./engine/container.ts";
-import { hasEndedWell, isServing } from "./engine/health.ts";
 import type { OneShots } from "./one-shots.ts";
 
 /** What is to be done with a service. */

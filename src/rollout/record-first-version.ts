@@ -1,9 +1,9 @@
+import { type Container, listContainers } from "../platform/docker/container.ts";
+import { hasEndedWell, isServing } from "../platform/docker/health.ts";
+import { tagByCommit } from "../platform/docker/tag.ts";
 import { commitAt, timeAsCommit } from "./compose/commit.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import { type Container, listContainers } from "./engine/container.ts";
-import { hasEndedWell, isServing } from "./engine/health.ts";
-import { tagByCommit } from "./engine/tag.ts";
 import { servingImages } from "./images/serving-images.ts";
 import type { LockedRequest } from "./request.ts";
 import { type Version, writeVersions } from "./versions.ts";

@@ -1,5 +1,5 @@
+import type { Engine } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
-import type { Engine } from "./engine/engine.ts";
 
 /**
  * Refuses to work beside the project's own Hotpush, which runs in a container and keeps the lock and the good versions

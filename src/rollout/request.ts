@@ -1,5 +1,5 @@
-import type { ComposeTarget } from "./compose/compose.ts";
-import type { Engine } from "./engine/engine.ts";
+import type { ComposeTarget } from "../platform/compose/commands.ts";
+import type { Engine } from "../platform/docker/engine.ts";
 import type { Report } from "./report/report.ts";
 import { readVersions, type Version } from "./versions.ts";
 

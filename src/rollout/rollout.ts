@@ -1,10 +1,10 @@
+import { type Container, listContainers } from "../platform/docker/container.ts";
+import { inspectImage } from "../platform/docker/image.ts";
 import { ProblemError } from "../problems.ts";
 import { anonymousVolume } from "./anonymous-volume.ts";
 import { loadImageNames } from "./compose/load-model.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import { type Container, listContainers } from "./engine/container.ts";
-import { inspectImage } from "./engine/image.ts";
 import { clearAway, heal } from "./heal.ts";
 import { nameImages, restoreImageNames } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";

@@ -1,4 +1,4 @@
-import { FlockFailure, flock } from "../platform/flock.ts";
+import { FlockFailure, flock } from "../platform/file-lock.ts";
 import { ProblemError } from "../problems.ts";
 
 /** What became of an attempt: `interrupted` where flock, or who waits for it, was asked to stop. */

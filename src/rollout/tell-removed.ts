@@ -1,5 +1,5 @@
+import { listContainers } from "../platform/docker/container.ts";
 import type { Rollout } from "./context.ts";
-import { listContainers } from "./engine/container.ts";
 
 /**
  * Tells of containers whose service the compose file no longer has. They are left alone: another compose file, or a

@@ -1,7 +1,7 @@
+import type { Container } from "../platform/docker/container.ts";
+import { hasEndedWell } from "../platform/docker/health.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import type { Container } from "./engine/container.ts";
-import { hasEndedWell } from "./engine/health.ts";
 
 /**
  * Tells of a service that is not to be changed, and yet is not well: a roll-out before this one may have been cut off

@@ -1,9 +1,9 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { replaceFile } from "../files/replace-file.ts";
+import { splitReference } from "../platform/docker/image.ts";
+import { commitTag } from "../platform/docker/tag.ts";
+import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
-import { splitReference } from "./engine/image.ts";
-import { commitTag } from "./engine/tag.ts";
 import { stateFault } from "./state-fault.ts";
 
 /** What a good roll-out left: the image of each service, by the id that no later build can change. */

@@ -1,3 +1,4 @@
+import { listContainers } from "../platform/docker/container.ts";
 import { ProblemError } from "../problems.ts";
 import { commitOf, timeAsCommit } from "./compose/commit.ts";
 import { configHashes } from "./compose/config-hashes.ts";
@@ -5,7 +6,6 @@ import { loadModel } from "./compose/load-model.ts";
 import { readProject, type Service } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout } from "./context.ts";
-import { listContainers } from "./engine/container.ts";
 import { lockInTurn } from "./lock-in-turn.ts";
 import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";

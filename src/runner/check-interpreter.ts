@@ -1,6 +1,5 @@
 import { constants } from "node:fs";
-import { isAllowed, kindOf } from "../files/file-kind.ts";
-import { readStart } from "../files/read-start.ts";
+import { isAllowed, kindOf, readStart } from "../platform/files.ts";
 import { findProgram } from "../platform/find-program.ts";
 import type { Problem } from "../problems.ts";
 

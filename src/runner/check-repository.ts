@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { constants, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { isAllowed, kindOf, ownUid } from "../files/file-kind.ts";
+import { isAllowed, kindOf, ownUid } from "../platform/files.ts";
 import type { Problem } from "../problems.ts";
 
 /** What would keep anything from running in the repository directory, or null. */

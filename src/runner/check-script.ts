@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { join } from "node:path";
-import { isAllowed, kindOf, ownUid } from "../files/file-kind.ts";
+import { isAllowed, kindOf, ownUid } from "../platform/files.ts";
 import type { Problem } from "../problems.ts";
 import { checkInterpreterLine } from "./check-interpreter.ts";
 import { checkOwnership, checkRepository } from "./check-repository.ts";

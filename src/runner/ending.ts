@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { formatDuration } from "../config/duration.ts";
 import type { Ending } from "../deployments/deployment.ts";
-import { printable } from "../printable.ts";
+import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
 import type { ProcessEntry } from "./process-table.ts";
 

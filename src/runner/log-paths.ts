@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, type Stats } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ownUid } from "../files/file-kind.ts";
+import { ownUid } from "../platform/files.ts";
 import type { Problem } from "../problems.ts";
 
 const logsKept = 50;

@@ -1,5 +1,5 @@
 import { formatDuration } from "../config/duration.ts";
-import { printable } from "../printable.ts";
+import { printable } from "../platform/terminal/printable.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import { type ProcessStatus, readProcesses } from "./process-table.ts";
 

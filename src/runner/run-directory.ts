@@ -1,6 +1,6 @@
 import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { flock } from "../platform/flock.ts";
+import { flock } from "../platform/file-lock.ts";
 import { isShortage } from "../platform/shortage.ts";
 import { findProcessesOf } from "./process-table.ts";
 

@@ -1,5 +1,5 @@
 import type { Deployment, Ending, NotStarted, Run } from "../deployments/deployment.ts";
-import { printable } from "../printable.ts";
+import { printable } from "../platform/terminal/printable.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { OutputReader, OutputSink } from "./output.ts";

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { flock } from "../platform/flock.ts";
+import { flock } from "../platform/file-lock.ts";
 
 /** The right to run deployments, held by one of the instances that share a state directory. */
 export interface RunnerLock {

@@ -1,7 +1,7 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Deployment, Runner } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
-import { printable } from "../printable.ts";
+import { printable } from "../platform/terminal/printable.ts";
 import { adoptRun } from "./adopt.ts";
 import { scriptEnvironment } from "./environment.ts";
 import { longestLine } from "./lines.ts";

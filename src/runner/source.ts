@@ -1,6 +1,6 @@
 import type { Deployment, Source } from "../deployments/deployment.ts";
 import { type Commit, isAncestor, readCommit } from "../platform/git.ts";
-import { printable } from "../printable.ts";
+import { printable } from "../platform/terminal/printable.ts";
 import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
 
 const longestSubject = 200;

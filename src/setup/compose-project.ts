@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import type { ComposePort, ComposeService } from "../rollout/compose/compose-model.ts";
+import type { ComposePort, ComposeService } from "../platform/compose/model.ts";
 import type { Project } from "./project.ts";
 import { requireDocker } from "./require-docker.ts";
 import { SetupError } from "./setup-error.ts";

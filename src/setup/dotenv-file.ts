@@ -1,5 +1,5 @@
 import { parseEnv } from "node:util";
-import { asWritten } from "../config/env-text.ts";
+import { asWritten } from "../platform/env-file/env-text.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** A variable that .env should have. */

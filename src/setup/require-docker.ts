@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { compareVersions } from "../compare-versions.ts";
+import { compareVersions } from "../platform/compare-versions.ts";
 import { neededApi, neededCompose } from "../rollout/needed-docker.ts";
 import { SetupError } from "./setup-error.ts";
 

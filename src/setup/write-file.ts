@@ -1,6 +1,6 @@
 import { chmodSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { replaceFile } from "../files/replace-file.ts";
+import { replaceFile } from "../platform/replace-file.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { SetupError } from "./setup-error.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ComposeModel, ComposeService } from "../../src/rollout/compose/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../src/platform/compose/model.ts";
 
 /** Does to the model what a line such as `services.app.restart: unless-stopped` says, as a person does to the file. */
 export function changeModel(model: ComposeModel, line: string): ComposeModel {

@@ -1,4 +1,4 @@
-import type { ComposeModel, ComposeService } from "../../src/rollout/compose/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../src/platform/compose/model.ts";
 
 export const app: ComposeService = {
   image: "shop-app",

@@ -6,7 +6,7 @@ import type { Check, Fault } from "../../src/doctor/check.ts";
 import { checks } from "../../src/doctor/checks.ts";
 import { makeScene } from "../../src/doctor/scene.ts";
 import { readSettings } from "../../src/doctor/settings/settings.ts";
-import type { ComposeModel, ComposeService } from "../../src/rollout/compose/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../src/platform/compose/model.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { changeModel } from "./change-model.ts";
 import { app, caddy, good, live } from "./good-compose-file.ts";

@@ -6,8 +6,7 @@ import { judge, ok, problem, type Result, skipped, warning } from "../../src/doc
 import { checks } from "../../src/doctor/checks.ts";
 import { type Examined, examine } from "../../src/doctor/examine.ts";
 import { jsonReport } from "../../src/doctor/report/json-report.ts";
-import { textReport } from "../../src/doctor/report/text-report.ts";
-import { wrapCommand } from "../../src/doctor/report/wrap.ts";
+import { textReport, wrapCommand } from "../../src/doctor/report/text-report.ts";
 import { makeScene } from "../../src/doctor/scene.ts";
 import { readSettings } from "../../src/doctor/settings/settings.ts";
 

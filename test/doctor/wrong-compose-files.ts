@@ -1,5 +1,5 @@
 import type { Fault } from "../../src/doctor/check.ts";
-import type { ComposeService } from "../../src/rollout/compose/compose-model.ts";
+import type { ComposeService } from "../../src/platform/compose/model.ts";
 import { app, caddy, hotpush } from "./good-compose-file.ts";
 
 /** A compose file with one thing that is wrong, and what is said of it. */

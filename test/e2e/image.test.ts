@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { compareVersions } from "../../src/compare-versions.ts";
+import { compareVersions } from "../../src/platform/compare-versions.ts";
 import { type DoctorCheck, git as inPlace, makePlace, setSettings } from "../harness/doctor.ts";
 import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/signing.ts";
 import { buildImage, removeImage } from "../lab/image.ts";

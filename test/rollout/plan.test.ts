@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Container } from "../../src/platform/docker/container.ts";
 import type { Service } from "../../src/rollout/compose/project.ts";
-import type { Container } from "../../src/rollout/engine/container.ts";
 import type { OneShots } from "../../src/rollout/one-shots.ts";
 import { type Action, planService } from "../../src/rollout/plan.ts";
 import { sampleContainer, sampleService } from "./sample.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { connectEngine, type Engine } from "../../src/rollout/engine/engine.ts";
+import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
 import { refuseOtherState } from "../../src/rollout/refuse-other-state.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { listenAt } from "../harness/listen.ts";

@@ -1,5 +1,5 @@
+import type { Container } from "../../src/platform/docker/container.ts";
 import type { Service } from "../../src/rollout/compose/project.ts";
-import type { Container } from "../../src/rollout/engine/container.ts";
 
 /** A container as tests need it: healthy and up to date, but for `differences`. */
 export function sampleContainer(differences: Partial<Container> = {}): Container {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container } from "../../src/rollout/engine/container.ts";
+import type { Container } from "../../src/platform/docker/container.ts";
 import { tellUnhealthy } from "../../src/rollout/tell-unhealthy.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { connectEngine } from "../../src/rollout/engine/engine.ts";
+import { connectEngine } from "../../src/platform/docker/engine.ts";
 import { lockRollout } from "../../src/rollout/lock.ts";
 import type { RolloutRequest } from "../../src/rollout/request.ts";
 import { withRollout } from "../../src/rollout/with-rollout.ts";

@@ -1,6 +1,6 @@
 import { formatDuration } from "../../config/duration.ts";
 import type { DeploymentJson } from "../../control/deployment-json.ts";
-import type { Colour } from "./terminal.ts";
+import type { Colour } from "../../platform/terminal/terminal.ts";
 
 /** How a state is said to a person, and in which colour. */
 export const states: Readonly<

@@ -1,4 +1,4 @@
-import { withDotenv } from "../../config/dotenv.ts";
+import { withDotenv } from "../../platform/env-file/dotenv.ts";
 import { stackFiles } from "../../rollout/swarm/stack-files.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

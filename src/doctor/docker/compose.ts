@@ -1,4 +1,4 @@
-import { compareVersions } from "../../compare-versions.ts";
+import { compareVersions } from "../../platform/compare-versions.ts";
 import { neededCompose } from "../../rollout/needed-docker.ts";
 import { type Check, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";

@@ -1,5 +1,5 @@
-import { compareVersions } from "../../compare-versions.ts";
-import { restartForSocket } from "../../rollout/engine/replaced-socket.ts";
+import { compareVersions } from "../../platform/compare-versions.ts";
+import { restartForSocket } from "../../platform/docker/mountinfo.ts";
 import { neededApi } from "../../rollout/needed-docker.ts";
 import { type Check, type Fault, judge, ok, problem, skipped } from "../check.ts";
 import { hasComposeFile } from "./compose-file.ts";

@@ -1,5 +1,5 @@
 import { userInfo } from "node:os";
-import { ownUid } from "../../files/file-kind.ts";
+import { ownUid } from "../../platform/files.ts";
 import { type Check, type Cure, judge, ok, problem, skipped } from "../check.ts";
 import { isInContainer } from "../in-container.ts";
 import { quote } from "../quote.ts";

@@ -1,6 +1,6 @@
+import { versionCommand } from "../../platform/compose/commands.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
-import { versionCommand } from "../../rollout/compose/compose.ts";
-import type { ComposeModel } from "../../rollout/compose/compose-model.ts";
 import { loadModel } from "../../rollout/compose/load-model.ts";
 import { hasEndedWell, runCompose, type Surroundings } from "../../rollout/compose/run-compose.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";

@@ -1,5 +1,5 @@
+import { connectEngine, defaultDockerHost, type Engine } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
-import { connectEngine, defaultDockerHost, type Engine } from "../../rollout/engine/engine.ts";
 
 /** What the Docker engine says of itself. */
 export type EngineAnswer =

@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
 import { hostPathOf } from "../../rollout/compose/locate-project.ts";
-import { findOwnContainer } from "../../rollout/engine/own-container.ts";
 import { type Check, judge, ok, problem, skipped } from "../check.ts";
 
 /** The engine resolves bind mounts on the host: a path that is only right in here gives containers empty directories. */

@@ -1,4 +1,4 @@
-import { ownUid } from "../../files/file-kind.ts";
+import { ownUid } from "../../platform/files.ts";
 import { checkOwnership, checkRepository } from "../../runner/check-repository.ts";
 import { type Check, type Cure, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";

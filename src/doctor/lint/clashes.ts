@@ -1,4 +1,4 @@
-import type { ComposePort } from "../../rollout/compose/compose-model.ts";
+import type { ComposePort } from "../../platform/compose/model.ts";
 import { warning } from "../check.ts";
 import { lintCheck } from "./lint-check.ts";
 import type { Role } from "./roles.ts";

@@ -1,5 +1,5 @@
-import { readStart } from "../../files/read-start.ts";
-import type { ComposeService } from "../../rollout/compose/compose-model.ts";
+import type { ComposeService } from "../../platform/compose/model.ts";
+import { readStart } from "../../platform/files.ts";
 import { warning } from "../check.ts";
 import type { Scene } from "../scene.ts";
 import { lintCheck, type Project } from "./lint-check.ts";

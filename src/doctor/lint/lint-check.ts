@@ -1,4 +1,4 @@
-import type { ComposeModel } from "../../rollout/compose/compose-model.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
 import { type Check, type Fault, judge, skipped } from "../check.ts";
 import type { Scene } from "../scene.ts";
 import { type Role, rolesOf } from "./roles.ts";

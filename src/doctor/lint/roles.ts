@@ -1,5 +1,5 @@
+import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
-import type { ComposeModel, ComposeService } from "../../rollout/compose/compose-model.ts";
 import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
 import { type Replacement, replacementOf } from "../../rollout/compose/replacement.ts";
 import { hotpushServiceOf } from "../service/own-compose-service.ts";

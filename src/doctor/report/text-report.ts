@@ -1,6 +1,6 @@
+import { wrapText } from "../../platform/terminal/wrap.ts";
 import { type Fault, groups } from "../check.ts";
 import { type Counts, count, type Examined } from "../examine.ts";
-import { wrapCommand, wrapWords } from "./wrap.ts";
 
 const columns = 80;
 const margin = "      ";
@@ -24,7 +24,7 @@ export function textReport(examined: readonly Examined[], isColored: boolean): s
 function told({ check, result }: Examined, paint: Paint): readonly string[] {
   const name = check.id.padEnd(19);
   const hanging = (mark: string, text: string) => {
-    const [first = "", ...rest] = wrapWords(text, columns - 24);
+    const [first = "", ...rest] = wrapText(oneLine(text), columns - 24);
     return [`  ${mark} ${name} ${first}`, ...rest.map((line) => `${" ".repeat(24)}${line}`)];
   };
   if (result.outcome === "ok") return hanging(paint("green", "✓"), result.fact);
@@ -38,11 +38,13 @@ function told({ check, result }: Examined, paint: Paint): readonly string[] {
 
 function faultLines({ text, command, change }: Fault, paint: Paint): readonly string[] {
   const width = columns - margin.length;
-  const lines = wrapWords(text, width).map((line) => `${margin}${line}`);
+  const lines = wrapText(oneLine(text), width).map((line) => `${margin}${line}`);
   const run =
     command === undefined ? [] : ["Run:", ...wrapCommand(command, width - 2).map((line) => `  ${line}`)];
   const write =
-    change === undefined ? [] : ["Change:", ...wrapWords(change, width - 2).map((line) => `  ${line}`)];
+    change === undefined
+      ? []
+      : ["Change:", ...wrapText(oneLine(change), width - 2).map((line) => `  ${line}`)];
   return [...lines, ...[...run, ...write].map((line) => `${margin}${paint("bold", line)}`)];
 }
 
@@ -55,4 +57,31 @@ function lastLine({ problems, warnings, passed, skipped }: Counts): string {
 
 function plural(number: number, word: string): string {
   return number === 0 ? "" : `${number} ${word}${number === 1 ? "" : "s"}`;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}
+
+/**
+ * A command in lines of at most `width` columns that can be pasted as they are: a shell goes on after `&&`, `||` and `|`, and
+ * after a backslash between words. Quoted text is never broken. If the command takes several lines, each `&&` ends one.
+ */
+export function wrapCommand(command: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of shellWords(command)) {
+    const last = lines.at(-1);
+    const margin = " \\".length;
+    const isOver = command.length > width && last?.endsWith("&&");
+    if (last !== undefined && !isOver && last.length + 1 + word.length + margin <= width) {
+      lines[lines.length - 1] = `${last} ${word}`;
+    } else lines.push(lines.length === 0 ? word : `  ${word}`);
+  }
+  return lines.map((line, index) =>
+    index === lines.length - 1 || /(?:&&|\|)$/.test(line) ? line : `${line} \\`,
+  );
+}
+
+function shellWords(command: string): readonly string[] {
+  return command.match(/(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+/g) ?? [];
 }

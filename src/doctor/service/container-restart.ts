@@ -1,4 +1,4 @@
-import { findOwnContainer } from "../../rollout/engine/own-container.ts";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
 import { type Fault, problem } from "../check.ts";
 import type { Scene } from "../scene.ts";
 

@@ -1,5 +1,5 @@
-import { listContainers } from "../../rollout/engine/container.ts";
-import { isServing } from "../../rollout/engine/health.ts";
+import { listContainers } from "../../platform/docker/container.ts";
+import { isServing } from "../../platform/docker/health.ts";
 import { isInContainer } from "../in-container.ts";
 import type { Scene } from "../scene.ts";
 import { hotpushServiceOf } from "./own-compose-service.ts";

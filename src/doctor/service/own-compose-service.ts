@@ -1,4 +1,4 @@
-import type { ComposeModel, ComposeService } from "../../rollout/compose/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
 
 /** A service of a compose file, with its name. */
 export interface NamedService {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { ownUid } from "../../files/file-kind.ts";
+import { ownUid } from "../../platform/files.ts";
 import { binDirectory } from "../../runner/environment.ts";
 import { type Check, judge, ok, skipped, warning } from "../check.ts";
 import { quote } from "../quote.ts";

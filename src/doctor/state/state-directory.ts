@@ -1,6 +1,6 @@
 import { closeSync, constants, fsyncSync, mkdirSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isAllowed, kindOf, ownUid } from "../../files/file-kind.ts";
+import { isAllowed, kindOf, ownUid } from "../../platform/files.ts";
 import { type Check, judge, ok, problem, type Result, skipped, warning } from "../check.ts";
 import { quote } from "../quote.ts";
 import { stateIsElsewhere } from "../service/in-compose.ts";

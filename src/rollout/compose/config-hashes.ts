@@ -1,6 +1,6 @@
-import type { Container } from "../engine/container.ts";
-import { hashCommand } from "./compose.ts";
-import type { ComposeModel } from "./compose-model.ts";
+import { hashCommand } from "../../platform/compose/commands.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
+import type { Container } from "../../platform/docker/container.ts";
 import { askCompose } from "./load-model.ts";
 import type { Surroundings } from "./run-compose.ts";
 

@@ -1,6 +1,6 @@
 import { parseDurationMs } from "../../config/duration.ts";
+import type { ComposeService } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
-import type { ComposeService } from "./compose-model.ts";
 
 /**
  * Reads a label that holds a duration, such as `hotpush.healthy-timeout: 90s`.

@@ -1,4 +1,4 @@
-import type { ComposeHealthcheck } from "./compose-model.ts";
+import type { ComposeHealthcheck } from "../../platform/compose/model.ts";
 import { parseGoDurationMs } from "./go-duration.ts";
 
 /** Long enough for most services; Docker itself never calls a container late while its start period lasts. */

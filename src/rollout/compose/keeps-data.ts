@@ -1,4 +1,4 @@
-import type { ComposeService } from "./compose-model.ts";
+import type { ComposeService } from "../../platform/compose/model.ts";
 
 /**
  * What holds data in a directory of its own, under the word for it: two servers over one destroy the data, or the second

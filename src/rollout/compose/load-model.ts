@@ -1,7 +1,7 @@
+import { configCommand, imagesCommand } from "../../platform/compose/commands.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import { configCommand, imagesCommand } from "./compose.ts";
-import type { ComposeModel } from "./compose-model.ts";
 import { hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
 
 const readTimeoutMs = 60_000;

@@ -1,9 +1,9 @@
 import { mkdir, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
+import type { ComposeTarget } from "../../platform/compose/commands.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { findOwnContainer, type OwnContainer, type OwnMount } from "../../platform/docker/own-container.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Engine } from "../engine/engine.ts";
-import { findOwnContainer, type Mount, type OwnContainer } from "../engine/own-container.ts";
-import type { ComposeTarget } from "./compose.ts";
 
 /**
  * Gives the compose project as the host sees it. In a container, the repository may be mounted at another path than
@@ -39,7 +39,7 @@ export async function hostDirectoryOf(engine: Engine, directory: string): Promis
 }
 
 /** The host's path of `path`, by the innermost mount that holds it; null where it is not mounted. */
-export function hostPathOf(mounts: readonly Mount[], path: string): string | null {
+export function hostPathOf(mounts: readonly OwnMount[], path: string): string | null {
   const holding = mounts.filter(
     ({ destination }) => path === destination || path.startsWith(`${destination}/`),
   );

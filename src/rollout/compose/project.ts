@@ -1,4 +1,4 @@
-import type { ComposeModel, ComposeService } from "./compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
 import { durationLabelMs } from "./duration-label.ts";
 import { defaultHealthyTimeoutMs } from "./healthy-timeout.ts";
 import { type Replacement, replacementOf } from "./replacement.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
+import { rehearsed } from "../../platform/compose/commands.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Engine } from "../engine/engine.ts";
-import { rehearsed } from "./compose.ts";
 import type { Network, Service } from "./project.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
 

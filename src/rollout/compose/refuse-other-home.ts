@@ -1,7 +1,7 @@
 import { join, relative } from "node:path";
+import type { ComposeModel } from "../../platform/compose/model.ts";
+import type { Container } from "../../platform/docker/container.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Container } from "../engine/container.ts";
-import type { ComposeModel } from "./compose-model.ts";
 
 /**
  * Refuses a compose file in which `~` or `${HOME}` means another directory than it meant to whoever started the

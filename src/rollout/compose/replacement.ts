@@ -1,5 +1,5 @@
+import type { ComposeService } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
-import type { ComposeService } from "./compose-model.ts";
 import { keepsData } from "./keeps-data.ts";
 
 /**

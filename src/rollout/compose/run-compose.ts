@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { composeProgram } from "../../platform/compose/program.ts";
 import { type Argv, type CommandEnding, runCommand } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import { readEnvFiles } from "../../redaction/env-files.ts";
@@ -8,7 +9,6 @@ import { createRedactor } from "../../redaction/redactor.ts";
 import { secretsInVariable } from "../../redaction/secrets-in-variable.ts";
 import type { Rollout } from "../context.ts";
 import type { Step } from "../report/report.ts";
-import { composeProgram } from "./compose-program.ts";
 
 export type Surroundings = Pick<Rollout, "env" | "signal" | "target"> & {
   readonly lockDescriptor: number | undefined;

@@ -1,9 +1,9 @@
 import { statfs } from "node:fs/promises";
 import { formatSize, parseSizeBytes } from "../../config/size.ts";
+import { inspectImage } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { inspectImage } from "../engine/image.ts";
 
 const gibibyte = 1024 ** 3;
 

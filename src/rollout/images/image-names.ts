@@ -1,9 +1,9 @@
+import type { Container } from "../../platform/docker/container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { inspectImage, tagImage } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
-import type { Engine } from "../engine/engine.ts";
-import { inspectImage, tagImage } from "../engine/image.ts";
 import type { RolloutEvent, ServiceOutcome } from "../report/report.ts";
 import type { Version, VersionImage } from "../versions.ts";
 import { imageIsGone } from "./image-is-gone.ts";

@@ -1,12 +1,12 @@
+import { buildCommand, pullCommand } from "../../platform/compose/commands.ts";
+import type { Container } from "../../platform/docker/container.ts";
+import { inspectImage } from "../../platform/docker/image.ts";
+import { tagByCommit } from "../../platform/docker/tag.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import { buildCommand, pullCommand } from "../compose/compose.ts";
 import type { Service } from "../compose/project.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
-import { inspectImage } from "../engine/image.ts";
-import { tagByCommit } from "../engine/tag.ts";
 import { type Step, timed } from "../report/report.ts";
 import { requireDiskSpace } from "./disk-guard.ts";
 

@@ -1,6 +1,6 @@
-import { type Engine, EngineRefusal } from "../engine/engine.ts";
-import { inspectImage, splitReference } from "../engine/image.ts";
-import { commitTag } from "../engine/tag.ts";
+import { type Engine, EngineRefusal } from "../../platform/docker/engine.ts";
+import { inspectImage, splitReference } from "../../platform/docker/image.ts";
+import { commitTag } from "../../platform/docker/tag.ts";
 import { neededApi } from "../needed-docker.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
 

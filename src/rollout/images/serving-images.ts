@@ -1,9 +1,9 @@
+import { listContainers } from "../../platform/docker/container.ts";
+import { isServing } from "../../platform/docker/health.ts";
+import { inspectImage, splitReference } from "../../platform/docker/image.ts";
+import { commitTag } from "../../platform/docker/tag.ts";
 import type { Project } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { listContainers } from "../engine/container.ts";
-import { isServing } from "../engine/health.ts";
-import { inspectImage, splitReference } from "../engine/image.ts";
-import { commitTag } from "../engine/tag.ts";
 import type { VersionImage } from "../versions.ts";
 
 /** The images that the services of a compose project now run, by service. */

@@ -1,6 +1,6 @@
-import { listContainers } from "../engine/container.ts";
-import type { Engine } from "../engine/engine.ts";
-import { isServing } from "../engine/health.ts";
+import { listContainers } from "../../platform/docker/container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { isServing } from "../../platform/docker/health.ts";
 import type { OwnService } from "./own-service.ts";
 
 /** The name of a container that serves beside `own`, for the same service; null where there is none (any more). */

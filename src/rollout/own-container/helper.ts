@@ -1,5 +1,5 @@
-import { inspectContainer, lastLogLines, removeContainer } from "../engine/container.ts";
-import { type Engine, nullIfMissing } from "../engine/engine.ts";
+import { inspectContainer, lastLogLines, removeContainer } from "../../platform/docker/container.ts";
+import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
 import type { OwnService } from "./own-service.ts";
 import type { Helper } from "./replacement-request.ts";
 

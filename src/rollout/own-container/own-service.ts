@@ -1,5 +1,5 @@
-import type { Engine } from "../engine/engine.ts";
-import { findOwnContainer } from "../engine/own-container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
 
 /** The container this process is in, as one of a compose project's service. */
 export interface OwnService {

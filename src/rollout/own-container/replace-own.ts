@@ -1,7 +1,7 @@
-import type { ComposeTarget } from "../compose/compose.ts";
+import type { ComposeTarget } from "../../platform/compose/commands.ts";
+import type { Container } from "../../platform/docker/container.ts";
 import type { Project, Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
 import type { ServiceOutcome } from "../report/report.ts";
 import { writeReplacementRequest } from "./replacement-request.ts";
 

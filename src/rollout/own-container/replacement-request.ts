@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "../../files/replace-file.ts";
+import { replaceFile } from "../../platform/replace-file.ts";
 import { stateFault } from "../state-fault.ts";
 
 /**

@@ -1,6 +1,6 @@
-import { removeContainer } from "../engine/container.ts";
-import type { Engine } from "../engine/engine.ts";
-import { findOwnContainer } from "../engine/own-container.ts";
+import { removeContainer } from "../../platform/docker/container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
 
 /**
  * The last act of an instance that a roll-out has replaced, when its deployment is recorded: it removes the container

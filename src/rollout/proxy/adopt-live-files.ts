@@ -1,8 +1,8 @@
+import { listContainers } from "../../platform/docker/container.ts";
+import { isServing } from "../../platform/docker/health.ts";
 import { loadModel } from "../compose/load-model.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { listContainers } from "../engine/container.ts";
-import { isServing } from "../engine/health.ts";
 import { liveFilesRead } from "./caddy.ts";
 import { findLiveDirectory } from "./live-directory.ts";
 import { readLiveFiles } from "./live-file.ts";

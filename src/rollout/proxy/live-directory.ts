@@ -1,10 +1,10 @@
 import { constants, existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { isAllowed } from "../../files/file-kind.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
+import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
+import { hasMounts } from "../../platform/docker/mountinfo.ts";
+import { isAllowed } from "../../platform/files.ts";
 import { ProblemError } from "../../problems.ts";
-import type { ComposeModel } from "../compose/compose-model.ts";
-import { type Engine, nullIfMissing } from "../engine/engine.ts";
-import { hasMounts } from "../engine/own-container.ts";
 
 /** Where the live directory is mounted in the proxy, and in Hotpush's own container. */
 const mountPoint = "/run/live";

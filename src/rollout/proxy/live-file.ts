@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile } from "../../files/replace-file.ts";
+import { replaceFile } from "../../platform/replace-file.ts";
 import { ProblemError } from "../../problems.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { join } from "node:path";
+import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
 import { hostDirectoryOf } from "../compose/locate-project.ts";
 import type { Rollout } from "../context.ts";
-import { type Engine, nullIfMissing } from "../engine/engine.ts";
 import { readLiveFiles } from "./live-file.ts";
 import { trafficOf } from "./traffic.ts";
 

@@ -1,6 +1,6 @@
+import type { Container } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
 import { timed } from "../report/report.ts";
 import { switchLiveFiles } from "./live-file.ts";
 import type { Traffic } from "./traffic.ts";

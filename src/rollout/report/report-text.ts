@@ -1,6 +1,6 @@
 import { formatDuration } from "../../config/duration.ts";
-import { withoutSteering } from "../../printable.ts";
-import { formatTable } from "../../table.ts";
+import { withoutSteering } from "../../platform/terminal/printable.ts";
+import { formatTable } from "../../platform/terminal/table.ts";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
 
 /** Each event as lines for a person: the service, the step, how long it took, what came of it. */

@@ -1,6 +1,6 @@
+import { type Container, removeContainer } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, removeContainer } from "../engine/container.ts";
 import { timed } from "../report/report.ts";
 
 /** Removes new containers that will not serve. What cannot be removed now, the next roll-out heals. */

@@ -1,10 +1,15 @@
 import { formatDuration } from "../../config/duration.ts";
+import { type Blueprint, readBlueprint } from "../../platform/docker/blueprint.ts";
+import {
+  type Container,
+  listContainers,
+  removeContainer,
+  stopContainer,
+} from "../../platform/docker/container.ts";
+import { isServing } from "../../platform/docker/health.ts";
+import { recreateContainer, startRecreated } from "../../platform/docker/recreate-container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { type Blueprint, readBlueprint } from "../engine/blueprint.ts";
-import { type Container, listContainers, removeContainer, stopContainer } from "../engine/container.ts";
-import { isServing } from "../engine/health.ts";
-import { recreateContainer, startRecreated } from "../engine/recreate-container.ts";
 import { timed } from "../report/report.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
 

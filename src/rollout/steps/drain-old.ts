@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
+import type { Container } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
 import { type Drained, drain, drainLimits } from "../proxy/drain.ts";
 import type { Traffic } from "../proxy/traffic.ts";
 import { type ServiceOutcome, timed } from "../report/report.ts";

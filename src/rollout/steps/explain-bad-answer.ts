@@ -1,7 +1,7 @@
+import type { Container } from "../../platform/docker/container.ts";
+import { diagnose } from "../../platform/docker/diagnosis.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
-import { diagnose } from "../engine/diagnosis.ts";
 
 /** Adds to a failed check what the container says: its log goes with it. Any other error is given back as it is. */
 export async function explainBadAnswer(

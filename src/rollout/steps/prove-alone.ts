@@ -1,7 +1,7 @@
+import { type Container, stopContainer } from "../../platform/docker/container.ts";
+import { waitReady } from "../../platform/docker/health.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, stopContainer } from "../engine/container.ts";
-import { waitReady } from "../engine/health.ts";
 import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { timed } from "../report/report.ts";
 import { abandon } from "./abandon.ts";

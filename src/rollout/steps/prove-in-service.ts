@@ -1,8 +1,8 @@
+import { type Container, inspectContainer } from "../../platform/docker/container.ts";
+import { diagnose } from "../../platform/docker/diagnosis.ts";
+import { isServing } from "../../platform/docker/health.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, inspectContainer } from "../engine/container.ts";
-import { diagnose } from "../engine/diagnosis.ts";
-import { isServing } from "../engine/health.ts";
 import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { switchTraffic } from "../proxy/switch-traffic.ts";
 import type { Traffic } from "../proxy/traffic.ts";

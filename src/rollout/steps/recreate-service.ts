@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { recreateCommand } from "../../platform/compose/commands.ts";
+import { type Container, listContainers } from "../../platform/docker/container.ts";
+import { isServing } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
-import { recreateCommand } from "../compose/compose.ts";
 import type { Service } from "../compose/project.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, listContainers } from "../engine/container.ts";
-import { isServing } from "../engine/health.ts";
 import { patientLimits } from "../proxy/check.ts";
 import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
 import { ran, type ServiceOutcome, timed, unchanged } from "../report/report.ts";

@@ -1,6 +1,6 @@
+import { listContainers } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { listContainers } from "../engine/container.ts";
 import { readLiveFiles, switchLiveFiles } from "../proxy/live-file.ts";
 import { longestGraceS } from "../proxy/longest-grace.ts";
 import { type Traffic, trafficOf } from "../proxy/traffic.ts";

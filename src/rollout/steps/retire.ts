@@ -1,8 +1,8 @@
+import { type Container, inspectContainer } from "../../platform/docker/container.ts";
+import { discardContainers, type Kept } from "../../platform/docker/discard-containers.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, inspectContainer } from "../engine/container.ts";
-import { discardContainers, type Kept } from "../engine/discard-containers.ts";
 import { timed } from "../report/report.ts";
 
 /**

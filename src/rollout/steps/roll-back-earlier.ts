@@ -1,6 +1,6 @@
+import { type Container, listContainers } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, listContainers } from "../engine/container.ts";
 import type { ServiceOutcome } from "../report/report.ts";
 import { rollService } from "./roll-service.ts";
 

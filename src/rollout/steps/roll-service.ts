@@ -1,6 +1,6 @@
+import type { Container } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
 import { leaveLater } from "../own-container/replace-own.ts";
 import { readLiveFiles } from "../proxy/live-file.ts";
 import { longestGraceS } from "../proxy/longest-grace.ts";

@@ -1,10 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
-import { ProblemError } from "../../problems.ts";
-import { runOnceCommand } from "../compose/compose.ts";
-import type { Service } from "../compose/project.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
-import type { Rollout } from "../context.ts";
+import { runOnceCommand } from "../../platform/compose/commands.ts";
 import {
   type Container,
   inspectContainer,
@@ -12,7 +8,11 @@ import {
   listContainers,
   removeContainer,
   stopContainer,
-} from "../engine/container.ts";
+} from "../../platform/docker/container.ts";
+import { ProblemError } from "../../problems.ts";
+import type { Service } from "../compose/project.ts";
+import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
+import type { Rollout } from "../context.ts";
 import { ran, type ServiceOutcome, timed } from "../report/report.ts";
 
 const startTimeoutMs = 120_000;

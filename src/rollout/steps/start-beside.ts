@@ -1,10 +1,10 @@
+import { scaleUpCommand } from "../../platform/compose/commands.ts";
+import { type Container, listContainers } from "../../platform/docker/container.ts";
 import { ProblemError } from "../../problems.ts";
-import { scaleUpCommand } from "../compose/compose.ts";
 import type { Service } from "../compose/project.ts";
 import { refuseChangedNetworks } from "../compose/refuse-changed-networks.ts";
 import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
-import { type Container, listContainers } from "../engine/container.ts";
 import { timed } from "../report/report.ts";
 import { abandon } from "./abandon.ts";
 

@@ -1,9 +1,9 @@
+import type { Container } from "../../platform/docker/container.ts";
+import { diagnose } from "../../platform/docker/diagnosis.ts";
+import { waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { Container } from "../engine/container.ts";
-import { diagnose } from "../engine/diagnosis.ts";
-import { waitReady } from "../engine/health.ts";
 import { timed } from "../report/report.ts";
 
 export interface AllReady {

@@ -1,5 +1,5 @@
-import { inspectImage } from "../engine/image.ts";
-import { tagByCommit } from "../engine/tag.ts";
+import { inspectImage } from "../../platform/docker/image.ts";
+import { tagByCommit } from "../../platform/docker/tag.ts";
 import { imageIsGone } from "../images/image-is-gone.ts";
 import { reportSkipped } from "../report/report.ts";
 import type { Version } from "../versions.ts";

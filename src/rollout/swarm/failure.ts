@@ -1,8 +1,8 @@
 import { formatDuration } from "../../config/duration.ts";
+import { inspectContainer, plainLog } from "../../platform/docker/container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { evidenceOf, shownLogLines, withoutSecrets } from "../../platform/docker/evidence.ts";
 import { ProblemError } from "../../problems.ts";
-import { inspectContainer, plainLog } from "../engine/container.ts";
-import type { Engine } from "../engine/engine.ts";
-import { evidenceOf, shownLogLines, withoutSecrets } from "../engine/evidence.ts";
 import type { StackRollout } from "./context.ts";
 import type { Judgement } from "./judge.ts";
 import type { StackService } from "./stack.ts";

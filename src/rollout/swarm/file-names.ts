@@ -1,5 +1,5 @@
-import { inspectImage, splitReference, tagImage } from "../engine/image.ts";
-import { commitTag } from "../engine/tag.ts";
+import { inspectImage, splitReference, tagImage } from "../../platform/docker/image.ts";
+import { commitTag } from "../../platform/docker/tag.ts";
 import type { StackRollout } from "./context.ts";
 import type { LiveImage } from "./live-images.ts";
 import type { StackService } from "./stack.ts";

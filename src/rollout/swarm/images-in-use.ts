@@ -1,5 +1,5 @@
-import type { Engine } from "../engine/engine.ts";
-import { inspectImage } from "../engine/image.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { inspectImage } from "../../platform/docker/image.ts";
 import type { VersionImage } from "../versions.ts";
 import { listServices } from "./swarm-service.ts";
 

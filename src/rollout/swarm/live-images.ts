@@ -1,6 +1,6 @@
-import { type Container, inspectContainer } from "../engine/container.ts";
-import type { Engine } from "../engine/engine.ts";
-import { inspectImage } from "../engine/image.ts";
+import { type Container, inspectContainer } from "../../platform/docker/container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { inspectImage } from "../../platform/docker/image.ts";
 import type { SwarmService } from "./swarm-service.ts";
 
 /** What a service runs before the roll-out: the name in its specification, and the image's id where it is here. */

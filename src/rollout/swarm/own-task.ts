@@ -1,5 +1,5 @@
-import type { Engine } from "../engine/engine.ts";
-import { findOwnContainer } from "../engine/own-container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
 import type { StackRollout } from "./context.ts";
 import { listServices, type UpdateStatus } from "./swarm-service.ts";
 import { listTasks } from "./task.ts";

@@ -1,5 +1,5 @@
-import { removeContainer } from "../engine/container.ts";
-import type { Engine } from "../engine/engine.ts";
+import { removeContainer } from "../../platform/docker/container.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
 import { type Pruned, prune } from "../images/prune.ts";
 import { keptVersions, readVersions, type VersionImage } from "../versions.ts";
 import { imagesInUse } from "./images-in-use.ts";

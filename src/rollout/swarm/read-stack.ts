@@ -1,5 +1,5 @@
+import { configCommand } from "../../platform/compose/commands.ts";
 import { ProblemError } from "../../problems.ts";
-import { configCommand } from "../compose/compose.ts";
 import { askCompose } from "../compose/load-model.ts";
 import type { Surroundings } from "../compose/run-compose.ts";
 import { refuseMisread } from "./refuse-misread.ts";

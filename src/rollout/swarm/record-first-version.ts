@@ -1,6 +1,6 @@
-import { isServing } from "../engine/health.ts";
-import { splitReference } from "../engine/image.ts";
-import { commitTag, tagByCommit } from "../engine/tag.ts";
+import { isServing } from "../../platform/docker/health.ts";
+import { splitReference } from "../../platform/docker/image.ts";
+import { commitTag, tagByCommit } from "../../platform/docker/tag.ts";
 import { firstVersionName, writeFirstVersion } from "../record-first-version.ts";
 import type { LockedRequest } from "../request.ts";
 import type { VersionImage } from "../versions.ts";

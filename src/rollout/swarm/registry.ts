@@ -1,4 +1,4 @@
-import { splitReference } from "../engine/image.ts";
+import { splitReference } from "../../platform/docker/image.ts";
 
 /** Whether an image's name says from which registry it comes: `ghcr.io/team/app`, `localhost:5000/app`. */
 export function namesRegistry(image: string): boolean {

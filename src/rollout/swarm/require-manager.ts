@@ -1,5 +1,5 @@
+import type { Engine } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Engine } from "../engine/engine.ts";
 
 /**
  * Makes sure that the engine manages a Swarm.

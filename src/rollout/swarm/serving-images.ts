@@ -1,4 +1,4 @@
-import { inspectImage } from "../engine/image.ts";
+import { inspectImage } from "../../platform/docker/image.ts";
 import type { VersionImage } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
 import { listServices } from "./swarm-service.ts";

@@ -1,4 +1,4 @@
-import type { Engine } from "../engine/engine.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
 import { listServices, type SwarmService } from "./swarm-service.ts";
 import { listTasks, type Task } from "./task.ts";
 

@@ -3,7 +3,7 @@ import type {
   ComposeModel,
   ComposePort,
   ComposeService,
-} from "../compose/compose-model.ts";
+} from "../../platform/compose/model.ts";
 
 /** What is read of a stack file: compose's model of it, with the parts that only Swarm heeds. */
 export interface StackModel extends Omit<ComposeModel, "services"> {

@@ -1,4 +1,4 @@
-import type { ComposeModel, ComposeService } from "../compose/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
 import { type Project, readProject, type Service } from "../compose/project.ts";
 import { labelsOf, type StackModel, type StackModelService } from "./stack-model.ts";
 import { type UpdatePolicy, updatePolicyOf } from "./update-policy.ts";

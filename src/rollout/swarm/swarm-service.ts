@@ -1,4 +1,4 @@
-import type { Engine } from "../engine/engine.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
 
 /** A service of a stack, as Swarm tells it at one moment. */
 export interface SwarmService {

@@ -1,4 +1,4 @@
-import type { Engine } from "../engine/engine.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
 
 /** A task of a stack: one container that Swarm wants, has or had. */
 export interface Task {

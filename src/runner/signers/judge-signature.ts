@@ -1,5 +1,5 @@
 import type { Signers } from "../../config/signers-file.ts";
-import { printable } from "../../printable.ts";
+import { printable } from "../../platform/terminal/printable.ts";
 
 /** Whose signature a commit has, or what is wrong with it; `detail` names the key as git's tools do, or is empty. */
 export type Verdict =

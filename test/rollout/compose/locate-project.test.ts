@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { containerIdIn, hasMounts } from "../../../src/platform/docker/mountinfo.ts";
 import { hostPathOf, locateIn, projectOf } from "../../../src/rollout/compose/locate-project.ts";
-import { containerIdIn, hasMounts } from "../../../src/rollout/engine/own-container.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 
 const id = "0123456789abcdef".repeat(4);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ComposeService } from "../../../src/rollout/compose/compose-model.ts";
+import type { ComposeService } from "../../../src/platform/compose/model.ts";
 import { replacementOf } from "../../../src/rollout/compose/replacement.ts";
 
 const recreated: readonly (readonly [string, ComposeService])[] = [

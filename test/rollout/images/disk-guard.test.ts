@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
-import type { Engine } from "../../../src/rollout/engine/engine.ts";
+import type { Engine } from "../../../src/platform/docker/engine.ts";
 import { requireDiskSpace } from "../../../src/rollout/images/disk-guard.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 import { sampleService } from "../sample.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Engine } from "../../../src/rollout/engine/engine.ts";
+import type { Engine } from "../../../src/platform/docker/engine.ts";
 import { nameImages, restoreImageNames } from "../../../src/rollout/images/image-names.ts";
 import { ran, unchanged } from "../../../src/rollout/report/report.ts";
 import { isProblem } from "../../harness/is-problem.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { splitReference } from "../../../src/rollout/engine/image.ts";
+import { splitReference } from "../../../src/platform/docker/image.ts";
 import { namesToRemove } from "../../../src/rollout/images/prune.ts";
 
 const project = { name: "shop", images: ["shop-app"] };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import { replaceByHelper } from "../../../src/hand-over/by-helper.ts";
-import { connectEngine, type Engine } from "../../../src/rollout/engine/engine.ts";
+import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
 import { startHelper } from "../../../src/rollout/own-container/helper.ts";
 import { writeReplacementRequest } from "../../../src/rollout/own-container/replacement-request.ts";
 import { listenAt } from "../../harness/listen.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Engine } from "../../../src/rollout/engine/engine.ts";
+import type { Engine } from "../../../src/platform/docker/engine.ts";
 import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
 import { chooseImages } from "../../../src/rollout/swarm/choose-images.ts";
 import type { StackRollout } from "../../../src/rollout/swarm/context.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Engine } from "../../../src/rollout/engine/engine.ts";
+import type { Engine } from "../../../src/platform/docker/engine.ts";
 import { isBeingStopped } from "../../../src/rollout/swarm/own-task.ts";
 
 const project = { name: "shop", services: [] };

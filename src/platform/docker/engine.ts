@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
-import { type HttpAnswer, type HttpTarget, sendHttp } from "../../platform/http-client.ts";
 import { ProblemError } from "../../problems.ts";
-import { restartForSocket } from "./replaced-socket.ts";
+import { type HttpAnswer, type HttpTarget, sendHttp } from "../http-client.ts";
+import { restartForSocket } from "./mountinfo.ts";
 
 /** The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up throws. */
 export interface Engine {

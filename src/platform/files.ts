@@ -1,4 +1,4 @@
-import { accessSync, lstatSync, statSync } from "node:fs";
+import { accessSync, closeSync, lstatSync, openSync, readSync, statSync } from "node:fs";
 
 export type FileKind = "file" | "directory" | "other" | "missing" | "broken-link" | "inaccessible";
 
@@ -22,7 +22,7 @@ function isLink(path: string): boolean {
   }
 }
 
-/** True where this user may do what `mode` (of fs.constants: R_OK, X_OK) says. */
+/** Whether this user may do what `mode` says (of fs.constants: R_OK, X_OK). */
 export function isAllowed(path: string, mode: number): boolean {
   try {
     accessSync(path, mode);
@@ -35,4 +35,15 @@ export function isAllowed(path: string, mode: number): boolean {
 /** The id of the user that the service runs as. */
 export function ownUid(): number {
   return process.getuid?.() ?? 0;
+}
+
+/** The first bytes of the file at `path`, at most `count` of them. @throws if it cannot be read */
+export function readStart(path: string, count: number): Buffer {
+  const descriptor = openSync(path, "r");
+  try {
+    const bytes = Buffer.alloc(count);
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, count, 0));
+  } finally {
+    closeSync(descriptor);
+  }
 }

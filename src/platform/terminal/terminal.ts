@@ -1,7 +1,6 @@
-import { stripVTControlCharacters } from "node:util";
-import { withoutSteering } from "../../printable.ts";
+import { withoutSteering } from "./printable.ts";
 
-/** Where a command writes for a person: plain where it is piped, with colour and progress on a terminal. */
+/** What a command writes to for a person: plain text if it is piped, with colour and progress on a terminal. */
 export interface Terminal {
   readonly isInteractive: boolean;
   readonly columns: number;
@@ -36,19 +35,4 @@ export function harmless(line: string): string {
     (before, part) => before + " ".repeat(tabColumns - (before.length % tabColumns)) + part,
     first,
   );
-}
-
-/** Breaks `text` at spaces into lines of at most `columns`, colours not counted; a word that is longer stays whole. */
-export function wrap(text: string, columns: number): readonly string[] {
-  const indent = /^ */.exec(text)?.[0] ?? "";
-  const lines: string[] = [];
-  let line = indent;
-  for (const word of text.trimStart().split(" ")) {
-    const longer = line === indent ? `${indent}${word}` : `${line} ${word}`;
-    if (line !== indent && stripVTControlCharacters(longer).length > columns) {
-      lines.push(line);
-      line = `${indent}${word}`;
-    } else line = longer;
-  }
-  return [...lines, line];
 }

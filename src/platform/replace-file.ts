@@ -5,8 +5,11 @@ import {
   fchownSync,
   fsyncSync,
   openSync,
+  realpathSync,
   renameSync,
   rmSync,
+  type Stats,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -14,15 +17,15 @@ import { basename, dirname, join } from "node:path";
 /** Who may do what with a file. */
 export interface Access {
   readonly mode: number;
-  /** Null: the user of this process. Another one only where that is root. */
+  /** Null: the user of this process. Only root can name another one. */
   readonly owner: { readonly uid: number; readonly gid: number } | null;
 }
 
 /**
- * Replaces the file at `path` as a whole, or makes it: whoever reads it, and a machine that loses power, sees the old text
- * or the new one; the new one is on disk when this returns, where the directory can be synced. Of a link, the link is replaced.
+ * Replaces the file at `path` as a whole, or creates it: every reader, also after a power cut, sees the old text or the new
+ * one. The new one is on disk when this returns, if the directory can be synced. A link itself is replaced, not its target.
  *
- * @throws the system's error; then the file is what it was
+ * @throws the system's error; then the file is unchanged
  */
 export function replaceFile(path: string, text: string, access: Access): void {
   const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
@@ -34,6 +37,21 @@ export function replaceFile(path: string, text: string, access: Access): void {
     throw error;
   }
   syncDirectory(dirname(path));
+}
+
+/**
+ * Replaces the file at `path` as `replaceFile` does, and keeps its mode and owner; a link stays a link. A new file gets those
+ * of the file `like`, else only its owner can read it.
+ */
+export function rewriteFile(path: string, text: string, like: string = path): void {
+  const before = statSync(path, { throwIfNoEntry: false });
+  const model = before ?? statSync(like, { throwIfNoEntry: false });
+  const access = model ? accessOf(model) : { mode: 0o600, owner: null };
+  replaceFile(before ? realpathSync(path) : path, text, access);
+}
+
+function accessOf({ mode, uid, gid }: Stats): Access {
+  return { mode: mode & 0o777, owner: process.getuid?.() === 0 ? { uid, gid } : null };
 }
 
 function write(path: string, text: string, { mode, owner }: Access): void {

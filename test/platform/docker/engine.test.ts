@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { plainLog, removeContainer, stopContainer } from "../../../src/rollout/engine/container.ts";
-import { connectEngine } from "../../../src/rollout/engine/engine.ts";
+import { plainLog, removeContainer, stopContainer } from "../../../src/platform/docker/container.ts";
+import { connectEngine } from "../../../src/platform/docker/engine.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
-import { sampleContainer } from "../sample.ts";
+import { sampleContainer } from "../../rollout/sample.ts";
 
 /** An engine on a socket of its own that answers as `listener` says. */
 async function engine(t: TestContext, listener: RequestListener, answerTimeoutMs?: number) {

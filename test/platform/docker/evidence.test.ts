@@ -3,13 +3,13 @@ import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { inspectContainer, lastLogLines } from "../../../src/rollout/engine/container.ts";
-import { diagnose } from "../../../src/rollout/engine/diagnosis.ts";
-import { connectEngine, type Engine } from "../../../src/rollout/engine/engine.ts";
+import { inspectContainer, lastLogLines } from "../../../src/platform/docker/container.ts";
+import { diagnose } from "../../../src/platform/docker/diagnosis.ts";
+import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
 import { failureOf } from "../../../src/rollout/swarm/failure.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
-import { sampleTask } from "../swarm/sample.ts";
+import { sampleTask } from "../../rollout/swarm/sample.ts";
 
 const environment = [
   "PATH=/usr/bin",

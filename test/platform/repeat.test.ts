@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lookRegularly } from "../src/look-regularly.ts";
-import { until } from "./harness/until.ts";
+import { repeat } from "../../src/platform/repeat.ts";
+import { until } from "../harness/until.ts";
 
 test("no look begins while another one is under way", async (t) => {
   const under = Promise.withResolvers<void>();
@@ -10,7 +10,7 @@ test("no look begins while another one is under way", async (t) => {
     begun += 1;
     return under.promise;
   };
-  const looks = lookRegularly(look, { intervalMs: 60_000, onFault: (error) => assert.fail(String(error)) });
+  const looks = repeat(look, { intervalMs: 60_000, onFault: (error) => assert.fail(String(error)) });
   t.after(looks.stop);
   looks.now();
   looks.now();
@@ -25,7 +25,7 @@ test("no look begins while another one is under way", async (t) => {
 test("what a look throws is told, and the next one comes all the same, until it is stopped", async () => {
   const told: unknown[] = [];
   const look = () => Promise.reject(new Error("out of sight"));
-  const looks = lookRegularly(look, { intervalMs: 5, onFault: (error) => told.push(error) });
+  const looks = repeat(look, { intervalMs: 5, onFault: (error) => told.push(error) });
   looks.start();
   await until("two looks were told", () => told.length >= 2);
   looks.stop();

@@ -1,25 +1,26 @@
 import { readFile, realpath } from "node:fs/promises";
 import { type Engine, nullIfMissing } from "./engine.ts";
+import { containerIdIn, hasMounts } from "./mountinfo.ts";
 
 /** The container that this process runs in. */
 export interface OwnContainer {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
   /** What is mounted in it: the path on the host, and the path in here. */
-  readonly mounts: readonly Mount[];
+  readonly mounts: readonly OwnMount[];
 }
 
-export interface Mount {
+export interface OwnMount {
   readonly source: string;
   readonly destination: string;
 }
 
 /**
- * Finds it by the files that Docker mounts into every container. Its host name would not do: it can be set, and it is
- * the host's own in the host's network.
+ * Finds it by the files that Docker mounts into every container. The host name is no proof: it can be set, and it is the
+ * host's own in the host's network.
  *
- * @returns null outside of a container, and where it cannot be told (in another container's network, those files are
- * that container's)
+ * @returns null outside of a container, and if the container is uncertain (in another container's network, those files
+ * are that container's)
  */
 export async function findOwnContainer(engine: Engine): Promise<OwnContainer | null> {
   const mountInfo = await readFile("/proc/self/mountinfo", "utf8");
@@ -27,17 +28,6 @@ export async function findOwnContainer(engine: Engine): Promise<OwnContainer | n
   if (id === null) return null;
   const container = await inspect(engine, id);
   return container !== null && hasMounts(mountInfo, await mountPoints(container)) ? container : null;
-}
-
-/** The id in the source of `/etc/hostname`: `…/containers/<64 digits>/hostname`. */
-export function containerIdIn(mountInfo: string): string | null {
-  return /\/containers\/([0-9a-f]{64})\/hostname /.exec(mountInfo)?.[1] ?? null;
-}
-
-/** Whether every one of `points` is mounted in here: else the container is another one. */
-export function hasMounts(mountInfo: string, points: readonly string[]): boolean {
-  const known = new Set(mountInfo.split("\n").map((line) => line.split(" ")[4]));
-  return points.every((point) => known.has(point.replaceAll(" ", "\\040")));
 }
 
 /** As the kernel has them: `/var/run/docker.sock` is mounted at `/run/docker.sock`. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { ProblemError } from "../problems.ts";
+import { ProblemError } from "../../problems.ts";
 
 /**
  * Adds what `.env` in `directory` says to `env`; what is in `env` already wins.

@@ -1,10 +1,9 @@
 import { readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join } from "node:path";
-import { kindOf } from "../../files/file-kind.ts";
-import { readStart } from "../../files/read-start.ts";
-import { findProgram, isRunnable } from "../../platform/find-program.ts";
-import type { Argv } from "../../platform/run-command.ts";
+import { kindOf, readStart } from "../files.ts";
+import { findProgram, isRunnable } from "../find-program.ts";
+import type { Argv } from "../run-command.ts";
 
 /** Where docker looks for its plugins after the directories of its configuration, in its order. */
 const systemDirectories = [

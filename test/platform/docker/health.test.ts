@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container } from "../../../src/rollout/engine/container.ts";
-import { type Readiness, readinessOf } from "../../../src/rollout/engine/health.ts";
-import { sampleContainer } from "../sample.ts";
+import type { Container } from "../../../src/platform/docker/container.ts";
+import { type Readiness, readinessOf } from "../../../src/platform/docker/health.ts";
+import { sampleContainer } from "../../rollout/sample.ts";
 
 const unchecked = { health: null } as const;
 

@@ -1,5 +1,5 @@
 /** Looks that come again and again, and never two at a time. */
-export interface RegularLook {
+export interface Repetition {
   /** Looks now, where no look is under way. */
   readonly now: () => void;
   /** Looks at every interval from now on; that alone keeps no process alive. */
@@ -8,10 +8,10 @@ export interface RegularLook {
 }
 
 /** @param onFault told of what `look` throws: the next look comes all the same */
-export function lookRegularly(
+export function repeat(
   look: () => Promise<void>,
   { intervalMs, onFault }: { readonly intervalMs: number; readonly onFault: (error: unknown) => void },
-): RegularLook {
+): Repetition {
   let timer: NodeJS.Timeout | undefined;
   let isLooking = false;
 

@@ -1,4 +1,4 @@
-import type { Argv } from "../../platform/run-command.ts";
+import type { Argv } from "../run-command.ts";
 
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
 export interface ComposeTarget {

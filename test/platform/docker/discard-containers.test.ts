@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { discardContainers } from "../../../src/platform/docker/discard-containers.ts";
+import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../../src/problems.ts";
-import { discardContainers } from "../../../src/rollout/engine/discard-containers.ts";
-import { type Engine, EngineRefusal } from "../../../src/rollout/engine/engine.ts";
 import { isProblem } from "../../harness/is-problem.ts";
-import { sampleContainer } from "../sample.ts";
+import { sampleContainer } from "../../rollout/sample.ts";
 
 const [one, two] = [sampleContainer({ number: 1 }), sampleContainer({ number: 2 })];
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
-import { composeProgram } from "../../../src/rollout/compose/compose-program.ts";
+import { composeProgram } from "../../../src/platform/compose/program.ts";
 import { runCompose } from "../../../src/rollout/compose/run-compose.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 

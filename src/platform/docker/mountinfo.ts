@@ -1,0 +1,37 @@
+import { readFileSync, realpathSync } from "node:fs";
+
+/**
+ * An engine that is restarted makes a new socket; a container keeps the old one that was mounted into it until it is
+ * restarted too. The kernel marks such a file by `//deleted` behind its name in /proc/self/mountinfo.
+ *
+ * @returns the command for the host that gives this container the new socket; null if the socket at `path` is current
+ */
+export function restartForSocket(path: string): string | null {
+  const mountInfo = readFileSync("/proc/self/mountinfo", "utf8");
+  const id = containerIdIn(mountInfo);
+  return id !== null && isReplaced(mountInfo, realPath(path)) ? `docker restart ${id.slice(0, 12)}` : null;
+}
+
+function isReplaced(mountInfo: string, path: string): boolean {
+  const mounts = mountInfo.split("\n").map((line) => line.split(" "));
+  return mounts.findLast(([, , , , point]) => point === path)?.[3]?.endsWith("//deleted") ?? false;
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** The id in the source of `/etc/hostname`: `…/containers/<64 digits>/hostname`. */
+export function containerIdIn(mountInfo: string): string | null {
+  return /\/containers\/([0-9a-f]{64})\/hostname /.exec(mountInfo)?.[1] ?? null;
+}
+
+/** Whether every one of `points` is mounted in here: else the container is another one. */
+export function hasMounts(mountInfo: string, points: readonly string[]): boolean {
+  const known = new Set(mountInfo.split("\n").map((line) => line.split(" ")[4]));
+  return points.every((point) => known.has(point.replaceAll(" ", "\\040")));
+}
