@@ -28,3 +28,16 @@ export function insertDeployment(store: Store, deployment: NewDeployment): Deplo
   if (!row) throw new Error("the new deployment was not inserted");
   return toDeployment(row);
 }
+
+/**
+ * Makes the number of the next deployment higher than `last`. A database that was put aside leaves logs and runs behind,
+ * whose numbers no new deployment may have.
+ */
+export function numberAfter(store: Store, last: number): void {
+  const sql = "SELECT coalesce(max(seq), 0) AS last FROM sqlite_sequence WHERE name = 'deployments'";
+  if (Number(store.get(sql)?.last) >= last) return;
+  store.transaction(() => {
+    store.run("DELETE FROM sqlite_sequence WHERE name = 'deployments'");
+    store.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('deployments', ?)", last);
+  });
+}

@@ -11,6 +11,15 @@ export function logPath(statePath: string, deploymentId: number): string {
   return join(statePath, "logs", `${deploymentId}.log`);
 }
 
+/** The highest number of a deployment that has a log, 0 if none has. */
+export function lastLoggedId(statePath: string): number {
+  const directory = join(statePath, "logs");
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return names.reduce((last, name) => Math.max(last, Number(loggedId.exec(name)?.[1] ?? 0)), 0);
+}
+
+const loggedId = /^(\d{1,15})\.log(?:\.tail-[12])?$/;
+
 /** The files of a log in the order of what they hold; while a deployment runs its end is in two of its own. */
 export function logFiles(statePath: string, deploymentId: number): readonly string[] {
   const path = logPath(statePath, deploymentId);
@@ -40,7 +49,7 @@ export function checkDeployLogDirectory(): Problem | null {
 
 /** Removes the oldest logs, of both kinds, where there are more than are kept. */
 export function pruneLogs(statePath: string): void {
-  pruneDirectory(join(statePath, "logs"), /^(\d+)\.log(?:\.tail-[12])?$/);
+  pruneDirectory(join(statePath, "logs"), loggedId);
   if (checkDeployLogDirectory() === null) pruneDirectory(deployLogDirectory(), /^deploy-(\d+)\.log$/);
 }
 

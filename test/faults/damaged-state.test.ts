@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { before, type TestContext, test } from "node:test";
 import { databasePath } from "../harness/database.ts";
-import { deliver, githubPush } from "../harness/delivery.ts";
+import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { mountTmpfs, remount } from "../harness/mount.ts";
 import { readRecorded } from "../harness/recorded.ts";
+import { readLog } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import {
   quickScript,
@@ -77,6 +78,27 @@ for (const [what, bytes] of [
     assert.ok(aside, "the log says that the database was moved");
     assert.deepEqual(readFileSync(String(aside.path)), bytes());
     await assertDeploys(service, what);
+  });
+}
+
+for (const [what, damage] of [
+  ["damaged", (path: string) => writeFileSync(path, "This is no database.\n".repeat(500))],
+  ["lost", (path: string) => rmSync(path)],
+] as const) {
+  test(`deployments after a database was ${what} do not write into the logs of earlier ones`, async (t) => {
+    const first = await startService(t);
+    for (const id of [1, 2, 3]) {
+      await deliver(first.url, githubPush());
+      await first.log.waitForEnding(id);
+    }
+    await first.end();
+    damage(databasePath(first.statePath));
+    const second = await first.again();
+    const commit = randomCommit();
+    const { json } = await deliver(second.url, githubPush({ after: commit }));
+    assert.equal(json.deployment?.id, 4);
+    await second.log.waitForEnding(4);
+    assert.equal(readLog(second.statePath, 4), `==> Deploy\ndeployed refs/heads/main ${commit}\n`);
   });
 }
 
