@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
+import { createJudgeHead } from "../../src/deployments/believe-head.ts";
 import { createCatchUp, type RemoteHead } from "../../src/deployments/catch-up.ts";
 import type { Ending } from "../../src/deployments/deployment.ts";
 import { recordWish } from "../../src/deployments/record.ts";
@@ -19,6 +20,18 @@ test("an older head, as a lagging mirror says it, is believed when it is said tw
   assert.equal(await look("A"), null);
   assert.equal(await look("A"), commitOf("A"));
   assert.equal(await look("A"), null);
+});
+
+test("an older head that is said twice at once, as after a copied delivery, is not believed for that", (t) => {
+  const store = temporaryStore(t);
+  deployed(store, "A");
+  deployed(store, "B");
+  const [patient, hasty] = [createJudgeHead(store, 60_000), createJudgeHead(store, 0)];
+  const verdicts = [patient, hasty].map((judge) => [1, 2].map(() => judge(ref, commitOf("A"))));
+  assert.deepEqual(verdicts, [
+    ["doubtful", "doubtful"],
+    ["doubtful", "missing"],
+  ]);
 });
 
 test("a head that was never seen is believed at once", async (t) => {
