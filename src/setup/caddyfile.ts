@@ -87,6 +87,10 @@ export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }
         "    resolver 127.0.0.11 valid=1s;",
         "    set $hotpush http://hotpush:9000;",
         "    proxy_pass $hotpush;",
+        // While a deployment replaces Hotpush, the name leads to the old and the new one; a push that one of them was given
+        // already is known to the other.
+        "    proxy_next_upstream error timeout non_idempotent;",
+        "    client_max_body_size 25m;",
         "    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
         "  }",
         "Do the same for the app: each deployment gives it another address.",

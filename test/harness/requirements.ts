@@ -27,6 +27,7 @@ const probes = {
   },
   faketime: { isThere: () => runs("faketime", "now", "true"), reason: "it needs faketime" },
   shellcheck: { isThere: () => runs("shellcheck", "--version"), reason: "it needs shellcheck" },
+  nginx: { isThere: () => runs("nginx", "-v"), reason: "it needs nginx, of the package nginx-light" },
   openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },
   sshd: {
     isThere: () => existsSync("/usr/sbin/sshd"),

@@ -10,6 +10,8 @@ test("what nginx is told to do has it look Hotpush's address up anew, since each
     "resolver 127.0.0.11 valid=1s;",
     "set $hotpush http://hotpush:9000;",
     "proxy_pass $hotpush;",
+    "proxy_next_upstream error timeout non_idempotent;",
+    "client_max_body_size 25m;",
     "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
     "",
   ]);
