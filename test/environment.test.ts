@@ -68,6 +68,7 @@ test("whatever starts a program or reads the environment sees only that of the t
   assert.deepEqual(
     unclean.map((path) => relative(import.meta.dirname, path)),
     [],
+    'each needs: import "<…>/harness/environment.ts";',
   );
 });
 

@@ -1,3 +1,4 @@
+import "../harness/environment.ts";
 import { test } from "node:test";
 import fc from "fast-check";
 
