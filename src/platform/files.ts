@@ -1,4 +1,14 @@
-import { accessSync, closeSync, lstatSync, openSync, readSync, statSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from "node:fs";
+import { dirname } from "node:path";
 
 export type FileKind = "file" | "directory" | "other" | "missing" | "broken-link" | "inaccessible";
 
@@ -20,6 +30,20 @@ function isLink(path: string): boolean {
   } catch {
     return false; // A part of the path is a file, or it is gone by now.
   }
+}
+
+/** The status of what is at `path`, links followed; null if nothing is there, or this user may not see it. */
+export function statOf(path: string): Stats | null {
+  try {
+    return statSync(path);
+  } catch {
+    return null;
+  }
+}
+
+/** `path` if it exists, else the nearest directory above it that does: what holds `path`, or will hold it. */
+export function nearestExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
 /** Whether this user may do what `mode` says (of fs.constants: R_OK, X_OK). */

@@ -1,4 +1,4 @@
-import { type Command, type CommandEnding, runCommand } from "./run-command.ts";
+import { type Command, type CommandEnding, outputIfGood, runCommand } from "./run-command.ts";
 
 const usualTimeoutMs = 10_000;
 
@@ -14,6 +14,15 @@ export function runGit(
   { timeoutMs = usualTimeoutMs, ...options }: GitOptions,
 ): Promise<CommandEnding> {
   return runCommand({ argv: ["git", "-C", repository, ...args], timeoutMs, ...options });
+}
+
+/** Runs git in `repository`. @returns what it wrote to its standard output, trimmed; null unless it exits with code 0 */
+export async function gitOutput(
+  repository: string,
+  args: readonly string[],
+  options: GitOptions,
+): Promise<string | null> {
+  return outputIfGood(await runGit(repository, args, options));
 }
 
 /**

@@ -20,18 +20,16 @@ export interface Command {
   readonly onLine?: ((line: string) => void) | undefined;
 }
 
-export type CommandEnding =
-  | {
-      readonly kind: "exited";
-      readonly code: number;
-      readonly output: string;
-      readonly lastLines: readonly string[];
-    }
-  | { readonly kind: "not_found" }
-  | { readonly kind: "timed_out" | "aborted"; readonly lastLines: readonly string[] };
+/** How a program ended. `lastLines` are the last of both its outputs; none if there is no such program. */
+export type CommandEnding = { readonly lastLines: readonly string[] } & (
+  | { readonly kind: "exited"; readonly code: number; readonly output: string }
+  | { readonly kind: "not_found" | "timed_out" | "aborted" }
+);
 
 /** How many of the last lines are kept to explain a failure. */
 const keptLines = 20;
+
+const usualTimeoutMs = 10_000;
 
 /**
  * Runs `command` in a session of its own, with the priority of this process, and waits for its end. On the time-out or the
@@ -68,10 +66,27 @@ export async function runCommand(command: Command): Promise<CommandEnding> {
   child.stdin?.on("error", () => {}); // A program that does not read its input closes it: its exit code tells more.
   child.stdin?.end(command.input ?? "");
   const end = await settle(child, command);
-  if (end === "not_found") return { kind: "not_found" };
   if (typeof end === "string") return { kind: end, lastLines };
   await reading;
   return { kind: "exited", code: end, output: output.join("\n"), lastLines };
+}
+
+/**
+ * Runs `argv` as `runCommand` does.
+ *
+ * @param options the time-out is 10 s by default
+ * @returns what it wrote to its standard output, trimmed; null unless it exits with code 0
+ */
+export async function outputOf(
+  argv: Argv,
+  { timeoutMs = usualTimeoutMs, ...options }: Partial<Omit<Command, "argv">>,
+): Promise<string | null> {
+  return outputIfGood(await runCommand({ argv, timeoutMs, ...options }));
+}
+
+/** The standard output of a program that exited with code 0, trimmed, else null. */
+export function outputIfGood(ending: CommandEnding): string | null {
+  return ending.kind === "exited" && ending.code === 0 ? ending.output.trim() : null;
 }
 
 function settle(

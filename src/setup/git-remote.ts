@@ -1,4 +1,5 @@
 import { type Branch, branches } from "../config.ts";
+import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
 import { git } from "./git.ts";
 
 /** Where a git remote is, as its URL says; credentials in it are left behind. */
@@ -12,13 +13,6 @@ export interface GitRemote {
   readonly origin: string;
 }
 
-/** Names by which hosts take ssh on port 443. */
-const sshStandIns: ReadonlyMap<string, string> = new Map([
-  ["ssh.github.com", "github.com"],
-  ["altssh.gitlab.com", "gitlab.com"],
-  ["altssh.bitbucket.org", "bitbucket.org"],
-]);
-
 /**
  * Reads the URL of a remote: `git@host:owner/name.git`, `ssh://git@host:2222/owner/name`, `https://host/owner/name.git`.
  * An ssh alias made of a host's name (`github.com-shop:owner/name`, as for several deploy keys) counts as that host.
@@ -26,13 +20,20 @@ const sshStandIns: ReadonlyMap<string, string> = new Map([
  * @returns null for a path on this machine and for what is no URL of a remote
  */
 export function parseRemoteUrl(url: string): GitRemote | null {
-  const text = url.trim();
-  const scp = /^(?:[^@/\s]+@)?(\[[^\]]+\]|[^:/\s[\]]+):(?!\/\/)(.+)$/.exec(text);
-  if (scp) return remoteAt(scp[1] ?? "", scp[2] ?? "", null);
-  if (!/^(?:ssh|git\+ssh|git|https?):\/\//i.test(text) || !URL.canParse(text)) return null;
-  const { protocol, hostname, host, pathname } = new URL(text);
-  const isWeb = protocol === "https:" || protocol === "http:";
-  return remoteAt(hostname, pathname, isWeb ? `${protocol}//${host}` : null, /ssh/.test(protocol));
+  const { scheme, host, port, path } = parseGitRemoteUrl(url);
+  const plain = decoded(path)
+    .replace(/^[~/]+|\/+$/g, "")
+    .replace(/\.git$/, "");
+  if (host === null || plain === "" || /\s/.test(plain)) return null;
+  const written = host.includes(":") ? `[${host}]` : host;
+  if (scheme === "https" || scheme === "http") {
+    const site = `${scheme}://${written}:${port ?? ""}`;
+    if (!URL.canParse(site)) return null;
+    const { hostname, origin } = new URL(site);
+    return { hostname: realName(hostname), path: plain, isSsh: false, origin };
+  }
+  const hostname = realName(written.toLowerCase());
+  return { hostname, path: plain, isSsh: scheme === "ssh", origin: `https://${hostname}` };
 }
 
 /** The URL of the remote `name` (`origin` before any other) of the repository in `directory`, or null where it has none. */
@@ -61,18 +62,10 @@ export async function readRemoteBranch(directory: string): Promise<Branch | null
   return branches.find((branch) => branch === head) ?? null;
 }
 
-function remoteAt(name: string, path: string, web: string | null, isSsh = web === null): GitRemote | null {
-  const hostname = realName(name.toLowerCase());
-  const plain = decoded(path)
-    .replace(/^[~/]+|\/+$/g, "")
-    .replace(/\.git$/, "");
-  if (hostname === "" || plain === "" || /\s/.test(plain)) return null;
-  return { hostname, path: plain, isSsh, origin: web ?? `https://${hostname}` };
-}
-
 function realName(name: string): string {
   const alias = /^((?:github|gitlab)\.com|bitbucket\.org|codeberg\.org)[-_.]/.exec(name);
-  return alias?.[1] ?? sshStandIns.get(name) ?? name;
+  const [usual] = [...sshOverHttps].find(([, other]) => other === name) ?? [];
+  return alias?.[1] ?? usual ?? name;
 }
 
 function decoded(path: string): string {

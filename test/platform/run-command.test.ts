@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { runCommand } from "../../src/platform/run-command.ts";
+import { outputOf, runCommand } from "../../src/platform/run-command.ts";
 import { isGone } from "../harness/is-gone.ts";
 import { until } from "../harness/until.ts";
 
@@ -46,5 +46,13 @@ test("an abort ends it", async () => {
 });
 
 test("a program that is not installed is an ending, not a fault", async () => {
-  assert.deepEqual(await runCommand({ argv: ["no-such-program"], timeoutMs: 1_000 }), { kind: "not_found" });
+  const ending = await runCommand({ argv: ["no-such-program"], timeoutMs: 1_000 });
+  assert.deepEqual(ending, { kind: "not_found", lastLines: [] });
+});
+
+test("outputOf gives the trimmed standard output of a success, and null for anything else", async () => {
+  assert.equal(await outputOf(sh("echo ' one '; echo two >&2"), {}), "one");
+  assert.equal(await outputOf(sh("echo one; exit 1"), {}), null);
+  assert.equal(await outputOf(["sleep", "60"], { timeoutMs: 100 }), null);
+  assert.equal(await outputOf(["no-such-program"], {}), null);
 });

@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 
 /**
  * An engine that is restarted makes a new socket; a container keeps the old one that was mounted into it until it is
@@ -23,6 +23,13 @@ function realPath(path: string): string {
   } catch {
     return path;
   }
+}
+
+/** Whether this process runs in a container of Docker or Podman. A `/.dockerenv` proves nothing: some machines' images have it. */
+export function isInContainer(): boolean {
+  return (
+    existsSync("/run/.containerenv") || containerIdIn(readFileSync("/proc/self/mountinfo", "utf8")) !== null
+  );
 }
 
 /** The id in the source of `/etc/hostname`: `…/containers/<64 digits>/hostname`. */

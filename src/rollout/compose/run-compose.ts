@@ -94,7 +94,7 @@ export function complaintOf(step: Step, ending: CommandEnding): string {
 
 /** The last lines that a command wrote. */
 export function linesOf(ending: CommandEnding): readonly string[] {
-  return ending.kind === "not_found" ? [] : ending.lastLines;
+  return ending.lastLines;
 }
 
 export function hasEndedWell(ending: CommandEnding): boolean {
