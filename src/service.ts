@@ -11,8 +11,6 @@ import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts"
 import { createSourceNote, type ReadSource } from "./deployments/source.ts";
 import { noteStep } from "./deployments/steps.ts";
 import { openStore, type Store } from "./deployments/store.ts";
-import { createHandOver } from "./hand-over/hand-over.ts";
-import { createReplacementCheck } from "./hand-over/replacement-check.ts";
 import { createHostDirectory } from "./host-directory.ts";
 import type { Log } from "./log.ts";
 import { createAdmission } from "./receiver/admission.ts";
@@ -25,6 +23,7 @@ import { createReceiver } from "./receiver/server.ts";
 import { makeKeys } from "./receiver/verify.ts";
 import { createWebhook } from "./receiver/webhook.ts";
 import { createRehearsal } from "./rehearsal.ts";
+import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
 import { checkScript } from "./runner/check-script.ts";
 import { checkTools, toolsForSigners } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
@@ -86,7 +85,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
     return closed;
   };
   const currentRedactor = createScriptRedactor(script);
-  const handOver = createHandOver({
+  const selfUpdate = createSelfUpdate({
     statePath,
     scriptEnv,
     redact: (text) => currentRedactor().text(text),
@@ -94,12 +93,12 @@ export async function startService(config: Config, env: Environment, log: Log): 
     close,
     log,
   });
-  handOver.start();
+  selfUpdate.start();
   return { address, close };
 
   async function closeAll(): Promise<void> {
     stopping.abort();
-    handOver.stop();
+    selfUpdate.stop();
     catchUp.stop();
     // Until the deployment has ended, all that comes is recorded, for the next service to deploy.
     await queue.stop(config.shutdownGraceMs);

@@ -11,7 +11,6 @@ import { prepareImages } from "./images/prepare-images.ts";
 import { prune } from "./images/prune.ts";
 import { servingImages } from "./images/serving-images.ts";
 import { type OneShots, oneShotsOf } from "./one-shots.ts";
-import { leaveLater, recreateLater } from "./own-container/replace-own.ts";
 import { planService } from "./plan.ts";
 import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
@@ -19,6 +18,7 @@ import { recordFirstVersion } from "./record-first-version.ts";
 import { recordVersion } from "./record-version.ts";
 import { type Failure, reportSkipped, type ServiceOutcome, skipped, unchanged } from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
+import { requestRecreation, requestRemoval } from "./self-update/request-replacement.ts";
 import { recreateService } from "./steps/recreate-service.ts";
 import { removeService } from "./steps/remove-service.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
@@ -129,7 +129,7 @@ async function bringUpToDate(
   if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) {
     // A new container has taken the place of the one that this runs in. Here that is asked for again: a roll-out that
     // was killed may not have come to it.
-    leaveLater(rollout);
+    requestRemoval(rollout);
     return unchanged(service, containers);
   }
   const image = await inspectImage(rollout.engine, service.image);
@@ -144,7 +144,7 @@ async function bringUpToDate(
     case "roll":
       return rollService(rollout, service, containers);
     case "recreate":
-      if (isOwn) return recreateLater(rollout, service, containers, { reason: action.reason, commit });
+      if (isOwn) return requestRecreation(rollout, service, containers, { reason: action.reason, commit });
       return recreateService(rollout, service, containers, action.reason);
     case "run":
       return runService(rollout, service);

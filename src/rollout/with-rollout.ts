@@ -7,13 +7,13 @@ import { readProject, type Service } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout } from "./context.ts";
 import { lockInTurn } from "./lock-in-turn.ts";
-import { findOwnService } from "./own-container/own-service.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { refuseForeignLiveFiles } from "./proxy/refuse-foreign-live-files.ts";
 import { refuseSharedLiveFile } from "./proxy/refuse-shared-live-file.ts";
 import { type Failure, reportFailure, timed } from "./report/report.ts";
 import { type LockedRequest, lockedRequest, type RolloutRequest } from "./request.ts";
+import { findOwnService } from "./self-update/own-service.ts";
 
 /** A roll-out whose turn it is. */
 export interface Taken {

@@ -5,13 +5,13 @@ import { test } from "node:test";
 import { pino } from "pino";
 import { createQueue } from "../../src/deployments/queue.ts";
 import { findDeployment } from "../../src/deployments/record.ts";
-import { readReplacementRequest } from "../../src/rollout/own-container/replacement-request.ts";
+import { readReplacementRequest } from "../../src/rollout/self-update/replacement-request.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-test("an instance that is to be replaced records but starts nothing, until it is not any more", async (t) => {
+test("an instance that will be replaced records pushes but starts no deployment", async (t) => {
   const { runner, repoPath } = createTestRunner(t);
   writeScript(`${repoPath}/deploy.sh`, "#!/bin/sh\n");
   const store = temporaryStore(t);
@@ -31,7 +31,7 @@ test("an instance that is to be replaced records but starts nothing, until it is
   await until("it ran", () => findDeployment(store, deployment.id)?.state === "succeeded");
 });
 
-test("a push is recorded where it cannot be read whether the instance is to be replaced, and runs when it can", async (t) => {
+test("records a push while replacement.json is unreadable, and deploys it later", async (t) => {
   const { runner, repoPath } = createTestRunner(t);
   writeScript(`${repoPath}/deploy.sh`, "#!/bin/sh\n");
   const store = temporaryStore(t);

@@ -90,6 +90,16 @@ export function ran(
   return { service: service.name, outcome: "ran", old: [], new: names, ...nothingSeen };
 }
 
+/** The row of Hotpush's own service if it is replaced after the deployment, for `reason`. */
+export function postponed(
+  service: { readonly name: string },
+  containers: readonly { readonly name: string }[],
+  reason: string,
+): ServiceOutcome {
+  const old = containers.map(({ name }) => name);
+  return { service: service.name, outcome: "postponed", old, new: [], ...nothingSeen, reason };
+}
+
 /** Says that a one-shot service is left out of a roll back. */
 export function reportSkipped(report: Report, service: { readonly name: string }): void {
   const text = "is not run in a roll back: what it changed stays as it is";

@@ -1,12 +1,12 @@
 import type { Container } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { leaveLater } from "../own-container/replace-own.ts";
 import { readLiveFiles } from "../proxy/live-file.ts";
 import { longestGraceS } from "../proxy/longest-grace.ts";
 import { switchTraffic } from "../proxy/switch-traffic.ts";
 import { type Traffic, trafficOf } from "../proxy/traffic.ts";
 import { ran, type ServiceOutcome } from "../report/report.ts";
+import { requestRemoval } from "../self-update/request-replacement.ts";
 import { abandon } from "./abandon.ts";
 import type { Moved } from "./drain-old.ts";
 import { proveAlone } from "./prove-alone.ts";
@@ -58,7 +58,7 @@ function notOwn(rollout: Rollout, service: Service, old: readonly Container[]): 
   const { own, report } = rollout;
   const others = old.filter(({ id }) => id !== own?.id);
   if (others.length < old.length) {
-    leaveLater(rollout);
+    requestRemoval(rollout);
     const text = "is Hotpush itself: the old container finishes this deployment before it leaves";
     report({ event: "note", service: service.name, text });
   }

@@ -1,5 +1,5 @@
-import { removeReplacementRequest, writeReplacementRequest } from "../own-container/replacement-request.ts";
 import { type ServiceOutcome, unchanged } from "../report/report.ts";
+import { removeReplacementRequest, writeReplacementRequest } from "../self-update/replacement-request.ts";
 import type { StackRollout } from "./context.ts";
 import { type Snapshot, takeSnapshot, tasksOf } from "./snapshot.ts";
 import type { StackService } from "./stack.ts";

@@ -2,7 +2,7 @@ import type { ComposeTarget } from "../../platform/compose/commands.ts";
 import type { Container } from "../../platform/docker/container.ts";
 import type { Project, Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import type { ServiceOutcome } from "../report/report.ts";
+import { postponed, type ServiceOutcome } from "../report/report.ts";
 import { writeReplacementRequest } from "./replacement-request.ts";
 
 type Replacing = Pick<Rollout, "own" | "statePath" | "target" | "report"> & {
@@ -10,10 +10,11 @@ type Replacing = Pick<Rollout, "own" | "statePath" | "target" | "report"> & {
 };
 
 /**
- * Has the service in this container leave, now that a new container has taken its place: after the deployment that this
- * roll-out is part of, so that its record is finished; and, as one by hand is part of none, after the roll-out itself.
+ * Asks the service in this container to remove it, now that a new container serves. The service does so when the
+ * deployment of this roll-out is recorded. A roll-out by hand belongs to no deployment, so the service also waits for
+ * the end of the roll-out itself.
  */
-export function leaveLater({
+export function requestRemoval({
   own,
   statePath,
   lockPath,
@@ -22,17 +23,18 @@ export function leaveLater({
 }
 
 /**
- * Has the service in this container replaced by a helper container, because two of it cannot run: after the deployment
- * that this roll-out is part of. Until then nothing changes, and what is pushed waits for the new container.
+ * Asks the service in this container to let a helper container replace it, because two of it cannot run at once. The
+ * service does so when the deployment of this roll-out is recorded. Until then nothing changes, and new pushes wait for
+ * the new container.
  */
-export function recreateLater(
+export function requestRecreation(
   { own, statePath, project, target, report }: Replacing,
   service: Service,
   containers: readonly Container[],
   { reason, commit }: { readonly reason: string; readonly commit: string },
 ): ServiceOutcome {
   if (own) {
-    const args = ["rollout", "--no-build", ...whereItIs(target)];
+    const args = ["rollout", "--no-build", ...locationOf(target)];
     const helper = {
       name: `${project.name}-${service.name}-helper`,
       project: project.name,
@@ -42,15 +44,13 @@ export function recreateLater(
   }
   const text = `is Hotpush itself: a helper container replaces it when this deployment has ended (${reason})`;
   report({ event: "note", service: service.name, text });
-  const nothing = { healthyAfterMs: null, drainedMs: null, downtimeMs: null };
-  const old = containers.map(({ name }) => name);
-  return { service: service.name, outcome: "postponed", old, new: [], ...nothing, reason };
+  return postponed(service, containers, reason);
 }
 
 /**
- * The helper has the mounts of this container, but not the link that stands at the host's path in here: it locates the
- * project itself. Then that link is there too, so the files, which are on the host or seen from the directory, are right.
+ * The helper has the mounts of this container, but not the link at the host's path (locate-project.ts). So it gets the
+ * directory as it is in here, and makes the link itself: then the paths of the files are right for it, too.
  */
-function whereItIs({ directoryHere, projectDirectory, files }: ComposeTarget): readonly string[] {
+function locationOf({ directoryHere, projectDirectory, files }: ComposeTarget): readonly string[] {
   return ["--directory", directoryHere ?? projectDirectory, ...files.flatMap((file) => ["--file", file])];
 }

@@ -1,27 +1,28 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Log } from "../../log.ts";
 import { replaceFile } from "../../platform/replace-file.ts";
 import { stateFault } from "../state-fault.ts";
 
 /**
- * Left in the state directory by a roll-out that runs within Hotpush's own container, for the service there: the
- * container is to go, once the deployment is recorded to its end.
+ * A file in the state directory, written by a roll-out that runs in Hotpush's own container. It asks the service there to
+ * remove or replace the container when its deployment is recorded.
  */
 export interface ReplacementRequest extends WantedReplacement {
-  /** Tells it from other requests for the same container; there is none in one that an older Hotpush wrote. */
+  /** Distinguishes requests for the same container. Older versions of Hotpush wrote none. */
   readonly id?: string;
 }
 
-/** What a roll-out asks for. */
+/** The request as a roll-out states it. */
 export interface WantedReplacement {
-  /** The id of the container that is to go. */
+  /** The id of the container to remove. */
   readonly old: string;
-  /** What a helper container is to do where two cannot run; null where the new container runs already, or Swarm acts. */
+  /** The helper container to start if two cannot run at once; null if the new container already runs, or Swarm acts. */
   readonly helper: Helper | null;
-  /** Swarm was told to replace it, and is only waited for. */
+  /** Swarm was asked to replace it: the service only waits. */
   readonly isBySwarm?: boolean;
-  /** The lock that the roll-out holds to its end: before that, the container does not go. */
+  /** The lock that the roll-out holds until it ends; the container is not removed before. */
   readonly lockPath?: string;
 }
 
@@ -33,9 +34,9 @@ export interface Helper {
 }
 
 /**
- * Asks for what is wanted, in place of the request that was there, if any.
+ * Writes a request. It replaces an earlier one.
  *
- * @returns the request, by which it can be removed
+ * @returns the request, to pass to `removeReplacementRequest`
  * @throws ProblemError `state_unusable`
  */
 export function writeReplacementRequest(statePath: string, wanted: WantedReplacement): ReplacementRequest {
@@ -49,7 +50,7 @@ export function writeReplacementRequest(statePath: string, wanted: WantedReplace
   }
 }
 
-/** The request that was made last, or null. One that is damaged asks for nothing: the next roll-out asks again. */
+/** The latest request, or null. A damaged one counts as none: the next roll-out asks again. */
 export function readReplacementRequest(statePath: string): ReplacementRequest | null {
   try {
     return JSON.parse(readFileSync(pathIn(statePath), "utf8")) as ReplacementRequest;
@@ -59,10 +60,21 @@ export function readReplacementRequest(statePath: string): ReplacementRequest | 
   }
 }
 
-/** Removes `request`, unless a newer one is in its place. */
+/** Removes `request`, unless a newer one has replaced it. */
 export function removeReplacementRequest(statePath: string, { id, old }: ReplacementRequest): void {
   const present = readReplacementRequest(statePath);
   if (present?.id === id && present?.old === old) rmSync(pathIn(statePath), { force: true });
+}
+
+/** Logs why `request` cannot be met, and removes it. */
+export function giveUp(
+  { statePath, log }: { readonly statePath: string; readonly log: Log },
+  request: ReplacementRequest,
+  reason: string,
+): void {
+  removeReplacementRequest(statePath, request);
+  const text = `${reason}. This container goes on; the next roll-out retries.`;
+  log.error({ event: "service.not_replaced" }, text);
 }
 
 function pathIn(statePath: string): string {

@@ -6,13 +6,13 @@ import {
   readReplacementRequest,
   removeReplacementRequest,
   writeReplacementRequest,
-} from "../../../src/rollout/own-container/replacement-request.ts";
+} from "../../../src/rollout/self-update/replacement-request.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const first = { old: "a".repeat(64), helper: null };
 const second = { old: "b".repeat(64), helper: { name: "shop-helper", project: "shop", args: ["rollout"] } };
 
-test("a request is read as it was written, and the newest one counts", (t) => {
+test("reads a request as it was written, and the newest one counts", (t) => {
   const directory = temporaryDirectory(t);
   assert.equal(readReplacementRequest(directory), null);
   assert.partialDeepStrictEqual(writeReplacementRequest(directory, first), first);
@@ -21,7 +21,7 @@ test("a request is read as it was written, and the newest one counts", (t) => {
   assert.partialDeepStrictEqual(written, second);
 });
 
-test("a damaged request asks for nothing, and the next one takes its place", (t) => {
+test("a damaged request counts as none, and the next one replaces it", (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "replacement.json"), '{"old": "a');
   assert.equal(readReplacementRequest(directory), null);
@@ -29,7 +29,7 @@ test("a damaged request asks for nothing, and the next one takes its place", (t)
   assert.deepEqual(readReplacementRequest(directory), written);
 });
 
-test("a request that is done with is removed, but not a newer one in its place, be it for the same container", (t) => {
+test("removes a finished request, but no newer one for the same container", (t) => {
   const directory = temporaryDirectory(t);
   const earlier = writeReplacementRequest(directory, first);
   const again = writeReplacementRequest(directory, first);
@@ -42,7 +42,7 @@ test("a request that is done with is removed, but not a newer one in its place, 
   assert.equal(readReplacementRequest(directory), null);
 });
 
-test("a request that an older Hotpush made is read and removed", (t) => {
+test("reads and removes a request of an older version", (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "replacement.json"), JSON.stringify(first));
   const request = readReplacementRequest(directory);

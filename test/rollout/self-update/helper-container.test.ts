@@ -3,30 +3,30 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { replaceByHelper } from "../../../src/hand-over/by-helper.ts";
 import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
-import { startHelper } from "../../../src/rollout/own-container/helper.ts";
-import { writeReplacementRequest } from "../../../src/rollout/own-container/replacement-request.ts";
+import { startHelper } from "../../../src/rollout/self-update/helper-container.ts";
+import { replaceByHelper } from "../../../src/rollout/self-update/replace-container.ts";
+import { writeReplacementRequest } from "../../../src/rollout/self-update/replacement-request.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const own = { id: "a".repeat(64), project: "shop", service: "hotpush" };
 const helper = { name: "shop-helper", project: "shop", args: ["rollout"] };
 
-test("a helper that an earlier replacement left is removed before the new one is started", async (t) => {
-  const { engine, told } = await engineWith(t, { status: "exited" });
+test("removes the helper of an earlier replacement before it starts a new one", async (t) => {
+  const { engine, requests } = await engineWith(t, { status: "exited" });
   await startHelper(engine, own, helper, {});
-  assert.deepEqual(told, ["DELETE /containers/shop-helper", "POST /containers/create", start]);
+  assert.deepEqual(requests, ["DELETE /containers/shop-helper", "POST /containers/create", start]);
 });
 
-test("a helper that is at work is left to it, and no second one is started", async (t) => {
-  const { engine, told } = await engineWith(t, { status: "running" });
+test("leaves a running helper alone and starts no second one", async (t) => {
+  const { engine, requests } = await engineWith(t, { status: "running" });
   await startHelper(engine, own, helper, {});
-  assert.deepEqual(told, []);
+  assert.deepEqual(requests, []);
 });
 
-test("where the connection by which a helper is waited for breaks, the next look waits for the same helper", async (t) => {
-  const { engine, told } = await engineWith(t, { status: null, brokenWaits: 1 });
+test("waits for the same helper again if the connection to the engine breaks", async (t) => {
+  const { engine, requests } = await engineWith(t, { status: null, brokenWaits: 1 });
   const context = {
     statePath: temporaryDirectory(t),
     scriptEnv: {},
@@ -40,10 +40,10 @@ test("where the connection by which a helper is waited for breaks, the next look
   await look();
   const wait = "POST /containers/shop-helper/wait";
   const removal = "DELETE /containers/shop-helper";
-  assert.deepEqual(told, [removal, "POST /containers/create", start, wait, wait, removal]);
+  assert.deepEqual(requests, [removal, "POST /containers/create", start, wait, wait, removal]);
 });
 
-test("a helper is no container of a service, though it has the image of one that compose built", async () => {
+test("a helper has no service labels, even if compose built its image", async () => {
   const made: unknown[] = [];
   const engine: Engine = {
     get: async () => Buffer.from(JSON.stringify(inspected({ status: "exited" }))),
@@ -61,24 +61,24 @@ test("a helper is no container of a service, though it has the image of one that
 const start = "POST /containers/shop-helper/start";
 
 interface HelperState {
-  /** Null where there is none of its name. */
+  /** Null if there is none of this name. */
   status: "running" | "exited" | null;
   brokenWaits?: number;
 }
 
-/** An engine on a socket of its own that knows of a helper, and the requests that changed something or waited. */
+/** A fake engine on a socket, with a helper in `state`, and the requests it received that change something or wait. */
 async function engineWith(
   t: TestContext,
   state: HelperState,
-): Promise<{ readonly engine: Engine; readonly told: readonly string[] }> {
-  const told: string[] = [];
+): Promise<{ readonly engine: Engine; readonly requests: readonly string[] }> {
+  const requests: string[] = [];
   const server = createServer((request, response) => {
     const call = `${request.method} ${request.url?.split("?")[0]}`;
-    if (request.method !== "GET") told.push(call);
+    if (request.method !== "GET") requests.push(call);
     answer(call, request, response, state);
   });
   const path = await listenAt(t, server, join(temporaryDirectory(t), "docker.sock"));
-  return { engine: connectEngine(`unix://${path}`), told };
+  return { engine: connectEngine(`unix://${path}`), requests };
 }
 
 function answer(call: string, request: IncomingMessage, response: ServerResponse, state: HelperState): void {

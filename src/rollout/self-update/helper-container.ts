@@ -3,35 +3,24 @@ import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
 import type { OwnService } from "./own-service.ts";
 import type { Helper } from "./replacement-request.ts";
 
-interface Inspected {
-  readonly Image: string;
-  readonly Config: { readonly User: string; readonly Env: readonly string[] | null };
-  readonly HostConfig: {
-    readonly GroupAdd: readonly string[] | null;
-    readonly Tmpfs: Readonly<Record<string, string>> | null;
-    readonly ReadonlyRootfs: boolean;
-  };
-  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> };
-}
-
-/** Compose labels the images that it builds, and a container has its image's labels: the helper is of no service. */
+/** Compose labels the images it builds, and containers inherit labels: without this the helper would count as a service. */
 const noServiceOfCompose = { "com.docker.compose.project": "", "com.docker.compose.service": "" };
 
-/** A helper drains, stops and starts a service, and brings the old one back where the new one fails. */
-const longestHelpMs = 60 * 60_000;
+/** A helper drains, stops and starts a service, and starts the old one again if the new one fails. */
+const helperTimeoutMs = 60 * 60_000;
 
-/** How a helper ended: its exit code, and the last lines it wrote. */
+/** A helper's exit code and the last lines it wrote. */
 export interface HelperEnding {
   readonly exitCode: number;
   readonly lines: readonly string[];
 }
 
 /**
- * Starts a container like `own` (image, mounts, user) that does what `own` cannot do to itself, and outlives it. One of
- * its name that is at work goes on instead: it may have taken something down that it is to bring back. One that an
- * earlier replacement left goes first.
+ * Starts a container like `own` (same image, mounts and user) that replaces `own`, which cannot replace itself. If a
+ * helper with this name already runs, it continues: it may have stopped something that it must start again. A stopped
+ * one from an earlier replacement is removed first.
  *
- * @param env what a deploy script would get: compose may need it to read the project
+ * @param env the variables that a deploy script gets: compose may need them to read the project
  */
 export async function startHelper(
   engine: Engine,
@@ -40,7 +29,7 @@ export async function startHelper(
   env: Readonly<Record<string, string>>,
 ): Promise<void> {
   if ((await inspectContainer(engine, name))?.status === "running") return;
-  const like: Inspected = JSON.parse((await engine.get(`/containers/${own.id}/json`)).toString());
+  const like: InspectedOwn = JSON.parse((await engine.get(`/containers/${own.id}/json`)).toString());
   const { GroupAdd, Tmpfs, ReadonlyRootfs } = like.HostConfig;
   const variables = { COMPOSE_PROJECT_NAME: project, ...env };
   await removeContainer(engine, name);
@@ -62,12 +51,23 @@ export async function startHelper(
   await engine.post(`/containers/${name}/start`);
 }
 
-/** Waits for the end of the helper `name` and removes it; null where there is none. */
-export async function seeHelperOff(engine: Engine, name: string): Promise<HelperEnding | null> {
-  const answer = await nullIfMissing(engine.post(`/containers/${name}/wait`, undefined, longestHelpMs));
+/** Waits until the helper `name` has exited, and removes it. Null if there is none. */
+export async function waitForHelper(engine: Engine, name: string): Promise<HelperEnding | null> {
+  const answer = await nullIfMissing(engine.post(`/containers/${name}/wait`, undefined, helperTimeoutMs));
   if (answer === null) return null;
   const { StatusCode: exitCode }: { readonly StatusCode: number } = JSON.parse(answer.toString());
   const lines = await lastLogLines(engine, name, 40);
   await removeContainer(engine, name);
   return { exitCode, lines };
+}
+
+interface InspectedOwn {
+  readonly Image: string;
+  readonly Config: { readonly User: string; readonly Env: readonly string[] | null };
+  readonly HostConfig: {
+    readonly GroupAdd: readonly string[] | null;
+    readonly Tmpfs: Readonly<Record<string, string>> | null;
+    readonly ReadonlyRootfs: boolean;
+  };
+  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> };
 }

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { lockRollout } from "../../../src/rollout/lock.ts";
-import { unlessRollingOut } from "../../../src/rollout/own-container/unless-rolling-out.ts";
+import { unlessRollingOut } from "../../../src/rollout/self-update/replace-container.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
-test("nothing is done while a roll-out holds its lock, and it is not waited for", async (t) => {
+test("does nothing while a roll-out holds its lock, and does not wait", async (t) => {
   const path = join(temporaryDirectory(t), "shop.lock");
   const lock = await lockRollout(path, 0);
   const done: string[] = [];
@@ -16,7 +16,7 @@ test("nothing is done while a roll-out holds its lock, and it is not waited for"
   assert.deepEqual(done, ["after"]);
 });
 
-test("no roll-out begins while it is done, and one can afterwards, also where it failed", async (t) => {
+test("no roll-out starts during the work; one can start after it, even if it failed", async (t) => {
   const path = join(temporaryDirectory(t), "shop.lock");
   const work = async () => {
     await assert.rejects(lockRollout(path, 0), isProblem("rollout_locked"));
@@ -26,7 +26,7 @@ test("no roll-out begins while it is done, and one can afterwards, also where it
   await (await lockRollout(path, 0)).release();
 });
 
-test("where no lock is known, as an older Hotpush asked, it is done at once", async () => {
+test("runs at once without a known lock, as in requests of older versions", async () => {
   const done: string[] = [];
   await unlessRollingOut(undefined, async () => void done.push("done"));
   assert.deepEqual(done, ["done"]);
