@@ -42,8 +42,17 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
     }
 
     function waitForTurn(turn: Promise<void>): void {
+      let isWaiting = true;
       request.pause();
-      void turn.then(() => request.resume());
+      // Else Node reads 64 KiB more before it stops. Not now, since it sets the socket going after each part.
+      setImmediate(() => {
+        if (isWaiting && !isSettled) request.socket.pause();
+      });
+      void turn.then(() => {
+        isWaiting = false;
+        request.resume();
+        request.socket.resume();
+      });
     }
 
     function take(chunk: Buffer): void {
@@ -66,8 +75,6 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
     request.on("end", () => settle({ kind: "body", body: received(chunks, length) }));
     request.on("error", () => settle({ kind: "aborted" }));
     request.on("close", () => settle({ kind: "aborted" }));
-    const turn = place.grow(0);
-    if (turn) waitForTurn(turn);
   });
 }
 

@@ -26,7 +26,8 @@ export const serverOptions: ServerOptions = {
 };
 
 const idleSocketMs = 15_000;
-const mostConnections = 8_192;
+/** Each costs some 15 KiB even if it sends nothing. */
+const mostConnections = 4_096;
 /** File descriptors that are kept for the database, the log and the deploy script. */
 const reservedDescriptors = 128;
 

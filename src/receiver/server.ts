@@ -86,6 +86,7 @@ function answered(answer: Answer): Outcome {
 
 function conclude(response: ServerResponse, outcome: Outcome): void {
   if (outcome.kind === "gone") return;
-  if (outcome.isClosing) answerAndClose(response, outcome.answer);
+  if (outcome.kind === "dropped") answerAndClose(response, outcome.answer, "broken");
+  else if (outcome.isClosing) answerAndClose(response, outcome.answer);
   else sendAnswer(response, outcome.answer);
 }

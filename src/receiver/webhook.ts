@@ -26,6 +26,8 @@ export interface WebhookOptions extends DeliveryOptions {
 /** An answer to send, closing the connection where the rest of the request is not worth reading; or nobody to answer. */
 export type Outcome =
   | { readonly kind: "answer"; readonly answer: Answer; readonly isClosing: boolean }
+  /** Made to give way to others: nothing more of it is read. */
+  | { readonly kind: "dropped"; readonly answer: Answer }
   | { readonly kind: "gone" };
 
 /**
@@ -73,8 +75,8 @@ async function receiveSigned(
   if (result.kind === "evicted") {
     options.log.refused("overloaded", request);
     const detail =
-      "Too many unfinished bodies were arriving at once and this one took longest. Send it again.";
-    return { kind: "answer", answer: problemAnswer({ code: "overloaded", detail }), isClosing: true };
+      "Too many unfinished bodies were arriving at once, and this one arrived too slowly. Send it again.";
+    return { kind: "dropped", answer: problemAnswer({ code: "overloaded", detail }) };
   }
   const slot = verification.verdict();
   if (slot === null || !isFresh(signature, Date.now())) {

@@ -2,22 +2,40 @@ import { connect } from "node:net";
 import process from "node:process";
 
 /**
- * A program of its own: `node connection-load.ts <port> <clients> <text>` keeps that many connections open, each of which
- * sends `text` and then nothing. One that is closed is replaced. Prints the number opened so far, a line each time.
+ * A program of its own: `node connection-load.ts <options as JSON>` keeps connections open that send something and then
+ * nothing, or next to nothing. One that is closed is replaced. Prints the number opened so far, a line each time.
  */
-const [port = "0", clientCount = "0", text = ""] = process.argv.slice(2);
-const reopenMs = 50;
+export interface ConnectionLoad {
+  readonly port: number;
+  readonly clients: number;
+  /** What each connection sends at once, and then so many spaces. */
+  readonly text: string;
+  readonly spaces?: number;
+  /** One more space each time this has passed. */
+  readonly dripMs?: number;
+  /** How long after each other they are opened. */
+  readonly openEveryMs?: number;
+  readonly reopenMs: number;
+}
+
+const options = JSON.parse(process.argv[2] ?? "") as ConnectionLoad;
+const { port, clients, text, spaces = 0, dripMs, openEveryMs = 0.25, reopenMs } = options;
+const sent = Buffer.concat([Buffer.from(text), Buffer.alloc(spaces, " ")]);
 const printMs = 20;
 let opened = 0;
 
 function open(): void {
   opened += 1;
-  const socket = connect({ port: Number(port), host: "127.0.0.1" });
+  const socket = connect({ port, host: "127.0.0.1" });
+  const drip = dripMs === undefined ? undefined : setInterval(() => socket.write(" "), dripMs);
   socket.on("error", () => {});
-  socket.on("close", () => setTimeout(open, reopenMs));
+  socket.on("close", () => {
+    clearInterval(drip);
+    setTimeout(open, reopenMs);
+  });
   socket.resume();
-  if (text !== "") socket.write(text);
+  if (sent.length > 0) socket.write(sent);
 }
 
-for (let index = 0; index < Number(clientCount); index += 1) open();
+for (let index = 0; index < clients; index += 1) setTimeout(open, index * openEveryMs);
 setInterval(() => console.log(opened), printMs);

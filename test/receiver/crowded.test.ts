@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { startFlood } from "../harness/flood.ts";
 import { exchange, onTheWire, parseReplies } from "../harness/raw-http.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import type { Scope } from "../harness/temporary.ts";
@@ -13,7 +11,6 @@ import { until } from "../harness/until.ts";
 
 /** Few enough descriptors for 128 connections. */
 const descriptors = 256;
-const loadPath = fileURLToPath(new URL("../harness/connection-load.ts", import.meta.url));
 const atOnceMs = 2_000;
 
 function startSmall(scope: Scope): Promise<RunningService> {
@@ -22,18 +19,8 @@ function startSmall(scope: Scope): Promise<RunningService> {
   });
 }
 
-/** A flood from another process, so that what the test itself sends is not slowed down by it. */
-async function flood(scope: Scope, port: number, start: string): Promise<{ opened: () => number }> {
-  const load = spawn(process.execPath, [loadPath, String(port), String(2 * descriptors), start], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  scope.after(() => load.kill("SIGKILL"));
-  let opened = 0;
-  createInterface(load.stdout).on("line", (line) => {
-    opened = Number(line);
-  });
-  await until("the service is full", () => opened > 3 * descriptors);
-  return { opened: () => opened };
+function flood(scope: Scope, port: number, text: string) {
+  return startFlood(scope, { port, text, clients: 2 * descriptors, reopenMs: 50 }, 3 * descriptors);
 }
 
 async function pushAtOnce(service: RunningService): Promise<void> {
