@@ -124,7 +124,8 @@ function wireDeployments(config: Config, script: SecretSources, parts: Deploymen
   const { allowedSigners: signersPath, statePath } = config;
   const findLastDeployed = () => findLastDeployedCommit(store);
   const refs = refsOf(config.branch);
-  const readSourceOf: ReadSource = (deployment, state) => readSource(script, deployment, state);
+  const readSourceOf: ReadSource = (deployment, state) =>
+    readSource({ ...script, statePath }, deployment, state);
   const noteSource = createSourceNote(store, readSourceOf);
   const runner = createRunner({
     ...script,

@@ -14,6 +14,8 @@ export interface RunDirectory {
   readonly exitPath: string;
   readonly outputPath: string;
   readonly lockPath: string;
+  /** Holds the HEAD of the repository at the start of the script; empty if it had none. */
+  readonly headPath: string;
   /** Holds the commit that was verified, if commits must be signed. */
   readonly verifiedPath: string;
 }
@@ -26,6 +28,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
     exitPath: join(path, "exit"),
     outputPath: join(path, "output"),
     lockPath: join(path, "lock"),
+    headPath: join(path, "head"),
     verifiedPath: join(path, "verified"),
   };
 }

@@ -16,6 +16,7 @@ import {
   runDirectory,
 } from "./run-directory.ts";
 import { noteVerified } from "./signers/check-deployed.ts";
+import { noteHead } from "./source.ts";
 
 /**
  * Starts `REPO_PATH/deploy.sh <ref> <commit>`, after looking for what would keep it from starting and for a script that
@@ -80,7 +81,10 @@ async function spawnScript(context: RunContext, verified: string | null = null):
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     const command = commandFor(deployment, repoPath);
-    const keeper = await startKeeper({ directory, lockFd, command, cwd: repoPath, environment });
+    const [keeper] = await Promise.all([
+      startKeeper({ directory, lockFd, command, cwd: repoPath, environment }),
+      noteHead(directory, repoPath, environment),
+    ]);
     return await runScript(context, keeper);
   } finally {
     closeSync(lockFd);

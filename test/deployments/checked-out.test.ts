@@ -5,7 +5,7 @@ import { rolloutState } from "../../src/rollout/state.ts";
 import { writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
-import { makeProject } from "../harness/project.ts";
+import { git, makeProject } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo } from "../harness/script.ts";
 import { until } from "../harness/until.ts";
@@ -49,6 +49,18 @@ test("a roll back to a commit that was passed says what was deployed instead of 
   assert.ok(stderr.endsWith(`${why}: hotpush rollback ${tip.slice(0, 12)}\n`), stderr);
   const { stdout } = await hotpush(service, "rollback", "--detach", "1");
   assert.match(stdout, new RegExp(`goes back to ${tip}\\.\n$`));
+});
+
+test("a script that checks nothing out deploys the commit asked for, and a return is found", async (t) => {
+  const { remotePath, repoPath, commit } = makeProject(t);
+  const [unmoved, pushed] = [git(repoPath, "rev-parse", "HEAD"), commit()];
+  const service = await startAnswering(t, { repoPath, env: { CATCH_UP_INTERVAL: "1s" } });
+  await deliver(service.url, githubPush({ after: pushed }));
+  const { state, checkedOutCommit } = await untilDeployment(service.statePath, 1, isDone);
+  assert.deepEqual([state, checkedOutCommit], ["succeeded", null]);
+  git(remotePath, "update-ref", "refs/heads/main", unmoved);
+  const { trigger, commit: caughtUp } = await untilDeployment(service.statePath, 2, isDone);
+  assert.deepEqual([trigger, caughtUp], ["catch-up", unmoved]);
 });
 
 /** Delivers a push whose commit is not the branch's tip any more when the script pulls. */

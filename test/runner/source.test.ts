@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { readCommit } from "../../src/platform/git.ts";
-import { readSource } from "../../src/runner/source.ts";
+import { makeRunDirectory, runDirectory } from "../../src/runner/run-directory.ts";
+import { noteHead, readSource } from "../../src/runner/source.ts";
 import { randomCommit } from "../harness/delivery.ts";
 import { makeRepository, type TestRepository } from "../harness/repository.ts";
 import { deploymentWith } from "../harness/runs.ts";
@@ -17,13 +20,27 @@ test("a commit that was passed by then is recorded as the newer one that is chec
     assert.deepEqual(await read(repository, { commit: pushed }, state), expected);
 });
 
-test("what was checked out before the pull is the work of another run", async (t) => {
+test("a HEAD without the commit asked for is recorded only after a success that moved it", async (t) => {
   const repository = makeRepository(t);
-  const before = repository.commit();
+  const commit = randomCommit();
+  const head = repository.commit();
   for (const state of ["running", "failed", "timed_out", "cancelled"] as const)
-    assert.equal(await read(repository, { commit: randomCommit() }, state), null);
-  const succeeded = await read(repository, { commit: randomCommit() }, "succeeded");
-  assert.equal(succeeded?.checkedOutCommit, before);
+    assert.equal(await read(repository, { commit }, state, { headAtStart: randomCommit() }), null);
+  const afterSuccess = (headAtStart?: string) => read(repository, { commit }, "succeeded", { headAtStart });
+  assert.equal((await afterSuccess(randomCommit()))?.checkedOutCommit, head);
+  assert.equal((await afterSuccess(""))?.checkedOutCommit, head);
+  assert.equal(await afterSuccess(head), null);
+  assert.equal(await afterSuccess(undefined), null);
+});
+
+test("a start notes the HEAD of the repository, or that there is none", async (t) => {
+  const [repository, directory] = [makeRepository(t), runDirectory(temporaryDirectory(t), 1)];
+  const head = repository.commit();
+  makeRunDirectory(directory);
+  await noteHead(directory, repository.directory, { PATH: process.env.PATH });
+  assert.equal(readFileSync(directory.headPath, "utf8"), head);
+  await noteHead(directory, temporaryDirectory(t), { PATH: process.env.PATH });
+  assert.equal(readFileSync(directory.headPath, "utf8"), "");
 });
 
 test("a roll back names the commit that it goes back to, and no commit checked out", async (t) => {
@@ -44,7 +61,8 @@ test("subject and author cannot steer a terminal, and are short", async (t) => {
   repository.git("config", "log.showSignature", "true");
   const author = "--author=Eve\u001b[2J\r\u202eEvil <eve@example.org>";
   repository.git("commit", "--quiet", "--allow-empty", author, "--message", hostile);
-  const { subject = "", author: name } = (await read(repository, {}, "succeeded")) ?? {};
+  const source = await read(repository, {}, "succeeded", { headAtStart: "" });
+  const { subject = "", author: name } = source ?? {};
   assert.match(subject ?? "", /^red {2,3}x{100,}…$/);
   assert.ok((subject ?? "").length <= 200);
   assert.equal(name, "Eve  Evil");
@@ -61,15 +79,30 @@ test("a subject of megabytes is cut off by git", async (t) => {
 test("outside of git, and with no git at all, nothing is known", async (t) => {
   const directory = temporaryDirectory(t);
   assert.equal(await read({ directory }, {}, "succeeded"), null);
-  assert.equal(await read(makeRepository(t), {}, "succeeded", { PATH: "/nowhere" }), null);
+  assert.equal(
+    await read(makeRepository(t), {}, "succeeded", { env: { PATH: "/nowhere" }, headAtStart: "" }),
+    null,
+  );
 });
+
+interface ReadOptions {
+  readonly env?: NodeJS.ProcessEnv;
+  /** What a start noted; undefined: nothing is left of it. */
+  readonly headAtStart?: string | undefined;
+}
 
 async function read(
   { directory }: Pick<TestRepository, "directory">,
   fields: Partial<Deployment>,
   state: Deployment["state"],
-  env: NodeJS.ProcessEnv = { PATH: process.env.PATH },
+  { env = { PATH: process.env.PATH }, headAtStart }: ReadOptions = {},
 ) {
-  const options = { env, deployEnv: [], repoPath: directory };
+  const statePath = join(directory, "../state");
+  if (headAtStart !== undefined) {
+    const run = runDirectory(statePath, 1);
+    makeRunDirectory(run);
+    writeFileSync(run.headPath, headAtStart);
+  }
+  const options = { env, deployEnv: [], repoPath: directory, statePath };
   return await readSource(options, { ...deploymentWith(1), ...fields }, state);
 }
