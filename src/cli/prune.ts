@@ -1,13 +1,12 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
+import { loadImageNames, loadModel } from "../platform/compose/ask-compose.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
-import { loadImageNames, loadModel } from "../rollout/compose/load-model.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
 import { keptByDefault, type Pruned, prune } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
-import { refuseOtherState } from "../rollout/refuse-other-state.ts";
-import { rolloutState, stateDirectoryOf } from "../rollout/state.ts";
+import { refuseOtherState, rolloutState, stateDirectoryOf } from "../rollout/state.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { pruneStack } from "../rollout/swarm/prune-stack.ts";
 import { loadStack } from "../rollout/swarm/read-stack.ts";

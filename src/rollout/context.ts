@@ -1,6 +1,6 @@
+import type { ConfigHashes } from "../platform/compose/ask-compose.ts";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import type { Engine } from "../platform/docker/engine.ts";
-import type { ConfigHashes } from "./compose/config-hashes.ts";
 import type { Project } from "./compose/project.ts";
 import type { Report } from "./report/report.ts";
 

@@ -1,8 +1,7 @@
-import type { Container } from "../platform/docker/container.ts";
+import type { Container, Mount } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
-import { anonymousVolume } from "./anonymous-volume.ts";
 import type { Service } from "./compose/project.ts";
-import type { OneShots } from "./one-shots.ts";
+import type { LockedRequest } from "./request.ts";
 
 /** What is to be done with a service. */
 export type Action =
@@ -67,4 +66,46 @@ function planLasting(
   const volume = anonymousVolume(service, running);
   if (volume === null) return { kind: "roll" };
   return isComplete ? { kind: "leave" } : { kind: "recreate", reason: `anonymous volume ${volume}` };
+}
+
+/**
+ * Where the one container of a service has a volume without a name: a second one beside it would begin with an empty
+ * volume, and what is in the first would be lost from sight. One that compose makes in its place takes it over. The label
+ * `hotpush.rollout=live` says that there is nothing in it to keep.
+ *
+ * @returns the volume's path in the container, or null
+ */
+export function anonymousVolume(
+  { replacement }: Pick<Service, "replacement">,
+  containers: readonly Container[],
+): string | null {
+  const [only, ...others] = containers;
+  if (replacement.how !== "roll" || replacement.isByLabel || !only || others.length > 0) return null;
+  return only.mounts.find(isAnonymous)?.target ?? null;
+}
+
+/** The engine names a volume that nobody has named. */
+function isAnonymous({ type, name }: Mount): boolean {
+  return type === "volume" && /^[0-9a-f]{64}$/.test(name);
+}
+
+/** What is known of the one-shot services of a project, by their names. */
+export interface OneShots {
+  /** A roll back runs none of them: what they changed stays, and an earlier version of them may not know it. */
+  readonly isRollBack: boolean;
+  /** Those that ran to their end at the commit of the last good version. */
+  readonly known: readonly string[];
+  /** Those of them for which that is the commit that is rolled out now. */
+  readonly ranAtCommit: readonly string[];
+}
+
+/** Reads it from the last good version. */
+export function oneShotsOf(
+  { version, current }: Pick<LockedRequest, "version" | "current">,
+  commit: string,
+): OneShots {
+  const known = current?.ran ?? [];
+  // By the digits that images are named by: whoever names the commit need not give more.
+  const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);
+  return { isRollBack: version !== null, known, ranAtCommit: isSame ? known : [] };
 }

@@ -1,6 +1,19 @@
+import { type Container, listContainers } from "../platform/docker/container.ts";
+import { hasEndedWell, isServing } from "../platform/docker/health.ts";
+import { commitTag, inspectImage, splitReference, tagByCommit } from "../platform/docker/image.ts";
 import { ProblemError } from "../problems.ts";
+import { commitAt, timeAsCommit } from "./commit.ts";
+import type { Project, Service } from "./compose/project.ts";
+import type { Rollout } from "./context.ts";
 import type { LockedRequest } from "./request.ts";
-import { readVersions, type VersionImage, withReturnTo, withVersion, writeVersions } from "./versions.ts";
+import {
+  readVersions,
+  type Version,
+  type VersionImage,
+  withReturnTo,
+  withVersion,
+  writeVersions,
+} from "./versions.ts";
 
 /**
  * Remembers what now serves as a good version, for roll back and for prune. `imagesNow` reads the images of it; `ran` are
@@ -35,4 +48,101 @@ async function record(
     ? withReturnTo(versions, version, finishedAt)
     : withVersion(versions, { commit, finishedAt, images: await imagesNow(), ran });
   await writeVersions(versionsPath, after);
+}
+
+/**
+ * Records what serves when Hotpush sees a project for the first time as a good version: else the first build would leave
+ * its images without a name, prune would remove them, and nothing could be gone back to. Only if all of it is healthy.
+ *
+ * The version is named by the commit that was checked out when its newest container was created, as git's reflog says:
+ * by now `deploy.sh` has checked out another one. Outside of git it is named by that time.
+ *
+ * @throws ProblemError `state_unusable`
+ */
+export async function recordFirstVersion(
+  rollout: Pick<Rollout, "engine" | "project" | "own" | "target" | "env" | "report">,
+  request: Pick<LockedRequest, "current" | "versionsPath">,
+): Promise<void> {
+  if (request.current !== null) return;
+  const serving = await servingContainers(rollout);
+  if (serving.length === 0) return;
+  const commit = await firstVersionName(
+    rollout,
+    serving.map(({ container }) => container),
+  );
+  for (const { service, container } of serving)
+    if (service.isBuilt) await tagByCommit(rollout.engine, service.image, container.image, commit);
+  await writeFirstVersion(rollout, request, { commit, images: await servingImages(rollout) });
+}
+
+/** The commit that was checked out when the newest of `containers` was created, else that time; of none it is now. */
+export async function firstVersionName(
+  { target, env }: Pick<Rollout, "target" | "env">,
+  containers: readonly Pick<Container, "createdAtMs">[],
+): Promise<string> {
+  const atMs = containers.length === 0 ? Date.now() : Math.max(...containers.map((one) => one.createdAtMs));
+  return (await commitAt(target.projectDirectory, atMs, env)) ?? timeAsCommit(atMs);
+}
+
+/**
+ * Records a version as the only good one, and says so.
+ *
+ * @throws ProblemError `state_unusable`
+ */
+export async function writeFirstVersion(
+  { report }: Pick<Rollout, "report">,
+  { versionsPath }: Pick<LockedRequest, "versionsPath">,
+  version: Pick<Version, "commit" | "images">,
+): Promise<void> {
+  await writeVersions(versionsPath, [{ ...version, finishedAt: new Date().toISOString() }]);
+  const name = version.commit.slice(0, 12);
+  const text = `what serves now is recorded as a good version, ${name}: hotpush rollback brings it back`;
+  report({ event: "note", service: null, text });
+}
+
+interface Serving {
+  readonly service: Service;
+  readonly container: Container;
+}
+
+/** What serves of the services that a roll back would bring back; nothing if one of them should serve and does not. */
+async function servingContainers({
+  engine,
+  project,
+  own,
+}: Pick<Rollout, "engine" | "project" | "own">): Promise<readonly Serving[]> {
+  const all = await listContainers(engine, project.name);
+  const mayReturn = ({ name, isBuilt, replacement: { how } }: Service) =>
+    name !== own?.service && how !== "run-once" && (isBuilt || how !== "recreate");
+  const known = project.services.filter(mayReturn).flatMap((service) => {
+    const mine = all.filter((container) => container.service === service.name);
+    return mine.every(hasEndedWell) ? [] : [{ service, containers: mine.filter(isServing) }];
+  });
+  if (known.some(({ containers }) => containers.length === 0)) return [];
+  return known.flatMap(({ service, containers }) => containers.map((container) => ({ service, container })));
+}
+
+/** The images that the services of a compose project now run, by service. */
+export async function servingImages({
+  engine,
+  project,
+  own,
+}: Pick<Rollout, "engine" | "project" | "own">): Promise<Readonly<Record<string, VersionImage>>> {
+  const images: Record<string, VersionImage> = {};
+  // One that could not be removed may still be there: what serves counts, and of that the newest.
+  const containers = (await listContainers(engine, project.name)).toSorted(
+    (one, other) => Number(isServing(other)) - Number(isServing(one)) || other.number - one.number,
+  );
+  for (const { service, image: imageId, imageName } of containers) {
+    // The container that this runs in is about to go, for what its image is called now.
+    const image = await inspectImage(engine, service === own?.service ? nameOf(project, service) : imageId);
+    if (!image || images[service]) continue;
+    const tag = image.tags.findLast((name) => commitTag.test(splitReference(name).tag)) ?? imageName;
+    images[service] = { image: imageName, id: image.id, tag };
+  }
+  return images;
+}
+
+function nameOf({ services }: Project, name: string): string {
+  return services.find((service) => service.name === name)?.image ?? name;
 }

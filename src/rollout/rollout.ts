@@ -1,21 +1,17 @@
+import { loadImageNames } from "../platform/compose/ask-compose.ts";
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import { inspectImage } from "../platform/docker/image.ts";
 import { ProblemError } from "../problems.ts";
-import { anonymousVolume } from "./anonymous-volume.ts";
-import { loadImageNames } from "./compose/load-model.ts";
 import type { Service } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
-import { clearAway, heal } from "./heal.ts";
 import { nameImages, restoreImageNames } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";
 import { prune } from "./images/prune.ts";
-import { servingImages } from "./images/serving-images.ts";
-import { type OneShots, oneShotsOf } from "./one-shots.ts";
-import { planService } from "./plan.ts";
+import { anonymousVolume, type OneShots, oneShotsOf, planService } from "./plan.ts";
 import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
-import { checkThroughProxy } from "./proxy/check-through-proxy.ts";
-import { recordFirstVersion } from "./record-first-version.ts";
-import { recordVersion } from "./record-version.ts";
+import { checkThroughProxy } from "./proxy/check.ts";
+import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
+import { clearAway, heal } from "./recover.ts";
 import { type Failure, reportSkipped, type ServiceOutcome, skipped, unchanged } from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
 import { requestRecreation, requestRemoval } from "./self-update/request-replacement.ts";
@@ -24,8 +20,7 @@ import { removeService } from "./steps/remove-service.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { rollService } from "./steps/roll-service.ts";
 import { endEarlierRun, runService } from "./steps/run-service.ts";
-import { tellRemoved } from "./tell-removed.ts";
-import { tellUnhealthy } from "./tell-unhealthy.ts";
+import { tellRemoved, tellUnhealthy } from "./warnings.ts";
 import { withRollout } from "./with-rollout.ts";
 
 export type RolloutEnding =

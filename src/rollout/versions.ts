@@ -1,10 +1,9 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { splitReference } from "../platform/docker/image.ts";
-import { commitTag } from "../platform/docker/tag.ts";
+import { commitTag, splitReference } from "../platform/docker/image.ts";
 import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
-import { stateFault } from "./state-fault.ts";
+import { stateFault } from "./state.ts";
 
 /** What a good roll-out left: the image of each service, by the id that no later build can change. */
 export interface Version {
@@ -132,4 +131,10 @@ export function keptVersions(versions: readonly Version[], count: number): reado
   if (!current) return [];
   const earlier = versions.slice(0, -1).filter(({ wasLeft }) => !wasLeft);
   return [...(count === 0 ? [] : earlier.slice(-count)), current];
+}
+
+/** A version cannot be gone back to where the image of one of its services was removed meanwhile. */
+export function imageIsGone(service: string, { tag }: VersionImage, { commit }: Version): ProblemError {
+  const detail = `The image ${tag} of ${service} is no longer here: deploy the commit ${commit} again instead.`;
+  return new ProblemError({ code: "no_previous_version", detail });
 }

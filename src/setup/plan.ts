@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { secretFault } from "../config/secret-source.ts";
-import { namingFiles } from "../rollout/compose/file-names.ts";
+import { namingFiles } from "../platform/compose/file-names.ts";
 import type { Address } from "./address.ts";
 import { caddyfile, caddyfileName } from "./caddyfile.ts";
 import { composeFile } from "./compose-file.ts";

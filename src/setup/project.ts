@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { type Branch, branches } from "../config.ts";
-import { composeFileNames, namedFiles } from "../rollout/compose/file-names.ts";
+import { composeFileNames, namedFiles } from "../platform/compose/file-names.ts";
 import { git } from "./git.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
 import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "./git-remote.ts";

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { compareVersions } from "../platform/compare-versions.ts";
-import { neededApi, neededCompose } from "../rollout/needed-docker.ts";
+import { neededCompose } from "../platform/compose/program.ts";
+import { neededApi } from "../platform/docker/engine.ts";
 import { SetupError } from "./setup-error.ts";
 
 const composeTimeoutMs = 20_000;

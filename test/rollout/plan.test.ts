@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Container } from "../../src/platform/docker/container.ts";
 import type { Service } from "../../src/rollout/compose/project.ts";
-import type { OneShots } from "../../src/rollout/one-shots.ts";
-import { type Action, planService } from "../../src/rollout/plan.ts";
+import { type Action, type OneShots, planService } from "../../src/rollout/plan.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
 const upToDate = { imageId: "sha256:1", configHashes: ["hash"] };

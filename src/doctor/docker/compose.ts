@@ -1,5 +1,5 @@
 import { compareVersions } from "../../platform/compare-versions.ts";
-import { neededCompose } from "../../rollout/needed-docker.ts";
+import { neededCompose } from "../../platform/compose/program.ts";
 import { type Check, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";
 

@@ -1,6 +1,6 @@
 import { compareVersions } from "../../platform/compare-versions.ts";
+import { neededApi } from "../../platform/docker/engine.ts";
 import { restartForSocket } from "../../platform/docker/mountinfo.ts";
-import { neededApi } from "../../rollout/needed-docker.ts";
 import { type Check, type Fault, judge, ok, problem, skipped } from "../check.ts";
 import { hasComposeFile } from "./compose-file.ts";
 import type { EngineAnswer } from "./read-engine.ts";

@@ -1,8 +1,8 @@
+import { loadModel } from "../../platform/compose/ask-compose.ts";
 import { versionCommand } from "../../platform/compose/commands.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
+import { type ComposeOptions, hasEndedWell, runCompose } from "../../platform/compose/run-compose.ts";
 import { ProblemError } from "../../problems.ts";
-import { loadModel } from "../../rollout/compose/load-model.ts";
-import { hasEndedWell, runCompose, type Surroundings } from "../../rollout/compose/run-compose.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
 import { hasComposeFile } from "./compose-file.ts";
 
@@ -19,7 +19,7 @@ const timeoutMs = 10_000;
 /** Asks compose for its version and for the project in `repoPath`. Takes 10 s at most. */
 export async function readCompose(repoPath: string, env: Record<string, string>): Promise<ComposeAnswer> {
   if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
-  const surroundings: Surroundings = {
+  const surroundings: ComposeOptions = {
     env,
     signal: AbortSignal.timeout(timeoutMs),
     target: { projectDirectory: repoPath, files: [] },
@@ -37,7 +37,7 @@ export async function readCompose(repoPath: string, env: Record<string, string>)
   }
 }
 
-async function readVersion(surroundings: Surroundings): Promise<string | null> {
+async function readVersion(surroundings: ComposeOptions): Promise<string | null> {
   try {
     const ending = await runCompose(surroundings, versionCommand(), { timeoutMs });
     return ending.kind === "exited" && hasEndedWell(ending) ? ending.output.trim().replace(/^v/, "") : null;

@@ -5,6 +5,9 @@ import { kindOf, readStart } from "../files.ts";
 import { findProgram, isRunnable } from "../find-program.ts";
 import type { Argv } from "../run-command.ts";
 
+/** The first in which `!reset` removes a list that another file gives; `start_interval` came with 2.24.0. */
+export const neededCompose = "2.24.4";
+
 /** Where docker looks for its plugins after the directories of its configuration, in its order. */
 const systemDirectories = [
   "/usr/local/lib/docker/cli-plugins",

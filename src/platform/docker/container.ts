@@ -1,5 +1,4 @@
 import { type Engine, EngineRefusal, nullIfMissing } from "./engine.ts";
-import { withoutSecrets } from "./evidence.ts";
 
 /** Where nobody says otherwise. */
 const dockersGraceS = 10;
@@ -80,18 +79,6 @@ export async function removeContainer(engine: Engine, id: string): Promise<void>
   await unlessGone(engine.delete(`/containers/${id}?force=1`));
 }
 
-/** The last lines that a container wrote to its outputs, without the secrets that are known of it. */
-export async function lastLogLines(engine: Engine, id: string, count: number): Promise<readonly string[]> {
-  try {
-    const container = await inspectContainer(engine, id);
-    if (container === null) return [];
-    const raw = await engine.get(`/containers/${id}/logs?stdout=1&stderr=1&tail=${count}`);
-    return withoutSecrets(container, plainLog(raw)).split("\n").filter(Boolean).slice(-count);
-  } catch {
-    return []; // Logs explain a failure; that they cannot be had must not hide it.
-  }
-}
-
 interface Inspected {
   readonly Id: string;
   readonly Name: string;
@@ -162,19 +149,6 @@ function healthOf(status: string | undefined): Container["health"] {
   return status === "starting" || status === "healthy" || status === "unhealthy" ? status : null;
 }
 
-/** Without a terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
-export function plainLog(raw: Buffer): string {
-  const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
-  if (!isMultiplexed) return raw.toString();
-  const pieces: string[] = [];
-  for (let at = 0; at + 8 <= raw.length; ) {
-    const length = raw.readUInt32BE(at + 4);
-    pieces.push(raw.toString("utf8", at + 8, at + 8 + length));
-    at += 8 + length;
-  }
-  return pieces.join("");
-}
-
 async function unlessGone(request: Promise<unknown>): Promise<void> {
   try {
     await request;
@@ -187,4 +161,43 @@ async function unlessGone(request: Promise<unknown>): Promise<void> {
 /** The engine's answers are trusted to have the shape of its API. */
 function parse<Shape>(body: Buffer): Shape {
   return JSON.parse(body.toString()) as Shape;
+}
+
+/** A container that is still there, and why the engine refused to take it away. */
+export interface Kept {
+  readonly container: Container;
+  readonly reason: string;
+}
+
+/**
+ * Stops and removes containers, all at once.
+ *
+ * @param longestGraceS - the most seconds between SIGTERM and SIGKILL, where a container's own stop grace period is longer
+ * @returns those that the engine refused to stop or to remove (a mount that is busy, for example)
+ * @throws ProblemError `docker_unreachable`
+ */
+export async function discardContainers(
+  engine: Engine,
+  containers: readonly Container[],
+  longestGraceS: number,
+): Promise<readonly Kept[]> {
+  const kept = await Promise.all(
+    containers.map((container) => discardContainer(engine, container, longestGraceS)),
+  );
+  return kept.filter((one) => one !== null);
+}
+
+async function discardContainer(
+  engine: Engine,
+  container: Container,
+  longestGraceS: number,
+): Promise<Kept | null> {
+  try {
+    await stopContainer(engine, container, longestGraceS);
+    await removeContainer(engine, container.id);
+    return null;
+  } catch (error) {
+    if (!(error instanceof EngineRefusal)) throw error;
+    return { container, reason: error.problem.detail };
+  }
 }

@@ -1,8 +1,12 @@
 import { formatDuration } from "../../config/duration.ts";
 import { ProblemError } from "../../problems.ts";
-import { type Container, inspectContainer, lastLogLines } from "./container.ts";
+import { redactedPartsOf } from "../../redaction/redactable.ts";
+import { createRedactor } from "../../redaction/redactor.ts";
+import { readSecretFile } from "../../redaction/secret-file.ts";
+import { looksLikeSecretFile } from "../../redaction/secret-names.ts";
+import { secretsInVariable } from "../../redaction/secrets-in-variable.ts";
+import { type Container, inspectContainer } from "./container.ts";
 import type { Engine } from "./engine.ts";
-import { evidenceOf, shownLogLines } from "./evidence.ts";
 import type { Readiness } from "./health.ts";
 
 /** Why a new container is not left in service. */
@@ -40,4 +44,71 @@ function reasonOf(readiness: Finding, { health }: Container): string {
     case "ready":
       return "is healthy";
   }
+}
+
+/** How many of a container's last log lines are shown. */
+export const shownLogLines = 20;
+
+/** What is known of a container that may hold secrets. */
+export type SecretHolder = Pick<Container, "environment" | "mounts">;
+
+/**
+ * What a container left that explains its failure: the output of its last health check, and its last log lines
+ * (`logLines`, already redacted).
+ */
+export function evidenceOf(
+  container: SecretHolder & Pick<Container, "healthLog">,
+  logLines: readonly string[],
+): readonly string[] {
+  const health = container.healthLog.slice(-1).map((output) => withoutSecrets(container, output));
+  return [
+    ...section(
+      "Last health check:",
+      health.flatMap((output) => output.split("\n")),
+    ),
+    ...section("Last log lines:", logLines),
+  ];
+}
+
+/** The last lines that a container wrote to its outputs, without the secrets that are known of it. */
+export async function lastLogLines(engine: Engine, id: string, count: number): Promise<readonly string[]> {
+  try {
+    const container = await inspectContainer(engine, id);
+    if (container === null) return [];
+    const raw = await engine.get(`/containers/${id}/logs?stdout=1&stderr=1&tail=${count}`);
+    return withoutSecrets(container, plainLog(raw)).split("\n").filter(Boolean).slice(-count);
+  } catch {
+    return []; // Logs explain a failure; that they cannot be had must not hide it.
+  }
+}
+
+/** Without a terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
+export function plainLog(raw: Buffer): string {
+  const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
+  if (!isMultiplexed) return raw.toString();
+  const pieces: string[] = [];
+  for (let at = 0; at + 8 <= raw.length; ) {
+    const length = raw.readUInt32BE(at + 4);
+    pieces.push(raw.toString("utf8", at + 8, at + 8 + length));
+    at += 8 + length;
+  }
+  return pieces.join("");
+}
+
+/** `text` with the secrets that a container has, in its environment and in files mounted into it, replaced. */
+export function withoutSecrets(container: SecretHolder, text: string): string {
+  const secrets = container.environment.flatMap((variable) => secretsOf(container, variable));
+  const mounted = container.mounts.filter(({ target }) => target.startsWith("/run/secrets/"));
+  const all = [...secrets, ...mounted.map(({ source }) => readSecretFile(source))];
+  return createRedactor(all.flatMap(redactedPartsOf)).text(text);
+}
+
+function secretsOf({ mounts }: SecretHolder, variable: string): readonly string[] {
+  const [, name = "", value = ""] = /^([^=]*)=(.*)$/s.exec(variable) ?? [];
+  const file = looksLikeSecretFile(name) ? mounts.find(({ target }) => target === value) : undefined;
+  return [...secretsInVariable(name, value), ...(file ? [readSecretFile(file.source)] : [])];
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
 }

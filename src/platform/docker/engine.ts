@@ -31,6 +31,9 @@ export async function nullIfMissing<Answer>(asked: Promise<Answer>): Promise<Ans
   }
 }
 
+/** Docker 25 is the first with `start_interval`, which finds a new container healthy early. */
+export const neededApi = "1.44";
+
 /** An engine that has not answered a request by then is taken for hung. */
 const usualAnswerTimeoutMs = 120_000;
 

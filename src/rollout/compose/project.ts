@@ -1,7 +1,6 @@
 import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
-import { durationLabelMs } from "./duration-label.ts";
-import { defaultHealthyTimeoutMs } from "./healthy-timeout.ts";
 import { type Replacement, replacementOf } from "./replacement.ts";
+import { defaultHealthyTimeoutMs, durationLabelMs } from "./timeouts.ts";
 
 /** A compose project as a roll-out sees it. */
 export interface Project {

@@ -1,17 +1,23 @@
 import { createHash } from "node:crypto";
 import { rehearsed } from "../../platform/compose/commands.ts";
+import {
+  type ComposeOptions,
+  complaintOf,
+  hasEndedWell,
+  linesOf,
+  runCompose,
+} from "../../platform/compose/run-compose.ts";
 import type { Engine } from "../../platform/docker/engine.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Network, Service } from "./project.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose, type Surroundings } from "./run-compose.ts";
 
 const rehearsalTimeoutMs = 60_000;
 /** By which compose knows its networks again: what they are called in the file, and what they were made from. */
 const keyLabel = "com.docker.compose.network";
 const hashLabel = "com.docker.compose.config-hash";
 
-type Asking = Surroundings & { readonly engine: Engine; readonly project: { readonly name: string } };
+type Asking = ComposeOptions & { readonly engine: Engine; readonly project: { readonly name: string } };
 
 /**
  * Refuses to start containers of `service` where compose would make a network of it anew. From 2.31 on it does that on each

@@ -5,8 +5,7 @@ import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import type { RolloutEvent, ServiceOutcome } from "../report/report.ts";
-import type { Version, VersionImage } from "../versions.ts";
-import { imageIsGone } from "./image-is-gone.ts";
+import { imageIsGone, type Version, type VersionImage } from "../versions.ts";
 
 /**
  * After a failure, gives the images that run their names back: else a later `docker compose up`, or a restart of the

@@ -1,11 +1,10 @@
 import { buildCommand, pullCommand } from "../../platform/compose/commands.ts";
+import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
 import type { Container } from "../../platform/docker/container.ts";
-import { inspectImage } from "../../platform/docker/image.ts";
-import { tagByCommit } from "../../platform/docker/tag.ts";
+import { inspectImage, tagByCommit } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
 import { type Step, timed } from "../report/report.ts";
 import { requireDiskSpace } from "./disk-guard.ts";

@@ -1,7 +1,5 @@
-import { type Engine, EngineRefusal } from "../../platform/docker/engine.ts";
-import { inspectImage, splitReference } from "../../platform/docker/image.ts";
-import { commitTag } from "../../platform/docker/tag.ts";
-import { neededApi } from "../needed-docker.ts";
+import { type Engine, EngineRefusal, neededApi } from "../../platform/docker/engine.ts";
+import { commitTag, inspectImage, splitReference } from "../../platform/docker/image.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
 
 /** A compose project as prune sees it. */

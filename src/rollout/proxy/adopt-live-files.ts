@@ -1,14 +1,13 @@
+import { loadModel } from "../../platform/compose/ask-compose.ts";
 import { listContainers } from "../../platform/docker/container.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import { loadModel } from "../compose/load-model.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { liveFilesRead } from "./caddy.ts";
 import { findLiveDirectory } from "./live-directory.ts";
 import { readLiveFiles } from "./live-file.ts";
-import { refuseForeignLiveFiles } from "./refuse-foreign-live-files.ts";
-import { switchTraffic } from "./switch-traffic.ts";
-import { type Traffic, trafficOf } from "./traffic.ts";
+import { refuseForeignLiveFiles } from "./refuse-shared-live-files.ts";
+import { switchTraffic, type Traffic, trafficOf } from "./traffic.ts";
 
 /**
  * Writes the live files that are still missing, or name nothing that serves. On the very first roll-out, the volume they

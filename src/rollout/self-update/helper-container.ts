@@ -1,4 +1,5 @@
-import { inspectContainer, lastLogLines, removeContainer } from "../../platform/docker/container.ts";
+import { inspectContainer, removeContainer } from "../../platform/docker/container.ts";
+import { lastLogLines } from "../../platform/docker/diagnosis.ts";
 import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
 import type { OwnService } from "./own-service.ts";
 import type { Helper } from "./replacement-request.ts";

@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../log.ts";
 import { replaceFile } from "../../platform/replace-file.ts";
-import { stateFault } from "../state-fault.ts";
+import { stateFault } from "../state.ts";
 
 /**
  * A file in the state directory, written by a roll-out that runs in Hotpush's own container. It asks the service there to

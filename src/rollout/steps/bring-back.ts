@@ -1,13 +1,17 @@
 import { formatDuration } from "../../config/duration.ts";
-import { type Blueprint, readBlueprint } from "../../platform/docker/blueprint.ts";
 import {
   type Container,
   listContainers,
   removeContainer,
   stopContainer,
 } from "../../platform/docker/container.ts";
+import {
+  type Blueprint,
+  readBlueprint,
+  recreateContainer,
+  startRecreated,
+} from "../../platform/docker/container-spec.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import { recreateContainer, startRecreated } from "../../platform/docker/recreate-container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { timed } from "../report/report.ts";

@@ -1,16 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { recreateCommand } from "../../platform/compose/commands.ts";
+import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
 import { type Container, listContainers } from "../../platform/docker/container.ts";
 import { isServing } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
-import { patientLimits } from "../proxy/check.ts";
-import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
+import { checkThroughProxy, patientLimits } from "../proxy/check.ts";
 import { ran, type ServiceOutcome, timed, unchanged } from "../report/report.ts";
 import { bringBack, noteBefore } from "./bring-back.ts";
-import { explainBadAnswer } from "./explain-bad-answer.ts";
+import { explainBadAnswer } from "./verify.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
 
 /** Stopping the old one can take its whole stop grace period. */

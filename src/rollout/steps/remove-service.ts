@@ -1,12 +1,11 @@
 import { listContainers } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
+import { drainOld } from "../proxy/drain.ts";
 import { readLiveFiles, switchLiveFiles } from "../proxy/live-file.ts";
-import { longestGraceS } from "../proxy/longest-grace.ts";
-import { type Traffic, trafficOf } from "../proxy/traffic.ts";
+import { longestGraceS, type Traffic, trafficOf } from "../proxy/traffic.ts";
 import { type ServiceOutcome, timed, unchanged } from "../report/report.ts";
-import { drainOld } from "./drain-old.ts";
-import { retire } from "./retire.ts";
+import { retire } from "./remove-old.ts";
 
 /** Resolves to nothing (RFC 2606), so that the proxy refuses new requests while the old container finishes its own. */
 const nobody = "nobody.invalid";

@@ -1,18 +1,14 @@
 import type { Container } from "../../platform/docker/container.ts";
 import type { Service } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
+import type { Moved } from "../proxy/drain.ts";
 import { readLiveFiles } from "../proxy/live-file.ts";
-import { longestGraceS } from "../proxy/longest-grace.ts";
-import { switchTraffic } from "../proxy/switch-traffic.ts";
-import { type Traffic, trafficOf } from "../proxy/traffic.ts";
+import { longestGraceS, switchTraffic, type Traffic, trafficOf } from "../proxy/traffic.ts";
 import { ran, type ServiceOutcome } from "../report/report.ts";
 import { requestRemoval } from "../self-update/request-replacement.ts";
-import { abandon } from "./abandon.ts";
-import type { Moved } from "./drain-old.ts";
-import { proveAlone } from "./prove-alone.ts";
-import { proveInService } from "./prove-in-service.ts";
-import { retire } from "./retire.ts";
+import { abandon, retire } from "./remove-old.ts";
 import { startBeside } from "./start-beside.ts";
+import { proveAlone, proveInService } from "./verify.ts";
 import { type AllReady, waitAllReady } from "./wait-all-ready.ts";
 
 const firstStart: Moved = { drainedMs: null, downtimeMs: null, reason: null };

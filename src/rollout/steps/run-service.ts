@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
 import { runOnceCommand } from "../../platform/compose/commands.ts";
+import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
 import {
   type Container,
   inspectContainer,
-  lastLogLines,
   listContainers,
   removeContainer,
   stopContainer,
 } from "../../platform/docker/container.ts";
+import { lastLogLines } from "../../platform/docker/diagnosis.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
 import { ran, type ServiceOutcome, timed } from "../report/report.ts";
 

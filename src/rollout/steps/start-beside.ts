@@ -1,12 +1,12 @@
 import { scaleUpCommand } from "../../platform/compose/commands.ts";
+import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
 import { type Container, listContainers } from "../../platform/docker/container.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import { refuseChangedNetworks } from "../compose/refuse-changed-networks.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import type { Rollout } from "../context.ts";
 import { timed } from "../report/report.ts";
-import { abandon } from "./abandon.ts";
+import { abandon } from "./remove-old.ts";
 
 const startTimeoutMs = 120_000;
 

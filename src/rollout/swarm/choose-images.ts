@@ -1,8 +1,6 @@
-import { inspectImage } from "../../platform/docker/image.ts";
-import { tagByCommit } from "../../platform/docker/tag.ts";
-import { imageIsGone } from "../images/image-is-gone.ts";
+import { inspectImage, tagByCommit } from "../../platform/docker/image.ts";
 import { reportSkipped } from "../report/report.ts";
-import type { Version } from "../versions.ts";
+import { imageIsGone, type Version } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
 import type { LiveImage } from "./live-images.ts";
 import { namesRegistry } from "./registry.ts";

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
+import { type ComposeRun, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
 import type { Argv, CommandEnding } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import { type ComposeRun, hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import { timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
 import { deployCommand, deployInput, type ResolveImage, stackConfigCommand } from "./deploy-command.ts";

@@ -1,7 +1,7 @@
 import { formatDuration } from "../../config/duration.ts";
-import { inspectContainer, plainLog } from "../../platform/docker/container.ts";
+import { inspectContainer } from "../../platform/docker/container.ts";
+import { evidenceOf, plainLog, shownLogLines, withoutSecrets } from "../../platform/docker/diagnosis.ts";
 import type { Engine } from "../../platform/docker/engine.ts";
-import { evidenceOf, shownLogLines, withoutSecrets } from "../../platform/docker/evidence.ts";
 import { ProblemError } from "../../problems.ts";
 import type { StackRollout } from "./context.ts";
 import type { Judgement } from "./judge.ts";

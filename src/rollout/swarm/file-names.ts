@@ -1,5 +1,4 @@
-import { inspectImage, splitReference, tagImage } from "../../platform/docker/image.ts";
-import { commitTag } from "../../platform/docker/tag.ts";
+import { commitTag, inspectImage, splitReference, tagImage } from "../../platform/docker/image.ts";
 import type { StackRollout } from "./context.ts";
 import type { LiveImage } from "./live-images.ts";
 import type { StackService } from "./stack.ts";

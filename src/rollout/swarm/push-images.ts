@@ -1,5 +1,5 @@
+import { hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
 import { ProblemError } from "../../problems.ts";
-import { hasEndedWell, linesOf, runCompose } from "../compose/run-compose.ts";
 import { timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
 import { pushCommand } from "./deploy-command.ts";

@@ -1,7 +1,7 @@
+import { askCompose } from "../../platform/compose/ask-compose.ts";
 import { configCommand } from "../../platform/compose/commands.ts";
+import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
 import { ProblemError } from "../../problems.ts";
-import { askCompose } from "../compose/load-model.ts";
-import type { Surroundings } from "../compose/run-compose.ts";
 import { refuseMisread } from "./refuse-misread.ts";
 import { readStack, type Stack } from "./stack.ts";
 import { stackEnvironment } from "./stack-environment.ts";
@@ -11,7 +11,7 @@ import type { StackModel } from "./stack-model.ts";
 /** A stack with what its commands are run with. */
 export interface LoadedStack {
   readonly stack: Stack;
-  readonly surroundings: Surroundings;
+  readonly surroundings: ComposeOptions;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface LoadedStack {
  *
  * @throws ProblemError `compose_invalid` with what is wrong in the file
  */
-export async function loadStack(surroundings: Surroundings, commit: string): Promise<LoadedStack> {
+export async function loadStack(surroundings: ComposeOptions, commit: string): Promise<LoadedStack> {
   const { projectDirectory } = surroundings.target;
   const env = stackEnvironment(surroundings.env, projectDirectory, commit);
   const files = stackFiles(surroundings.target, env);
@@ -39,7 +39,7 @@ export async function loadStack(surroundings: Surroundings, commit: string): Pro
 }
 
 /** Compose's model of the stack file. */
-export async function readStackModel(surroundings: Surroundings): Promise<StackModel> {
+export async function readStackModel(surroundings: ComposeOptions): Promise<StackModel> {
   return JSON.parse(await askCompose(surroundings, configCommand(surroundings.target))) as StackModel;
 }
 

@@ -1,7 +1,6 @@
 import { isServing } from "../../platform/docker/health.ts";
-import { splitReference } from "../../platform/docker/image.ts";
-import { commitTag, tagByCommit } from "../../platform/docker/tag.ts";
-import { firstVersionName, writeFirstVersion } from "../record-first-version.ts";
+import { commitTag, splitReference, tagByCommit } from "../../platform/docker/image.ts";
+import { firstVersionName, writeFirstVersion } from "../record-version.ts";
 import type { LockedRequest } from "../request.ts";
 import type { VersionImage } from "../versions.ts";
 import type { StackRollout } from "./context.ts";

@@ -1,6 +1,6 @@
 import { prepareImages } from "../images/prepare-images.ts";
 import { keptByDefault } from "../images/prune.ts";
-import { lockInTurn } from "../lock-in-turn.ts";
+import { lockInTurn } from "../lock.ts";
 import { recordVersion } from "../record-version.ts";
 import { timed } from "../report/report.ts";
 import { type LockedRequest, lockedRequest, type RolloutRequest } from "../request.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { ComposeTarget } from "../../platform/compose/commands.ts";
-import { composeFileNames, namedFiles } from "../compose/file-names.ts";
+import { composeFileNames, namedFiles } from "../../platform/compose/file-names.ts";
 
 const stackFileNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];
 

@@ -1,6 +1,6 @@
 import { ProblemError } from "../../problems.ts";
-import { parseGoDurationMs } from "../compose/go-duration.ts";
 import type { Service } from "../compose/project.ts";
+import { parseGoDurationMs } from "../compose/timeouts.ts";
 import { namesRegistry } from "./registry.ts";
 import type { StackModelService, UpdateConfig } from "./stack-model.ts";
 

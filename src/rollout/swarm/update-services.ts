@@ -1,4 +1,4 @@
-import { checkThroughProxy } from "../proxy/check-through-proxy.ts";
+import { checkThroughProxy } from "../proxy/check.ts";
 import { type ServiceOutcome, timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
 import { type Deployment, deployStack } from "./deploy-stack.ts";

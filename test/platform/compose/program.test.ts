@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync 
 import { dirname, join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
 import { composeProgram } from "../../../src/platform/compose/program.ts";
-import { runCompose } from "../../../src/rollout/compose/run-compose.ts";
+import { runCompose } from "../../../src/platform/compose/run-compose.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 
 test("compose is run by itself, without docker, with what comes after `docker compose`", async (t) => {

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { outcomeTable, reportJson, reportText } from "../../../src/rollout/report/format.ts";
 import { type RolloutEvent, ran, skipped, timed, unchanged } from "../../../src/rollout/report/report.ts";
-import { reportJson } from "../../../src/rollout/report/report-json.ts";
-import { outcomeTable, reportText } from "../../../src/rollout/report/report-text.ts";
 
 test("the closing table tells what became of each service", () => {
   const rolled = {

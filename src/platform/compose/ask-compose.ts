@@ -1,0 +1,84 @@
+import { ProblemError } from "../../problems.ts";
+import type { Container } from "../docker/container.ts";
+import type { Argv } from "../run-command.ts";
+import { configCommand, hashCommand, imagesCommand } from "./commands.ts";
+import type { ComposeModel } from "./model.ts";
+import { type ComposeOptions, hasEndedWell, linesOf, runCompose } from "./run-compose.ts";
+
+const readTimeoutMs = 60_000;
+
+/**
+ * Asks compose for the project with all variables resolved.
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function loadModel(surroundings: ComposeOptions): Promise<ComposeModel> {
+  return JSON.parse(await askCompose(surroundings, configCommand(surroundings.target))) as ComposeModel;
+}
+
+/**
+ * Asks compose for the names of all images that the project may run. A service in an inactive profile is left out of the
+ * model, but a cron job may run it at any time (`docker compose --profile backup run backup`).
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function loadImageNames(surroundings: ComposeOptions): Promise<readonly string[]> {
+  const names = await askCompose(surroundings, imagesCommand(surroundings.target));
+  return [...new Set(names.split("\n").filter(Boolean))];
+}
+
+/**
+ * Asks compose something about the project in the files, or in `input`.
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function askCompose(surroundings: ComposeOptions, argv: Argv, input?: string): Promise<string> {
+  const ending = await runCompose(surroundings, argv, {
+    timeoutMs: readTimeoutMs,
+    ...(input === undefined ? {} : { input }),
+  });
+  if (ending.kind === "exited" && hasEndedWell(ending)) return ending.output;
+  const where = surroundings.target.projectDirectory;
+  throw new ProblemError({
+    code: "compose_invalid",
+    detail: `The compose file in ${where} cannot be read.`,
+    evidence: linesOf(ending),
+  });
+}
+
+/** For each service, the `config-hash` labels that compose may have given to containers of it that are up to date. */
+export type ConfigHashes = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Asks compose for the hashes of a project's services, and for no more than it takes to know which of its `containers`
+ * are up to date.
+ *
+ * Before compose 2.29.3, the hash holds the dependencies, and not where compose was told to leave them alone
+ * (`up --no-deps`), as it is here. So a container that somebody else started may have another hash.
+ * See https://github.com/docker/compose/issues/12069
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function configHashes(
+  surroundings: ComposeOptions,
+  model: ComposeModel,
+  containers: readonly Container[],
+): Promise<ConfigHashes> {
+  const alone = readHashes(await askCompose(surroundings, hashCommand(), withoutDependencies(model)));
+  const isKnown = ({ service, configHash }: Container) =>
+    model.services[service]?.depends_on === undefined || alone.get(service)?.includes(configHash);
+  if (containers.every(isKnown)) return alone;
+  const whole = readHashes(await askCompose(surroundings, hashCommand(), JSON.stringify(model)));
+  return new Map([...alone].map(([name, hashes]) => [name, [...hashes, ...(whole.get(name) ?? [])]]));
+}
+
+function withoutDependencies(model: ComposeModel): string {
+  const services = Object.entries(model.services).map(([name, { depends_on, ...rest }]) => [name, rest]);
+  return JSON.stringify({ ...model, services: Object.fromEntries(services) });
+}
+
+/** Of lines such as `app 9f2c`. */
+function readHashes(text: string): ConfigHashes {
+  const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
+  return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));
+}

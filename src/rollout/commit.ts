@@ -1,0 +1,45 @@
+import { checkedOutCommit, runGit } from "../platform/git.ts";
+
+/**
+ * The commit that images and versions are named after: the one that `--commit` names, else what is checked out in
+ * `directory`. DEPLOY_COMMIT is the commit that was pushed, and the branch may have moved on before the deploy script
+ * pulled, so it counts only outside of git.
+ *
+ * @returns 12 to 64 hexadecimal digits, or null if there is neither
+ */
+export async function commitOf(
+  directory: string,
+  named: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<string | null> {
+  return commitIn(named) ?? (await checkedOutCommit(directory, env)) ?? commitIn(env.DEPLOY_COMMIT);
+}
+
+/**
+ * The commit that was checked out in `directory` at a moment, as far as git's reflog of HEAD goes back.
+ *
+ * @param atMs milliseconds since 1970
+ * @returns 40 (or 64) hexadecimal digits, or null if git does not know
+ */
+export async function commitAt(
+  directory: string,
+  atMs: number,
+  env: NodeJS.ProcessEnv,
+): Promise<string | null> {
+  // Newest first, each such as "<commit> HEAD@{1795358424}"
+  const list = ["log", "--walk-reflogs", "--max-count=1000", "--format=%H %gd", "--date=unix", "HEAD", "--"];
+  const ending = await runGit(directory, ["-c", "safe.directory=*", ...list], { env });
+  if (ending.kind !== "exited" || ending.code !== 0) return null;
+  const entries = ending.output.matchAll(/^([0-9a-f]{40}|[0-9a-f]{64}) HEAD@\{(\d+)\}$/gm);
+  const entry = [...entries].find(([, , atS]) => Number(atS) * 1_000 <= atMs);
+  return entry?.[1] ?? null;
+}
+
+/** Twelve digits of a moment, which take the commit's place outside of git. */
+export function timeAsCommit(atMs: number): string {
+  return new Date(atMs).toISOString().replace(/\D/g, "").slice(2, 14);
+}
+
+function commitIn(text: string | undefined): string | null {
+  return text !== undefined && /^[0-9a-f]{12,64}$/i.test(text) ? text.toLowerCase() : null;
+}

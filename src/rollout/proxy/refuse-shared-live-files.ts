@@ -1,0 +1,124 @@
+import { join } from "node:path";
+import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
+import { ProblemError } from "../../problems.ts";
+import { hostDirectoryOf } from "../compose/locate-project.ts";
+import type { Service } from "../compose/project.ts";
+import type { Rollout } from "../context.ts";
+import { readLiveFiles } from "./live-file.ts";
+import { trafficOf } from "./traffic.ts";
+
+/**
+ * Refuses a live file that names a container of another compose project: two projects that share a volume at /run/live
+ * would switch each other's traffic. A name that leads to no container may be taken over, and so may that of a container
+ * that belongs to no project.
+ *
+ * @throws ProblemError `live_file_shared` with both projects and the file
+ */
+export async function refuseForeignLiveFiles(
+  rollout: Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead">,
+): Promise<void> {
+  const { engine, project, liveDirectory } = rollout;
+  if (liveDirectory === null) return;
+  const everyone = await listEveryone(engine, await hostDirectoryOf(engine, liveDirectory));
+  for (const service of project.services) {
+    const traffic = trafficOf(rollout, service);
+    if (service.replacement.how !== "roll" || traffic.by !== "live file") continue;
+    for (const name of await readLiveFiles(traffic.directory, service.name)) {
+      const owner = await ownerOf(engine, everyone, name, project);
+      if (owner !== null && owner !== project.name)
+        throw shared(join(traffic.directory, service.name), project.name, name, owner);
+    }
+  }
+}
+
+/** A container of any compose project, or of none. */
+interface Anyone {
+  readonly id: string;
+  readonly names: readonly string[];
+  readonly project: string | null;
+  readonly isRunning: boolean;
+  readonly hasLiveFiles: boolean;
+}
+
+/** @param live the directory of the live files, as the host has it */
+async function listEveryone(engine: Engine, live: string): Promise<readonly Anyone[]> {
+  const listed: readonly Listed[] = JSON.parse((await engine.get("/containers/json?all=1")).toString());
+  return listed.map(({ Id, Names, Labels, State, Mounts = [] }) => ({
+    id: Id,
+    names: Names.map((name) => name.replace(/^\//, "")),
+    project: Labels?.["com.docker.compose.project"] ?? null,
+    isRunning: State === "running",
+    hasLiveFiles: Mounts.some(({ Source }) => Source === live),
+  }));
+}
+
+interface Listed {
+  readonly Id: string;
+  readonly Names: readonly string[];
+  readonly Labels: Readonly<Record<string, string>> | null;
+  readonly State: string;
+  readonly Mounts?: readonly { readonly Source?: string }[];
+}
+
+/** The project whose container `name` leads to, by its own name or by an alias; null if it leads to none. */
+async function ownerOf(
+  engine: Engine,
+  everyone: readonly Anyone[],
+  name: string,
+  { name: own, services }: Pick<Rollout["project"], "name" | "services">,
+): Promise<string | null> {
+  const bearer = everyone.find(({ names }) => names.includes(name));
+  if (bearer) return bearer.project;
+  const holders = await holdersOf(engine, everyone, name);
+  // Both projects may have a service of this name. Then it is the other one's only if that has these live files, too.
+  const isOwn =
+    services.some((service) => service.name === name) || holders.some((one) => one.project === own);
+  const rivals = holders.filter(({ project }) => project !== null && project !== own);
+  const sharing = new Set(everyone.filter(({ hasLiveFiles }) => hasLiveFiles).map(({ project }) => project));
+  const rival = rivals.find(({ project }) => !isOwn || sharing.has(project));
+  return rival?.project ?? null;
+}
+
+/** Those that run and answer to `alias` in one of their networks. Only an inspection has the aliases. */
+async function holdersOf(
+  engine: Engine,
+  everyone: readonly Anyone[],
+  alias: string,
+): Promise<readonly Anyone[]> {
+  const running = everyone.filter(({ isRunning }) => isRunning);
+  const aliases = await Promise.all(running.map(({ id }) => aliasesOf(engine, id)));
+  return running.filter((_, index) => aliases[index]?.includes(alias));
+}
+
+async function aliasesOf(engine: Engine, id: string): Promise<readonly string[]> {
+  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
+  if (answer === null) return [];
+  const { NetworkSettings }: Inspected = JSON.parse(answer.toString());
+  return Object.values(NetworkSettings.Networks).flatMap(({ Aliases }) => Aliases ?? []);
+}
+
+interface Inspected {
+  readonly NetworkSettings: {
+    readonly Networks: Readonly<Record<string, { readonly Aliases: readonly string[] | null }>>;
+  };
+}
+
+function shared(file: string, own: string, name: string, owner: string): ProblemError {
+  const detail = `The live file ${file} of the project ${own} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down. Nothing was changed.`;
+  return new ProblemError({ code: "live_file_shared", detail });
+}
+
+/**
+ * Refuses services of which one has the name that another one's second, third… live file has: `api.2` beside `api`.
+ *
+ * @throws ProblemError `compose_invalid`
+ */
+export function refuseSharedLiveFile(services: readonly Service[]): void {
+  const rolled = services.filter(({ replacement }) => replacement.how === "roll").map(({ name }) => name);
+  for (const name of rolled) {
+    const [, stem = ""] = /^(.+)\.\d+$/.exec(name) ?? [];
+    if (!rolled.includes(stem)) continue;
+    const detail = `The live file of the service ${name} would be that of a replica of ${stem}. Give it another name in the compose file, such as ${name.replaceAll(".", "-")}. Nothing was changed.`;
+    throw new ProblemError({ code: "compose_invalid", detail });
+  }
+}

@@ -1,0 +1,66 @@
+import { formatDuration } from "../../config/duration.ts";
+import { withoutSteering } from "../../platform/terminal/printable.ts";
+import { formatTable } from "../../platform/terminal/table.ts";
+import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
+
+/** Each event as lines for a person: the service, the step, how long it took, what came of it. */
+export function reportText(write: (text: string) => void): Report {
+  return (event) => {
+    // What containers and builds print must not steer the terminal that it is shown on.
+    for (const line of linesOf(event)) write(`${withoutSteering(line, { kept: "\t\n" })}\n`);
+  };
+}
+
+function linesOf(event: RolloutEvent): readonly string[] {
+  switch (event.event) {
+    case "started":
+      return [`Rolling out ${event.project} at ${event.commit.slice(0, 12)}: ${event.services.join(", ")}`];
+    case "step":
+      return [columns(event.service ?? "", event.step, formatDuration(event.durationMs), event.detail)];
+    case "output":
+      return [columns("", event.step, "", event.line)];
+    case "note":
+      return [columns(event.service ?? "", "note", "", event.text)];
+    case "finished":
+      return ["", ...outcomeTable(event.services), "", `Done in ${formatDuration(event.durationMs)}.`];
+    case "failed":
+      return ["", `FAILED: ${event.detail}`, ...event.evidence.map((line) => `    ${line}`)];
+  }
+}
+
+function columns(service: string, step: string, duration: string, detail: string): string {
+  return `  ${service.padEnd(14)} ${step.padEnd(9)} ${duration.padStart(11)}  ${detail}`.trimEnd();
+}
+
+/** The closing table: what became of each service, and for how long it was seen to be away. */
+export function outcomeTable(outcomes: readonly ServiceOutcome[]): readonly string[] {
+  const header = ["Service", "Old → new", "Healthy after", "Drained", "Downtime"];
+  return formatTable([header, ...outcomes.map(outcomeRow)]);
+}
+
+function outcomeRow(outcome: ServiceOutcome): readonly string[] {
+  const { service, healthyAfterMs, drainedMs } = outcome;
+  if (outcome.outcome === "unchanged") return [service, "unchanged", "-", "-", "-"];
+  const time = (ms: number | null) => (ms === null ? "-" : formatDuration(ms));
+  return [service, change(outcome), time(healthyAfterMs), time(drainedMs), downtime(outcome)];
+}
+
+function change({ outcome, old, new: fresh }: ServiceOutcome): string {
+  if (outcome === "postponed") return `${old.join(", ")} → when this deployment has ended`;
+  if (outcome === "removed") return `${old.join(", ")} → none (no replicas)`;
+  if (outcome === "ran") return "ran to its end";
+  if (outcome === "skipped") return "not run in a roll back";
+  if (old.length === 0) return `${fresh.join(", ")} (first start)`;
+  return `${old.join(", ")} → ${fresh.join(", ")}`;
+}
+
+function downtime({ outcome, downtimeMs, reason }: ServiceOutcome): string {
+  if (downtimeMs === null) return outcome === "rolled" && reason !== null ? reason : "-";
+  if (downtimeMs === 0) return reason === null ? "none" : `none (${reason})`;
+  return reason === null ? formatDuration(downtimeMs) : `${formatDuration(downtimeMs)} (${reason})`;
+}
+
+/** Each event as one line of JSON with the time it happened at (`at`, RFC 3339). */
+export function reportJson(write: (text: string) => void): Report {
+  return (event) => write(`${JSON.stringify({ at: new Date().toISOString(), ...event })}\n`);
+}

@@ -1,0 +1,65 @@
+import {
+  type Container,
+  discardContainers,
+  inspectContainer,
+  type Kept,
+  removeContainer,
+} from "../../platform/docker/container.ts";
+import { ProblemError } from "../../problems.ts";
+import type { Service } from "../compose/project.ts";
+import type { Rollout } from "../context.ts";
+import { timed } from "../report/report.ts";
+
+/**
+ * Stops and removes old containers that no request reaches any more. The new ones are proved and serve by then: one that
+ * has stopped and cannot be removed is told, and left to the next roll-out.
+ *
+ * @param longestGraceS - the most seconds between SIGTERM and SIGKILL, where a container's own stop grace period is longer
+ * @throws ProblemError `docker_refused` where one goes on running
+ */
+export async function retire(
+  { engine, report }: Rollout,
+  service: Service,
+  containers: readonly Container[],
+  longestGraceS: number,
+): Promise<void> {
+  if (containers.length === 0) return;
+  const names = containers.map(({ name }) => name).join(", ");
+  const stop = async () => {
+    const kept = await discardContainers(engine, containers, longestGraceS);
+    for (const { container, reason } of kept) {
+      if ((await inspectContainer(engine, container.id))?.status !== "running") continue;
+      const detail = `${container.name} cannot be stopped, and runs beside the new version: ${reason}`;
+      throw new ProblemError({ code: "docker_refused", detail });
+    }
+    return kept;
+  };
+  await timed(report, service.name, "stop", stop, (kept) =>
+    kept.length === 0 ? `${names} stopped and removed` : keptText(kept),
+  );
+}
+
+function keptText(kept: readonly Kept[]): string {
+  return kept
+    .map(
+      ({ container, reason }) =>
+        `${container.name} has stopped and could not be removed, the next roll-out tries again: ${reason}`,
+    )
+    .join("; ");
+}
+
+/** Removes new containers that will not serve. What cannot be removed now, the next roll-out heals. */
+export async function abandon(
+  { engine, report }: Rollout,
+  service: Service,
+  containers: readonly Container[],
+): Promise<void> {
+  if (containers.length === 0) return;
+  const names = containers.map(({ name }) => name).join(", ");
+  const remove = () => Promise.allSettled(containers.map(({ id }) => removeContainer(engine, id)));
+  await timed(report, service.name, "abandon", remove, (results) =>
+    results.every(({ status }) => status === "fulfilled")
+      ? `${names} removed`
+      : `${names} could not be removed; the next roll-out will`,
+  );
+}

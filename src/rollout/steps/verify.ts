@@ -1,0 +1,101 @@
+import { type Container, inspectContainer, stopContainer } from "../../platform/docker/container.ts";
+import { diagnose } from "../../platform/docker/diagnosis.ts";
+import { isServing, waitReady } from "../../platform/docker/health.ts";
+import { ProblemError } from "../../problems.ts";
+import type { Service } from "../compose/project.ts";
+import type { Rollout } from "../context.ts";
+import { checkThroughProxy } from "../proxy/check.ts";
+import { drainOld, type Moved } from "../proxy/drain.ts";
+import { switchTraffic, type Traffic } from "../proxy/traffic.ts";
+import { timed } from "../report/report.ts";
+import { abandon } from "./remove-old.ts";
+
+/**
+ * With the traffic on the new containers, the check through the proxy while the old ones drain (where a live file has
+ * moved the traffic, which is when it says something of the new ones alone), and a last look at them after that. The
+ * old ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
+ * itself may not run yet: its check comes when all services have started.)
+ *
+ * @returns what was seen of the requests to the old ones
+ * @throws ProblemError while the old ones serve again, and the new ones are gone
+ */
+export async function proveInService(
+  rollout: Rollout,
+  service: Service,
+  traffic: Traffic,
+  old: readonly Container[],
+  fresh: readonly Container[],
+): Promise<Moved> {
+  const draining = new AbortController();
+  try {
+    const [moved] = await Promise.all([
+      drainOld(rollout, service, traffic, old, draining.signal),
+      traffic.by === "live file" && checkThroughProxy(rollout, service),
+    ]);
+    await requireStillServing(rollout, fresh);
+    return moved;
+  } catch (error) {
+    draining.abort();
+    await switchTraffic(rollout, service, traffic, old);
+    await drainOld(rollout, service, traffic, fresh);
+    const explained = await explainBadAnswer(rollout, fresh, error);
+    await abandon(rollout, service, fresh);
+    throw explained;
+  }
+}
+
+/** A version can be healthy until its first real request. */
+async function requireStillServing({ engine }: Rollout, containers: readonly Container[]): Promise<void> {
+  for (const container of containers) {
+    const now = await inspectContainer(engine, container.id);
+    if (now && isServing(now) && now.restartCount === 0) continue;
+    throw await diagnose(engine, container, { kind: "fell" });
+  }
+}
+
+/**
+ * The check through a proxy of which nobody knows that it reads a live file: it asks the old containers too, until they
+ * have stopped. Where the new ones then answer badly, the old ones are started again.
+ *
+ * @param switchBack sends the traffic to the old ones, in so far as a live file does
+ * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are gone
+ */
+export async function proveAlone(
+  rollout: Rollout,
+  service: Service,
+  old: readonly Container[],
+  fresh: readonly Container[],
+  switchBack: () => Promise<void>,
+): Promise<void> {
+  if (service.checkUrl === null) return;
+  const { engine, report } = rollout;
+  const names = old.map(({ name }) => name).join(", ");
+  const stop = () => Promise.all(old.map((one) => stopContainer(engine, one, Number.POSITIVE_INFINITY)));
+  await timed(report, service.name, "stop", stop, () => `${names} stopped`);
+  try {
+    await checkThroughProxy(rollout, service);
+  } catch (error) {
+    const startAgain = () => Promise.all(old.map((one) => start(rollout, service, one)));
+    await timed(report, service.name, "roll back", startAgain, () => `${names} started again`);
+    await switchBack();
+    const explained = await explainBadAnswer(rollout, fresh, error);
+    await abandon(rollout, service, fresh);
+    throw explained;
+  }
+}
+
+async function start({ engine }: Rollout, { healthyTimeoutMs }: Service, { id }: Container): Promise<void> {
+  await engine.post(`/containers/${id}/start`);
+  await waitReady(engine, id, healthyTimeoutMs);
+}
+
+/** Adds to a failed check what the container says: its log goes with it. Any other error is given back as it is. */
+export async function explainBadAnswer(
+  { engine }: Rollout,
+  [fresh]: readonly Container[],
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh) return error;
+  const { evidence } = (await diagnose(engine, fresh, { kind: "fell" })).problem;
+  return new ProblemError({ ...error.problem, ...(evidence === undefined ? {} : { evidence }) }, error);
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  defaultHealthyTimeoutMs,
+  durationLabelMs,
+  parseGoDurationMs,
+} from "../../../src/rollout/compose/timeouts.ts";
+import { isProblem } from "../../harness/is-problem.ts";
+
+test("Go's durations are read", () => {
+  assert.equal(parseGoDurationMs("1m30s"), 90_000);
+  assert.equal(parseGoDurationMs("500ms"), 500);
+  assert.equal(parseGoDurationMs("1h0m0.5s"), 3_600_500);
+  for (const text of ["", "5", "5 s", "s", "1m-3s"]) assert.equal(parseGoDurationMs(text), null, text);
+});
+
+test("a minute is given where there is no health check, or a quick one", () => {
+  assert.equal(defaultHealthyTimeoutMs(undefined), 60_000);
+  assert.equal(defaultHealthyTimeoutMs({ interval: "1s", timeout: "1s", start_period: "5s" }), 60_000);
+});
+
+test("a long start period is waited for, and what Docker needs to call it unhealthy", () => {
+  const healthcheck = { start_period: "2m", interval: "10s", timeout: "5s", retries: 4 };
+  assert.equal(defaultHealthyTimeoutMs(healthcheck), 120_000 + 4 * 15_000 + 10_000);
+});
+
+const label = "hotpush.healthy-timeout";
+
+test("a label with a duration is read, and one that is absent is null", () => {
+  assert.equal(durationLabelMs({ labels: { [label]: "90s" } }, label), 90_000);
+  assert.equal(durationLabelMs({ labels: {} }, label), null);
+  assert.equal(durationLabelMs({}, label), null);
+});
+
+for (const text of ["90", "0s", "", "soon"]) {
+  test(`"${text}" is refused`, () => {
+    const refused = isProblem(
+      "compose_invalid",
+      /hotpush\.healthy-timeout is ".*", not a duration such as 90s/,
+    );
+    assert.throws(() => durationLabelMs({ labels: { [label]: text } }, label), refused);
+  });
+}

@@ -1,9 +1,0 @@
-import assert from "node:assert/strict";
-import { test } from "node:test";
-import { longestGraceS } from "../../../src/rollout/proxy/longest-grace.ts";
-
-test("only a container that was drained has less than its own stop grace period", () => {
-  assert.equal(longestGraceS({ by: "live file", directory: "/run/live" }), 10);
-  assert.equal(longestGraceS({ by: "nobody" }), Number.POSITIVE_INFINITY);
-  assert.equal(longestGraceS({ by: "watching proxy" }), Number.POSITIVE_INFINITY);
-});
