@@ -61,19 +61,22 @@ function isObject(text: string): boolean {
 
 const pingPayload = { zen: "Keep it logically awesome.", hook_id: 1, hook: { events: ["push"] } };
 
-/** GitHub's push with the two members that GitLab's has beside it. */
-function pushPayload({ ref, before, commit, subject, author, repository }: RepositoryHead, now: Date) {
+/**
+ * GitHub's push with the two members that GitLab's has beside it. Before and after are the same commit, as in the test
+ * delivery of Gitea: no step from one commit to another is claimed, so it is deployed however often it is sent.
+ */
+function pushPayload({ ref, commit, subject, author, repository }: RepositoryHead, now: Date) {
   const name = repository.split("/").at(-1) ?? repository;
   const headCommit = { id: commit, message: subject, timestamp: now.toISOString(), author };
   return {
     object_kind: "push",
     ref,
-    before,
+    before: commit,
     after: commit,
     repository: { name, full_name: repository, default_branch: ref.replace("refs/heads/", "") },
     project: { name, path_with_namespace: repository },
     pusher: author,
-    created: /^0+$/.test(before),
+    created: false,
     deleted: false,
     forced: false,
     commits: [headCommit],

@@ -8,8 +8,6 @@ import { payloadName } from "../setup/payload-name.ts";
 export interface RepositoryHead {
   readonly ref: "refs/heads/main" | "refs/heads/master";
   readonly commit: string;
-  /** The parent of `commit`, all zeros if it has none. */
-  readonly before: string;
   /** First line of the commit's message. */
   readonly subject: string;
   readonly author: { readonly name: string; readonly email: string };
@@ -45,13 +43,12 @@ export async function readRepositoryHead(
       `${directory} has no branch ${wanted.join(" or ")} with a commit, and no other is deployed. Make a commit on ${branch ?? "one of them"}.`,
     );
   }
-  const format = "%H%n%P%n%an%n%ae%n%s";
+  const format = "%H%n%an%n%ae%n%s";
   const shown = await git(directory, "log", "--max-count=1", `--format=${format}`, found.rev, "--");
-  const [commit = "", parents = "", name = "", email = "", subject = ""] = shown.split("\n");
+  const [commit = "", name = "", email = "", subject = ""] = shown.split("\n");
   return {
     ref: `refs/heads/${found.branch}`,
     commit,
-    before: parents.split(" ")[0] || commit.replace(/./g, "0"),
     subject,
     author: { name, email },
     repository: await repositoryName(directory, host),

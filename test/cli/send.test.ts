@@ -17,8 +17,15 @@ test("a push of the repository's head is accepted and deployed", async (t) => {
   assert.match(stdout, new RegExp(`deployment 1 of ${commit.slice(0, 7)} is running`));
   await service.log.waitForEnding(1);
   assert.deepEqual(service.log.outputOf(1), ["==> Deploy", `deployed refs/heads/main ${commit}`]);
-  const before = readRecorded(service.statePath, ({ all }) => all("SELECT before_commit FROM deployments"));
-  assert.equal(before[0]?.before_commit, repository.git("rev-parse", "HEAD^"));
+});
+
+test("the head is deployed however often it is sent", async (t) => {
+  const { service, send } = await makeSetting(t);
+  for (const id of [1, 2]) {
+    assert.match((await send("--dry-run")).stdout, /would deploy/);
+    assert.match((await send()).stdout, new RegExp(`deployment ${id} of`));
+    await service.log.waitForEnding(id);
+  }
 });
 
 test("a dry run says what would be deployed, and nothing is", async (t) => {
