@@ -1,8 +1,7 @@
 import { type BlockList, isIP } from "node:net";
 import { parseAddressList } from "./config/address-list.ts";
 import { parseDurationMs } from "./config/duration.ts";
-import { makeSecret, type Secret } from "./config/secret.ts";
-import { readSecretText, secretFault, secretWarnings } from "./config/secret-source.ts";
+import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./config/secret.ts";
 import { readSigners } from "./config/signers-file.ts";
 import { parseSizeBytes } from "./config/size.ts";
 import { defaultStatePath } from "./config/state-path.ts";

@@ -1,7 +1,7 @@
 import process from "node:process";
 import { loadConfig } from "./config.ts";
 import type { Log } from "./log.ts";
-import { withDotenv } from "./platform/env-file/dotenv.ts";
+import { withDotenv } from "./platform/env-file.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
 import type { Service } from "./service.ts";
 

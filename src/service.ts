@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net";
-import { secretFingerprint } from "./config/secret-fingerprint.ts";
+import { secretFingerprint } from "./config/secret.ts";
 import type { Config, Environment } from "./config.ts";
 import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
 import { createFeed, type Feed } from "./deployments/feed.ts";
@@ -27,12 +27,10 @@ import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/
 import { checkScript } from "./runner/check-script.ts";
 import { checkTools, toolsForSigners } from "./runner/check-tools.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
+import { createScriptRedactor, findUnredacted, type SecretSources } from "./runner/known-secrets.ts";
 import { lastLoggedId } from "./runner/log-paths.ts";
-import type { SecretSources } from "./runner/redaction/known-secrets.ts";
-import { createScriptRedactor, findUnredacted } from "./runner/redaction/script-redactor.ts";
-import { readRemoteHead } from "./runner/remote-head.ts";
+import { readRemoteHead, readSource } from "./runner/repository.ts";
 import { createRunner } from "./runner/runner.ts";
-import { readSource } from "./runner/source.ts";
 import { takeOver } from "./take-over.ts";
 
 /** How long requests that are under way may take to be answered when nothing else is left to do. */
@@ -68,7 +66,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   });
   await listen(receiver, config);
   await tellWhetherScriptCanRun(script, log);
-  for (const text of findUnredacted(script)) log.warn({ event: "mask.too_short" }, text);
+  for (const text of findUnredacted(script)) log.warn({ event: "redaction.too_short" }, text);
   const address = receiver.address() as AddressInfo;
   const scriptEnv = childEnvironment(script);
   const takingOver = takeOver({

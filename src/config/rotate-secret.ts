@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/env-file/env-text.ts";
+import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/env-file.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
-import { secretFault } from "./secret-source.ts";
+import { secretFault } from "./secret.ts";
 
 /** A change of the secrets that was not made; `message` says why, for a person. */
 export class RotationError extends Error {

@@ -1,9 +1,14 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 
 /** A value that cannot be printed by accident: JSON, template strings and `inspect` all show `[redacted]`. */
 export interface Secret {
   readonly reveal: () => string;
 }
+
+/** Which of the two secrets signed a delivery: while it is `previous`, a rotation is not finished. */
+export type SecretSlot = "current" | "previous";
 
 /** Wraps `value` so that only `reveal()` gives it back. */
 export function makeSecret(value: string): Secret {
@@ -14,4 +19,94 @@ export function makeSecret(value: string): Secret {
     toJSON: redacted,
     [inspect.custom]: redacted,
   });
+}
+
+/** The built-in default, with which the service refuses to start. */
+const placeholderSecret = "change-me";
+
+/** The command that makes a good secret; said wherever a bad one is refused. */
+export const newSecretCommand = "openssl rand -hex 32";
+
+/** In lower case; the quotes are what `docker run --env` leaves of `WEBHOOK_SECRET=""`. */
+const placeholders = [placeholderSecret, "changeme", "undefined", "null", '""', "''"];
+/** What documents write in the place of a value, copied as it stands: `<webhook_secret>`, `<openssl rand -hex 32>`. */
+const bracketed = /^<[^<>]*>$/;
+const advisedBytes = 16;
+/** Of a signing token of Standard Webhooks, whose key is what follows in base64. */
+const tokenPrefix = "whsec_";
+/** In either alphabet: decoding takes both. */
+const wholeBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
+const leastTokenBytes = 16;
+
+type SecretName = "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS";
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Takes a secret from `NAME`, or from the file that `NAME_FILE` names (one line end at its end is not part of it).
+ *
+ * @returns the text ("" where a previous secret is not set, the placeholder where the current one is not), and a
+ *   sentence where it could not be had
+ */
+export function readSecretText(env: Environment, name: SecretName): { text: string; fault: string | null } {
+  const path = env[`${name}_FILE`];
+  if (!path) {
+    const fallback = name === "WEBHOOK_SECRET" ? placeholderSecret : "";
+    return { text: env[name] ?? fallback, fault: null };
+  }
+  if (env[name]) return { text: "", fault: `${name} and ${name}_FILE are both set; set one of them.` };
+  try {
+    return { text: readFileSync(path, "utf8").replace(/\r?\n$/, ""), fault: null };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return {
+      text: "",
+      fault: `${name}_FILE names ${path}, which cannot be read (${code ?? "unknown error"}).`,
+    };
+  }
+}
+
+/** A sentence on why `text` is no secret, or null. An empty key would let anybody sign. */
+export function secretFault(name: SecretName, text: string): string | null {
+  if (text === "" && name === "WEBHOOK_SECRET_PREVIOUS") return null;
+  const kind = text.trim() === "" ? "empty" : isPlaceholder(text.trim()) ? "still the placeholder" : null;
+  if (kind) {
+    return `${name} is ${kind}; make one with: ${newSecretCommand}, and set the same in the webhook's form at the git host.`;
+  }
+  if (!text.startsWith(tokenPrefix) || isWholeToken(text)) return null;
+  return `${name} begins with ${tokenPrefix} and is no whole signing token: what follows must be at least ${leastTokenBytes} bytes in base64. Copy the token as GitLab shows it when it is made; a masked one has stars in it.`;
+}
+
+/** Decoding passes over what is no base64, and a key of nothing would let anybody sign. */
+function isWholeToken(text: string): boolean {
+  const encoded = text.trim().slice(tokenPrefix.length);
+  return wholeBase64.test(encoded) && Buffer.from(encoded, "base64").length >= leastTokenBytes;
+}
+
+function isPlaceholder(text: string): boolean {
+  return bracketed.test(text) || placeholders.includes(text.toLowerCase());
+}
+
+/** Sentences about secrets that work but are unwise. */
+export function secretWarnings(current: string, previous: string): string[] {
+  const warnings: string[] = [];
+  const bytes = Buffer.byteLength(current);
+  if (bytes < advisedBytes) {
+    warnings.push(
+      `WEBHOOK_SECRET has ${bytes} bytes, which can be guessed; make one of 32 with: ${newSecretCommand}`,
+    );
+  }
+  if (current !== current.trim()) {
+    warnings.push("WEBHOOK_SECRET begins or ends with white space; the git host must have exactly the same.");
+  }
+  if (current === previous) warnings.push("WEBHOOK_SECRET_PREVIOUS is the same as WEBHOOK_SECRET.");
+  return warnings;
+}
+
+/**
+ * Tells one secret from the next: two bytes of a hash, enough for that and too few to guess a secret by.
+ *
+ * @returns 4 hex digits
+ */
+export function secretFingerprint(secret: Secret): string {
+  return createHash("sha256").update(`hotpush\0${secret.reveal()}`).digest("hex").slice(0, 4);
 }

@@ -1,4 +1,5 @@
-import type { CatchUpReport, RemoteHead } from "../deployments/catch-up.ts";
+import type { CatchUpReport } from "../deployments/catch-up.ts";
+import type { RemoteHead } from "../deployments/deployment.ts";
 import type { Feed } from "../deployments/feed.ts";
 import type { Queue } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";

@@ -2,14 +2,11 @@ import type { Log } from "../log.ts";
 import { repeat } from "../platform/repeat.ts";
 import { isCommitId } from "../receiver/push.ts";
 import { createJudgeHead, type JudgeHead } from "./believe-head.ts";
+import type { RemoteHead } from "./deployment.ts";
 import { type Answer, createDoubts, type Doubt } from "./doubts.ts";
 import { findLastDeployedRef } from "./list.ts";
 import { recordWish } from "./record.ts";
 import type { Store } from "./store.ts";
-
-export type RemoteHead =
-  | { readonly kind: "head"; readonly commit: string }
-  | { readonly kind: "unknown"; readonly detail: string };
 
 export interface CatchUpOptions {
   readonly store: Store;

@@ -90,6 +90,11 @@ export type Adoption =
   | { readonly kind: "ended"; readonly ending: Ending }
   | { readonly kind: "gone" };
 
+/** What the remote of the repository answered: the commit that a branch is at, or why that is not known. */
+export type RemoteHead =
+  | { readonly kind: "head"; readonly commit: string }
+  | { readonly kind: "unknown"; readonly detail: string };
+
 /** What deployments need of the stage that runs scripts. */
 export interface Runner {
   readonly start: (deployment: Deployment) => Promise<Start>;

@@ -1,7 +1,6 @@
+import type { SecretSlot } from "../config/secret.ts";
 import type { Log } from "../log.ts";
 import type { Row, Store } from "./store.ts";
-
-export type SecretSlot = "current" | "previous";
 
 /** When a secret last signed a delivery, and which. */
 export interface SecretUse {

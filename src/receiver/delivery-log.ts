@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { SecretSlot } from "../config/secret.ts";
 import type { Log } from "../log.ts";
 import type { HttpProblemCode } from "../problems.ts";
 import type { ClientAddress } from "./client-address.ts";
@@ -9,7 +10,6 @@ import type { Push } from "./push.ts";
 import type { Recorded } from "./read-delivery.ts";
 import type { IgnoreReason } from "./select-push.ts";
 import { createToldSingly } from "./told-singly.ts";
-import type { SecretSlot } from "./verify.ts";
 
 /** Says of each delivery what became of it, and the address of its client; never a body, a header or a secret. */
 export interface DeliveryLog {

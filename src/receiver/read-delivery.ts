@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import type { SecretSlot } from "../config/secret.ts";
 import type { HttpProblemCode } from "../problems.ts";
 import { type Answer, jsonAnswer, problemAnswer } from "./answer.ts";
 import { type DeliveryLog, deliveryIdOf } from "./delivery-log.ts";
@@ -14,7 +15,7 @@ import {
   type Selection,
   selectPush,
 } from "./select-push.ts";
-import { deliveryDigest, type SecretSlot, type VerifiableSignature } from "./verify.ts";
+import { deliveryDigest, type VerifiableSignature } from "./verify.ts";
 
 /** What a deployment looks like to the sender of a push. */
 export interface RecordedDeployment {

@@ -6,6 +6,7 @@ import {
   type KeyObject,
   timingSafeEqual,
 } from "node:crypto";
+import type { SecretSlot } from "../config/secret.ts";
 import type { Secrets } from "../config.ts";
 import type { BodySignature, StandardWebhookSignature } from "./hosts/host.ts";
 
@@ -14,9 +15,6 @@ export interface Keys {
   readonly body: readonly SlotKey[];
   readonly standardWebhooks: readonly SlotKey[];
 }
-
-/** Which of the two secrets made the signature: while it is `previous`, a rotation is not finished. */
-export type SecretSlot = "current" | "previous";
 
 interface SlotKey {
   readonly slot: SecretSlot;

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { SecretSlot } from "../config/secret.ts";
 import type { Admission } from "./admission.ts";
 import { type Answer, problemAnswer } from "./answer.ts";
 import { readBody } from "./body.ts";
@@ -7,13 +8,7 @@ import type { Host, SignatureClaim } from "./hosts/host.ts";
 import { identifyHost } from "./hosts/identify.ts";
 import { type DeliveryOptions, readDelivery } from "./read-delivery.ts";
 import { checkDeliveryHead, declaredBytes, tooLarge } from "./request-head.ts";
-import {
-  isFresh,
-  type Keys,
-  type SecretSlot,
-  startVerification,
-  type VerifiableSignature,
-} from "./verify.ts";
+import { isFresh, type Keys, startVerification, type VerifiableSignature } from "./verify.ts";
 
 export interface WebhookOptions extends DeliveryOptions {
   readonly keys: Keys;

@@ -1,12 +1,13 @@
+import { type FSWatcher, watch } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Adoption } from "../deployments/deployment.ts";
 import { isShortage } from "../platform/shortage.ts";
 import { endedByItself } from "./ending.ts";
 import { lostOutput, type OutputReader, openOutput } from "./output.ts";
-import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
+import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./processes.ts";
 import { type RunContext, watchRun } from "./run.ts";
-import { isHeld, readExitCode, readPid } from "./run-directory.ts";
+import { isHeld, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./run-directory.ts";
 import { checkDeployed } from "./signers/check-deployed.ts";
-import { waitForEnd } from "./wait-for-end.ts";
 
 /** A run that is past its time-out already is still given this long. */
 const leastRemainingMs = 1_000;
@@ -64,4 +65,69 @@ function adoptLiving(context: RunContext) {
       : { remainingMs: null, patienceMs: outOfSightMs };
   const exited = (isKnown: AbortSignal) => waitForEnd(directory, { isKnown, ...limits }).then(() => null);
   return watchRun({ context, output, exited, group, wasInSight, remainingMs: limits.remainingMs });
+}
+
+/** How long until the wait for the lock is begun again, where it could not be. */
+const retryMs = 1_000;
+/** How often the exit code is asked for where its coming cannot be watched. */
+const askMs = 200;
+
+/**
+ * Resolves when the script has written its exit code, or when nothing holds its lock any more; never rejects. Both are
+ * needed: a process that it left in the background may hold the lock for ever, and a killed script writes no exit code.
+ *
+ * @param options.isKnown aborted when the end is known otherwise: it resolves then, and leaves no process, watch or
+ * descriptor
+ * @param options.patienceMs it resolves then at the latest; null: never for that
+ */
+export async function waitForEnd(
+  directory: RunDirectory,
+  { isKnown, patienceMs }: { readonly isKnown: AbortSignal; readonly patienceMs: number | null },
+): Promise<void> {
+  const over = new AbortController();
+  const stop = () => over.abort();
+  isKnown.addEventListener("abort", stop);
+  const timer = patienceMs === null ? undefined : setTimeout(stop, patienceMs);
+  const stopWatching = watchForExitCode(directory, stop);
+  while (!over.signal.aborted && !(await isUnlocked(directory, over.signal))) await delay(retryMs);
+  clearTimeout(timer);
+  stopWatching();
+}
+
+/** Calls `onWritten` when there is an exit code, be it there already; gives the function that ends it. */
+function watchForExitCode(directory: RunDirectory, onWritten: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const look = () => {
+    if (readExitCode(directory) !== null) onWritten();
+  };
+  // The system has only so many watches, for all of a user's programs together.
+  const askAgain = () => {
+    timer ??= setInterval(look, askMs).unref();
+  };
+  const watcher = watchOrNull(directory, look);
+  if (watcher === null) askAgain();
+  else watcher.on("error", askAgain);
+  look();
+  return () => {
+    clearInterval(timer);
+    watcher?.close();
+  };
+}
+
+function watchOrNull({ path }: RunDirectory, onChange: () => void): FSWatcher | null {
+  try {
+    return watch(path, onChange);
+  } catch {
+    return null;
+  }
+}
+
+/** False where the wait could not be begun, for want of a process or of memory: that says nothing about the script. */
+async function isUnlocked(directory: RunDirectory, signal: AbortSignal): Promise<boolean> {
+  try {
+    await waitUntilUnlocked(directory, signal);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -3,7 +3,7 @@ import { formatDuration } from "../config/duration.ts";
 import type { Ending } from "../deployments/deployment.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
-import type { ProcessEntry } from "./process-table.ts";
+import type { ProcessEntry } from "./processes.ts";
 
 /** How many of its last lines are kept in the record of a deployment that took too long. */
 const shownLines = 10;

@@ -2,11 +2,11 @@ import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, r
 import { join } from "node:path";
 import { flock } from "../platform/file-lock.ts";
 import { isShortage } from "../platform/shortage.ts";
-import { findProcessesOf } from "./process-table.ts";
+import { findProcessesOf } from "./processes.ts";
 
 /**
  * What a run leaves on disk while it lives, so that it can be found again by a service that did not start it:
- * `pid` and `exit`, written by keeper.sh; `output`, a named pipe that it makes; `lock`, which the script holds.
+ * `pid` and `exit`, written by supervisor.sh; `output`, a named pipe that it makes; `lock`, which the script holds.
  */
 export interface RunDirectory {
   readonly path: string;
@@ -33,7 +33,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
   };
 }
 
-/** Makes the directory anew; what is in it is for keeper.sh to make. */
+/** Makes the directory anew; what is in it is for supervisor.sh to make. */
 export function makeRunDirectory({ path }: RunDirectory): void {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -43,12 +43,12 @@ export function removeRunDirectory({ path }: RunDirectory): void {
   rmSync(path, { recursive: true, force: true });
 }
 
-/** The exit code that keeper.sh wrote down, or null where the script has not ended by itself. */
+/** The exit code that supervisor.sh wrote down, or null where the script has not ended by itself. */
 export function readExitCode({ exitPath }: RunDirectory): number | null {
   return readNumber(exitPath);
 }
 
-/** The process id of keeper.sh, which is that of its process group too. */
+/** The process id of supervisor.sh, which is that of its process group too. */
 export function readPid({ pidPath }: RunDirectory): number | null {
   return readNumber(pidPath);
 }

@@ -3,13 +3,12 @@ import { printable } from "../platform/terminal/printable.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
-import { findProcessesOf, hasEnvironment, runMarks } from "./process-table.ts";
-import { describeProcesses } from "./process-tree.ts";
+import { describeProcesses, findProcessesOf, hasEnvironment, runMarks, terminateGroup } from "./processes.ts";
 import { type RunDirectory, readExitCode } from "./run-directory.ts";
 import { checkDeployed } from "./signers/check-deployed.ts";
 import type { VerifyTip } from "./signers/verify-tip.ts";
 import { watchSilence } from "./silence.ts";
-import { terminateGroup } from "./terminate.ts";
+import type { SupervisorExit } from "./supervisor.ts";
 
 /** All that one run of the script is made of. */
 export interface RunContext {
@@ -43,32 +42,26 @@ export interface Silence {
   readonly processes: readonly string[];
 }
 
-/** How keeper.sh ended, where that is known. */
-export interface KeeperExit {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
 export interface Watched {
   readonly context: RunContext;
   readonly output: OutputReader;
   /**
-   * Resolves when keeper.sh, and so the script, has ended; null where nobody saw how. Told by `isKnown` when the end is
+   * Resolves when supervisor.sh, and so the script, has ended; null where nobody saw how. Told by `isKnown` when the end is
    * known and nobody waits any more.
    */
-  readonly exited: (isKnown: AbortSignal) => Promise<KeeperExit | null>;
+  readonly exited: (isKnown: AbortSignal) => Promise<SupervisorExit | null>;
   /** The process group to end, or null where it is not to be found any more. */
   readonly group: () => number | null;
-  /** Whether its keeper was in sight when it was adopted; one that was not died with its service, unless it says how it ended. */
+  /** Whether its supervisor was in sight when it was adopted; one that was not died with its service, unless it says how it ended. */
   readonly wasInSight: boolean;
   /** How long until its time-out; null where it has none, as it is not waited for that long. */
   readonly remainingMs: number | null;
 }
 
-/** With this keeper.sh ends where the script was never started. */
+/** With this supervisor.sh ends where the script was never started. */
 const notStartedCode = 75;
 
-/** How long what is left of a script may take to end, whose keeper was killed from outside. */
+/** How long what is left of a script may take to end, whose supervisor was killed from outside. */
 const remainsGraceMs = 2_000;
 
 /** Sees a script through to its end: by itself, at its time-out, or when it is told to. The first reason counts. */
@@ -138,7 +131,7 @@ async function concludeTermination({ context, output }: Watched, termination: Te
   return endedEarly({ ...termination, ...told, timeoutMs, survivors });
 }
 
-async function concludeExit(watched: Watched, exit: KeeperExit | null): Promise<Ending | NotStarted> {
+async function concludeExit(watched: Watched, exit: SupervisorExit | null): Promise<Ending | NotStarted> {
   const { context, output, group, wasInSight } = watched;
   const exitCode = readExitCode(context.directory) ?? seenExitCode(exit);
   if (exitCode === null) await terminate(group(), remainsGraceMs);
@@ -151,8 +144,8 @@ async function concludeExit(watched: Watched, exit: KeeperExit | null): Promise<
   return { state: "not_started", detail: `The script could not be started (${reason}).` };
 }
 
-/** The exit code of the script where keeper.sh could not write it down, or null where there was no script. */
-function seenExitCode(exit: KeeperExit | null): number | null {
+/** The exit code of the script where supervisor.sh could not write it down, or null where there was no script. */
+function seenExitCode(exit: SupervisorExit | null): number | null {
   return exit === null || exit.code === notStartedCode ? null : exit.code;
 }
 

@@ -4,8 +4,8 @@ import type { Deployment, Run, Start } from "../deployments/deployment.ts";
 import type { Problem } from "../problems.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory, exactEnvironment } from "./environment.ts";
-import { type Keeper, startKeeper } from "./keeper.ts";
 import { openOutput } from "./output.ts";
+import { noteHead } from "./repository.ts";
 import { type RunContext, watchRun } from "./run.ts";
 import {
   isHeld,
@@ -16,7 +16,7 @@ import {
   runDirectory,
 } from "./run-directory.ts";
 import { noteVerified } from "./signers/check-deployed.ts";
-import { noteHead } from "./source.ts";
+import { type Supervisor, startSupervisor } from "./supervisor.ts";
 
 /**
  * Starts `REPO_PATH/deploy.sh <ref> <commit>`, after looking for what would keep it from starting and for a script that
@@ -81,25 +81,25 @@ async function spawnScript(context: RunContext, verified: string | null = null):
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     const command = commandFor(deployment, repoPath);
-    const [keeper] = await Promise.all([
-      startKeeper({ directory, lockFd, command, cwd: repoPath, environment }),
+    const [supervisor] = await Promise.all([
+      startSupervisor({ directory, lockFd, command, cwd: repoPath, environment }),
       noteHead(directory, repoPath, environment),
     ]);
-    return await runScript(context, keeper);
+    return await runScript(context, supervisor);
   } finally {
     closeSync(lockFd);
   }
 }
 
-async function runScript(context: RunContext, keeper: Keeper): Promise<Run> {
+async function runScript(context: RunContext, supervisor: Supervisor): Promise<Run> {
   try {
     const output = openOutput({ ...context, pipePath: context.directory.outputPath });
-    keeper.startScript();
-    const { pid, exited } = keeper;
+    supervisor.startScript();
+    const { pid, exited } = supervisor;
     const own = { exited: () => exited, group: () => pid, wasInSight: true };
     return watchRun({ context, output, ...own, remainingMs: context.timeoutMs });
   } catch (error) {
-    await keeper.dismiss();
+    await supervisor.dismiss();
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { readSecretText, secretFault } from "../config/secret-source.ts";
+import { readSecretText, secretFault } from "../config/secret.ts";
 import { type Branch, variables } from "../config.ts";
-import { withDotenv } from "../platform/env-file/dotenv.ts";
+import { withDotenv } from "../platform/env-file.ts";
 import { git } from "../setup/git.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

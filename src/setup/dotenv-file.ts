@@ -1,21 +1,21 @@
 import { parseEnv } from "node:util";
-import { asWritten } from "../platform/env-file/env-text.ts";
+import { asWritten, withoutValues, withVariable } from "../platform/env-file.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** A variable that .env should have. */
 export interface Setting {
   readonly name: string;
   readonly value: string;
-  /** Whether a value that is there already may be another one: then it is a person's choice, and stays. */
+  /** Whether another value may stay: a person chose it. */
   readonly isOpen: boolean;
 }
 
 const heading = "# Hotpush, by `hotpush init`";
 
 /**
- * The text of .env with `settings` in it: every line stays, but those whose value is not as it has to be.
+ * The text of .env with `settings` in it: a wrong value is replaced in its place, and every other line stays.
  *
- * @throws SetupError where a value cannot be written so that all who read the file agree on it
+ * @throws SetupError if a value cannot be written so that all programs that read the file agree on it
  */
 export function withSettings(text: string, settings: readonly Setting[]): string {
   const now = parseEnv(text);
@@ -23,36 +23,28 @@ export function withSettings(text: string, settings: readonly Setting[]): string
     const given = now[name];
     return given === undefined || given === "" || (!isOpen && given !== value);
   });
-  const replaced = new Map(wrong.filter(({ name }) => name in now).map((one) => [one.name, one]));
-  const lines = text.split("\n").map((line) => {
-    const name = /^\s*(?:export\s+)?([\w.-]+)\s*=/.exec(line)?.[1] ?? "";
-    const setting = replaced.get(name);
-    return setting ? assignment(setting) : line;
-  });
-  const missing = wrong.filter(({ name }) => !(name in now)).map(assignment);
-  if (missing.length === 0) return lines.join("\n");
-  const kept = lines.join("\n").replace(/\n*$/, "");
-  const before = kept === "" ? [] : kept.includes(heading) ? [kept] : [kept, ""];
-  return [...before, ...(kept.includes(heading) ? [] : [heading]), ...missing, ""].join("\n");
-}
-
-/** The text with all values hidden but those of `settings` that are no secret: what may be shown on a screen. */
-export function withoutValues(text: string, settings: readonly Setting[]): string {
-  const shown = new Set(settings.map(({ name }) => name).filter((name) => !isSecretName(name)));
-  // A value in quotes may have several lines.
-  const assignments = /^(\s*(?:export\s+)?([\w.-]+)\s*=)([ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`)?.*)$/gm;
-  return text.replace(assignments, (line, start: string, name: string, value: string) =>
-    shown.has(name) || value === "" ? line : `${start}…`,
+  const replaced = wrong.filter(({ name }) => name in now);
+  const changed = replaced.reduce(
+    (before, setting) => withVariable(before, setting.name, written(setting), setting.name),
+    text,
   );
+  const missing = wrong.filter(({ name }) => !(name in now));
+  if (missing.length === 0) return changed;
+  const kept = changed.replace(/\n*$/, "");
+  const before = kept === "" ? [] : kept.includes(heading) ? [kept] : [kept, "", heading];
+  const added = missing.map((setting) => `${setting.name}=${written(setting)}`);
+  return [...(kept === "" ? [heading] : before), ...added, ""].join("\n");
 }
 
-function isSecretName(name: string): boolean {
-  return name.startsWith("WEBHOOK_SECRET");
+/** The text with all values hidden but those of `settings` that are no secret: it may be shown on a screen. */
+export function withoutOtherValues(text: string, settings: readonly Setting[]): string {
+  const names = settings.map(({ name }) => name).filter((name) => !name.startsWith("WEBHOOK_SECRET"));
+  return withoutValues(text, new Set(names));
 }
 
-function assignment({ name, value }: Setting): string {
-  const written = asWritten(value);
-  if (written !== null) return `${name}=${written}`;
+function written({ name, value }: Setting): string {
+  const raw = asWritten(value);
+  if (raw !== null) return raw;
   throw new SetupError(
     `${name} would be ${JSON.stringify(value)}, which cannot be written to .env: rename the directory so that its path has no apostrophe and no line end.`,
   );

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { secretFault } from "../config/secret-source.ts";
+import { secretFault } from "../config/secret.ts";
 import { namingFiles } from "../platform/compose/file-names.ts";
 import type { Address } from "./address.ts";
 import { caddyfile, caddyfileName } from "./caddyfile.ts";
 import { composeFile } from "./compose-file.ts";
-import { type Setting, withoutValues, withSettings } from "./dotenv-file.ts";
+import { type Setting, withoutOtherValues, withSettings } from "./dotenv-file.ts";
 import type { Front } from "./front.ts";
 import type { GitHost } from "./git-host.ts";
 import type { Machine } from "./machine.ts";
@@ -45,7 +45,7 @@ export function planFiles(options: PlanOptions): readonly PlannedFile[] {
       mode: 0o600,
       purpose: "the secret, and what belongs to this machine",
       make: (before) => withSettings(before ?? "", settings),
-      shown: (text) => withoutValues(text, settings),
+      shown: (text) => withoutOtherValues(text, settings),
     },
     ...(unignored.length === 0 ? [] : [ignoreFile(unignored)]),
     deployScript,

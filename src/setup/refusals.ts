@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { variables } from "../config.ts";
-import { rawValue } from "../platform/env-file/env-text.ts";
+import { rawValue } from "../platform/env-file.ts";
 import { notPassedOn } from "./compose-file.ts";
 import type { Services } from "./compose-project.ts";
 import { ownComposeFile, type Project } from "./project.ts";

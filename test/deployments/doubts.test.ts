@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { createCatchUp, type RemoteHead } from "../../src/deployments/catch-up.ts";
+import { createCatchUp } from "../../src/deployments/catch-up.ts";
+import type { RemoteHead } from "../../src/deployments/deployment.ts";
 import { recordPush, recordWish } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import type { Push } from "../../src/receiver/push.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { becomeRunner } from "../../src/runner/runner-lock.ts";
+import { becomeRunner } from "../../src/take-over.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo, patientScript } from "../harness/script.ts";

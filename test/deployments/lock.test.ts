@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ask } from "../../src/control/client.ts";
-import { readProcesses } from "../../src/runner/process-table.ts";
+import { readProcesses } from "../../src/runner/processes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";

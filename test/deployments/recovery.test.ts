@@ -127,7 +127,7 @@ test("a deployment that died with its service is superseded where a newer push w
 
 test("an adopted script still has its time-out", async (t) => {
   const first = await startDeploying(t, scriptWithGap, { DEPLOY_TIMEOUT: "3s" });
-  const pid = keeperOf(first);
+  const pid = supervisorOf(first);
   await first.end("SIGKILL");
   const second = await first.again();
   assert.equal((await second.log.waitForEnding(1)).event, "deployment.timed_out");
@@ -150,7 +150,7 @@ test("an adopted script is not ended early because the clock on the wall was set
 
 test("an adopted script that somebody kills has failed", async (t) => {
   const first = await startDeploying(t, scriptWithGap);
-  const pid = keeperOf(first);
+  const pid = supervisorOf(first);
   await first.end("SIGKILL");
   const second = await first.again();
   await second.log.waitFor(({ event }) => event === "deployment.adopted");
@@ -171,7 +171,7 @@ async function startDeploying(
 }
 
 async function killWithScript(service: RunningService): Promise<void> {
-  const pid = keeperOf(service);
+  const pid = supervisorOf(service);
   await service.end("SIGKILL");
   process.kill(-pid, "SIGKILL");
 }
@@ -183,7 +183,7 @@ function letEnd({ repoPath }: RunningService, exitCode = 0): void {
 }
 
 /** The process group of the script of deployment 1. */
-function keeperOf({ statePath }: RunningService): number {
+function supervisorOf({ statePath }: RunningService): number {
   return Number(readFileSync(join(statePath, "runs/1/pid"), "utf8"));
 }
 

@@ -71,7 +71,7 @@ for (const [what, damage] of [
 ] as const) {
   test(`a run without an exit code, of which there is ${what}, runs again`, async (t) => {
     const first = await killDuringRun(t);
-    process.kill(-keeperOf(first), "SIGKILL");
+    process.kill(-supervisorOf(first), "SIGKILL");
     letGo(first.repoPath);
     damage(first.statePath);
     const second = await first.again();
@@ -135,7 +135,7 @@ function replaceByLoop(statePath: string, path: string): void {
   symlinkSync(join(statePath, path), join(statePath, path));
 }
 
-function keeperOf({ statePath }: RunningService): number {
+function supervisorOf({ statePath }: RunningService): number {
   return Number(readFileSync(join(statePath, pid), "utf8"));
 }
 

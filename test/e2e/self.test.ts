@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { findProcessesOf } from "../../src/runner/process-table.ts";
+import { findProcessesOf } from "../../src/runner/processes.ts";
 import { countRepeatedRuns, recordedStates } from "../harness/database.ts";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";

@@ -94,7 +94,7 @@ const seenByRecovery = new Set(["deployment.adopted", "deployment.interrupted"])
 /** A directory with a `flock` that takes its time where a run is started. */
 function slowToLock(t: TestContext): string {
   const directory = temporaryDirectory(t);
-  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q keeper.sh';
+  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q supervisor.sh';
   writeScript(join(directory, "flock"), `#!/bin/sh\n${isAsked} && sleep 1\nexec /usr/bin/flock "$@"\n`);
   return directory;
 }

@@ -59,7 +59,7 @@ test(
 test("a deployment runs once where its lock could not be taken at first", async (t) => {
   const directory = temporaryDirectory(t);
   const fails = `mkdir ${directory}/failed 2>/dev/null && echo "flock: fork failed" >&2 && exit 71`;
-  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q keeper.sh';
+  const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q supervisor.sh';
   writeScript(
     join(directory, "flock"),
     `#!/bin/sh\nif ${isAsked}; then ${fails}; fi\nexec /usr/bin/flock "$@"\n`,

@@ -5,9 +5,14 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { parseEnv } from "node:util";
 import fc from "fast-check";
-import { withDotenv } from "../../src/platform/env-file/dotenv.ts";
-import { asWritten, rawValue, withoutVariable, withVariable } from "../../src/platform/env-file/env-text.ts";
-import { withoutValues, withSettings } from "../../src/setup/dotenv-file.ts";
+import {
+  asWritten,
+  rawValue,
+  withDotenv,
+  withoutVariable,
+  withVariable,
+} from "../../src/platform/env-file.ts";
+import { withoutOtherValues, withSettings } from "../../src/setup/dotenv-file.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fuzz } from "./fuzz.ts";
 
@@ -30,6 +35,8 @@ const text = fc.array(line).map((lines) => lines.join("\n"));
 const wholeLine = fc.oneof(
   fc.tuple(name, plainValue).map(([name, value]) => `${name}=${value}`),
   fc.tuple(name, plainValue).map(([name, value]) => `export ${name}='${value} # $x'`),
+  name.map((name) => `export ${name}=`),
+  name.map((name) => `export\t${name}=1`),
   fc.constantFrom("", "# a comment", '  CERTIFICATE="-----BEGIN\nMIIB\nabc=\n-----END"'),
 );
 const wholeText = fc.array(wholeLine).map((lines) => lines.join("\n"));
@@ -115,7 +122,7 @@ fuzz(
     fc.stringMatching(/^[a-z]{12}$/),
     (before, quote, secret) => {
       const content = `${before}\nA=${secret}\nB=${quote}${secret}${quote}\nC=${quote}one\n${secret}\n${quote}\nD=1\n`;
-      const shown = withoutValues(content, []);
+      const shown = withoutOtherValues(content, []);
       assert.ok(!shown.includes(secret), shown);
       assert.match(shown, /^A=…\nB=…\nC=…\nD=…$/m);
     },

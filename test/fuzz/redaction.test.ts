@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { secretsInVariable } from "../../src/redaction/detect-secrets.ts";
 import { createRedactor } from "../../src/redaction/redactor.ts";
-import { secretsInVariable } from "../../src/redaction/secrets-in-variable.ts";
 import { encodings, redacted } from "../redaction/redacted.ts";
 import { fuzz } from "./fuzz.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { looksSecret } from "../../src/redaction/secret-names.ts";
+import { looksSecret } from "../../src/redaction/detect-secrets.ts";
 
 test("names that tell of a secret are known, in their usual ways of writing", () => {
   for (const name of [

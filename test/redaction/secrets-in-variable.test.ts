@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { secretsInVariable } from "../../src/redaction/secrets-in-variable.ts";
+import { secretsInVariable } from "../../src/redaction/detect-secrets.ts";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { lockInTurn, lockRollout } from "../../src/rollout/lock.ts";
 import type { RolloutEvent } from "../../src/rollout/report/report.ts";
-import { readProcesses } from "../../src/runner/process-table.ts";
+import { readProcesses } from "../../src/runner/processes.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";

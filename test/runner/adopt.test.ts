@@ -25,7 +25,7 @@ test("it has that long also where the time-out of a deployment is shorter", asyn
   assert.equal((await (await adopt(own)).ended).state, "interrupted");
 });
 
-test("a run is waited for whose keeper is gone and of which another process is in sight", async (t) => {
+test("a run is waited for whose supervisor is gone and of which another process is in sight", async (t) => {
   const own = createTestRunner(t, { outOfSightMs });
   const holder = await holdLock(t, own, { DEPLOY_ID: "1", REPO_PATH: own.repoPath });
   const run = await adopt(own);

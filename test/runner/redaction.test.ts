@@ -148,7 +148,7 @@ test("where git names the remote with its token in an error, the log does not", 
 
 test("a secret that is too short to be redacted is named when the service starts, and its value is not", async (t) => {
   const service = await startService(t, { env: { DEPLOY_ENV: "A_TOKEN", A_TOKEN: "q7w" } });
-  const line = await service.log.waitFor(({ event }) => event === "mask.too_short");
+  const line = await service.log.waitFor(({ event }) => event === "redaction.too_short");
   assert.match(line.msg ?? "", /^The value of A_TOKEN has fewer than 6 characters/);
   assert.ok(!JSON.stringify(line).includes("q7w"));
 });

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
-import { readRemoteHead } from "../../src/runner/remote-head.ts";
+import { readRemoteHead } from "../../src/runner/repository.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
 import { git, makeProject } from "../harness/project.ts";

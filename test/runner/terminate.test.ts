@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import type { Ending } from "../../src/deployments/deployment.ts";
-import { signalGroup } from "../../src/runner/terminate.ts";
+import { signalGroup } from "../../src/runner/processes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { isGone } from "../harness/is-gone.ts";
 import { becomeNobody } from "../harness/nobody.ts";
@@ -117,7 +117,7 @@ test(
   needs("otherUser"),
   async (t) => {
     const pid = await sleeperOfItsOwnGroup(t);
-    const terminateUrl = new URL("../../src/runner/terminate.ts", import.meta.url);
+    const terminateUrl = new URL("../../src/runner/processes.ts", import.meta.url);
     const text = `const { signalGroup } = await import("${terminateUrl.href}"); console.log(signalGroup(${pid}, "SIGTERM"))`;
     const [setpriv, ...asNobody] = becomeNobody;
     const argv = [...asNobody, process.execPath, "--input-type=module", "--eval", text];

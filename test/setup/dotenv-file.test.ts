@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
-import { withoutValues, withSettings } from "../../src/setup/dotenv-file.ts";
+import { withoutOtherValues, withSettings } from "../../src/setup/dotenv-file.ts";
 import { SetupError } from "../../src/setup/setup-error.ts";
 
 const fixed = (name: string, value: string) => ({ name, value, isOpen: false });
@@ -40,6 +40,6 @@ test("every value is read again as it was, by Node as by others", () => {
 test("no value but ours, and no secret, is shown", () => {
   const settings = [fixed("REPO_PATH", "/srv"), fixed("WEBHOOK_SECRET", "5ec2e7")];
   const text = "DB_PASSWORD=hunter2\nexport TOKEN = t\nREPO_PATH=/srv\nWEBHOOK_SECRET=5ec2e7\n# note\n";
-  const shown = withoutValues(text, settings);
+  const shown = withoutOtherValues(text, settings);
   assert.equal(shown, "DB_PASSWORD=…\nexport TOKEN =…\nREPO_PATH=/srv\nWEBHOOK_SECRET=…\n# note\n");
 });

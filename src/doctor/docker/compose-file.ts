@@ -1,4 +1,4 @@
-import { withDotenv } from "../../platform/env-file/dotenv.ts";
+import { withDotenv } from "../../platform/env-file.ts";
 import { stackFiles } from "../../rollout/swarm/stack-files.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { credentialsPath } from "../../runner/redaction/credentials-path.ts";
+import { credentialsPath } from "../../config/state-path.ts";
 import { type Cure, type Fault, problem } from "../check.ts";
 import { isInContainer } from "../in-container.ts";
 import { quote } from "../quote.ts";

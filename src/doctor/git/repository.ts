@@ -1,5 +1,5 @@
 import { ownUid } from "../../platform/files.ts";
-import { checkOwnership, checkRepository } from "../../runner/check-repository.ts";
+import { checkOwnership, checkRepository } from "../../runner/repository.ts";
 import { type Check, type Cure, judge, ok, problem, skipped } from "../check.ts";
 import { quote } from "../quote.ts";
 import { outputOf, runProgram } from "../run-program.ts";

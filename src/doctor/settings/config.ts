@@ -1,4 +1,4 @@
-import { makeSecretCommand } from "../../config/secret-source.ts";
+import { newSecretCommand } from "../../config/secret.ts";
 import { type Check, type Cure, judge, problem, warning } from "../check.ts";
 import { quote } from "../quote.ts";
 import type { Settings } from "./settings.ts";
@@ -32,10 +32,10 @@ function cureOf(text: string, settings: Settings): Cure {
 /** A secret of 32 bytes in place of what is set. The git host must get the same, which no command can do. */
 export function newSecret(settings: Settings): Cure {
   if (settings.env.WEBHOOK_SECRET_FILE) return newSecretFile(settings);
-  return settings.set("WEBHOOK_SECRET", `"$(${makeSecretCommand})"`);
+  return settings.set("WEBHOOK_SECRET", `"$(${newSecretCommand})"`);
 }
 
 function newSecretFile({ env }: Settings): Cure {
   const file = quote(env.WEBHOOK_SECRET_FILE ?? "");
-  return { command: `${makeSecretCommand} | install -m 600 /dev/stdin ${file}` };
+  return { command: `${newSecretCommand} | install -m 600 /dev/stdin ${file}` };
 }

@@ -1,10 +1,9 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
-import { readEnvFiles } from "../../redaction/env-files.ts";
-import { redactedPartsOf } from "../../redaction/redactable.ts";
-import { createRedactor } from "../../redaction/redactor.ts";
-import { secretsInVariable } from "../../redaction/secrets-in-variable.ts";
+import { secretsInVariable } from "../../redaction/detect-secrets.ts";
+import { createRedactor, redactedPartsOf } from "../../redaction/redactor.ts";
+import { readEnvFiles } from "../../redaction/secret-files.ts";
 import { type Argv, type CommandEnding, runCommand } from "../run-command.ts";
 import type { ComposeTarget } from "./commands.ts";
 import { composeProgram } from "./program.ts";

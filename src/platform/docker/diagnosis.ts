@@ -1,10 +1,8 @@
 import { formatDuration } from "../../config/duration.ts";
 import { ProblemError } from "../../problems.ts";
-import { redactedPartsOf } from "../../redaction/redactable.ts";
-import { createRedactor } from "../../redaction/redactor.ts";
-import { readSecretFile } from "../../redaction/secret-file.ts";
-import { looksLikeSecretFile } from "../../redaction/secret-names.ts";
-import { secretsInVariable } from "../../redaction/secrets-in-variable.ts";
+import { looksLikeSecretFile, secretsInVariable } from "../../redaction/detect-secrets.ts";
+import { createRedactor, redactedPartsOf } from "../../redaction/redactor.ts";
+import { readSecretFile } from "../../redaction/secret-files.ts";
 import { type Container, inspectContainer } from "./container.ts";
 import type { Engine } from "./engine.ts";
 import type { Readiness } from "./health.ts";

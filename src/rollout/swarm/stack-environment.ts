@@ -1,4 +1,4 @@
-import { withDotenv } from "../../platform/env-file/dotenv.ts";
+import { withDotenv } from "../../platform/env-file.ts";
 
 /**
  * The variables that a stack file sees: `env`, what `.env` beside it says (compose reads that file, `docker stack

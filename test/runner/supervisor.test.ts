@@ -3,16 +3,16 @@ import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { startKeeper } from "../../src/runner/keeper.ts";
 import { runDirectory } from "../../src/runner/run-directory.ts";
+import { startSupervisor } from "../../src/runner/supervisor.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
-test("a keeper whose service is gone before it is told to go on starts no script", (t) => {
+test("a supervisor whose service is gone before it is told to go on starts no script", (t) => {
   const { directory, lockFd, script, mark } = makeRun(t);
-  const keeper = join(import.meta.dirname, "../../src/runner/keeper.sh");
+  const supervisor = join(import.meta.dirname, "../../src/runner/supervisor.sh");
   // Nobody is at the other end of its standard input any more, while what it says is still read.
   const stdio = ["ignore", "pipe", "pipe", lockFd] as const;
-  const { status, stdout } = spawnSync(keeper, [directory.path, script], {
+  const { status, stdout } = spawnSync(supervisor, [directory.path, script], {
     stdio: [...stdio],
     encoding: "utf8",
   });
@@ -21,21 +21,21 @@ test("a keeper whose service is gone before it is told to go on starts no script
   assert.ok(!existsSync(mark));
 });
 
-test("a keeper that is dismissed has ended without a script", async (t) => {
+test("a supervisor that is dismissed has ended without a script", async (t) => {
   const { directory, lockFd, script, mark } = makeRun(t);
-  const keeper = await startKeeper({ ...started(t), directory, lockFd, command: [script] });
-  await keeper.dismiss();
-  assert.throws(() => process.kill(keeper.pid, 0), /ESRCH/);
+  const supervisor = await startSupervisor({ ...started(t), directory, lockFd, command: [script] });
+  await supervisor.dismiss();
+  assert.throws(() => process.kill(supervisor.pid, 0), /ESRCH/);
   assert.ok(!existsSync(mark));
 });
 
-test("where somebody else has the lock of a run, no second keeper gets ready", async (t) => {
+test("where somebody else has the lock of a run, no second supervisor gets ready", async (t) => {
   const { directory, lockFd, script } = makeRun(t);
-  const first = await startKeeper({ ...started(t), directory, lockFd, command: [script] });
+  const first = await startSupervisor({ ...started(t), directory, lockFd, command: [script] });
   t.after(first.dismiss);
   const otherFd = openLock(t, directory.lockPath);
   await assert.rejects(
-    startKeeper({ ...started(t), directory, lockFd: otherFd, command: [script] }),
+    startSupervisor({ ...started(t), directory, lockFd: otherFd, command: [script] }),
     /its lock and the pipe for its output could not be made: flock did not get the lock, somebody else may have it/,
   );
 });

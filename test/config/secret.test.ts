@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readSecretText, secretFault, secretWarnings } from "../../src/config/secret-source.ts";
+import { readSecretText, secretFault, secretWarnings } from "../../src/config/secret.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const good = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e";

@@ -1,7 +1,6 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { readSecretFile } from "./secret-file.ts";
 
 /** A variable in a file. */
 export interface FileVariable {
@@ -28,5 +27,19 @@ function namesIn(directory: string): readonly string[] {
     return readdirSync(directory).sort();
   } catch {
     return [];
+  }
+}
+
+/** A secret in a file is a password or a key; what is larger is something else. */
+const mostBytes = 64 * 1024;
+
+/** The text of the small file at `path` that holds a secret, or nothing if it is absent, unreadable or something else. */
+export function readSecretFile(path: string): string {
+  try {
+    const stats = statSync(path);
+    // Reading a pipe would wait for ever.
+    return stats.isFile() && stats.size <= mostBytes ? readFileSync(path, "utf8").trim() : "";
+  } catch {
+    return "";
   }
 }

@@ -1,21 +1,26 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import type { KeeperExit } from "./run.ts";
 import type { RunDirectory } from "./run-directory.ts";
 
-const keeperPath = fileURLToPath(new URL("keeper.sh", import.meta.url));
+const supervisorPath = fileURLToPath(new URL("supervisor.sh", import.meta.url));
 
-/** keeper.sh, with the lock of its run, before it starts the script. */
-export interface Keeper {
+/** How supervisor.sh ended, if that is known. */
+export interface SupervisorExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** supervisor.sh, with the lock of its run, before it starts the script. */
+export interface Supervisor {
   readonly pid: number;
-  readonly exited: Promise<KeeperExit>;
+  readonly exited: Promise<SupervisorExit>;
   readonly startScript: () => void;
   /** Ends it without a script. */
   readonly dismiss: () => Promise<void>;
 }
 
-export interface KeeperOptions {
+export interface SupervisorOptions {
   readonly directory: RunDirectory;
   /** The file of the run's lock, open here. */
   readonly lockFd: number;
@@ -25,14 +30,14 @@ export interface KeeperOptions {
 }
 
 /**
- * Starts keeper.sh in a process group of its own. It takes the lock before there is a script, so that there is no moment
+ * Starts supervisor.sh in a process group of its own. It takes the lock before there is a script, so that there is no moment
  * at which a service that dies leaves one without it.
  *
  * @throws Error with a `code` where it cannot be done at the moment
  */
-export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
+export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   const { directory, lockFd, command, cwd, environment } = options;
-  const child = spawn(keeperPath, [directory.path, ...command], {
+  const child = spawn(supervisorPath, [directory.path, ...command], {
     cwd,
     env: environment,
     detached: true,
@@ -54,7 +59,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   };
 }
 
-async function isReady(output: AsyncIterable<Buffer>, exited: Promise<KeeperExit>): Promise<void> {
+async function isReady(output: AsyncIterable<Buffer>, exited: Promise<SupervisorExit>): Promise<void> {
   let said = "";
   for await (const chunk of output) {
     said += chunk.toString();
@@ -73,6 +78,6 @@ function hasSpawned(child: ChildProcess): Promise<{ readonly pid: number }> {
   });
 }
 
-function exitOf(child: ChildProcess): Promise<KeeperExit> {
+function exitOf(child: ChildProcess): Promise<SupervisorExit> {
   return new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
-import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "../../src/runner/process-table.ts";
+import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "../../src/runner/processes.ts";
 import { until } from "../harness/until.ts";
 
 const repoPath = "/srv/the app";

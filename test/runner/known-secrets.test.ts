@@ -3,11 +3,10 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makeSecret } from "../../../src/config/secret.ts";
-import { isTooShort, redactedPartsOf } from "../../../src/redaction/redactable.ts";
-import { findSecrets } from "../../../src/runner/redaction/known-secrets.ts";
-import { createScriptRedactor, findUnredacted } from "../../../src/runner/redaction/script-redactor.ts";
-import { type Scope, temporaryDirectory } from "../../harness/temporary.ts";
+import { makeSecret } from "../../src/config/secret.ts";
+import { isTooShort, redactedPartsOf } from "../../src/redaction/redactor.ts";
+import { createScriptRedactor, findSecrets, findUnredacted } from "../../src/runner/known-secrets.ts";
+import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 test("secrets are found in the environment, in .env, in URLs and in the settings of git, and nothing else is", (t) => {
   const { sources, repoPath } = place(t, {

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs the deploy script and outlives the service: keeper.sh <run directory> <script> <ref> <commit>
+# Runs the deploy script and outlives the service: supervisor.sh <run directory> <script> <ref> <commit>
 #
 # Descriptor 3 is the file of the run's lock. It is locked here, and the script inherits it: as long as the script runs,
-# no second run can start. When the lock is taken and the pipe for the output is there, keeper.sh says "ready" and waits
+# no second run can start. When the lock is taken and the pipe for the output is there, supervisor.sh says "ready" and waits
 # to be told to go on; where its service is gone by then, there is no script. What goes wrong before is said as well.
 # The exit code is written down, so that it is known even when nobody was there to see it.
 run=$1

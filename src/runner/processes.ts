@@ -1,0 +1,183 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { formatDuration } from "../config/duration.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import type { Redactor } from "../redaction/redactor.ts";
+
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly command: string;
+}
+
+/** The processes that a run has left behind: those whose environment says they were started for it. */
+export function findProcessesOf(deploymentId: number, repoPath: string): readonly ProcessEntry[] {
+  const marks = runMarks(deploymentId, repoPath);
+  return processIds()
+    .filter((pid) => pid !== process.pid && hasEnvironment(pid, marks))
+    .map((pid) => ({ pid, command: commandOf(pid) }));
+}
+
+/** What every process has in its environment that was started for a deployment, and kept its environment. */
+export function runMarks(deploymentId: number, repoPath: string): readonly string[] {
+  return [`DEPLOY_ID=${deploymentId}`, `REPO_PATH=${repoPath}`];
+}
+
+/**
+ * True while a process with this id lives that was started with all of `marks` in its environment. One that is dead and
+ * only waits to be noticed by its parent has none.
+ */
+export function hasEnvironment(pid: number, marks: readonly string[]): boolean {
+  const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
+  return marks.every((mark) => entries.includes(mark));
+}
+
+/** A process as the kernel tells of it, to every user. */
+export interface ProcessStatus extends ProcessEntry {
+  readonly parent: number;
+  /** The id of its process group. */
+  readonly group: number;
+  /** The letter of proc(5), such as S for sleeping. */
+  readonly state: string;
+  readonly ageMs: number;
+}
+
+/** All processes that this one can see. */
+export function readProcesses(): readonly ProcessStatus[] {
+  return processIds().flatMap((pid) => {
+    const stat = read(`/proc/${pid}/stat`, "latin1");
+    if (stat === "") return [];
+    const [state = "", parent, group] = fieldsAfterName(stat);
+    const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
+    const command = commandOf(pid) || `[${name}]`;
+    return [{ pid, command, parent: Number(parent), group: Number(group), state, ageMs: ageMs(pid) }];
+  });
+}
+
+/** In units of which the kernel gives start times to user space, whatever it counts in itself. */
+const tickMs = 10;
+
+/** How long a process has been running, by the clock that nobody sets; 0 where it is gone. */
+export function ageMs(pid: number): number {
+  const startTicks = Number(fieldsAfterName(read(`/proc/${pid}/stat`, "latin1"))[19]);
+  const uptimeMs = Number(read("/proc/uptime", "latin1").split(" ")[0]) * 1_000;
+  return Math.max(0, uptimeMs - startTicks * tickMs) || 0;
+}
+
+/** The fields of a line of `stat` from the third on: the name before may have blanks and brackets in it. */
+function fieldsAfterName(stat: string): readonly string[] {
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+function processIds(): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** The whole command line: what is to be shown of it is cut when it is redacted. */
+function commandOf(pid: number): string {
+  return read(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+}
+
+/** Other users' processes cannot be read, and any process may be gone by now. */
+function read(path: string, encoding: "utf8" | "latin1"): string {
+  try {
+    return readFileSync(path, encoding);
+  } catch {
+    return "";
+  }
+}
+
+export interface TreeOptions {
+  /** Whether a process, by its id, was started for this run. */
+  readonly isMarked: (pid: number) => boolean;
+  /** The process group of the run, whose leader, supervisor.sh, is ours and not shown; null where it is not known. */
+  readonly group: number | null;
+  readonly redactor: Redactor;
+}
+
+const mostLines = 30;
+const longestCommand = 160;
+
+/**
+ * The processes of a run as lines of text, each below the one that started it: id, state, how long it has been running,
+ * command line. A child that another user's rights or an emptied environment hide is found by its parent.
+ */
+export function describeProcesses({ isMarked, group, redactor }: TreeOptions): readonly string[] {
+  const all = readProcesses();
+  const members = new Map<number, ProcessStatus>();
+  const add = (process: ProcessStatus): void => {
+    if (process.pid === group || members.has(process.pid)) return;
+    members.set(process.pid, process);
+    for (const child of all.filter(({ parent }) => parent === process.pid)) add(child);
+  };
+  for (const process of all) if (process.group === group || isMarked(process.pid)) add(process);
+  const inOrder = [...members.values()].sort((one, other) => one.pid - other.pid);
+  const below = (parent: ProcessStatus, depth: number): readonly string[] => [
+    `${"  ".repeat(depth)}${described(parent, redactor)}`,
+    ...inOrder.filter((process) => process.parent === parent.pid).flatMap((child) => below(child, depth + 1)),
+  ];
+  const lines = inOrder.filter(({ parent }) => !members.has(parent)).flatMap((root) => below(root, 0));
+  const left = lines.length - mostLines;
+  return left > 0 ? [...lines.slice(0, mostLines), `and ${left} more`] : lines;
+}
+
+function described({ pid, state, ageMs, command }: ProcessStatus, redactor: Redactor): string {
+  // Redacted before it is cut: half a secret would not be found.
+  return `${pid} ${states[state] ?? state}, ${formatDuration(ageMs)}: ${printable(redactor.text(command), longestCommand)}`;
+}
+
+/** As proc(5) has them. */
+const states: Readonly<Record<string, string>> = {
+  R: "running",
+  S: "sleeping",
+  D: "waiting for a disk",
+  T: "stopped",
+  t: "traced",
+  Z: "ended, not noticed by its parent",
+  I: "idle",
+};
+
+/**
+ * Signals `group`, a process group by the id of its leader; false where nothing of it is left. What is left may belong
+ * to another user, by sudo for example, and not be ours to signal.
+ */
+export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(-group, signal);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ESRCH") return false;
+    if (code === "EPERM") return true;
+    throw error;
+  }
+}
+
+const lookIntervalMs = 50;
+/** How long a killed process may take to be gone; a zombie that nobody reaps never is. */
+const goneMs = 2_000;
+
+/**
+ * Ends a process group: asks with SIGTERM, waits for `graceMs`, forces what is left with SIGKILL. All of the group is
+ * meant, the children of the script too, even where the script itself has ended.
+ *
+ * @returns whether force was needed; resolves when nothing of the group is left
+ */
+export function terminateGroup(group: number, graceMs: number): Promise<{ readonly wasForced: boolean }> {
+  const deadlineMs = performance.now() + graceMs;
+  let wasForced = false;
+  signalGroup(group, "SIGTERM");
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const isLeft = signalGroup(group, 0);
+      const overdueMs = performance.now() - deadlineMs;
+      if (!isLeft || overdueMs >= goneMs) {
+        clearInterval(timer);
+        resolve({ wasForced });
+      } else if (!wasForced && overdueMs >= 0) {
+        wasForced = true;
+        signalGroup(group, "SIGKILL");
+      }
+    }, lookIntervalMs);
+  });
+}

@@ -1,0 +1,147 @@
+import { constants, lstatSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Deployment, RemoteHead, Source } from "../deployments/deployment.ts";
+import { isAllowed, kindOf, ownUid } from "../platform/files.ts";
+import { type Commit, checkedOutCommit, isAncestor, readCommit, runGit } from "../platform/git.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import type { Problem } from "../problems.ts";
+import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
+import { createScriptRedactor, type SecretSources } from "./known-secrets.ts";
+import { type RunDirectory, runDirectory } from "./run-directory.ts";
+
+const longestSubject = 200;
+const longestAuthor = 100;
+
+/** Notes the HEAD of the repository before the script runs, empty if it has none. Never rejects: a note can be missing. */
+export async function noteHead(
+  { headPath }: RunDirectory,
+  repoPath: string,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  try {
+    writeFileSync(headPath, (await checkedOutCommit(repoPath, env)) ?? "", { mode: 0o600 });
+  } catch {
+    // The machine is short of something: the script matters more.
+  }
+}
+
+/**
+ * Reads the commit that a deployment has checked out: HEAD, if it contains the commit asked for, or if the script
+ * succeeded and moved HEAD. Any other HEAD was there before. A roll back checks nothing out, so its own commit is read.
+ *
+ * @returns null if it is not known. Never rejects.
+ */
+export async function readSource(
+  options: EnvironmentOptions & { readonly statePath: string },
+  { id, trigger, commit }: Deployment,
+  state: Deployment["state"],
+): Promise<Source | null> {
+  const env = childEnvironment(options);
+  const { repoPath, statePath } = options;
+  try {
+    if (trigger === "rollback") return sourceOf(await readCommit(repoPath, commit, env), null);
+    const head = await readCommit(repoPath, "HEAD", env);
+    if (head === null) return null;
+    const hasMoved = () =>
+      state === "succeeded" && readFileSync(runDirectory(statePath, id).headPath, "utf8") !== head.id;
+    const isItsWork = (await isAncestor(repoPath, commit, head.id, env)) || hasMoved();
+    return isItsWork ? sourceOf(head, head.id) : null;
+  } catch {
+    // The note is missing, or the machine is short of something: this is worth no more than an empty column.
+    return null;
+  }
+}
+
+function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source | null {
+  if (found === null) return null;
+  const [subject, author] = [
+    printable(found.subject, longestSubject),
+    printable(found.author, longestAuthor),
+  ];
+  return { checkedOutCommit, subject: subject.trim() || null, author: author.trim() || null };
+}
+
+const usualTimeoutMs = 30_000;
+
+/**
+ * Asks the remote of the repository what `ref` points at now, with the credentials that the script would use. What git
+ * has started for it (ssh, git-remote-https) is gone with it when the time is over.
+ */
+export async function readRemoteHead(
+  options: SecretSources & { readonly signal?: AbortSignal },
+  ref: string,
+  timeoutMs: number = usualTimeoutMs,
+): Promise<RemoteHead> {
+  const env = childEnvironment(options);
+  // By the name that examples/deploy.sh takes, where DEPLOY_ENV lets it have it.
+  const remote = env.DEPLOY_REMOTE || "origin";
+  const ending = await runGit(options.repoPath, ["ls-remote", "--", remote, ref], {
+    ...{ env, timeoutMs },
+    ...(options.signal ? { signal: options.signal } : {}),
+  });
+  if (ending.kind === "exited" && ending.code === 0) {
+    const commit = commitOf(ending.output, ref);
+    return commit === null
+      ? { kind: "unknown", detail: `the remote has no ${ref}.` }
+      : { kind: "head", commit };
+  }
+  const reason =
+    ending.kind === "exited"
+      ? ending.lastLines.at(-1) || "git gave no reason"
+      : ending.kind === "not_found"
+        ? "git is not installed"
+        : `the remote did not answer within ${timeoutMs / 1_000} s`;
+  // Git may name the URL of the remote, with what stands in it.
+  const redactor = createScriptRedactor(options)();
+  return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${redactor.text(reason)}` };
+}
+
+/** `git ls-remote` matches the ends of names: for `refs/heads/main` it also lists `refs/heads/a/refs/heads/main`. */
+function commitOf(output: string, ref: string): string | null {
+  const rows = output.split("\n").map((row) => row.split("\t"));
+  return rows.find(([, name]) => name === ref)?.[0] ?? null;
+}
+
+/** What would keep anything from running in the repository directory, or null. */
+export function checkRepository(repoPath: string): Problem | null {
+  const entry = kindOf(repoPath);
+  if (entry === "missing") {
+    return {
+      code: "repository_missing",
+      detail: `REPO_PATH is ${repoPath}, which does not exist. Clone the repository there, mount it, or set REPO_PATH.`,
+    };
+  }
+  if (entry === "inaccessible") return repositoryNotAccessible(repoPath);
+  if (entry !== "directory") {
+    return {
+      code: "repository_not_a_directory",
+      detail: `REPO_PATH is ${repoPath}, which is not a directory. Set it to the root of the repository.`,
+    };
+  }
+  return isAllowed(repoPath, constants.R_OK | constants.X_OK) ? null : repositoryNotAccessible(repoPath);
+}
+
+function repositoryNotAccessible(repoPath: string): Problem {
+  return {
+    code: "repository_not_accessible",
+    detail: `${repoPath} may not be entered by this user (uid ${ownUid()}). Run: chown -R ${ownUid()} ${repoPath}`,
+  };
+}
+
+/**
+ * Git does nothing in a repository of another user, unless it was told to trust it. Asked only where the owner is
+ * another one.
+ *
+ * @param env the environment that the script will get, whose settings of git count
+ */
+export async function checkOwnership(repoPath: string, env: Record<string, string>): Promise<Problem | null> {
+  const owner = lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false })?.uid;
+  if (owner === undefined || (owner === ownUid() && lstatSync(repoPath).uid === ownUid())) return null;
+  // A machine that cannot start git now says nothing about the owner: starting the script fails by itself then.
+  const ending = await runGit(repoPath, ["rev-parse", "--git-dir"], { env }).catch(() => null);
+  const isRefused =
+    ending?.kind === "exited" && ending.lastLines.some((line) => line.includes("dubious ownership"));
+  if (!isRefused) return null;
+  const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses it to this one (uid ${ownUid()}). Run: chown -R ${ownUid()} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
+  return { code: "repository_dubious_ownership", detail };
+}
