@@ -1,15 +1,12 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatSize } from "../config/size.ts";
-import { loadImageNames, loadModel } from "../platform/compose/ask-compose.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
-import { keptByDefault, type Pruned, prune } from "../rollout/images/prune.ts";
+import { findRolloutEngine } from "../rollout/engine.ts";
+import { keptByDefault, type Pruned } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
 import { refuseOtherState, rolloutState, stateDirectoryOf } from "../rollout/state.ts";
-import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
-import { pruneStack } from "../rollout/swarm/prune-stack.ts";
-import { loadStack } from "../rollout/swarm/read-stack.ts";
 import { another, newCommand, refuse, type Surroundings } from "./command.ts";
 
 const lockWaitS = 600;
@@ -63,15 +60,9 @@ async function pruneProject({ directory, file, keep }: Options, env: NodeJS.Proc
   const lock = await lockRollout(lockPath, lockWaitS);
   try {
     const signal = new AbortController().signal;
-    const surroundings = { env, signal, lockDescriptor: lock.descriptor, target };
-    const request = { engine, versionsPath, keep };
-    if ((await chooseEngine(surroundings)) === "swarm") {
-      // The commit only matters for names in the file that are yet to be built.
-      const { stack } = await loadStack(surroundings, "0".repeat(12));
-      return await pruneStack({ ...request, stack });
-    }
-    const { name } = await loadModel(surroundings);
-    return await prune({ ...request, project: { name, images: await loadImageNames(surroundings) } });
+    const options = { env, signal, lockDescriptor: lock.descriptor, target };
+    const { prune } = await findRolloutEngine(options);
+    return await prune({ engine, options, versionsPath, keep });
   } finally {
     await lock.release();
   }

@@ -3,14 +3,11 @@ import { connectEngine } from "../platform/docker/engine.ts";
 import { lowerPriority } from "../platform/lower-priority.ts";
 import { ProblemError } from "../problems.ts";
 import { locateProject } from "../rollout/compose/locate-project.ts";
+import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
 import { type Report, reportFailure } from "../rollout/report/report.ts";
 import type { RolloutRequest } from "../rollout/request.ts";
-import { rollBack } from "../rollout/rollback.ts";
-import { rollOut } from "../rollout/rollout.ts";
 import { refuseOtherState, rolloutState, stateDirectoryOf } from "../rollout/state.ts";
-import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
-import { rollOutStack } from "../rollout/swarm/rollout.ts";
 import { another, newCommand, type Surroundings } from "./command.ts";
 
 interface Options {
@@ -78,8 +75,10 @@ async function runRollout(
   process.once("SIGTERM", stop).once("SIGINT", stop);
   try {
     const request = await requestOf(services, options, env, report, stopping.signal);
-    const roll = (await chooseEngine(request)) === "swarm" ? rollOutStack : rollOut;
-    const ending = goesBack(options) ? await rollBack(request, options.to, roll) : await roll(request);
+    const engine = await findRolloutEngine(request);
+    const ending = goesBack(options)
+      ? await engine.rollBack(request, options.to)
+      : await engine.rollOut(request);
     return ending.kind === "succeeded" ? 0 : 1;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;

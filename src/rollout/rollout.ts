@@ -12,7 +12,13 @@ import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
 import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
 import { clearAway, heal } from "./recover.ts";
-import { type Failure, reportSkipped, type ServiceOutcome, skipped, unchanged } from "./report/report.ts";
+import {
+  type RolloutEnding,
+  reportSkipped,
+  type ServiceOutcome,
+  skipped,
+  unchanged,
+} from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
 import { requestRecreation, requestRemoval } from "./self-update/request-replacement.ts";
 import { recreateService } from "./steps/recreate-service.ts";
@@ -22,10 +28,6 @@ import { rollService } from "./steps/roll-service.ts";
 import { endEarlierRun, runService } from "./steps/run-service.ts";
 import { tellRemoved, tellUnhealthy } from "./warnings.ts";
 import { withRollout } from "./with-rollout.ts";
-
-export type RolloutEnding =
-  | { readonly kind: "succeeded"; readonly commit: string; readonly services: readonly ServiceOutcome[] }
-  | Failure;
 
 /**
  * Brings the services of a compose project to what the compose file and their sources now say, with no request

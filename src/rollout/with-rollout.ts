@@ -30,21 +30,43 @@ export async function withRollout<Ending>(
   request: RolloutRequest,
   work: (taken: Taken) => Promise<Ending>,
 ): Promise<Ending | Failure> {
-  try {
-    const lock = await lockInTurn(request);
+  return inTurn(request, async (locked, lockDescriptor) => {
     const over = new AbortController();
     try {
-      const locked = await lockedRequest(request);
-      const rollout = await open(locked, lock.descriptor, over.signal);
+      const rollout = await open(locked, lockDescriptor, over.signal);
       const services = ownLast(selectServices(rollout.project, locked.services), rollout);
       return await work({ rollout, request: locked, services, commit: await commitToTag(locked) });
     } finally {
       over.abort();
+    }
+  });
+}
+
+/**
+ * Holds the project's lock during `work`, which gets the request with the good versions of that moment. An expected
+ * failure is reported and returned; faults are thrown.
+ */
+export async function inTurn<Ending>(
+  asked: RolloutRequest,
+  work: (request: LockedRequest, lockDescriptor: number) => Promise<Ending>,
+): Promise<Ending | Failure> {
+  try {
+    const lock = await lockInTurn(asked);
+    try {
+      return await work(await lockedRequest(asked), lock.descriptor);
+    } finally {
       await lock.release();
     }
   } catch (error) {
-    return failed(request, error);
+    const known = error instanceof ProblemError ? error : wasInterrupted(error, asked.signal);
+    if (known === null) throw error;
+    return reportFailure(asked.report, known.problem);
   }
+}
+
+function wasInterrupted(error: unknown, signal: AbortSignal): ProblemError | null {
+  if (!signal.aborted || !(error instanceof Error && error.name === "AbortError")) return null;
+  return new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
 }
 
 async function open(request: RolloutRequest, lockDescriptor: number, over: AbortSignal): Promise<Rollout> {
@@ -114,15 +136,4 @@ export function selectServices<Known extends Service>(
 export async function commitToTag({ commit, version, target, env }: LockedRequest): Promise<string> {
   if (version) return version.commit;
   return (await commitOf(target.projectDirectory, commit, env)) ?? timeAsCommit(Date.now());
-}
-
-export function failed({ report, signal }: RolloutRequest, error: unknown): Failure {
-  const known = error instanceof ProblemError ? error : wasInterrupted(error, signal);
-  if (known === null) throw error;
-  return reportFailure(report, known.problem);
-}
-
-function wasInterrupted(error: unknown, signal: AbortSignal): ProblemError | null {
-  if (!signal.aborted || !(error instanceof Error && error.name === "AbortError")) return null;
-  return new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
 }

@@ -1,5 +1,5 @@
 import { withDotenv } from "../../platform/env-file.ts";
-import { stackFiles } from "../../rollout/swarm/stack-files.ts";
+import { stackFiles } from "../../rollout/swarm/stack-file.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -63,3 +63,10 @@ export async function tagByCommit(
     }
   }
 }
+
+/** Whether an image's name contains its registry: `ghcr.io/team/app`, `localhost:5000/app`. */
+export function namesRegistry(image: string): boolean {
+  const { repository } = splitReference(image);
+  const [first, ...rest] = repository.split("/");
+  return rest.length > 0 && first !== undefined && (/[.:]/.test(first) || first === "localhost");
+}

@@ -3,7 +3,7 @@ import { formatSize, parseSizeBytes } from "../../config/size.ts";
 import { inspectImage } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
+import type { RolloutContext } from "../context.ts";
 
 const gibibyte = 1024 ** 3;
 
@@ -15,7 +15,7 @@ const gibibyte = 1024 ** 3;
  * @throws ProblemError `disk_full` with the number that is needed
  */
 export async function requireDiskSpace(
-  rollout: Pick<Rollout, "engine" | "env" | "report">,
+  rollout: Pick<RolloutContext, "engine" | "env" | "report">,
   services: readonly Service[],
   prune: () => Promise<void>,
 ): Promise<void> {
@@ -47,7 +47,7 @@ function configuredBytes({ HOTPUSH_MIN_FREE: text }: NodeJS.ProcessEnv): number 
 }
 
 async function estimateBytes(
-  { engine }: Pick<Rollout, "engine">,
+  { engine }: Pick<RolloutContext, "engine">,
   services: readonly Service[],
 ): Promise<number> {
   const images = await Promise.all(services.map(({ image }) => inspectImage(engine, image)));
@@ -56,7 +56,7 @@ async function estimateBytes(
 }
 
 /** In a container the engine's directory cannot be seen, but the container's own root lies on the same disk. */
-async function dockerDirectory({ engine }: Pick<Rollout, "engine">): Promise<string> {
+async function dockerDirectory({ engine }: Pick<RolloutContext, "engine">): Promise<string> {
   const { DockerRootDir }: { readonly DockerRootDir: string } = JSON.parse(
     (await engine.get("/info")).toString(),
   );

@@ -5,7 +5,7 @@ import { inspectImage, tagByCommit } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
+import type { RolloutContext } from "../context.ts";
 import { type Step, timed } from "../report/report.ts";
 import { requireDiskSpace } from "./disk-guard.ts";
 
@@ -25,7 +25,7 @@ export interface Preparation {
  * fails, everything serves as before.
  */
 export async function prepareImages(
-  rollout: Rollout,
+  rollout: RolloutContext,
   services: readonly Service[],
   preparation: Preparation,
 ): Promise<void> {
@@ -49,7 +49,7 @@ function buildersOf(all: readonly Service[], built: readonly Service[]): readonl
 
 /** Images that are not here yet are pulled before anything is touched; the others only where that was asked for. */
 async function toPull(
-  { engine }: Rollout,
+  { engine }: RolloutContext,
   services: readonly Service[],
   { withBuild, withPull }: Preparation,
 ): Promise<readonly Service[]> {
@@ -61,7 +61,7 @@ async function toPull(
 
 /** An image that no roll-out has named yet would be nameless after the build, and the next prune would take it. */
 async function keepRunningImages(
-  { engine }: Rollout,
+  { engine }: RolloutContext,
   built: readonly Service[],
   running: ReadonlyMap<string, readonly Container[]>,
 ): Promise<void> {
@@ -74,7 +74,7 @@ async function keepRunningImages(
   }
 }
 
-async function tagBuilt({ engine, report }: Rollout, service: Service, commit: string): Promise<void> {
+async function tagBuilt({ engine, report }: RolloutContext, service: Service, commit: string): Promise<void> {
   const image = await inspectImage(engine, service.image);
   if (image === null) {
     throw new ProblemError({
@@ -91,7 +91,12 @@ async function tagBuilt({ engine, report }: Rollout, service: Service, commit: s
   );
 }
 
-async function runTold(rollout: Rollout, step: Step, argv: Argv, services: readonly string[]): Promise<void> {
+async function runTold(
+  rollout: RolloutContext,
+  step: Step,
+  argv: Argv,
+  services: readonly string[],
+): Promise<void> {
   const onLine = (line: string) => {
     if (line.trim()) rollout.report({ event: "output", step, line });
   };

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sendHttp } from "../../platform/http-client.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
+import type { RolloutContext } from "../context.ts";
 import { timed } from "../report/report.ts";
 
 /**
@@ -11,7 +11,7 @@ import { timed } from "../report/report.ts";
  * @throws ProblemError `proxy_check_failed` with the last bad answer
  */
 export async function checkThroughProxy(
-  { report }: Rollout,
+  { report }: RolloutContext,
   { name, checkUrl }: Service,
   limits: CheckLimits = checkLimits,
 ): Promise<void> {

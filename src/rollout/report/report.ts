@@ -118,7 +118,11 @@ export interface Failure extends Problem {
   readonly kind: "failed";
 }
 
-/** Tells of a failure as the last event, and gives it as the ending. */
+export type RolloutEnding =
+  | { readonly kind: "succeeded"; readonly commit: string; readonly services: readonly ServiceOutcome[] }
+  | Failure;
+
+/** Reports a failure as the last event, and gives it as the ending. */
 export function reportFailure(report: Report, problem: Problem): Failure {
   const { code, detail, evidence = [] } = problem;
   report({ event: "failed", code, detail, evidence });

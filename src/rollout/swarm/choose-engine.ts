@@ -1,27 +1,25 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../request.ts";
-import { mayNameEngine } from "./may-name-engine.ts";
-import { readStackModel } from "./read-stack.ts";
-import { stackEnvironment } from "./stack-environment.ts";
-import { stackFiles } from "./stack-files.ts";
-import { labelsOf, type StackModel } from "./stack-model.ts";
+import { labelsOf, readStackModel, type StackModel, stackEnvironment, stackFiles } from "./stack-file.ts";
 
-export type RolloutEngine = "compose" | "swarm";
+export type EngineName = "compose" | "swarm";
 
 /**
- * Whether a project is rolled out by compose or as a stack of a Swarm: HOTPUSH_ENGINE says it, else the stack file
+ * Whether a project is rolled out by compose or as a stack of a Swarm. HOTPUSH_ENGINE decides, else the stack file
  * (`x-hotpush: { engine: swarm }`, or the label `hotpush.engine=swarm` of any service), else it is compose.
  *
- * @throws ProblemError `configuration_invalid` or `compose_invalid` where another engine is named
+ * @throws ProblemError `configuration_invalid` or `compose_invalid` if another engine is named
  */
 export async function chooseEngine(
   request: Pick<RolloutRequest, "target" | "env" | "signal">,
-): Promise<RolloutEngine> {
-  // No commit is known yet, and none is needed to find the label.
+): Promise<EngineName> {
+  // No commit is known yet, and the label does not depend on it.
   const env = stackEnvironment(request.env, request.target.projectDirectory, "0".repeat(12));
   const { HOTPUSH_ENGINE: named } = env;
   if (named) {
-    if (isEngine(named)) return named;
+    if (isEngineName(named)) return named;
     throw new ProblemError({
       code: "configuration_invalid",
       detail: `HOTPUSH_ENGINE is "${named}", neither compose nor swarm.`,
@@ -29,17 +27,40 @@ export async function chooseEngine(
   }
   const target = { ...request.target, files: stackFiles(request.target, env) };
   if (!mayNameEngine(target.files, target.projectDirectory, env)) return "compose";
-  // A file that cannot be read is reported by the roll-out itself, with what compose says.
+  // If a file cannot be read, the roll-out itself reports that, with compose's message.
   const { signal } = request;
   const model = await readStackModel({ env, signal, target, lockDescriptor: undefined }).catch(() => null);
   return model === null ? "compose" : engineNamedIn(model);
 }
 
-/** What the stack file says. */
-export function engineNamedIn(model: StackModel): RolloutEngine {
+/** Text that names an engine, includes other files that may, or hides a name (an escape, a variable). */
+const hints = /\.engine\b|x-hotpush|hotpush\.\$|\\[xuU]|\0|\b(?:include|extends|label_file)\b/;
+
+/**
+ * Whether `files` may name an engine; true if in doubt. Most files do not, and reading their text is faster than asking
+ * compose, which takes longer than everything else before a roll-out.
+ */
+export function mayNameEngine(
+  files: readonly string[],
+  projectDirectory: string,
+  env: NodeJS.ProcessEnv,
+): boolean {
+  // Compose also looks in the parent directories, and in files of variables.
+  if (files.length === 0 || env.COMPOSE_ENV_FILES) return true;
+  try {
+    const texts = files.map((file) => readFileSync(resolve(projectDirectory, file), "utf8"));
+    // A whole label can come from a variable.
+    return [...texts, ...Object.values(env)].some((text) => text !== undefined && hints.test(text));
+  } catch {
+    return true;
+  }
+}
+
+/** The engine that the stack file names. */
+export function engineNamedIn(model: StackModel): EngineName {
   const labels = Object.values(model.services).map((service) => labelsOf(service)["hotpush.engine"]);
   const named = [model["x-hotpush"]?.engine, ...labels].filter((name) => name !== undefined && name !== null);
-  const unknown = named.find((name) => !isEngine(name));
+  const unknown = named.find((name) => !isEngineName(name));
   if (unknown !== undefined) {
     throw new ProblemError({
       code: "compose_invalid",
@@ -49,6 +70,6 @@ export function engineNamedIn(model: StackModel): RolloutEngine {
   return named.includes("swarm") ? "swarm" : "compose";
 }
 
-function isEngine(name: unknown): name is RolloutEngine {
+function isEngineName(name: unknown): name is EngineName {
   return name === "compose" || name === "swarm";
 }

@@ -1,13 +1,13 @@
-import { inspectImage, tagByCommit } from "../../platform/docker/image.ts";
+import { inspectImage, namesRegistry, tagByCommit } from "../../platform/docker/image.ts";
 import { reportSkipped } from "../report/report.ts";
 import { imageIsGone, type Version } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
-import type { LiveImage } from "./live-images.ts";
-import { namesRegistry } from "./registry.ts";
 import type { StackService } from "./stack.ts";
+import type { LiveImage } from "./stack-images.ts";
 
+/** What the images are chosen from. */
 export interface ImageChoice {
-  /** The services that are asked for; the others keep what they run. */
+  /** The requested services; the others keep their images. */
   readonly services: readonly StackService[];
   readonly live: ReadonlyMap<string, LiveImage>;
   readonly commit: string;
@@ -15,9 +15,9 @@ export interface ImageChoice {
 }
 
 /**
- * The image of each service by a name that never stands for another one: the name by commit of what was built, or what
- * runs already where the build gave the same, so that Swarm leaves the service alone. A job keeps its image in a roll
- * back, because Swarm would run it again. Services without a name here are deployed as the stack file says.
+ * Chooses for each service an image name that never stands for another image: the name by commit of the built image, or
+ * the name that already runs if the build gave the same image, so that Swarm leaves the service alone. A job keeps its
+ * image in a roll back, because Swarm would run it again. Services without a name here are deployed as in the stack file.
  */
 export async function chooseImages(
   rollout: StackRollout,
@@ -46,15 +46,15 @@ async function chooseImage(
   if (version) return imageOfVersion({ engine }, service, version);
   if (!service.isBuilt) return undefined;
   const id = (await inspectImage(engine, service.image))?.id;
-  if (id === undefined) return undefined; // Built elsewhere (--no-build): the nodes get it from the registry.
+  if (id === undefined) return undefined; // Built elsewhere (--no-build): the nodes pull it.
   if (running?.id === id) return running.name;
   const name = await tagByCommit(engine, service.image, id, commit);
   if (name !== running?.name) return name;
-  // The stack file names images by commit itself, and this commit gave another image than last time.
+  // The stack file names images by commit itself, and this commit gave another image than before.
   return tagByCommit(engine, service.image, id, id.replace("sha256:", ""));
 }
 
-/** Services that cannot run twice and are not built here (databases) keep what they have: their data may not go back. */
+/** Services that cannot run twice and are not built here (databases) keep their images: their data may not go back. */
 async function imageOfVersion(
   { engine }: Pick<StackRollout, "engine">,
   service: StackService,

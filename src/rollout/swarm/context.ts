@@ -1,7 +1,7 @@
-import type { Rollout } from "../context.ts";
+import type { RolloutContext } from "../context.ts";
 import type { Stack } from "./stack.ts";
 
-/** What every step of a stack's roll-out works with. */
-export interface StackRollout extends Rollout {
+/** What the steps of a stack's roll-out work with. */
+export interface StackRollout extends RolloutContext {
   readonly project: Stack;
 }

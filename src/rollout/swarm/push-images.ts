@@ -1,27 +1,21 @@
 import { hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
+import { namesRegistry } from "../../platform/docker/image.ts";
+import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import { timed } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
-import { pushCommand } from "./deploy-command.ts";
-import { namesRegistry } from "./registry.ts";
 
 const pushTimeoutMs = 30 * 60_000;
 
 /**
- * Pushes those of `references` that name a registry, so that every node can get them.
+ * Pushes those `references` that contain a registry, so that every node can pull them.
  *
- * @throws ProblemError `image_push_failed` with what Docker says; nothing was deployed yet
+ * @throws ProblemError `image_push_failed` with Docker's message
  */
 export async function pushImages(rollout: StackRollout, references: readonly string[]): Promise<void> {
-  const pushed = [...new Set(references)].filter(namesRegistry);
-  for (const reference of pushed) {
-    await timed(
-      rollout.report,
-      null,
-      "push",
-      () => push(rollout, reference),
-      () => reference,
-    );
+  for (const reference of new Set(references.filter(namesRegistry))) {
+    const pushing = () => push(rollout, reference);
+    await timed(rollout.report, null, "push", pushing, () => reference);
   }
 }
 
@@ -33,4 +27,8 @@ async function push(rollout: StackRollout, reference: string): Promise<void> {
     detail: `The image ${reference} could not be pushed. Is the registry up, and was docker login run for this user?`,
     evidence: linesOf(ending),
   });
+}
+
+export function pushCommand(reference: string): Argv {
+  return ["docker", "push", reference];
 }

@@ -1,6 +1,16 @@
 import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
+import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
+import { ProblemError } from "../../problems.ts";
 import { type Project, readProject, type Service } from "../compose/project.ts";
-import { labelsOf, type StackModel, type StackModelService } from "./stack-model.ts";
+import {
+  labelsOf,
+  readStackModel,
+  refuseMisreadVariables,
+  type StackModel,
+  type StackModelService,
+  stackEnvironment,
+  stackFiles,
+} from "./stack-file.ts";
 import { type UpdatePolicy, updatePolicyOf } from "./update-policy.ts";
 
 /** A stack as a roll-out sees it. */
@@ -11,11 +21,51 @@ export interface Stack extends Project {
 export interface StackService extends Service {
   readonly update: UpdatePolicy;
   readonly hasHealthCheck: boolean;
-  /** Its tasks may end by themselves (a migration): Swarm was told not to start them again. */
+  /** Its tasks may end by themselves (a migration): Swarm does not start them again. */
   readonly mayEnd: boolean;
 }
 
-/** Makes the stack of compose's model of its file. Swarm itself finds out what changed: no hashes are needed. */
+/** A stack, and the options that its commands run in. */
+export interface LoadedStack {
+  readonly stack: Stack;
+  readonly options: ComposeOptions;
+}
+
+/**
+ * Reads the stack in the directory of `options`. Its name is `x-hotpush: { stack: shop }` in the stack file, else
+ * COMPOSE_PROJECT_NAME, else the directory's name: `docker stack deploy` allows no `name:` in the file.
+ *
+ * @throws ProblemError `compose_invalid` with the error in the file
+ */
+export async function loadStack(options: ComposeOptions, commit: string): Promise<LoadedStack> {
+  const { projectDirectory } = options.target;
+  const env = stackEnvironment(options.env, projectDirectory, commit);
+  const files = stackFiles(options.target, env);
+  if (files.length === 0) {
+    const text = `There is no stack.yaml and no compose.yaml in ${projectDirectory}. Name the file with --file.`;
+    throw new ProblemError({ code: "compose_invalid", detail: text });
+  }
+  const found = { ...options, env, target: { projectDirectory, files } };
+  const model = await readStackModel(found);
+  refuseMisreadVariables(files, projectDirectory);
+  const name = nameOf(model);
+  return {
+    stack: readStack({ ...model, name }),
+    options: { ...found, env: { ...env, COMPOSE_PROJECT_NAME: name } },
+  };
+}
+
+function nameOf(model: StackModel): string {
+  const named = model["x-hotpush"]?.stack;
+  if (named === undefined || named === null) return model.name;
+  if (typeof named === "string" && /^[a-z0-9][a-z0-9_-]*$/.test(named)) return named;
+  throw new ProblemError({
+    code: "compose_invalid",
+    detail: `x-hotpush.stack is "${named}", not a name of lower-case letters, digits, "-" and "_".`,
+  });
+}
+
+/** Makes the stack from compose's model of its file. Swarm detects by itself which services changed. */
 export function readStack(model: StackModel): Stack {
   const project = readProject(asCompose(model));
   const services = project.services.map((service) => {
@@ -27,13 +77,13 @@ export function readStack(model: StackModel): Stack {
   return { name: model.name, services };
 }
 
-/** Without what Swarm does not heed, or what does not keep two tasks from running side by side as it would containers. */
+/** Without settings that Swarm ignores, and without those that keep two containers, but not two tasks, from running at once. */
 function asCompose(model: StackModel): ComposeModel {
   const services = Object.entries(model.services).map(([name, service]) => [name, comparable(service)]);
   return { ...model, services: Object.fromEntries(services) };
 }
 
-/** A published port clashes only where it is the host's own (`mode: host`): else the Swarm shares it out. */
+/** A published port only clashes if it is the host's own (`mode: host`): Swarm shares all others. */
 function comparable(service: StackModelService): ComposeService {
   const { container_name: _, network_mode: __, depends_on: ___, ...rest } = service;
   const ports = (service.ports ?? []).filter(({ mode }) => mode === "host");

@@ -1,23 +1,23 @@
 import type { Engine } from "../../platform/docker/engine.ts";
 
-/** A service of a stack, as Swarm tells it at one moment. */
+/** A service of a stack, as Swarm reports it at one moment. */
 export interface SwarmService {
   readonly id: string;
   /** Its name in the stack file. */
   readonly name: string;
   readonly version: number;
-  /** The image as the stack named it, without the digest that the registry gave. */
+  /** The image as named in the stack file, without the digest from the registry. */
   readonly image: string;
-  /** The image that Swarm goes back to, where there is one. */
+  /** The image that Swarm rolls back to, if there is one. */
   readonly previousImage: string | null;
-  /** What makes new tasks necessary where it changes; only good for comparing. */
+  /** The settings that need new tasks if they change; only for comparing. */
   readonly definition: string;
-  /** The whole specification, to send back. */
+  /** The whole specification, to send back to Swarm. */
   readonly spec: unknown;
   readonly desiredTasks: number;
   readonly runningTasks: number;
   readonly update: UpdateStatus | null;
-  /** It runs to its end, and is not updated as others are. */
+  /** It runs to its end, and Swarm updates it in another way than other services. */
   readonly isJob: boolean;
 }
 
@@ -38,15 +38,26 @@ export async function listServices(
   engine: Engine,
   stack: string,
 ): Promise<ReadonlyMap<string, SwarmService>> {
-  const filters = encodeURIComponent(JSON.stringify({ label: [`com.docker.stack.namespace=${stack}`] }));
-  const listed: readonly Listed[] = JSON.parse(
-    (await engine.get(`/services?status=true&filters=${filters}`)).toString(),
-  );
+  const listed = await listOfStack<ListedService>(engine, stack, "/services?status=true");
   const services = listed.map((one) => readService(stack, one));
   return new Map(services.map((service) => [service.name, service]));
 }
 
-/** Asks Swarm to bring the service's previous specification back. */
+/** Gets a list from the engine at `path`: the entries that belong to `stack` and match `filters`. */
+export async function listOfStack<Entry>(
+  engine: Engine,
+  stack: string,
+  path: string,
+  filters: Readonly<Record<string, readonly string[]>> = {},
+): Promise<readonly Entry[]> {
+  const query = JSON.stringify({ label: [`com.docker.stack.namespace=${stack}`], ...filters });
+  const answer = await engine.get(
+    `${path}${path.includes("?") ? "&" : "?"}filters=${encodeURIComponent(query)}`,
+  );
+  return JSON.parse(answer.toString());
+}
+
+/** Asks Swarm to roll a service back to its previous specification. */
 export async function rollBackService(engine: Engine, { id, version, spec }: SwarmService): Promise<void> {
   await engine.post(`/services/${id}/update?version=${version}&rollback=previous`, spec);
 }
@@ -62,7 +73,7 @@ interface Spec {
   readonly Mode: Readonly<Record<string, unknown>>;
 }
 
-interface Listed {
+interface ListedService {
   readonly ID: string;
   readonly Version: { readonly Index: number };
   readonly Spec: Spec;
@@ -75,7 +86,7 @@ interface Listed {
   readonly ServiceStatus?: { readonly RunningTasks: number; readonly DesiredTasks: number };
 }
 
-function readService(stack: string, listed: Listed): SwarmService {
+function readService(stack: string, listed: ListedService): SwarmService {
   const { ID, Version, Spec, PreviousSpec, UpdateStatus: update, ServiceStatus: status } = listed;
   return {
     id: ID,
@@ -94,7 +105,7 @@ function readService(stack: string, listed: Listed): SwarmService {
   };
 }
 
-/** Without the platforms of the image: `docker stack deploy` only says them when it has asked the registry anew. */
+/** Without the platforms of the image: `docker stack deploy` only includes them if it has asked the registry. */
 function definitionOf({ TaskTemplate, EndpointSpec }: Spec): string {
   const placement = { ...TaskTemplate.Placement, Platforms: undefined };
   return JSON.stringify([{ ...TaskTemplate, Placement: placement }, EndpointSpec]);

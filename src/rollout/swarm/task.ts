@@ -1,17 +1,18 @@
 import type { Engine } from "../../platform/docker/engine.ts";
+import { listOfStack, listServices, type SwarmService } from "./swarm-service.ts";
 
 /** A task of a stack: one container that Swarm wants, has or had. */
 export interface Task {
   readonly id: string;
   readonly serviceId: string;
-  /** Its number within the service, or the node that it is for. */
+  /** Its number within the service, or its node. */
   readonly place: string;
   readonly state: TaskState;
   readonly isWanted: boolean;
-  /** Why it failed, or why it cannot start; empty where there is nothing to say. */
+  /** Why it failed, or why it cannot start; empty if there is no error. */
   readonly error: string;
   readonly containerId: string | null;
-  /** Of its container, as `NAME=value`; the container itself can be asked on its own node only. */
+  /** Of its container, as `NAME=value`. The container itself can only be inspected on its own node. */
   readonly environment: readonly string[];
 }
 
@@ -32,10 +33,9 @@ export type TaskState =
   | "remove"
   | "orphaned";
 
-/** The tasks of a stack, those of the past that Swarm still knows among them, oldest first. */
+/** The tasks of a stack, also past ones that Swarm still knows, oldest first. */
 export async function listTasks(engine: Engine, stack: string): Promise<readonly Task[]> {
-  const filters = encodeURIComponent(JSON.stringify({ label: [`com.docker.stack.namespace=${stack}`] }));
-  const listed: readonly Listed[] = JSON.parse((await engine.get(`/tasks?filters=${filters}`)).toString());
+  const listed = await listOfStack<ListedTask>(engine, stack, "/tasks");
   return [...listed].sort((a, b) => a.CreatedAt.localeCompare(b.CreatedAt)).map(readTask);
 }
 
@@ -44,14 +44,35 @@ export function taskName(service: string, { place, id }: Task): string {
   return `${service}.${place}.${id.slice(0, 5)}`;
 }
 
-/**
- * It ended without being asked to. One that was stopped because it was unhealthy, and then ended well, is `complete`.
- */
+/** It ended without a request. A task that was stopped as unhealthy and then exited with 0 is `complete`. */
 export function hasFailed({ state }: Task): boolean {
   return state === "failed" || state === "rejected" || state === "orphaned" || state === "complete";
 }
 
-interface Listed {
+/** A stack at one moment. */
+export interface Snapshot {
+  /** By their names in the stack file. */
+  readonly services: ReadonlyMap<string, SwarmService>;
+  readonly tasks: readonly Task[];
+}
+
+export async function takeSnapshot(engine: Engine, stack: string): Promise<Snapshot> {
+  const [services, tasks] = await Promise.all([listServices(engine, stack), listTasks(engine, stack)]);
+  return { services, tasks };
+}
+
+/** The tasks of a service, without those in `earlier`. */
+export function tasksOf(
+  snapshot: Snapshot,
+  service: string,
+  earlier: Snapshot | null = null,
+): readonly Task[] {
+  const id = snapshot.services.get(service)?.id;
+  const known = new Set(earlier?.tasks.map((task) => task.id));
+  return snapshot.tasks.filter((task) => task.serviceId === id && !known.has(task.id));
+}
+
+interface ListedTask {
   readonly ID: string;
   readonly CreatedAt: string;
   readonly ServiceID: string;
@@ -66,7 +87,7 @@ interface Listed {
   };
 }
 
-function readTask({ ID, ServiceID, Slot, NodeID, DesiredState, Spec, Status }: Listed): Task {
+function readTask({ ID, ServiceID, Slot, NodeID, DesiredState, Spec, Status }: ListedTask): Task {
   return {
     id: ID,
     serviceId: ServiceID,

@@ -1,39 +1,39 @@
+import { namesRegistry } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Service } from "../compose/project.ts";
 import { parseGoDurationMs } from "../compose/timeouts.ts";
-import { namesRegistry } from "./registry.ts";
-import type { StackModelService, UpdateConfig } from "./stack-model.ts";
+import type { StackModelService, UpdateConfig } from "./stack-file.ts";
 
-/** How Swarm is to update a service: what the stack file says, and where it is silent, what drops no request. */
+/** How Swarm updates a service: as the stack file says, and if it says nothing, in a way that drops no request. */
 export interface UpdatePolicy {
   readonly order: "start-first" | "stop-first";
-  /** What is added to the service's `deploy` section; the file's own words win. */
+  /** Additions to the service's `deploy` section; settings in the file win. */
   readonly added: {
     readonly update_config?: Pick<UpdateConfig, "order" | "failure_action">;
     readonly rollback_config?: Pick<UpdateConfig, "order">;
   };
-  /** What the file itself says of updates that fail; null where it is silent. */
+  /** The `failure_action` in the file itself; null if it has none. */
   readonly failureAction: string | null;
-  /** What a person should know of the file's own words. */
+  /** Notes for a person about risky settings in the file. */
   readonly warnings: readonly string[];
-  /** How long an update may take in all; going back may take as long again. */
+  /** How long an update may take in all. A roll back may take as long again. */
   readonly timeoutMs: number;
 }
 
-/** For an image from a registry to reach a node that does not have it yet. */
+/** To pull an image from a registry to a node that does not have it. */
 const pullMs = 120_000;
 
-/** For Swarm to place a task and to make its container. */
+/** For Swarm to place a task and create its container. */
 const placeMs = 5_000;
 
 /** Swarm's own (and docker stack deploy's) defaults. */
 const defaults = { parallelism: 1, monitor: "5s", stopGrace: "10s" };
 
 /**
- * Reads it of a service. Swarm's own defaults are stop-first and pause: start-first and rollback are added, but for
- * services of which two cannot run, which are left to the file.
+ * The policy of a service. Swarm's own defaults are stop-first and pause, so start-first and rollback are added. Services
+ * that cannot run twice are left as in the file.
  *
- * @throws ProblemError `compose_invalid` where a failure is to be passed over (`failure_action: continue`)
+ * @throws ProblemError `compose_invalid` if failures are ignored (`failure_action: continue`)
  */
 export function updatePolicyOf(service: Service, said: StackModelService): UpdatePolicy {
   const update = said.deploy?.update_config ?? {};
@@ -62,10 +62,10 @@ export function updatePolicyOf(service: Service, said: StackModelService): Updat
 }
 
 /**
- * The policy for Hotpush itself, which is no database, even where two of it cannot run: a new task that fails is taken
- * back by Swarm, because nobody else is there to do it. What the file says holds here too.
+ * The policy for Hotpush itself, which is no database, even if two of it cannot run. Swarm rolls back a new task that
+ * fails, because nothing else can. A `failure_action` in the file wins.
  */
-export function takenBack(policy: UpdatePolicy): UpdatePolicy {
+export function withRollBack(policy: UpdatePolicy): UpdatePolicy {
   const { order, added, failureAction } = policy;
   if (failureAction !== null) return policy;
   return { ...policy, added: { ...added, update_config: { order, failure_action: "rollback" } } };

@@ -1,24 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ProblemError } from "../../problems.ts";
-import { type ServiceOutcome, unchanged } from "../report/report.ts";
+import { type Report, type ServiceOutcome, unchanged } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
-import { failureOf } from "./failure.ts";
-import { type Judgement, judge } from "./judge.ts";
-import { nothingSeen, type Observation, observe } from "./observation.ts";
-import { tellProgress } from "./progress.ts";
-import { type Snapshot, takeSnapshot, tasksOf } from "./snapshot.ts";
+import { type Judgement, judgeService, nothingSeen, type Observation, observe } from "./judge-service.ts";
 import type { StackService } from "./stack.ts";
-import { taskName } from "./task.ts";
+import { type Snapshot, type Task, type TaskState, takeSnapshot, taskName, tasksOf } from "./task.ts";
+import { updateFailure } from "./update-failure.ts";
 
 const pollMs = 200;
 
-type Settled = Extract<Judgement, { readonly kind: "unchanged" | "started" | "updated" }>["kind"];
+type Reached = Extract<Judgement, { readonly kind: "unchanged" | "started" | "updated" }>["kind"];
 
 /**
- * Waits until Swarm has brought each of `services` to its new state, telling what becomes of each task.
+ * Waits until Swarm has brought each of `services` to its new state, and reports the progress of each task.
  *
  * @param before the stack just before the deploy
- * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not get done in time
+ * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not update in time
  */
 export async function waitForServices(
   rollout: StackRollout,
@@ -26,19 +23,19 @@ export async function waitForServices(
   before: Snapshot,
 ): Promise<readonly ServiceOutcome[]> {
   const startedMs = performance.now();
-  const tell = tellProgress(rollout.report, before.tasks);
+  const reportTasks = createTaskReport(rollout.report, before.tasks);
   const seen = new Map<string, Observation>();
-  const settled = new Map<string, ServiceOutcome>();
+  const reached = new Map<string, ServiceOutcome>();
   for (;;) {
     const now = await takeSnapshot(rollout.engine, rollout.project.name);
     const atMs = performance.now() - startedMs;
     for (const service of services) {
-      tell(service.name, tasksOf(now, service.name));
-      if (settled.has(service.name)) continue;
+      reportTasks(service.name, tasksOf(now, service.name));
+      if (reached.has(service.name)) continue;
       const outcome = await look(rollout, service, before, now, seen, atMs);
-      if (outcome) settled.set(service.name, outcome);
+      if (outcome) reached.set(service.name, outcome);
     }
-    if (settled.size === services.length) return [...settled.values()];
+    if (reached.size === services.length) return [...reached.values()];
     await sleep(pollMs, undefined, { signal: rollout.signal });
   }
 }
@@ -52,16 +49,15 @@ async function look(
   atMs: number,
 ): Promise<ServiceOutcome | null> {
   const present = now.services.get(service.name);
-  if (!present)
-    throw new ProblemError({
-      code: "container_not_healthy",
-      detail: `The service ${service.name} was removed meanwhile.`,
-    });
+  if (!present) {
+    const detail = `The service ${service.name} was removed meanwhile.`;
+    throw new ProblemError({ code: "container_not_healthy", detail });
+  }
   if (present.isJob) return outcomeOf(service, "unchanged", before, now, nothingSeen);
   const freshTasks = tasksOf(now, service.name, before);
   const observation = observe(seen.get(service.name) ?? nothingSeen, present, freshTasks, atMs);
   seen.set(service.name, observation);
-  const judgement = judge({
+  const judgement = judgeService({
     before: before.services.get(service.name) ?? null,
     now: present,
     freshTasks,
@@ -77,20 +73,20 @@ async function look(
       return outcomeOf(service, judgement.kind, before, now, observation);
     case "pending":
       if (atMs <= allowedMs(service, present.update?.state)) return null;
-      throw await failureOf(rollout, service, { kind: "late", waitedMs: atMs }, freshTasks);
+      throw await updateFailure(rollout, service, { kind: "late", waitedMs: atMs }, freshTasks);
     default:
-      throw await failureOf(rollout, service, judgement, freshTasks);
+      throw await updateFailure(rollout, service, judgement, freshTasks);
   }
 }
 
-/** While Swarm goes back by itself, it is left as much time for that: its end has the reason. */
+/** A roll back by Swarm gets as much time again: the reason of the failure is known when it ends. */
 function allowedMs({ update }: StackService, state: string | undefined): number {
   return state === "rollback_started" ? 2 * update.timeoutMs : update.timeoutMs;
 }
 
 function outcomeOf(
   service: StackService,
-  kind: Settled,
+  kind: Reached,
   before: Snapshot,
   now: Snapshot,
   { healthyAfterMs, downtimeMs }: Observation,
@@ -120,7 +116,7 @@ function outcomeOf(
   };
 }
 
-/** Tasks are looked at, requests are not. */
+/** Tasks are observed, requests are not. */
 function seenOf(wasServing: boolean, downtimeMs: number): string | null {
   if (!wasServing) return null;
   return downtimeMs === 0 ? "a task ran at each look" : "no task ran";
@@ -128,4 +124,32 @@ function seenOf(wasServing: boolean, downtimeMs: number): string | null {
 
 function reasonOf({ replacement }: StackService): string | null {
   return replacement.how === "recreate" ? replacement.reason : null;
+}
+
+/** The other states pass within milliseconds, unless there is an error to report. */
+const reportedStates: ReadonlySet<TaskState> = new Set<TaskState>([
+  "preparing",
+  "starting",
+  "running",
+  "shutdown",
+  "complete",
+  "failed",
+  "rejected",
+]);
+
+/** Makes a function that reports each change of a task once. `known` are the tasks as they were before. */
+export function createTaskReport(report: Report, known: readonly Task[]) {
+  const reported = new Map(known.map((task) => [task.id, stateOf(task)]));
+  return (service: string, tasks: readonly Task[]): void => {
+    for (const task of tasks) {
+      const text = stateOf(task);
+      if (reported.get(task.id) === text || !(reportedStates.has(task.state) || task.error)) continue;
+      reported.set(task.id, text);
+      report({ event: "note", service, text: `${taskName(service, task)} ${text}` });
+    }
+  };
+}
+
+function stateOf({ state, error }: Task): string {
+  return error === "" ? state : `${state}: ${error}`;
 }

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/container.ts";
 import { diagnose, lastLogLines } from "../../../src/platform/docker/diagnosis.ts";
 import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
-import { failureOf } from "../../../src/rollout/swarm/failure.ts";
+import { updateFailure } from "../../../src/rollout/swarm/update-failure.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 import { sampleTask } from "../../rollout/swarm/sample.ts";
@@ -38,7 +38,7 @@ test("the log of a failed task does not show its secrets, also if it ran on anot
   const engine = await engineWith(t, (path) => (path.startsWith("/tasks/") ? log : null));
   const task = sampleTask({ state: "failed", environment: ["API_TOKEN=token of the app"] });
   const failure = { kind: "late", waitedMs: 1 } as const;
-  const { problem } = await failureOf({ engine } as never, { name: "app" } as never, failure, [task]);
+  const { problem } = await updateFailure({ engine } as never, { name: "app" } as never, failure, [task]);
   assert.match(problem.evidence?.join("\n") ?? "", /^Last log lines:\n {2}\*\*\*, secret of the db/);
 });
 

@@ -5,21 +5,18 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { chooseEngine, engineNamedIn } from "../../../src/rollout/swarm/choose-engine.ts";
-import { mayNameEngine } from "../../../src/rollout/swarm/may-name-engine.ts";
-import { namesRegistry } from "../../../src/rollout/swarm/registry.ts";
-import { stackFiles } from "../../../src/rollout/swarm/stack-files.ts";
+import { chooseEngine, engineNamedIn, mayNameEngine } from "../../../src/rollout/swarm/choose-engine.ts";
 
 const services = { app: {} };
 
-test("a stack is named by x-hotpush, or by a label of a service or of its container", () => {
+test("x-hotpush or a label of a service or its container selects Swarm", () => {
   assert.equal(engineNamedIn({ name: "shop", services, "x-hotpush": { engine: "swarm" } }), "swarm");
   const labels = { "hotpush.engine": "swarm" };
   assert.equal(engineNamedIn({ name: "shop", services: { app: { labels } } }), "swarm");
   assert.equal(engineNamedIn({ name: "shop", services: { app: { deploy: { labels } } } }), "swarm");
 });
 
-test("a file that says nothing is a compose project", () => {
+test("a file without a setting is a compose project", () => {
   assert.equal(engineNamedIn({ name: "shop", services }), "compose");
 });
 
@@ -28,7 +25,7 @@ test("another engine is refused", () => {
   assert.throws(() => engineNamedIn(model), /"kubernetes"/);
 });
 
-test("HOTPUSH_ENGINE decides, also from .env beside the stack file", async (t) => {
+test("HOTPUSH_ENGINE decides, also if it is in .env beside the stack file", async (t) => {
   const directory = await temporary(t);
   const request = {
     target: { projectDirectory: directory, files: [] },
@@ -43,19 +40,19 @@ test("HOTPUSH_ENGINE decides, also from .env beside the stack file", async (t) =
   assert.equal(await chooseEngine({ ...request, env: {} }), "swarm");
 });
 
-test("compose is asked only of files that may name an engine", async (t) => {
+test("compose only reads files that may name an engine", async (t) => {
   const projectDirectory = await temporary(t);
   await writeFile(join(projectDirectory, "docker"), "#!/bin/sh\ntouch asked\nexit 1\n", { mode: 0o755 });
   const env = { PATH: `${projectDirectory}:${process.env.PATH}` };
   const signal = new AbortController().signal;
-  const isAskedOf = async (text: string, more: NodeJS.ProcessEnv = {}) => {
+  const isAsked = async (text: string, more: NodeJS.ProcessEnv = {}) => {
     await writeFile(join(projectDirectory, "compose.yaml"), text);
     await rm(join(projectDirectory, "asked"), { force: true });
     const target = { projectDirectory, files: [] };
     assert.equal(await chooseEngine({ target, signal, env: { ...env, ...more } }), "compose");
     return existsSync(join(projectDirectory, "asked"));
   };
-  assert.equal(await isAskedOf("services: { app: { image: swarm, labels: { hotpush.check: a } } }"), false);
+  assert.equal(await isAsked("services: { app: { image: swarm, labels: { hotpush.check: a } } }"), false);
   for (const text of [
     "services: { app: { labels: [hotpush.engine=swarm] } }",
     "services: { app: { labels: ['$NAMESPACE.engine=swarm'] } }",
@@ -66,39 +63,19 @@ test("compose is asked only of files that may name an engine", async (t) => {
     "include: [more.yaml]",
     "x-hotpush: { engine: swarm }",
   ]) {
-    assert.equal(await isAskedOf(text), true, text);
+    assert.equal(await isAsked(text), true, text);
   }
   const variable = "services: { app: { labels: ['$LABEL'] } }";
-  assert.equal(await isAskedOf(variable, { LABEL: "hotpush.engine=swarm" }), true);
-  assert.equal(await isAskedOf(variable, { COMPOSE_ENV_FILES: "variables" }), true);
+  assert.equal(await isAsked(variable, { LABEL: "hotpush.engine=swarm" }), true);
+  assert.equal(await isAsked(variable, { COMPOSE_ENV_FILES: "variables" }), true);
   await writeFile(join(projectDirectory, ".env"), "LABEL=hotpush.engine=swarm\n");
-  assert.equal(await isAskedOf(variable), true);
+  assert.equal(await isAsked(variable), true);
   await rm(join(projectDirectory, ".env"));
-  assert.equal(await isAskedOf("", { COMPOSE_FILE: "not-there.yaml" }), true, "compose says what is wrong");
+  assert.equal(await isAsked("", { COMPOSE_FILE: "not-there.yaml" }), true, "compose reports the error");
 });
 
-test("where there is no file here, compose is asked, which looks in the directories above", async (t) => {
+test("without a file here, compose is asked: it looks in parent directories", async (t) => {
   assert.equal(mayNameEngine([], await temporary(t), {}), true);
-});
-
-test("the files are those given, else COMPOSE_FILE, else a stack file before a compose file", async (t) => {
-  const projectDirectory = await temporary(t);
-  const files = (given: readonly string[], env: NodeJS.ProcessEnv) =>
-    stackFiles({ projectDirectory, files: given }, env);
-  assert.deepEqual(files([], {}), []);
-  await writeFile(join(projectDirectory, "compose.yaml"), "");
-  assert.deepEqual(files([], {}), ["compose.yaml"]);
-  await writeFile(join(projectDirectory, "stack.yml"), "");
-  assert.deepEqual(files([], {}), ["stack.yml"]);
-  assert.deepEqual(files([], { COMPOSE_FILE: "a.yaml:b.yaml" }), ["a.yaml", "b.yaml"]);
-  assert.deepEqual(files(["c.yaml"], { COMPOSE_FILE: "a.yaml" }), ["c.yaml"]);
-});
-
-test("an image names a registry by a host with a dot or a port, or by localhost", () => {
-  for (const image of ["ghcr.io/shop/app", "localhost/app", "localhost:5000/app:1", "registry:5000/app"]) {
-    assert.ok(namesRegistry(image), image);
-  }
-  for (const image of ["app", "app:1.2", "shop/app:1.2"]) assert.ok(!namesRegistry(image), image);
 });
 
 async function temporary(t: { readonly after: (work: () => Promise<void>) => void }): Promise<string> {

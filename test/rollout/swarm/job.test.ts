@@ -4,10 +4,10 @@ import type { Engine } from "../../../src/platform/docker/engine.ts";
 import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
 import { chooseImages } from "../../../src/rollout/swarm/choose-images.ts";
 import type { StackRollout } from "../../../src/rollout/swarm/context.ts";
-import { goBack } from "../../../src/rollout/swarm/go-back.ts";
-import { liveImages } from "../../../src/rollout/swarm/live-images.ts";
-import { takeSnapshot } from "../../../src/rollout/swarm/snapshot.ts";
+import { rollBackStack } from "../../../src/rollout/swarm/recover-stack.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
+import { liveImages } from "../../../src/rollout/swarm/stack-images.ts";
+import { takeSnapshot } from "../../../src/rollout/swarm/task.ts";
 
 const stack = readStack({
   name: "shop",
@@ -37,14 +37,14 @@ test("a job keeps its image in a roll back, so that Swarm does not run it again"
   assert.deepEqual(events, [{ event: "note", service: "migrate", text }]);
 });
 
-test("a job does not go back when another service failed", async () => {
+test("a job is not rolled back when another service fails", async () => {
   const before = await takeSnapshot(rolloutOn("111111111111").rollout.engine, "shop");
   const { rollout, posted } = rolloutOn("222222222222");
-  await goBack(rollout, before);
+  await rollBackStack(rollout, before);
   assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);
 });
 
-/** A roll-out that was asked to stop, so that nobody watches, on an engine whose services run the images of `commit`. */
+/** A roll-out that was asked to stop, so it does not wait, on an engine whose services run the images of `commit`. */
 function rolloutOn(commit: string) {
   const events: RolloutEvent[] = [];
   const posted: string[] = [];

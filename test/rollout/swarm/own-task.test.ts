@@ -10,13 +10,13 @@ test("a task that Swarm no longer wants is being stopped", async () => {
   assert.equal(await isBeingStopped({ engine: engineWith("shutdown"), project, own }), true);
 });
 
-test("one that Swarm wants is not, whatever becomes of others", async () => {
+test("a task that Swarm wants is not being stopped, even if others are", async () => {
   assert.equal(await isBeingStopped({ engine: engineWith("running"), project, own }), false);
   const other = { ...own, id: "c2" };
   assert.equal(await isBeingStopped({ engine: engineWith("shutdown"), project, own: other }), false);
 });
 
-test("outside of a task nothing is asked", async () => {
+test("outside of a task the engine is not asked", async () => {
   const nobody = () => assert.fail("the engine was asked");
   const engine: Engine = { get: nobody, post: nobody, delete: nobody };
   assert.equal(await isBeingStopped({ engine, project, own: null }), false);

@@ -15,7 +15,7 @@ const listed = {
   ServiceStatus: { RunningTasks: 1, DesiredTasks: 2 },
 };
 
-/** An engine that answers every GET with `services` and notes what else it is asked. */
+/** An engine that answers every request with `services`, and records the requests. */
 function engineWith(services: readonly unknown[]) {
   const asked: string[] = [];
   const ask = (method: string) => async (path: string) => {
@@ -26,13 +26,13 @@ function engineWith(services: readonly unknown[]) {
   return { engine, asked };
 }
 
-test("a service goes by its name in the stack file, and its image by the name that the stack gave it", async () => {
+test("a service and its image have the names from the stack file", async () => {
   const app = (await listServices(engineWith([listed]).engine, "shop")).get("app");
   assert.equal(app?.image, "ghcr.io/shop/app:0a1b");
   assert.deepEqual([app?.runningTasks, app?.desiredTasks, app?.update], [1, 2, null]);
 });
 
-test("the platforms that the registry told are no change of a service", async () => {
+test("the platforms from the registry are no change of a service", async () => {
   const { TaskTemplate } = listed.Spec;
   const withPlatforms = { ...TaskTemplate, Placement: { Platforms: [{ OS: "linux" }] } };
   const other = { ...listed, Spec: { ...listed.Spec, TaskTemplate: withPlatforms } };
@@ -41,7 +41,7 @@ test("the platforms that the registry told are no change of a service", async ()
   assert.equal(await definition(other), await definition(listed));
 });
 
-test("roll back names the version that was seen, so that a change in between is not lost", async () => {
+test("roll back names the version it saw, so that no change in between is lost", async () => {
   const { engine, asked } = engineWith([listed]);
   const app = (await listServices(engine, "shop")).get("app");
   if (app) await rollBackService(engine, app);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
-import type { StackModelService } from "../../../src/rollout/swarm/stack-model.ts";
-import { takenBack } from "../../../src/rollout/swarm/update-policy.ts";
+import type { StackModelService } from "../../../src/rollout/swarm/stack-file.ts";
+import { withRollBack } from "../../../src/rollout/swarm/update-policy.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 
 function policyOf(said: StackModelService) {
@@ -14,7 +14,7 @@ function policyOf(said: StackModelService) {
   return service.update;
 }
 
-test("what the file says of order and failure is kept, with a warning where requests are at risk", () => {
+test("order and failure_action in the file win, with a warning if they are risky", () => {
   const { order, added, warnings } = policyOf({
     deploy: { update_config: { order: "stop-first", failure_action: "pause" } },
   });
@@ -28,20 +28,20 @@ test("the file's start-first and rollback give no warning", () => {
   assert.deepEqual(policyOf({ deploy: { update_config } }).warnings, []);
 });
 
-test("failure_action continue is refused: it would let a sick version take over", () => {
+test("failure_action continue is refused: it would let a broken version serve", () => {
   assert.throws(
     () => policyOf({ deploy: { update_config: { failure_action: "continue" } } }),
     isProblem("compose_invalid"),
   );
 });
 
-test("a service with the host's own port is left to the file: two of it cannot run", () => {
+test("a service with a host port is left as in the file: it cannot run twice", () => {
   const { order, added } = policyOf({ ports: [{ published: "80", target: 80, mode: "host" }] });
   assert.equal(order, "stop-first");
   assert.deepEqual(added, {});
 });
 
-test("a port that the Swarm shares out keeps no second task from running", () => {
+test("a port that Swarm shares does not keep a second task from running", () => {
   assert.equal(policyOf({ ports: [{ published: "80", target: 80, mode: "ingress" }] }).order, "start-first");
 });
 
@@ -62,16 +62,16 @@ test("with stop-first, each round also waits for the old task to stop", () => {
   assert.equal(policyOf({ labels, stop_grace_period: "30s", deploy: { update_config } }).timeoutMs, 46_000);
 });
 
-test("an image from a registry may take its time to reach a node", () => {
+test("an image from a registry gets two more minutes to reach a node", () => {
   assert.equal(policyOf({ image: "ghcr.io/shop/app" }).timeoutMs - policyOf({}).timeoutMs, 120_000);
 });
 
-test("Hotpush itself on the host's own port is taken back by Swarm where the file is silent, and as the file says else", () => {
+test("Swarm rolls Hotpush itself back unless the file says otherwise", () => {
   const ports = [{ published: "9000", target: 9000, mode: "host" }];
-  assert.deepEqual(takenBack(policyOf({ ports })).added.update_config, {
+  assert.deepEqual(withRollBack(policyOf({ ports })).added.update_config, {
     order: "stop-first",
     failure_action: "rollback",
   });
   const paused = policyOf({ ports, deploy: { update_config: { failure_action: "pause" } } });
-  assert.equal(takenBack(paused), paused);
+  assert.equal(withRollBack(paused), paused);
 });

@@ -2,34 +2,37 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { lockedRequest, type RolloutRequest } from "../../src/rollout/request.ts";
-import { rollBack } from "../../src/rollout/rollback.ts";
+import { rollBackBy } from "../../src/rollout/roll-back.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
+const succeeded = { kind: "succeeded", commit: "", services: [] } as const;
 const [first, second, third] = [versionOf("1"), versionOf("2"), versionOf("3")];
 
-test("the version to go back to is chosen when it is its turn: the one before what is live then", async (t) => {
+test("the version is chosen under the lock: the one before the live one", async (t) => {
   const path = join(temporaryDirectory(t), "shop.json");
   await writeVersions(path, [first, second]);
   const chosen: (Version | null)[] = [];
-  await rollBack(requestWith(path), undefined, async (asked) => {
-    // Another roll-out, which this one has waited for, has brought a version.
+  const rollOut = async (asked: RolloutRequest) => {
+    // Another roll-out, which this one has waited for, has added a version.
     await writeVersions(path, [first, second, third]);
     chosen.push((await lockedRequest(asked)).version);
-    return { kind: "succeeded", commit: "", services: [] };
-  });
+    return succeeded;
+  };
+  await rollBackBy(rollOut, requestWith(path), undefined);
   assert.deepEqual(chosen, [second]);
 });
 
-test("without a good version to go back to, it says which ones there are", async (t) => {
+test("without a matching good version, the error lists the ones that exist", async (t) => {
   const path = join(temporaryDirectory(t), "shop.json");
   await writeVersions(path, [first]);
-  await rollBack(requestWith(path), "9", async (asked) => {
-    const told = /no good version of the commit 9 .*: 1{12}\. Nothing was changed\./;
-    await assert.rejects(lockedRequest(asked), isProblem("no_previous_version", told));
-    return { kind: "succeeded", commit: "", services: [] };
-  });
+  const rollOut = async (asked: RolloutRequest) => {
+    const detail = /no good version of the commit 9 .*: 1{12}\. Nothing was changed\./;
+    await assert.rejects(lockedRequest(asked), isProblem("no_previous_version", detail));
+    return succeeded;
+  };
+  await rollBackBy(rollOut, requestWith(path), "9");
 });
 
 function versionOf(digit: string): Version {

@@ -4,14 +4,14 @@ import { firstVersionName, writeFirstVersion } from "../record-version.ts";
 import type { LockedRequest } from "../request.ts";
 import type { VersionImage } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
-import { containersHere } from "./live-images.ts";
 import { pushImages } from "./push-images.ts";
-import { servingStackImages } from "./serving-images.ts";
-import type { Snapshot } from "./snapshot.ts";
+import { containersHere, servingStackImages } from "./stack-images.ts";
+import type { Snapshot } from "./task.ts";
 
 /**
- * The same for a stack: records what Swarm runs when Hotpush sees it for the first time. An image that is built here is
- * named by its commit, and pushed if it names a registry; it has to run on this node, or to have such a name already.
+ * Like `recordFirstVersion`, for a stack: records what Swarm runs when Hotpush sees the stack for the first time. An image
+ * that is built here gets a name by its commit, and is pushed if that contains a registry. It must run on this node, or
+ * already have such a name.
  *
  * @throws ProblemError `state_unusable` or `image_push_failed`; nothing was deployed yet
  */
@@ -39,7 +39,7 @@ export async function recordFirstStackVersion(
   await writeFirstVersion(rollout, request, { commit, images });
 }
 
-/** Whether something runs that a roll back would bring back, and each service has all its tasks. */
+/** Whether a service runs that a roll back would restore, and each service has all its tasks. */
 function isWell({ project }: StackRollout, { services }: Snapshot): boolean {
   const present = project.services.flatMap((service) => {
     const now = services.get(service.name);

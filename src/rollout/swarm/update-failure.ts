@@ -4,7 +4,7 @@ import { evidenceOf, plainLog, shownLogLines, withoutSecrets } from "../../platf
 import type { Engine } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
 import type { StackRollout } from "./context.ts";
-import type { Judgement } from "./judge.ts";
+import type { Judgement } from "./judge-service.ts";
 import type { StackService } from "./stack.ts";
 import { hasFailed, type Task, taskName } from "./task.ts";
 
@@ -12,8 +12,8 @@ export type UpdateFailure =
   | Extract<Judgement, { readonly kind: "rolled_back" | "paused" | "start_failed" }>
   | { readonly kind: "late"; readonly waitedMs: number };
 
-/** Says why a service did not get to its new state, with the failing task's error, health output and last log lines. */
-export async function failureOf(
+/** Why a service did not reach its new state, with the failing task's error, health output and last log lines. */
+export async function updateFailure(
   { engine }: StackRollout,
   service: StackService,
   failure: UpdateFailure,
@@ -45,13 +45,13 @@ function textOf(name: string, failure: UpdateFailure): string {
 
 function taskText(service: string, task: Task): string {
   const state = hasFailed(task) ? "failed" : `is ${task.state}`;
-  // Swarm has no error for a container that was stopped because it was unhealthy, and then ended well.
+  // Swarm has no error for a container that was stopped as unhealthy and then exited with 0.
   const error = task.error || (task.state === "complete" ? "it ended, or was stopped as unhealthy" : "");
   return `Task ${taskName(service, task)} ${state}${error === "" ? "" : `: ${error}`}`;
 }
 
 async function evidenceOfTask(engine: Engine, task: Task): Promise<readonly string[]> {
-  // The container can be asked on this node only; the logs come from any.
+  // The container can only be inspected on its own node; its logs come from any.
   const container = task.containerId === null ? null : await inspectContainer(engine, task.containerId);
   const known = container ?? { environment: task.environment, mounts: [], healthLog: [] };
   const lines = withoutSecrets(known, (await lastTaskLogLines(engine, task)).join("\n"));
@@ -62,7 +62,7 @@ async function lastTaskLogLines(engine: Engine, { id, containerId }: Task): Prom
   const query = `stdout=1&stderr=1&tail=${shownLogLines}`;
   const sources = [`/containers/${containerId}/logs?${query}`, `/tasks/${id}/logs?${query}`];
   for (const source of containerId === null ? [] : sources) {
-    // Logs explain a failure; that they cannot be had must not hide it.
+    // Logs explain a failure: missing logs must not hide it.
     const raw = await engine.get(source).catch(() => null);
     if (raw) return plainLog(raw).split("\n").filter(Boolean).slice(-shownLogLines);
   }

@@ -1,21 +1,21 @@
 import { ProblemError } from "../problems.ts";
+import type { RolloutEnding } from "./report/report.ts";
 import type { RolloutRequest } from "./request.ts";
-import { type RolloutEnding, rollOut } from "./rollout.ts";
 import { noGoodVersion, previousVersion, type Version } from "./versions.ts";
 
 /**
- * Brings the previous good version back, or that of `commit` (any number of its first digits), by the same roll-out
- * without a build: no request is dropped. All services go back: a version is what they are together.
+ * Rolls back to the previous good version, or to the one of `commit` (any number of its first digits), by `rollOut`
+ * without a build: no request is dropped. All services go back, because a version is all of them together.
  */
-export async function rollBack(
+export async function rollBackBy(
+  rollOut: (request: RolloutRequest) => Promise<RolloutEnding>,
   request: Omit<RolloutRequest, "services">,
-  commit?: string,
-  roll: typeof rollOut = rollOut,
+  commit: string | undefined,
 ): Promise<RolloutEnding> {
   const chooseVersion = (versions: readonly Version[]) => {
     const version = previousVersion(versions, commit);
     if (version) return version;
     throw new ProblemError({ code: "no_previous_version", detail: noGoodVersion(versions, commit) });
   };
-  return roll({ ...request, services: [], chooseVersion, withBuild: false, withPull: false });
+  return rollOut({ ...request, services: [], chooseVersion, withBuild: false, withPull: false });
 }

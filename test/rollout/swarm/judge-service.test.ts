@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Evidence, judge } from "../../../src/rollout/swarm/judge.ts";
+import {
+  type Evidence,
+  judgeService,
+  nothingSeen,
+  observe,
+} from "../../../src/rollout/swarm/judge-service.ts";
 import { sampleSwarmService, sampleTask, sampleUpdate } from "./sample.ts";
 
 const old = sampleSwarmService({ update: sampleUpdate("completed", "09:00") });
@@ -24,20 +29,20 @@ function updating(state: Parameters<typeof sampleUpdate>[0]): Evidence {
   return sample({ now: sampleSwarmService({ ...changed, update: sampleUpdate(state) }) });
 }
 
-const cases: readonly (readonly [string, Evidence, ReturnType<typeof judge>["kind"]])[] = [
-  ["an update that began since the deploy and goes on is pending", updating("updating"), "pending"],
+const cases: readonly (readonly [string, Evidence, ReturnType<typeof judgeService>["kind"]])[] = [
+  ["an update that began since the deploy is pending while it goes on", updating("updating"), "pending"],
   ["one that is completed is updated", updating("completed"), "updated"],
-  ["one that Swarm takes back is pending until that is done", updating("rollback_started"), "pending"],
-  ["one that Swarm took back is rolled back", updating("rollback_completed"), "rolled_back"],
+  ["one that Swarm rolls back is pending until that is done", updating("rollback_started"), "pending"],
+  ["one that Swarm has rolled back is rolled back", updating("rollback_completed"), "rolled_back"],
   [
-    "a roll back within one poll is seen, though the service is as it was before",
+    "a roll back within one poll is seen, although the service is unchanged",
     sample({ now: sampleSwarmService({ update: sampleUpdate("rollback_completed") }) }),
     "rolled_back",
   ],
   ["one that Swarm paused is paused", updating("paused"), "paused"],
   ["one whose roll back Swarm paused is paused", updating("rollback_paused"), "paused"],
   [
-    "a changed service whose status is still the one of an earlier update is pending",
+    "a changed service with the status of an earlier update is pending",
     sample({ now: sampleSwarmService({ ...changed, update: old.update }) }),
     "pending",
   ],
@@ -47,7 +52,7 @@ const cases: readonly (readonly [string, Evidence, ReturnType<typeof judge>["kin
     "pending",
   ],
   [
-    "a change that needs no new tasks leaves the service unchanged, when Swarm has begun nothing for long",
+    "a change that needs no new tasks is unchanged if Swarm starts no update",
     sample({ before: sampleSwarmService(), now: sampleSwarmService(changed), sinceDeployMs: 10_000 }),
     "unchanged",
   ],
@@ -95,12 +100,12 @@ const cases: readonly (readonly [string, Evidence, ReturnType<typeof judge>["kin
     "pending",
   ],
   [
-    "a new service of which a task failed could not be started",
+    "a new service with a failed task could not be started",
     sample({ before: null, freshTasks: [sampleTask({ state: "failed" })] }),
     "start_failed",
   ],
   [
-    "a new service of which a task ended could not be started",
+    "a new service with an ended task could not be started",
     sample({ before: null, freshTasks: [sampleTask({ state: "complete" })] }),
     "start_failed",
   ],
@@ -127,5 +132,27 @@ const cases: readonly (readonly [string, Evidence, ReturnType<typeof judge>["kin
 ];
 
 for (const [claim, evidence, kind] of cases) {
-  test(claim, () => assert.equal(judge(evidence).kind, kind));
+  test(claim, () => assert.equal(judgeService(evidence).kind, kind));
 }
+
+const freshTasks = [sampleTask({ id: "a" }), sampleTask({ id: "b" })];
+
+test("a service is healthy when as many new tasks run as are wanted", () => {
+  const one = observe(nothingSeen, sampleSwarmService(), freshTasks.slice(1), 200);
+  assert.equal(one.healthyAfterMs, null);
+  const both = observe(one, sampleSwarmService(), freshTasks, 400);
+  assert.equal(observe(both, sampleSwarmService(), freshTasks, 600).healthyAfterMs, 400);
+});
+
+test("downtime is the time in which no task ran", () => {
+  const away = sampleSwarmService({ runningTasks: 0 });
+  const seen = observe(observe(nothingSeen, sampleSwarmService(), [], 200), away, [], 450);
+  assert.equal(observe(seen, sampleSwarmService(), freshTasks, 700).downtimeMs, 250);
+});
+
+test("a service that loses a task is no longer steady", () => {
+  const steady = observe(nothingSeen, sampleSwarmService(), freshTasks, 200);
+  assert.equal(observe(steady, sampleSwarmService(), freshTasks, 400).steadySinceMs, 200);
+  const lost = observe(steady, sampleSwarmService({ runningTasks: 1 }), freshTasks, 400);
+  assert.equal(lost.steadySinceMs, null);
+});

@@ -2,8 +2,21 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { refuseMisread } from "../../../src/rollout/swarm/refuse-misread.ts";
+import { refuseMisreadVariables, stackFiles } from "../../../src/rollout/swarm/stack-file.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
+
+test("uses the given files, else COMPOSE_FILE, else a stack file, else compose", (t) => {
+  const projectDirectory = temporaryDirectory(t);
+  const files = (given: readonly string[], env: NodeJS.ProcessEnv) =>
+    stackFiles({ projectDirectory, files: given }, env);
+  assert.deepEqual(files([], {}), []);
+  writeFileSync(join(projectDirectory, "compose.yaml"), "");
+  assert.deepEqual(files([], {}), ["compose.yaml"]);
+  writeFileSync(join(projectDirectory, "stack.yml"), "");
+  assert.deepEqual(files([], {}), ["stack.yml"]);
+  assert.deepEqual(files([], { COMPOSE_FILE: "a.yaml:b.yaml" }), ["a.yaml", "b.yaml"]);
+  assert.deepEqual(files(["c.yaml"], { COMPOSE_FILE: "a.yaml" }), ["c.yaml"]);
+});
 
 for (const line of [
   `S: \${SECRET:?run openssl rand -hex 32}`,
@@ -14,7 +27,7 @@ for (const line of [
   `S: \${SECRET-a:-b}`,
   `S: $$\${SECRET:?a-b}`,
 ]) {
-  test(`a message that docker stack would take for a default is refused: ${line}`, (t) => {
+  test(`refuses a message that docker stack reads as a default: ${line}`, (t) => {
     assert.throws(
       () => refuse(t, `services:\n  ${line}\n`),
       /stack\.yaml, line 2: docker stack deploy would take .* to be the value of SECRET/,
@@ -29,7 +42,7 @@ for (const line of [
   `S: $\${S?-}`,
   `S: \${S-a-b}`,
 ]) {
-  test(`read as it is meant, and let through: ${line}`, (t) => {
+  test(`accepts what both read the same way: ${line}`, (t) => {
     assert.doesNotThrow(() => refuse(t, `services:\n  ${line}\n`));
   });
 }
@@ -37,5 +50,5 @@ for (const line of [
 function refuse(t: TestContext, text: string): void {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "stack.yaml"), text);
-  refuseMisread(["stack.yaml"], directory);
+  refuseMisreadVariables(["stack.yaml"], directory);
 }
