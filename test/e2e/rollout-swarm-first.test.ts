@@ -24,7 +24,7 @@ onOwnEngine("together", "a stack that docker stack deploy has started", (env, en
   });
   after(() => stack?.remove());
 
-  test("roll back brings what it ran before the first roll-out, with no request failed", async () => {
+  test("roll back restores the state before the first roll-out, no request fails", async () => {
     const unchanged = await stack.hotpush("rollout");
     assert.equal(unchanged.code, 0, unchanged.output);
     assert.match(unchanged.output, /note +what serves now is recorded as a good version, \d{12}: /);

@@ -43,7 +43,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     return (await (await fetch(stack.origin)).text()).split(" ")[0] ?? "";
   }
 
-  test(`${rollouts} good versions take over with no request failed, and what did not change is untouched`, async (t) => {
+  test(`${rollouts} good versions take over, no request fails, the rest is untouched`, async (t) => {
     const caddy = await stack.tasks("caddy");
     const { versions, answers } = await underLoad(stack.origin, async () => {
       for (let round = 1; round <= rollouts; round += 1) {
@@ -70,7 +70,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.deepEqual(await stack.tasks("app"), tasks);
   });
 
-  test("a version that never gets healthy is rolled back by Swarm, and that is a failure", async () => {
+  test("fails if Swarm rolls back a version that never gets healthy", async () => {
     await serving("known");
     const { versions } = await underLoad(stack.origin, async () => {
       const { code, output } = await deploy("sick", "sick");
@@ -86,7 +86,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.deepEqual(versions, ["known"]);
   });
 
-  test("a version that crashes at start is rolled back by Swarm, and the image's name in the file stands for what serves", async () => {
+  test("after a crash at start, the image name in the file is what serves", async () => {
     await serving("known");
     const proved = await imageOf(stack, `${stack.name}-app`);
     const { versions } = await underLoad(stack.origin, async () => {
@@ -99,7 +99,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.equal(await imageOf(stack, `${stack.name}-app`), proved);
   });
 
-  test("a version that answers badly through the proxy goes back", async () => {
+  test("a version that answers badly through the proxy is rolled back", async () => {
     await serving("known");
     const { code, output } = await deploy("broken", "broken");
     assert.equal(code, 1, output);
@@ -108,7 +108,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.equal(await live(), "known");
   });
 
-  test("roll back brings the previous good version, and prune keeps what runs and what can come back", async () => {
+  test("roll back restores the good version, and prune keeps what can come back", async () => {
     for (const version of ["known", "older", "newest"]) await serving(version);
     const { versions } = await underLoad(stack.origin, async () => {
       const { code, output } = await stack.hotpush("rollout", "--back");
@@ -125,7 +125,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.equal(await live(), "older");
   });
 
-  test("a roll-out that is killed fails nothing, and the next one lets Swarm finish before it begins", async () => {
+  test("a killed roll-out breaks nothing, and the next one lets Swarm finish first", async () => {
     await serving("known");
     await underLoad(stack.origin, async () => {
       await stack.write("half-way", "graceful");
@@ -139,7 +139,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.equal(await live(), "next");
   });
 
-  test("an image that names a registry is pushed there, by the name of its commit; with the registry away nothing is deployed", async (t) => {
+  test("pushes an image to its registry by commit, and deploys nothing without it", async (t) => {
     const registry = await startRegistry();
     t.after(() => registry.close());
     await mkdir(join(stack.directory, "worker"));
@@ -173,7 +173,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     await stack.edit(/^ {2}worker: .*\n/gm, "");
   });
 
-  test("an update that is not done in time goes back, and says what the new task does", async () => {
+  test("rolls back an update that takes too long, and shows the task's state", async () => {
     await serving("known");
     await stack.edit("hotpush.check:", "hotpush.healthy-timeout: 1s\n        hotpush.check:");
     // The tasks can be placed nowhere: Swarm would wait for ever.

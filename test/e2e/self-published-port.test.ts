@@ -48,7 +48,7 @@ onEngine("Hotpush with a published port deploys itself, as a user who is not roo
     await remote?.remove();
   });
 
-  test("by a helper container, after its deployment is recorded; a delivery that is lost meanwhile is caught up with", async () => {
+  test("a helper replaces it after its deployment; catch-up finds a lost delivery", async () => {
     const [before] = await project.containers("hotpush");
     const [name = ""] = await project.instances();
     assert.equal(await project.docker("exec", name, "id", "--user"), "1000");

@@ -44,12 +44,16 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
       `${results.length} pushes, ${succeeded} deployed, the rest superseded; ${seen.size - 1} replacements`,
     );
     assert.ok(succeeded >= replacements, `${succeeded} succeeded`);
-    assert.equal(countRepeatedRuns(project.statePath), 0, "each was seen to its end where it was started");
+    assert.equal(
+      countRepeatedRuns(project.statePath),
+      0,
+      "each ran to its end in the instance that started it",
+    );
     await until("one instance", async () => (await project.instances()).length === 1);
     assert.deepEqual(await project.instances(), [await project.live()]);
   });
 
-  test("a script that goes on after its roll-out is seen to its end before the old one leaves", async () => {
+  test("a script that goes on after its roll-out ends before the old one leaves", async () => {
     const path = join(project.directory, "linger");
     writeFileSync(path, lingerS);
     const { json } = await deliver(project.origin, githubPush());
@@ -71,7 +75,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     assert.notEqual(await project.live(), old);
   });
 
-  test("the old one killed in the middle of its own replacement: the new one ends the deployment", async () => {
+  test("if the old one is killed during its replacement, the new one takes over", async () => {
     const old = await project.live();
     const repeated = countRepeatedRuns(project.statePath);
     // So its deployment has not ended when it is killed, however long that takes.
@@ -86,7 +90,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     await until("one instance", async () => (await project.instances()).length === 1);
   });
 
-  test("a roll-out killed after its switch: the next one sees to it that the old container leaves", async () => {
+  test("if a roll-out is killed after its switch, the next removes the old container", async () => {
     const old = await project.live();
     const { json } = await deliver(project.origin, githubPush());
     const id = json.deployment?.id ?? 0;
@@ -129,7 +133,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     });
   }
 
-  /** What the container that serves has logged is told where the deployment did not succeed. */
+  /** If the deployment does not succeed, the error has the log of the container that serves. */
   async function assertSucceeds(id = 0): Promise<void> {
     const state = await project.ending(id);
     assert.equal(state, "succeeded", await project.docker("logs", await project.live()));

@@ -24,7 +24,7 @@ export interface HostedStackOptions {
   readonly prepare: (stack: TestStack) => Promise<void>;
 }
 
-/** Starts the stack as somebody does who has nothing but Docker: by Hotpush's image. */
+/** Starts the stack with nothing but Docker: by Hotpush's image. */
 export async function makeHostedStack(
   labEnv: NodeJS.ProcessEnv,
   options: HostedStackOptions,

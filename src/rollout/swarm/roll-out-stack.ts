@@ -86,7 +86,7 @@ async function rollOutAs(
   await recordFirstStackVersion(rollout, request, before);
   const live = await liveImages(engine, before.services);
   const images = await prepareStackImages(rollout, request, { services, live, commit, version });
-  const outcomes = await updateServices(rollout, { images, withPull }, before);
+  const outcomes = await updateServices({ rollout, deployment: { images, withPull }, before });
   await recordVersion(request, commit, () => servingStackImages(rollout));
   await moveFileNames(rollout, services, images);
   report({ event: "finished", durationMs: Math.round(performance.now() - startedMs), services: outcomes });

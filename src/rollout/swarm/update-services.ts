@@ -9,23 +9,26 @@ import type { StackService } from "./stack.ts";
 import { type Snapshot, takeSnapshot, taskName, tasksOf } from "./task.ts";
 import { waitForServices } from "./wait-for-services.ts";
 
+/** An update of the stack: what is deployed, and the stack as it was before, to roll back to. */
+interface StackUpdate {
+  readonly rollout: StackRollout;
+  readonly deployment: StackDeployment;
+  readonly before: Snapshot;
+}
+
 /**
  * Brings all services to their new state, Hotpush itself last. If one fails, all changed services are rolled back.
  *
- * @param before the stack as it was, to roll back to
  * @throws ProblemError that names the failed service and the reason
  */
-export async function updateServices(
-  rollout: StackRollout,
-  deployment: StackDeployment,
-  before: Snapshot,
-): Promise<readonly ServiceOutcome[]> {
+export async function updateServices(stackUpdate: StackUpdate): Promise<readonly ServiceOutcome[]> {
+  const { rollout, before } = stackUpdate;
   const { project, own } = rollout;
   const others = project.services.filter(({ name }) => name !== own?.service);
   const itself = project.services.find(({ name }) => name === own?.service);
   try {
-    const outcomes = others.length === 0 ? [] : await update(rollout, others, deployment, before);
-    return itself ? [...outcomes, await updateItself(rollout, itself, deployment, before)] : outcomes;
+    const outcomes = others.length === 0 ? [] : await update(stackUpdate, others);
+    return itself ? [...outcomes, await updateItself(stackUpdate, itself)] : outcomes;
   } catch (error) {
     // The update of Hotpush itself kills this process if the deployment takes longer than the task's grace period. The
     // new task then runs the deployment again and finds everything done.
@@ -37,10 +40,8 @@ export async function updateServices(
 
 /** Deploys `services` and waits for the result. */
 async function update(
-  rollout: StackRollout,
+  { rollout, deployment, before }: StackUpdate,
   services: readonly StackService[],
-  deployment: StackDeployment,
-  before: Snapshot,
 ): Promise<readonly ServiceOutcome[]> {
   await deployStack(rollout, services, deployment);
   const wait = () => waitForServices(rollout, services, before);
@@ -56,18 +57,19 @@ async function update(
  * Updates the service of this process. With start-first, this process waits for the new task. With stop-first it cannot:
  * the new task starts when this one has ended.
  */
-async function updateItself(
-  rollout: StackRollout,
-  service: StackService,
-  deployment: StackDeployment,
-  before: Snapshot,
-): Promise<ServiceOutcome> {
-  const { own, env, statePath } = rollout;
-  if (own === null || env.DEPLOY_ID === undefined) return leaveAlone(rollout, service, before);
+async function updateItself(stackUpdate: StackUpdate, service: StackService): Promise<ServiceOutcome> {
+  const { own, env, statePath, report } = stackUpdate.rollout;
+  const old = runningTasks(service, stackUpdate.before);
+  if (own === null || env.DEPLOY_ID === undefined) {
+    // A roll-out by hand in the container would be killed half-way with it. The service waits for its deployments.
+    const text = "is Hotpush itself, and only updated by a deployment: hotpush deploy";
+    report({ event: "note", service: service.name, text });
+    return unchanged(service, old);
+  }
   // The old task gets time to finish its deployment, and must not start another one.
   const request = writeReplacementRequest(statePath, { old: own.id, helper: null, isBySwarm: true });
   try {
-    const outcome = await updateInOrder(rollout, service, deployment, before);
+    const outcome = await updateInOrder(stackUpdate, service, old);
     if (outcome.outcome === "unchanged") removeReplacementRequest(statePath, request);
     return outcome;
   } catch (error) {
@@ -76,23 +78,16 @@ async function updateItself(
   }
 }
 
-/** A roll-out by hand in the container would be killed half-way with it. The service waits for its deployments. */
-function leaveAlone({ report }: StackRollout, service: StackService, before: Snapshot): ServiceOutcome {
-  const text = "is Hotpush itself, and only updated by a deployment: hotpush deploy";
-  report({ event: "note", service: service.name, text });
-  return unchanged(service, runningTasks(service, before));
-}
+type Named = { readonly name: string };
 
 async function updateInOrder(
-  rollout: StackRollout,
+  stackUpdate: StackUpdate,
   service: StackService,
-  deployment: StackDeployment,
-  before: Snapshot,
+  old: readonly Named[],
 ): Promise<ServiceOutcome> {
-  const old = runningTasks(service, before);
+  const { rollout, deployment, before } = stackUpdate;
   if (service.update.order === "start-first") {
-    const [outcome] = await update(rollout, [service], deployment, before);
-    return outcome ?? unchanged(service, old);
+    return (await update(stackUpdate, [service]))[0] ?? unchanged(service, old);
   }
   await deployStack(rollout, [service], deployment);
   const now = await takeSnapshot(rollout.engine, rollout.project.name);
@@ -103,7 +98,7 @@ async function updateInOrder(
   return postponed(service, old, "order: stop-first");
 }
 
-function runningTasks(service: StackService, before: Snapshot): readonly { readonly name: string }[] {
+function runningTasks(service: StackService, before: Snapshot): readonly Named[] {
   const running = tasksOf(before, service.name).filter(({ state }) => state === "running");
   return running.map((task) => ({ name: taskName(service.name, task) }));
 }

@@ -28,11 +28,11 @@ export async function waitForServices(
   const reached = new Map<string, ServiceOutcome>();
   for (;;) {
     const now = await takeSnapshot(rollout.engine, rollout.project.name);
-    const atMs = performance.now() - startedMs;
+    const look = { before, now, atMs: performance.now() - startedMs };
     for (const service of services) {
       reportTasks(service.name, tasksOf(now, service.name));
       if (reached.has(service.name)) continue;
-      const outcome = await look(rollout, service, before, now, seen, atMs);
+      const outcome = await outcomeNow(rollout, service, look, seen);
       if (outcome) reached.set(service.name, outcome);
     }
     if (reached.size === services.length) return [...reached.values()];
@@ -40,20 +40,27 @@ export async function waitForServices(
   }
 }
 
-async function look(
+/** The stack before the deploy, and `atMs` after it. */
+interface Look {
+  readonly before: Snapshot;
+  readonly now: Snapshot;
+  readonly atMs: number;
+}
+
+/** Null while Swarm still works on the service. */
+async function outcomeNow(
   rollout: StackRollout,
   service: StackService,
-  before: Snapshot,
-  now: Snapshot,
+  look: Look,
   seen: Map<string, Observation>,
-  atMs: number,
 ): Promise<ServiceOutcome | null> {
+  const { before, now, atMs } = look;
   const present = now.services.get(service.name);
   if (!present) {
     const detail = `The service ${service.name} was removed meanwhile.`;
     throw new ProblemError({ code: "container_not_healthy", detail });
   }
-  if (present.isJob) return outcomeOf(service, "unchanged", before, now, nothingSeen);
+  if (present.isJob) return outcomeOf(service, "unchanged", look, nothingSeen);
   const freshTasks = tasksOf(now, service.name, before);
   const observation = observe(seen.get(service.name) ?? nothingSeen, present, freshTasks, atMs);
   seen.set(service.name, observation);
@@ -70,7 +77,7 @@ async function look(
     case "unchanged":
     case "started":
     case "updated":
-      return outcomeOf(service, judgement.kind, before, now, observation);
+      return outcomeOf(service, judgement.kind, look, observation);
     case "pending":
       if (atMs <= allowedMs(service, present.update?.state)) return null;
       throw await updateFailure(rollout, service, { kind: "late", waitedMs: atMs }, freshTasks);
@@ -87,8 +94,7 @@ function allowedMs({ update }: StackService, state: string | undefined): number 
 function outcomeOf(
   service: StackService,
   kind: Reached,
-  before: Snapshot,
-  now: Snapshot,
+  { before, now }: Look,
   { healthyAfterMs, downtimeMs }: Observation,
 ): ServiceOutcome {
   const names = (snapshot: Snapshot, earlier: Snapshot | null) =>
