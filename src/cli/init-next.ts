@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import type { Setup } from "../init/plan-setup.ts";
+import { proxyAdvice } from "../init/proxy-config.ts";
+import { systemdUnitName } from "../init/systemd-unit.ts";
+import { isLoopback } from "../init/webhook-address.ts";
+import { type HostForm, hostForm } from "../init/webhook-form.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
 import { send } from "../send/send.ts";
 import { secretToSend } from "../send/settings.ts";
-import { isLoopback } from "../setup/address.ts";
-import { proxyAdvice } from "../setup/caddyfile.ts";
-import { type HostForm, hostForm } from "../setup/host-form.ts";
-import type { Setup } from "../setup/set-up.ts";
-import { systemdUnitName } from "../setup/systemd-unit.ts";
 import { say } from "./say.ts";
 
 /** Prints the form of the project's git host, field by field. The secret itself is shown to a person at a terminal only. */

@@ -1,6 +1,6 @@
-import { parseAddress } from "../setup/address.ts";
-import { type GitHost, gitHosts, isGitHost } from "../setup/git-host.ts";
-import type { Questions } from "../setup/set-up.ts";
+import { type GitHost, gitHosts, isGitHost } from "../init/git-host.ts";
+import type { Questions } from "../init/plan-setup.ts";
+import { parseAddress } from "../init/webhook-address.ts";
 import { ask } from "./ask.ts";
 import { say } from "./say.ts";
 

@@ -1,16 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { type GitHost, gitHosts } from "../init/git-host.ts";
+import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
+import { planSetup, type Questions, type Setup } from "../init/plan-setup.ts";
+import { SetupError } from "../init/setup-error.ts";
+import { parseAddress } from "../init/webhook-address.ts";
+import { writePlanned } from "../init/write-file.ts";
 import { ProblemError } from "../problems.ts";
-import { parseAddress } from "../setup/address.ts";
-import { type GitHost, gitHosts } from "../setup/git-host.ts";
-import { buildOwnImage, hasOwnImage, ownImage } from "../setup/own-image.ts";
-import { planSetup, type Questions, type Setup } from "../setup/set-up.ts";
-import { SetupError } from "../setup/setup-error.ts";
-import { writePlanned } from "../setup/write-file.ts";
 import { canAsk, confirm, LeftError } from "./ask.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
 import { tellForm, tellNext } from "./init-next.ts";
 import { personAtTerminal, takeDefaults } from "./init-questions.ts";
-import { tellChanges, tellNotes, tellProject } from "./init-told.ts";
+import { tellChanges, tellNotes, tellProject } from "./init-report.ts";
 
 interface Options {
   readonly url?: URL;

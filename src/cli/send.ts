@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDurationMs } from "../config/duration.ts";
+import { type GitHost, isGitHost } from "../init/git-host.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
 import { ProblemError } from "../problems.ts";
 import { NotMarkableError, type SentEvent } from "../send/delivery.ts";
@@ -12,7 +13,6 @@ import {
   sendingEnvironment,
   urlToSend,
 } from "../send/settings.ts";
-import { type GitHost, isGitHost } from "../setup/git-host.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
 
 interface Options {

@@ -1,8 +1,8 @@
 import { type Branch, branches } from "../config.ts";
-import { git } from "../setup/git.ts";
-import { type GitHost, gitHostOf } from "../setup/git-host.ts";
-import { parseRemoteUrl, readRemoteUrl } from "../setup/git-remote.ts";
-import { payloadName } from "../setup/payload-name.ts";
+import { git } from "../init/git.ts";
+import { parseRemoteUrl, readRemoteUrl } from "../init/git-checkout.ts";
+import { type GitHost, gitHostOf } from "../init/git-host.ts";
+import { payloadName } from "../init/payload-name.ts";
 
 /** What a push of a repository's main branch reports. */
 export interface RepositoryHead {

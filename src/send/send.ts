@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Branch } from "../config.ts";
-import type { GitHost } from "../setup/git-host.ts";
+import type { GitHost } from "../init/git-host.ts";
 import { type Delivery, makeDelivery, type SentEvent, signDelivery } from "./delivery.ts";
 import { post } from "./post.ts";
 import { type RepositoryHead, readRepositoryHead } from "./repository-head.ts";

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { readSecretText, secretFault } from "../config/secret.ts";
 import { type Branch, variables } from "../config.ts";
+import { git } from "../init/git.ts";
 import { withDotenv } from "../platform/env-file.ts";
-import { git } from "../setup/git.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { ownImage } from "../../src/setup/own-image.ts";
+import { ownImage } from "../../src/init/own-image.ts";
 import { recordedDeployments } from "../harness/database.ts";
 import { freePort } from "../harness/free-port.ts";
 import { pack } from "../harness/package.ts";

@@ -12,7 +12,7 @@ import {
   withoutVariable,
   withVariable,
 } from "../../src/platform/env-file.ts";
-import { withoutOtherValues, withSettings } from "../../src/setup/dotenv-file.ts";
+import { withoutOtherValues, withSettings } from "../../src/init/dotenv-file.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fuzz } from "./fuzz.ts";
 

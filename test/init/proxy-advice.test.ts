@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { proxyAdvice } from "../../src/setup/caddyfile.ts";
+import { proxyAdvice } from "../../src/init/proxy-config.ts";
 
 test("what nginx is told to do has it look Hotpush's address up anew, since each new container has another", () => {
   const lines = proxyAdvice({ kind: "other-proxy", service: "edge", services: ["web"], networks: [] });

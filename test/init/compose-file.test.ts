@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { composeFile } from "../../src/setup/compose-file.ts";
-import type { Front } from "../../src/setup/front.ts";
+import { composeFile } from "../../src/init/compose-file.ts";
+import type { Front } from "../../src/init/reverse-proxy.ts";
 
 const traefik: Front = { kind: "traefik", service: "edge", services: [], networks: [] };
 

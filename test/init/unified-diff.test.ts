@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { unifiedDiff } from "../../src/setup/unified-diff.ts";
+import { unifiedDiff } from "../../src/init/unified-diff.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const cases: readonly (readonly [string, string])[] = [

@@ -1,5 +1,5 @@
 import { keepsData } from "../rollout/compose/keeps-data.ts";
-import type { Services, SetupService } from "./compose-project.ts";
+import type { Services, SetupService } from "./compose-services.ts";
 
 /** A port of the host, as the compose file publishes it. */
 export interface PublishedPort {

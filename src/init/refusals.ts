@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path";
 import { variables } from "../config.ts";
 import { rawValue } from "../platform/env-file.ts";
 import { notPassedOn } from "./compose-file.ts";
-import type { Services } from "./compose-project.ts";
+import type { Services } from "./compose-services.ts";
 import { ownComposeFile, type Project } from "./project.ts";
 import { SetupError } from "./setup-error.ts";
 

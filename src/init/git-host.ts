@@ -1,4 +1,4 @@
-import type { GitRemote } from "./git-remote.ts";
+import type { GitRemote } from "./git-checkout.ts";
 
 /** The git hosts whose pushes Hotpush verifies, by the names that the command line takes. */
 export const gitHosts = [

@@ -1,5 +1,5 @@
+import type { GitRemote } from "./git-checkout.ts";
 import type { GitHost } from "./git-host.ts";
-import type { GitRemote } from "./git-remote.ts";
 
 /** The webhook's form at a git host, as docs/git-hosts.md has it: what to fill into which field. */
 export interface HostForm {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { payloadName } from "../../src/setup/payload-name.ts";
+import { payloadName } from "../../src/init/payload-name.ts";
 
 for (const [host, path, name] of [
   ["github", "octo/shop", "octo/shop"],

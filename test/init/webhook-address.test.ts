@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
-import { findAddress, isLoopback, parseAddress } from "../../src/setup/address.ts";
-import type { Front, PublishedPort } from "../../src/setup/front.ts";
-import { isPortTaken } from "../../src/setup/machine.ts";
+import { isPortTaken } from "../../src/init/machine.ts";
+import type { Front, PublishedPort } from "../../src/init/reverse-proxy.ts";
+import { findAddress, isLoopback, parseAddress } from "../../src/init/webhook-address.ts";
 
 function front(...published: readonly PublishedPort[]): Front {
   return {

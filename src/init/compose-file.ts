@@ -1,8 +1,8 @@
 import { variables } from "../config.ts";
-import { isLoopback } from "./address.ts";
-import { caddyfileName, seededServices } from "./caddyfile.ts";
-import type { Front, PublishedPort } from "./front.ts";
 import { ownEnvFile } from "./project.ts";
+import { caddyfileName, seededServices } from "./proxy-config.ts";
+import type { Front, PublishedPort } from "./reverse-proxy.ts";
+import { isLoopback } from "./webhook-address.ts";
 
 /** Settings of the service that belong to the container. */
 export const notPassedOn: readonly string[] = ["WEBHOOK_PORT", "WEBHOOK_HOST", "REPO_PATH", "STATE_PATH"];

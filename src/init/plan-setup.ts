@@ -1,17 +1,17 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Address, findAddress, parseAddress } from "./address.ts";
-import { readServices, type Services } from "./compose-project.ts";
-import { candidates, type Front, findFront } from "./front.ts";
+import { readServices, type Services } from "./compose-services.ts";
 import { type GitHost, isGitHost } from "./git-host.ts";
 import { findUnignored } from "./gitignore.ts";
 import { findMachine, isPortTaken, type Machine } from "./machine.ts";
-import { planFiles } from "./plan.ts";
+import { planFiles } from "./plan-files.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { findProject, ownComposeFile, ownEnvFile, type Project } from "./project.ts";
 import { refuseMisread, refuseUnfit } from "./refusals.ts";
+import { candidates, type Front, findFront } from "./reverse-proxy.ts";
 import { SetupError } from "./setup-error.ts";
 import { systemdUnitName } from "./systemd-unit.ts";
+import { type Address, findAddress, parseAddress } from "./webhook-address.ts";
 
 /** What only a person can know; each is called where it could not be found out, and may give null: no answer. */
 export interface Questions {

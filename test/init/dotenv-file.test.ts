@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
-import { withoutOtherValues, withSettings } from "../../src/setup/dotenv-file.ts";
-import { SetupError } from "../../src/setup/setup-error.ts";
+import { withoutOtherValues, withSettings } from "../../src/init/dotenv-file.ts";
+import { SetupError } from "../../src/init/setup-error.ts";
 
 const fixed = (name: string, value: string) => ({ name, value, isOpen: false });
 const open = (name: string, value: string) => ({ name, value, isOpen: true });

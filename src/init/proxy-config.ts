@@ -1,4 +1,4 @@
-import type { Front } from "./front.ts";
+import type { Front } from "./reverse-proxy.ts";
 
 export const caddyfileName = "hotpush.Caddyfile";
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { gitHostOf } from "../../src/setup/git-host.ts";
-import { parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "../../src/setup/git-remote.ts";
+import { parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "../../src/init/git-checkout.ts";
+import { gitHostOf } from "../../src/init/git-host.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

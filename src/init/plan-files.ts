@@ -3,18 +3,18 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { secretFault } from "../config/secret.ts";
 import { namingFiles } from "../platform/compose/file-names.ts";
-import type { Address } from "./address.ts";
-import { caddyfile, caddyfileName } from "./caddyfile.ts";
 import { composeFile } from "./compose-file.ts";
 import { type Setting, withoutOtherValues, withSettings } from "./dotenv-file.ts";
-import type { Front } from "./front.ts";
 import type { GitHost } from "./git-host.ts";
 import type { Machine } from "./machine.ts";
 import { ownImage, ownRoot } from "./own-image.ts";
 import { payloadName } from "./payload-name.ts";
 import { type PlannedFile, planFile, type WantedFile } from "./planned-file.ts";
 import { ownComposeFile, type Project } from "./project.ts";
+import { caddyfile, caddyfileName } from "./proxy-config.ts";
+import type { Front } from "./reverse-proxy.ts";
 import { systemdUnit, systemdUnitName } from "./systemd-unit.ts";
+import type { Address } from "./webhook-address.ts";
 
 export interface PlanOptions {
   readonly project: Project;

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { proxyAdvice } from "../../src/setup/caddyfile.ts";
+import { proxyAdvice } from "../../src/init/proxy-config.ts";
 import { recordedDeliveryCount } from "../harness/database.ts";
 import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";

@@ -4,8 +4,8 @@ import { parseEnv } from "node:util";
 import { type Branch, branches } from "../config.ts";
 import { composeFileNames, namedFiles } from "../platform/compose/file-names.ts";
 import { git } from "./git.ts";
+import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "./git-checkout.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
-import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "./git-remote.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** The file with Hotpush's own part of a compose project. */

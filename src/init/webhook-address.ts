@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { Front, PublishedPort } from "./front.ts";
+import type { Front, PublishedPort } from "./reverse-proxy.ts";
 
 /** Where the git host sends its deliveries to, and for which names Caddy answers. */
 export interface Address {

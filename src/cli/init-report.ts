@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { hasFileModes } from "../init/gitignore.ts";
+import type { Setup } from "../init/plan-setup.ts";
+import type { PlannedFile } from "../init/planned-file.ts";
+import { unifiedDiff } from "../init/unified-diff.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
-import { hasFileModes } from "../setup/gitignore.ts";
-import type { PlannedFile } from "../setup/planned-file.ts";
-import type { Setup } from "../setup/set-up.ts";
-import { unifiedDiff } from "../setup/unified-diff.ts";
 import { say } from "./say.ts";
 
 /** Says what was found: the project, its remote, and who is in front of the app. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Services, SetupService } from "../../src/setup/compose-project.ts";
-import { candidates, type Front, findFront } from "../../src/setup/front.ts";
+import type { Services, SetupService } from "../../src/init/compose-services.ts";
+import { candidates, type Front, findFront } from "../../src/init/reverse-proxy.ts";
 
 /** Services in the form in which compose gives them: `8080:3000`, `127.0.0.1:8080:3000`. */
 function service(ports: readonly string[], more: SetupService = {}): SetupService {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { gitHosts } from "../../src/setup/git-host.ts";
-import { parseRemoteUrl } from "../../src/setup/git-remote.ts";
-import { hostForm } from "../../src/setup/host-form.ts";
+import { parseRemoteUrl } from "../../src/init/git-checkout.ts";
+import { gitHosts } from "../../src/init/git-host.ts";
+import { hostForm } from "../../src/init/webhook-form.ts";
 
 const page = readFileSync(new URL("../../docs/git-hosts.md", import.meta.url), "utf8");
 const values = { payloadUrl: "https://shop.example.org/webhook", secret: "5ec2e7" };
