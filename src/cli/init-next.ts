@@ -5,7 +5,7 @@ import type { Setup } from "../init/plan-setup.ts";
 import { proxyAdvice } from "../init/proxy-config.ts";
 import { systemdUnitName } from "../init/systemd-unit.ts";
 import { isLoopback } from "../init/webhook-address.ts";
-import { type HostForm, hostForm } from "../init/webhook-form.ts";
+import { type WebhookForm, webhookForm } from "../init/webhook-form.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
 import { send } from "../send/send.ts";
 import { secretToSend } from "../send/settings.ts";
@@ -15,7 +15,7 @@ import { say } from "./say.ts";
 export function tellForm({ project, host, address }: Setup): void {
   const secret = process.stdout.isTTY ? (secretOf(project.root) ?? inDotenv) : inDotenv;
   const payloadUrl = publicUrl(address.payloadUrl);
-  const form = hostForm(host ?? "github", host === null ? null : project.remote, { payloadUrl, secret });
+  const form = webhookForm(host ?? "github", host === null ? null : project.remote, { payloadUrl, secret });
   const name = host === null ? "your git host (say which with --host)" : form.host;
   say(`\nThe webhook at ${name}:`);
   say(host === null ? "  its repository's settings, Webhooks" : `  ${form.address ?? form.way}`);
@@ -25,7 +25,7 @@ export function tellForm({ project, host, address }: Setup): void {
 
 const inDotenv = "the value of WEBHOOK_SECRET in .env";
 
-function tellFields({ fields, makesSecret, host }: HostForm, secret: string): void {
+function tellFields({ fields, makesSecret, host }: WebhookForm, secret: string): void {
   const width = Math.max(...fields.map(([label]) => label.length));
   for (const [label, value] of fields) say(fieldLine(label, value, width));
   const own = fields.find(([, value]) => value === secret)?.[0];
@@ -58,10 +58,10 @@ function publicUrl(url: URL): string {
  * @returns the exit code
  */
 export async function tellNext(setup: Setup, env: NodeJS.ProcessEnv): Promise<number> {
-  const { front, files } = setup;
-  if (front !== null && front.kind !== "none" && front.kind !== "new-caddy") {
-    say(`\nIn the configuration of ${front.service}:`);
-    for (const line of proxyAdvice(front)) say(`  ${line}`);
+  const { proxy, files } = setup;
+  if (proxy !== null && proxy.kind !== "none" && proxy.kind !== "new-caddy") {
+    say(`\nIn the configuration of ${proxy.service}:`);
+    for (const line of proxyAdvice(proxy)) say(`  ${line}`);
   }
   const isUnchanged = files.every(({ state }) => state === "right");
   if (isUnchanged && (await tellDryRun(setup, env))) return 0;
@@ -70,9 +70,9 @@ export async function tellNext(setup: Setup, env: NodeJS.ProcessEnv): Promise<nu
   return 0;
 }
 
-function nextCommands({ front }: Setup): readonly string[] {
+function nextCommands({ proxy }: Setup): readonly string[] {
   const start =
-    front === null
+    proxy === null
       ? `sudo install -m 644 ${systemdUnitName} /etc/systemd/system/ && sudo systemctl enable --now hotpush`
       : "docker compose up -d";
   return [start, "npx hotpush send --dry-run"];

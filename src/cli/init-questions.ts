@@ -1,6 +1,6 @@
 import { type GitHost, gitHosts, isGitHost } from "../init/git-host.ts";
 import type { Questions } from "../init/plan-setup.ts";
-import { parseAddress } from "../init/webhook-address.ts";
+import { parsePublicUrl } from "../init/webhook-address.ts";
 import { ask } from "./ask.ts";
 import { say } from "./say.ts";
 
@@ -16,7 +16,7 @@ export const personAtTerminal: Questions = {
     say("Where will your git host reach this server, such as https://shop.example.org?");
     say("(Enter where that is not known yet: it can be said later.)");
     const answer = await ask<{ readonly url: URL | null }>("Address", "", (text) => {
-      const url = parseAddress(text);
+      const url = parsePublicUrl(text);
       if (url === null && text !== "") say("That is no address.");
       return url === null && text !== "" ? null : { url };
     });

@@ -1,45 +1,50 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { hasFileModes } from "../init/gitignore.ts";
+import { hasFileModes } from "../init/git-checkout.ts";
 import type { Setup } from "../init/plan-setup.ts";
 import type { PlannedFile } from "../init/planned-file.ts";
-import { unifiedDiff } from "../init/unified-diff.ts";
+import { diffTexts } from "../platform/git.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
 import { say } from "./say.ts";
 
 /** Says what was found: the project, its remote, and who is in front of the app. */
-export function tellProject({ project, front, address }: Setup): void {
+export function tellProject({ project, proxy, address }: Setup): void {
   const { root, remoteUrl, remote } = project;
   say(`Project   ${root}`);
   // Credentials may be in the URL; what was read of it has none.
   say(`Remote    ${remote ? `${remote.hostname}, ${remote.path}` : (remoteUrl ?? "none")}`);
-  say(`Runs with ${told(front, address.site)}`);
+  say(`Runs with ${told(proxy, address.site)}`);
   say("");
 }
 
-function told(front: Setup["front"], site: string | null): string {
-  if (front === null) return "systemd (there is no compose file)";
-  if (front.kind === "none") return "compose; no service publishes a port, so Hotpush publishes 9000";
-  if (front.kind === "new-caddy") return `compose; Caddy takes the place of ${front.service} (${site})`;
-  return `compose; behind ${front.service}, your own proxy`;
+function told(proxy: Setup["proxy"], site: string | null): string {
+  if (proxy === null) return "systemd (there is no compose file)";
+  if (proxy.kind === "none") return "compose; no service publishes a port, so Hotpush publishes 9000";
+  if (proxy.kind === "new-caddy") return `compose; Caddy takes the place of ${proxy.service} (${site})`;
+  return `compose; behind ${proxy.service}, your own proxy`;
 }
 
 /** Says of each file what becomes of it, with the difference for those that are changed. */
-export function tellChanges(files: readonly PlannedFile[]): void {
+export async function tellChanges(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
   const width = Math.max(...files.map(({ name }) => name.length));
   for (const { state, name, purpose } of files) {
     say(`${states[state].padEnd(8)}  ${name.padEnd(width)}  ${purpose}`);
   }
-  for (const { state, name, before, text, shown = asItIs } of files) {
-    if (state !== "changed") continue;
-    const difference = unifiedDiff(name, shown(before ?? ""), shown(text));
-    say(`\n${difference === "" ? `${name}: a secret in it is replaced.` : difference}`);
-  }
+  for (const file of files) if (file.state === "changed") say(`\n${await changeText(file, env)}`);
   say("");
 }
 
-function asItIs(text: string): string {
-  return text;
+/** Without values that must not be shown: if only those change, no difference is left. */
+async function changeText(
+  { name, before, text, shown = (all) => all }: PlannedFile,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const hasColour = process.stdout.isTTY === true && process.stdout.hasColors();
+  const difference = await diffTexts(name, shown(before ?? ""), shown(text), { env, hasColour });
+  if (difference === "") return `${name}: a secret in it is replaced.`;
+  return (
+    difference ?? `${name} would get another text. The difference cannot be shown, because git diff failed.`
+  );
 }
 
 const states: Readonly<Record<PlannedFile["state"], string>> = {
@@ -51,14 +56,14 @@ const states: Readonly<Record<PlannedFile["state"], string>> = {
 
 /** Says what a person should know, and what only they can do. */
 export async function tellNotes(setup: Setup): Promise<void> {
-  for (const note of [...frontNotes(setup), ...(await checkoutNotes(setup))]) {
+  for (const note of [...proxyNotes(setup), ...(await checkoutNotes(setup))]) {
     say(wrapFor(process.stdout, `- ${note}`, "  "));
   }
 }
 
-function frontNotes({ front }: Setup): readonly string[] {
-  if (front?.kind !== "new-caddy") return [];
-  const { service, dropped, hasContainerName } = front;
+function proxyNotes({ proxy }: Setup): readonly string[] {
+  if (proxy?.kind !== "new-caddy") return [];
+  const { service, dropped, hasContainerName } = proxy;
   return [
     ...dropped.map(
       (port) => `Port ${port} of ${service} is not published any more: two containers cannot share it.`,
@@ -69,7 +74,7 @@ function frontNotes({ front }: Setup): readonly string[] {
   ];
 }
 
-async function checkoutNotes({ project, front, services, machine }: Setup): Promise<readonly string[]> {
+async function checkoutNotes({ project, proxy, services, machine }: Setup): Promise<readonly string[]> {
   const { root } = project;
   const isBuiltFromRoot = Object.values(services).some(({ build }) => contextOf(build) === root);
   return [
@@ -83,7 +88,7 @@ async function checkoutNotes({ project, front, services, machine }: Setup): Prom
           ".env, with the secret in it, is in the build context of your image. Write a line .env to .dockerignore.",
         ]
       : []),
-    ...(front !== null && machine.isForeignOwner
+    ...(proxy !== null && machine.isForeignOwner
       ? [
           "The checkout is another user's than the container's, so what a deployment changes in it becomes root's.",
         ]

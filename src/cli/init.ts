@@ -2,9 +2,9 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { type GitHost, gitHosts } from "../init/git-host.ts";
 import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
 import { planSetup, type Questions, type Setup } from "../init/plan-setup.ts";
+import { writePlanned } from "../init/planned-file.ts";
 import { SetupError } from "../init/setup-error.ts";
-import { parseAddress } from "../init/webhook-address.ts";
-import { writePlanned } from "../init/write-file.ts";
+import { parsePublicUrl } from "../init/webhook-address.ts";
 import { ProblemError } from "../problems.ts";
 import { canAsk, confirm, LeftError } from "./ask.ts";
 import { newCommand, refuse, type Surroundings } from "./command.ts";
@@ -44,7 +44,7 @@ export function makeInitCommand({ env, finish }: Surroundings): Command {
 }
 
 function address(text: string): URL {
-  const url = parseAddress(text);
+  const url = parsePublicUrl(text);
   if (url !== null) return url;
   throw new InvalidArgumentError("Not an address such as https://shop.example.org.");
 }
@@ -65,7 +65,7 @@ async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
   const questions: Questions = canAsk() && !yes && !check ? personAtTerminal : takeDefaults;
   const setup = await planSetup(process.cwd(), env, { url, host, service }, questions);
   tellProject(setup);
-  tellChanges(setup.files);
+  await tellChanges(setup.files, env);
   const isImageThere = !needsImage(setup) || (await hasOwnImage(env));
   if (check) return reportCheck(setup, isImageThere);
   if (!(await mayChange(setup, yes))) return 1;
@@ -80,8 +80,8 @@ async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
 }
 
 /** Where `.env` names an image, it is a person's. */
-function needsImage({ front, project }: Setup): boolean {
-  return front !== null && !project.env.HOTPUSH_IMAGE;
+function needsImage({ proxy, project }: Setup): boolean {
+  return proxy !== null && !project.env.HOTPUSH_IMAGE;
 }
 
 function reportCheck({ files }: Setup, isImageThere: boolean): number {

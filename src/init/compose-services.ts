@@ -1,46 +1,72 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { compareVersions } from "../platform/compare-versions.ts";
 import type { ComposePort, ComposeService } from "../platform/compose/model.ts";
-import type { Project } from "./project.ts";
-import { requireDocker } from "./require-docker.ts";
+import { neededCompose } from "../platform/compose/program.ts";
+import { neededApi } from "../platform/docker/engine.ts";
+import { outputOf, runCommand } from "../platform/run-command.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** A compose project's services, as compose itself reads its files, without Hotpush's own. */
-export type Services = Readonly<Record<string, SetupService>>;
+/** The services of a compose project, as compose itself reads its files, without those that Hotpush adds. */
+export type SetupServices = Readonly<Record<string, SetupService>>;
 
 export interface SetupService extends ComposeService {
   readonly ports?: readonly (ComposePort & { readonly host_ip?: string; readonly protocol?: string })[];
 }
 
-const run = promisify(execFile);
+const versionTimeoutMs = 20_000;
+const configTimeoutMs = 60_000;
+/** Shorter: set-up goes on without an answer of the engine. */
+const engineTimeoutMs = 5_000;
 
 /**
- * Has compose read the project.
+ * Asks compose for the services of the project in `root`.
  *
- * @throws SetupError where there is no compose, it or the engine is too old, or it does not take the files
+ * @param composeFiles absolute paths, in order
+ * @throws SetupError if there is no compose, it or the engine is too old, or it rejects the files
  */
 export async function readServices(
-  { root, composeFiles }: Project,
+  root: string,
+  composeFiles: readonly string[],
   env: NodeJS.ProcessEnv,
-): Promise<Services> {
-  await requireDocker(env);
+): Promise<SetupServices> {
+  await requireCompose(env);
+  await requireEngine(env);
   const files = composeFiles.flatMap((file) => ["--file", file]);
-  const argv = ["compose", "--project-directory", root, ...files, "config", "--format", "json"];
-  try {
-    const { stdout } = await run("docker", argv, {
-      cwd: root,
-      env,
-      timeout: 60_000,
-      maxBuffer: 64 * 1024 ** 2,
-    });
-    const { services }: { readonly services: Services } = JSON.parse(stdout);
-    return services;
-  } catch (error) {
-    const { stderr = String(error) } = error as { readonly stderr?: string };
-    throw new SetupError(`Compose cannot read your project. It says: ${lastLine(stderr)}`);
+  const ending = await runCommand({
+    argv: ["docker", "compose", "--project-directory", root, ...files, "config", "--format", "json"],
+    cwd: root,
+    env,
+    timeoutMs: configTimeoutMs,
+  });
+  if (ending.kind !== "exited" || ending.code !== 0) {
+    const reason = ending.lastLines.findLast((line) => line.trim() !== "") ?? ending.kind;
+    throw new SetupError(`Compose cannot read your project. It says: ${reason.trim()}`);
   }
+  const { services }: { readonly services: SetupServices } = JSON.parse(ending.output);
+  return services;
 }
 
-function lastLine(text: string): string {
-  return text.trim().split("\n").at(-1) ?? "";
+async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
+  const argv = ["docker", "compose", "version", "--short"] as const;
+  const version = await outputOf(argv, { env, timeoutMs: versionTimeoutMs });
+  if (version === null) {
+    throw new SetupError(
+      "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",
+    );
+  }
+  if (compareVersions(version, neededCompose) >= 0) return;
+  throw new SetupError(
+    `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
+  );
+}
+
+/** An engine that does not answer passes: the project can be set up before it runs. */
+async function requireEngine(env: NodeJS.ProcessEnv): Promise<void> {
+  const format = "{{.Server.Version}} {{.Server.APIVersion}}";
+  const argv = ["docker", "version", "--format", format] as const;
+  const answer = await outputOf(argv, { env, timeoutMs: engineTimeoutMs });
+  const [, version, apiVersion] = /^(\S+) (\d+\.\d+)$/.exec(answer ?? "") ?? [];
+  if (apiVersion === undefined || compareVersions(apiVersion, neededApi) >= 0) return;
+  throw new SetupError(
+    `Docker is ${version} here (API ${apiVersion}); 25 or newer is needed. Install a newer one: https://docs.docker.com/engine/install/`,
+  );
 }

@@ -1,23 +1,58 @@
 import { type Branch, branches } from "../config.ts";
+import { type GitOptions, gitOutput, runGit } from "../platform/git.ts";
 import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
-import { git } from "./git.ts";
+import type { CommandEnding } from "../platform/run-command.ts";
+import { SetupError } from "./setup-error.ts";
 
-/** Where a git remote is, as its URL says; credentials in it are left behind. */
+/** A git remote, read from its URL, without credentials. */
 export interface GitRemote {
   /** Without a port: `github.com`. */
   readonly hostname: string;
-  /** `owner/name`, or deeper where the host has groups in groups; without `.git`. */
+  /** `owner/name`, or deeper if the host has groups in groups; without `.git`. */
   readonly path: string;
   readonly isSsh: boolean;
-  /** Where its pages are: the address itself for http and https; by ssh, https at the same name is a guess. */
+  /** The origin of its pages: that of an http or https URL; for ssh, https with the same name is a guess. */
   readonly origin: string;
 }
 
 /**
- * Reads the URL of a remote: `git@host:owner/name.git`, `ssh://git@host:2222/owner/name`, `https://host/owner/name.git`.
- * An ssh alias made of a host's name (`github.com-shop:owner/name`, as for several deploy keys) counts as that host.
+ * Runs git in `directory` for at most 10 s, without any question to a person.
  *
- * @returns null for a path on this machine and for what is no URL of a remote
+ * @returns its standard output, trimmed; null unless it exits with code 0
+ */
+export function git(directory: string, ...args: readonly string[]): Promise<string | null> {
+  return gitOutput(directory, args, unattended());
+}
+
+/** Runs git as `git` does, for a caller that reports why it failed. */
+export function tryGit(directory: string, ...args: readonly string[]): Promise<CommandEnding> {
+  return runGit(directory, args, unattended());
+}
+
+/** The URL of the remote `origin` in `directory`, else of the first remote; null if there is none. */
+export async function readRemoteUrl(directory: string): Promise<string | null> {
+  const names = (await git(directory, "remote"))?.split("\n").filter(Boolean) ?? [];
+  const name = names.includes("origin") ? "origin" : names[0];
+  return name === undefined ? null : await git(directory, "remote", "get-url", name);
+}
+
+/**
+ * The branch that the HEAD of the remote `origin` names, if it is one that Hotpush deploys. If the remote does not answer,
+ * the branch that `git clone` found.
+ */
+export async function readRemoteBranch(directory: string): Promise<Branch | null> {
+  const answer = await git(directory, "ls-remote", "--symref", "--", "origin", "HEAD");
+  const [, name] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer ?? "") ?? [];
+  const head = name ?? (await readClonedBranch(directory));
+  return branches.find((branch) => branch === head) ?? null;
+}
+
+/**
+ * Reads the URL of a remote: `git@host:owner/name.git`, `ssh://git@host:2222/owner/name`, `https://host/owner/name.git`.
+ * An ssh alias that starts with a host's name (`github.com-shop:owner/name`, used for several deploy keys) counts as that
+ * host.
+ *
+ * @returns null for a path on this machine, and for anything that is not the URL of a remote
  */
 export function parseRemoteUrl(url: string): GitRemote | null {
   const { scheme, host, port, path } = parseGitRemoteUrl(url);
@@ -30,39 +65,48 @@ export function parseRemoteUrl(url: string): GitRemote | null {
     const site = `${scheme}://${written}:${port ?? ""}`;
     if (!URL.canParse(site)) return null;
     const { hostname, origin } = new URL(site);
-    return { hostname: realName(hostname), path: plain, isSsh: false, origin };
+    return { hostname: usualName(hostname), path: plain, isSsh: false, origin };
   }
-  const hostname = realName(written.toLowerCase());
+  const hostname = usualName(written.toLowerCase());
   return { hostname, path: plain, isSsh: scheme === "ssh", origin: `https://${hostname}` };
 }
 
-/** The URL of the remote `name` (`origin` before any other) of the repository in `directory`, or null where it has none. */
-export async function readRemoteUrl(directory: string): Promise<string | null> {
-  try {
-    const names = (await git(directory, "remote")).split("\n").filter(Boolean);
-    const name = names.includes("origin") ? "origin" : names[0];
-    return name === undefined ? null : await git(directory, "remote", "get-url", name);
-  } catch {
-    return null;
-  }
-}
-
 /**
- * The branch that the HEAD of the remote `origin` points at, if it is one that is deployed: asked of the remote, or, if
- * that does not answer, as `git clone` has found it.
+ * Those of `names`, files in the root of a checkout, that git does not ignore.
+ *
+ * @throws SetupError if one of them is in the repository: its secrets would be pushed
  */
-export async function readRemoteBranch(directory: string): Promise<Branch | null> {
-  const asked = await git(directory, "ls-remote", "--symref", "--", "origin", "HEAD").catch(() => "");
-  const [, name] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(asked) ?? [];
-  const cloned = async () => {
-    const ref = await git(directory, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD").catch(() => "");
-    return ref.replace(/^refs\/remotes\/origin\//, "");
-  };
-  const head = name ?? (await cloned());
-  return branches.find((branch) => branch === head) ?? null;
+export async function findUnignored(root: string, names: readonly string[]): Promise<readonly string[]> {
+  const tracked = await git(root, "ls-files", "--", ...names);
+  if (tracked === null)
+    throw new SetupError(`git cannot list the files of ${root}. Try: git -C ${root} ls-files`);
+  if (tracked !== "") {
+    const [first] = tracked.split("\n");
+    throw new SetupError(
+      `${first} is in the repository, so a secret written to it would be pushed. Remove it from git: git rm --cached ${first} && git commit -m "Keep ${first} out of git", and push; the file itself stays.`,
+    );
+  }
+  const ignored = (await git(root, "check-ignore", "--", ...names))?.split("\n") ?? [];
+  return names.filter((name) => !ignored.includes(name));
 }
 
-function realName(name: string): string {
+/** Whether git records the execute bit of files here; some file systems have none. */
+export async function hasFileModes(root: string): Promise<boolean> {
+  return (await git(root, "config", "--type=bool", "core.fileMode")) !== "false";
+}
+
+function unattended(): GitOptions {
+  const neverAsk = { GIT_TERMINAL_PROMPT: "0", GIT_ASKPASS: "/bin/false", SSH_ASKPASS: "/bin/false" };
+  const ssh = process.env.GIT_SSH_COMMAND || "ssh -o BatchMode=yes";
+  return { env: { ...process.env, ...neverAsk, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };
+}
+
+async function readClonedBranch(directory: string): Promise<string | undefined> {
+  const ref = await git(directory, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD");
+  return ref?.replace(/^refs\/remotes\/origin\//, "");
+}
+
+function usualName(name: string): string {
   const alias = /^((?:github|gitlab)\.com|bitbucket\.org|codeberg\.org)[-_.]/.exec(name);
   const [usual] = [...sshOverHttps].find(([, other]) => other === name) ?? [];
   return alias?.[1] ?? usual ?? name;

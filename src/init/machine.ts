@@ -3,27 +3,28 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { SetupError } from "./setup-error.ts";
 
-/** What of this machine matters to Hotpush in a container. */
+/** The facts of this machine that matter to Hotpush in a container. */
 export interface Machine {
   readonly dockerSocket: string;
-  /** The group that may use it. */
+  /** The id of the group that may use it. */
   readonly dockerGroup: number;
-  /** `uid:gid` of the container's user: whom the checkout belongs to where the image knows them, else root. */
+  /** `uid:gid` of the container's user: the owner of the checkout if the image has that user, else root. */
   readonly user: string;
   readonly home: "/root" | "/home/node";
-  /** Whether the checkout is another user's, so that files made by a deployment will be root's. */
+  /** Whether the checkout belongs to another user, so that files made by a deployment will belong to root. */
   readonly isForeignOwner: boolean;
-  /** Where this user's ssh keys are. */
+  /** The directory of this user's ssh keys. */
   readonly sshDirectory: string;
 }
 
-/** The user that the image has beside root. */
+/** The user of the image beside root. */
 const imageUid = 1000;
 
 /**
- * Finds it out for the checkout in `root`; a user that a person has chosen for the container counts.
+ * Reads them for the checkout in `root`.
  *
- * @throws SetupError where Docker is reached in a way that a container cannot share
+ * @param chosenUser `uid:gid` that a person has set for the container
+ * @throws SetupError if DOCKER_HOST is not a Unix socket, which a container could share
  */
 export function findMachine(root: string, env: NodeJS.ProcessEnv, chosenUser: string | undefined): Machine {
   const dockerSocket = socketPath(env.DOCKER_HOST);
@@ -47,7 +48,7 @@ function socketPath(dockerHost: string | undefined): string {
   );
 }
 
-/** Whether something on this machine listens on the TCP port `port`, whichever address it is bound to. */
+/** Whether a program on this machine listens on the TCP port `port`, on any address. */
 export function isPortTaken(port: number): boolean {
   const wanted = port.toString(16).toUpperCase().padStart(4, "0");
   return ["/proc/net/tcp", "/proc/net/tcp6"].some((table) => {

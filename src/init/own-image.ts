@@ -1,37 +1,32 @@
-import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
+import { outputOf, runInForeground } from "../platform/run-command.ts";
 import { readVersion } from "../version.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** What this Hotpush was started from: a checkout, or an installed package. */
+/** The directory of the Hotpush that runs: a checkout, or an installed package. */
 export const ownRoot = findOwnRoot(import.meta.dirname);
 
-/** The image is built from this very Hotpush, since what the project is set up by is what should deploy it. */
+/** Built from the Hotpush that runs: the version that sets a project up is the one that deploys it. */
 export const ownImage = `hotpush:${readVersion()}`;
 
-const label = "hotpush.sources";
-/** What goes into the image, as .dockerignore has it. */
+const sourcesLabel = "hotpush.sources";
+const inspectTimeoutMs = 60_000;
+/** The content of the image, as in .dockerignore. */
 const sources = ["Dockerfile", "package.json", "package-lock.json", "bin", "examples", "src", "dist"];
-const run = promisify(execFile);
 
-/** Whether the image is on this machine, made of these very sources. */
+/** Whether the image is on this machine, built from these very sources. */
 export async function hasOwnImage(env: NodeJS.ProcessEnv): Promise<boolean> {
-  const format = `{{index .Config.Labels "${label}"}}`;
-  try {
-    const { stdout } = await run("docker", ["image", "inspect", "--format", format, ownImage], { env });
-    return stdout.trim() === sourcesDigest();
-  } catch {
-    return false;
-  }
+  const format = `{{index .Config.Labels "${sourcesLabel}"}}`;
+  const argv = ["docker", "image", "inspect", "--format", format, ownImage] as const;
+  return (await outputOf(argv, { env, timeoutMs: inspectTimeoutMs })) === sourcesDigest();
 }
 
 /**
- * Builds the image; what Docker says of it goes to standard error.
+ * Builds the image; Docker's output goes to standard error.
  *
- * @throws SetupError where that did not end well
+ * @throws SetupError if that fails
  */
 export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
   if (!existsSync(join(ownRoot, "Dockerfile"))) {
@@ -39,19 +34,15 @@ export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
       `There is no Dockerfile in ${ownRoot} to build Hotpush's image from. Set HOTPUSH_IMAGE in .env to an image of Hotpush.`,
     );
   }
-  const args = ["build", "--tag", ownImage, "--label", `${label}=${sourcesDigest()}`, ownRoot];
-  const child = spawn("docker", args, { env, stdio: ["ignore", process.stderr, process.stderr] });
-  const code = await new Promise<number | null>((resolve) => {
-    child.once("error", () => resolve(null));
-    child.once("exit", resolve);
-  });
+  const label = `${sourcesLabel}=${sourcesDigest()}`;
+  const code = await runInForeground(["docker", "build", "--tag", ownImage, "--label", label, ownRoot], env);
   if (code === 0) return;
   throw new SetupError(
-    "Hotpush's image could not be built, for the reason above. The files are written; when it is mended, run this again.",
+    "Hotpush's image could not be built, for the reason above. The files are written; when the cause is fixed, run this again.",
   );
 }
 
-/** Of every file that goes into the image, by its name and content. */
+/** A digest of the names and contents of all files in the image. */
 function sourcesDigest(): string {
   const hash = createHash("sha256");
   for (const name of sources) addTo(hash, name);

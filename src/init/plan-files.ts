@@ -3,59 +3,58 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { secretFault } from "../config/secret.ts";
 import { namingFiles } from "../platform/compose/file-names.ts";
-import { composeFile } from "./compose-file.ts";
+import { composeFile, ownComposeFile } from "./compose-file.ts";
 import { type Setting, withoutOtherValues, withSettings } from "./dotenv-file.ts";
-import type { GitHost } from "./git-host.ts";
+import { type GitHost, payloadName } from "./git-host.ts";
 import type { Machine } from "./machine.ts";
 import { ownImage, ownRoot } from "./own-image.ts";
-import { payloadName } from "./payload-name.ts";
 import { type PlannedFile, planFile, type WantedFile } from "./planned-file.ts";
-import { ownComposeFile, type Project } from "./project.ts";
+import type { SetupProject } from "./project.ts";
 import { caddyfile, caddyfileName } from "./proxy-config.ts";
-import type { Front } from "./reverse-proxy.ts";
+import type { ReverseProxy } from "./reverse-proxy.ts";
 import { systemdUnit, systemdUnitName } from "./systemd-unit.ts";
-import type { Address } from "./webhook-address.ts";
+import type { WebhookAddress } from "./webhook-address.ts";
 
 export interface PlanOptions {
-  readonly project: Project;
-  /** How the project is run: with compose, behind `front`; null: as plain processes, under systemd. */
-  readonly front: Front | null;
-  readonly address: Address;
+  readonly project: SetupProject;
+  /** The proxy of a project that runs with compose; null: plain processes, under systemd. */
+  readonly proxy: ReverseProxy | null;
+  readonly address: WebhookAddress;
   readonly machine: Machine;
   readonly host: GitHost | null;
-  /** What a person has chosen that cannot be found out again. */
+  /** Choices of a person that cannot be derived again. */
   readonly chosen: {
     readonly service: string | null;
     readonly host: GitHost | null;
     readonly isNewUrl: boolean;
   };
-  /** Files that git is to leave alone and does not yet. */
+  /** Files that git should ignore and does not yet. */
   readonly unignored: readonly string[];
   /** Whether the project has a service called caddy. */
   readonly hasCaddy: boolean;
 }
 
-/** Every file that a set-up project has, as it should be beside what it is. Nothing is written. */
+/** Every file of a project that is set up: the wanted text beside the present one. Nothing is written. */
 export function planFiles(options: PlanOptions): readonly PlannedFile[] {
-  const { project, front, unignored } = options;
+  const { project, proxy, unignored } = options;
   const settings = wantedSettings(options);
   const wanted: WantedFile[] = [
     {
       name: ".env",
       mode: 0o600,
-      purpose: "the secret, and what belongs to this machine",
+      purpose: "the secret, and the values of this machine",
       make: (before) => withSettings(before ?? "", settings),
       shown: (text) => withoutOtherValues(text, settings),
     },
     ...(unignored.length === 0 ? [] : [ignoreFile(unignored)]),
     deployScript,
-    ...(front === null ? [unitFile(options)] : composeFiles(options, front)),
+    ...(proxy === null ? [unitFile(options)] : composeFiles(options, proxy)),
   ];
   return wanted.map((file) => planFile(project.root, file));
 }
 
 function wantedSettings(options: PlanOptions): readonly Setting[] {
-  const { project, front, address, machine, host, chosen } = options;
+  const { project, proxy, address, machine, host, chosen } = options;
   const { root, env } = project;
   const open = (name: string, value: string | null) =>
     value === null ? [] : [{ name, value, isOpen: true }];
@@ -69,21 +68,21 @@ function wantedSettings(options: PlanOptions): readonly Setting[] {
     ...open("BRANCH", project.branch),
     ...byChoice("WEBHOOK_URL", address.payloadUrl.href),
     ...(chosen.host === null ? [] : fixed("HOTPUSH_GIT_HOST", chosen.host)),
-    ...(front === null ? [] : containerSettings(options, machine)),
+    ...(proxy === null ? [] : containerSettings(options, machine)),
     ...byChoice("SITE", address.site),
     ...(chosen.service === null ? [] : fixed("HOTPUSH_APP", chosen.service)),
-    ...(front === null ? [] : fixed("COMPOSE_FILE", composeFileList(project))),
+    ...(proxy === null ? [] : fixed("COMPOSE_FILE", composeFileList(project))),
   ];
 }
 
-/** A secret that is good stays; where a file holds it, that is none of ours. */
-function secretSetting({ WEBHOOK_SECRET, WEBHOOK_SECRET_FILE }: Project["env"], host: GitHost | null) {
+/** A valid secret stays. If a file holds it, `init` does not touch it. */
+function secretSetting({ WEBHOOK_SECRET, WEBHOOK_SECRET_FILE }: SetupProject["env"], host: GitHost | null) {
   if (WEBHOOK_SECRET_FILE) return [];
   const isGood = WEBHOOK_SECRET !== undefined && secretFault("WEBHOOK_SECRET", WEBHOOK_SECRET) === null;
   return [{ name: "WEBHOOK_SECRET", value: isGood ? WEBHOOK_SECRET : makeSecretText(host), isOpen: false }];
 }
 
-/** 32 random bytes; for GitLab in the form of Standard Webhooks, which it asks of a signing token. */
+/** 32 random bytes; for GitLab in the form of Standard Webhooks, which a signing token there must have. */
 function makeSecretText(host: GitHost | null): string {
   const bytes = randomBytes(32);
   return host === "gitlab" ? `whsec_${bytes.toString("base64")}` : bytes.toString("hex");
@@ -100,13 +99,13 @@ function containerSettings({ project }: PlanOptions, machine: Machine): readonly
   ];
 }
 
-/** Absolute, so that the project is the same whatever directory compose is called from. */
-function composeFileList({ root, composeFiles: files, env }: Project): string {
+/** Absolute, so that the project is the same from any working directory. */
+function composeFileList({ root, composeFiles: files, env }: SetupProject): string {
   return namingFiles([...files, join(root, ownComposeFile)], env);
 }
 
-/** `owner/name` as the host's payload will have it, so that no other repository with the secret deploys this one. */
-function repositoryName({ remote }: Project, host: GitHost | null): string | null {
+/** `owner/name` as in the host's payload, so that no other repository with the secret deploys this one. */
+function repositoryName({ remote }: SetupProject, host: GitHost | null): string | null {
   const name = payloadName(remote?.path ?? "", host);
   return /^[\w.~-]+(\/[\w.~-]+)+$/.test(name) ? name : null;
 }
@@ -130,11 +129,11 @@ const deployScript: WantedFile = {
   make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
 };
 
-function composeFiles(options: PlanOptions, front: Front): readonly WantedFile[] {
+function composeFiles(options: PlanOptions, proxy: ReverseProxy): readonly WantedFile[] {
   const { project, address, machine, hasCaddy } = options;
   const isDirectory = project.remote === null && project.remoteUrl !== null;
   const text = composeFile({
-    front,
+    proxy,
     payloadUrl: address.payloadUrl,
     image: ownImage,
     hasCertificate: address.hasCertificate,
@@ -147,17 +146,17 @@ function composeFiles(options: PlanOptions, front: Front): readonly WantedFile[]
   const compose: WantedFile = {
     name: ownComposeFile,
     mode: null,
-    purpose: front.kind === "new-caddy" ? `Hotpush, and Caddy before ${front.service}` : "Hotpush",
+    purpose: proxy.kind === "new-caddy" ? `Hotpush, and Caddy before ${proxy.service}` : "Hotpush",
     make: () => text,
   };
-  if (front.kind !== "new-caddy") return [compose];
+  if (proxy.kind !== "new-caddy") return [compose];
   return [
     compose,
     {
       name: caddyfileName,
       mode: null,
-      purpose: "what Caddy passes on to whom",
-      make: () => caddyfile(front),
+      purpose: "Caddy's configuration",
+      make: () => caddyfile(proxy),
     },
   ];
 }

@@ -1,48 +1,48 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readServices, type Services } from "./compose-services.ts";
+import { ownComposeFile, ownEnvFile } from "./compose-file.ts";
+import { readServices, type SetupServices } from "./compose-services.ts";
+import { findUnignored } from "./git-checkout.ts";
 import { type GitHost, isGitHost } from "./git-host.ts";
-import { findUnignored } from "./gitignore.ts";
 import { findMachine, isPortTaken, type Machine } from "./machine.ts";
 import { planFiles } from "./plan-files.ts";
 import type { PlannedFile } from "./planned-file.ts";
-import { findProject, ownComposeFile, ownEnvFile, type Project } from "./project.ts";
-import { refuseMisread, refuseUnfit } from "./refusals.ts";
-import { candidates, type Front, findFront } from "./reverse-proxy.ts";
+import { findProject, type SetupProject } from "./project.ts";
+import { candidates, findReverseProxy, type ReverseProxy } from "./reverse-proxy.ts";
 import { SetupError } from "./setup-error.ts";
 import { systemdUnitName } from "./systemd-unit.ts";
-import { type Address, findAddress, parseAddress } from "./webhook-address.ts";
+import { findAddress, parsePublicUrl, type WebhookAddress } from "./webhook-address.ts";
 
-/** What only a person can know; each is called where it could not be found out, and may give null: no answer. */
+/** Questions for what only a person can know. Each is asked only if the answer was not found; null is no answer. */
 export interface Questions {
   readonly askUrl: () => Promise<URL | null>;
   readonly askHost: (hostname: string) => Promise<GitHost | null>;
   readonly askService: (names: readonly string[]) => Promise<string | null>;
 }
 
-/** What a person has said on the command line. */
+/** Options of the command line. */
 export interface Given {
   readonly url: URL | null;
   readonly host: GitHost | null;
   readonly service: string | null;
 }
 
-/** Everything that is known of a project, and the files that it should have. */
+/** Everything known about a project, and the files that it should have. */
 export interface Setup {
-  readonly project: Project;
+  readonly project: SetupProject;
   /** null: the project has no compose file. */
-  readonly front: Front | null;
-  readonly services: Services;
-  readonly address: Address;
+  readonly proxy: ReverseProxy | null;
+  readonly services: SetupServices;
+  readonly address: WebhookAddress;
   readonly host: GitHost | null;
   readonly machine: Machine;
   readonly files: readonly PlannedFile[];
 }
 
 /**
- * Finds out what the project around `directory` needs, and asks for what cannot be found out. Nothing is written.
+ * Finds what the project around `directory` needs, and asks for the rest. Nothing is written.
  *
- * @throws SetupError where it cannot be set up as it is
+ * @throws SetupError if it cannot be set up as it is
  */
 export async function planSetup(
   directory: string,
@@ -51,31 +51,39 @@ export async function planSetup(
   questions: Questions,
 ): Promise<Setup> {
   const project = await findProject(directory);
-  refuseMisread(project);
-  const services = project.composeFiles.length > 0 ? await readServices(project, env) : {};
-  refuseUnfit(project, services);
+  const { root, composeFiles } = project;
+  const services = composeFiles.length > 0 ? await readServices(root, composeFiles, env) : {};
+  refuseOwnHotpush(root, services);
   const service = await findService(project, services, given, questions);
-  const front = project.composeFiles.length > 0 ? findFront(services, service ?? undefined) : null;
-  const secretFiles = [".env", front === null ? systemdUnitName : ownEnvFile];
-  const unignored = await findUnignored(project.root, secretFiles);
+  const proxy = composeFiles.length > 0 ? findReverseProxy(services, service ?? undefined) : null;
+  const secretFiles = [".env", proxy === null ? systemdUnitName : ownEnvFile];
+  const unignored = await findUnignored(root, secretFiles);
   const known = knownUrl(project);
   const url = given.url ?? known ?? (await questions.askUrl());
   const host = await findHost(project, given, questions);
   const isNewUrl = given.url !== null && given.url.href !== known?.href;
   const site = isNewUrl ? null : project.env.SITE || null;
-  const isFree = (port: number) => isOurs(project, port) || !isPortTaken(port);
-  const address = findAddress({ front: front ?? { kind: "none" }, url, site, isFree });
-  const machine = findMachine(project.root, env, project.env.HOTPUSH_USER);
+  const isFree = (port: number) => isOurs(root, port) || !isPortTaken(port);
+  const address = findAddress({ proxy: proxy ?? { kind: "none" }, url, site, isFree });
+  const machine = findMachine(root, env, project.env.HOTPUSH_USER);
   const chosen = { service, host: host === project.host ? null : host, isNewUrl };
   const hasCaddy = Object.hasOwn(services, "caddy");
-  const files = planFiles({ project, front, address, machine, host, chosen, unignored, hasCaddy });
-  return { project, front, services, address, host, machine, files };
+  const files = planFiles({ project, proxy, address, machine, host, chosen, unignored, hasCaddy });
+  return { project, proxy, services, address, host, machine, files };
 }
 
-/** The service that is the app, where that had to be said: on the command line, in .env, or now. */
+/** Two Hotpushes in one project would both deploy every push. */
+function refuseOwnHotpush(root: string, services: SetupServices): void {
+  if (!Object.hasOwn(services, "hotpush")) return;
+  throw new SetupError(
+    `Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service (and ${existsSync(join(root, ownComposeFile)) ? `${ownComposeFile} from COMPOSE_FILE, if it is there` : "its proxy, if it has one"}), and run this again; to check the project as it is: hotpush doctor`,
+  );
+}
+
+/** The service that is the app, if a person had to name it: on the command line, in .env, or now. */
 async function findService(
-  { env }: Project,
-  services: Services,
+  { env }: SetupProject,
+  services: SetupServices,
   { service }: Given,
   { askService }: Questions,
 ): Promise<string | null> {
@@ -84,23 +92,27 @@ async function findService(
   if (wanted !== null) {
     if (names.includes(wanted)) return wanted;
     throw new SetupError(
-      `${wanted} is no service that publishes a port. Those that do: ${names.join(", ") || "none"}.`,
+      `${wanted} is not a service that publishes a port. Those that do: ${names.join(", ") || "none"}.`,
     );
   }
-  return names.length > 1 && findFront(services).kind === "new-caddy" ? await askService(names) : null;
+  return names.length > 1 && findReverseProxy(services).kind === "new-caddy" ? await askService(names) : null;
 }
 
-/** Whether it is the Caddy of an earlier run that has the port. */
-function isOurs({ root }: Project, port: number): boolean {
+/** Whether the Caddy of an earlier run has the port. */
+function isOurs(root: string, port: number): boolean {
   const path = join(root, ownComposeFile);
   return existsSync(path) && readFileSync(path, "utf8").includes(`"${port}:${port}"`);
 }
 
-function knownUrl({ env }: Project): URL | null {
-  return env.WEBHOOK_URL ? parseAddress(env.WEBHOOK_URL) : null;
+function knownUrl({ env }: SetupProject): URL | null {
+  return env.WEBHOOK_URL ? parsePublicUrl(env.WEBHOOK_URL) : null;
 }
 
-async function findHost(project: Project, given: Given, { askHost }: Questions): Promise<GitHost | null> {
+async function findHost(
+  project: SetupProject,
+  given: Given,
+  { askHost }: Questions,
+): Promise<GitHost | null> {
   const { remote, env, host } = project;
   if (given.host !== null) return given.host;
   if (env.HOTPUSH_GIT_HOST && isGitHost(env.HOTPUSH_GIT_HOST)) return env.HOTPUSH_GIT_HOST;

@@ -1,82 +1,80 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { type Branch, branches } from "../config.ts";
+import { type Branch, branches, variables } from "../config.ts";
 import { composeFileNames, namedFiles } from "../platform/compose/file-names.ts";
-import { git } from "./git.ts";
-import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "./git-checkout.ts";
+import { rawValue } from "../platform/env-file.ts";
+import { notPassedOn, ownComposeFile } from "./compose-file.ts";
+import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl, tryGit } from "./git-checkout.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** The file with Hotpush's own part of a compose project. */
-export const ownComposeFile = "compose.hotpush.yaml";
-
-/** Variables that a person has for Hotpush's container beside its settings; not there by itself. */
-export const ownEnvFile = "hotpush.env";
-
-/** What there is to be set up. */
-export interface Project {
+/** A project that is set up. */
+export interface SetupProject {
   /** Root of the git checkout. */
   readonly root: string;
   readonly remoteUrl: string | null;
-  /** null where there is no remote, or it is a path on this machine. */
+  /** null if there is no remote, or it is a path on this machine. */
   readonly remote: GitRemote | null;
-  /** null where the remote's name does not tell. */
+  /** null if the remote's name does not show it. */
   readonly host: GitHost | null;
-  /** The branch to deploy: what `.env` says, else the remote's HEAD; null if that is neither main nor master. */
+  /** The branch to deploy: BRANCH of `.env`, else the remote's HEAD; null if that is neither main nor master. */
   readonly branch: Branch | null;
-  /** What `.env` says now. */
+  /** The present variables of `.env`. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The project's own compose files, absolute, in order; none where it has none. */
+  /** The project's own compose files, absolute, in order; empty if it has none. */
   readonly composeFiles: readonly string[];
 }
 
 /**
- * Finds out what the project around `directory` is.
+ * Reads the project around `directory`.
  *
- * @throws SetupError where it is no git checkout that this user may use
+ * @throws SetupError if it is not a git checkout that this user may use, or Hotpush would misread its `.env`
  */
-export async function findProject(directory: string): Promise<Project> {
+export async function findProject(directory: string): Promise<SetupProject> {
   const root = await findRoot(directory);
   const remoteUrl = await readRemoteUrl(root);
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
   const env = readDotenv(root);
   const host = remote && gitHostOf(remote);
   const branch = branches.find((one) => one === env.BRANCH) ?? (await readRemoteBranch(root));
-  return { root, remoteUrl, remote, host, branch, env, composeFiles: findComposeFiles(root, env) };
+  const project = { root, remoteUrl, remote, host, branch, env, composeFiles: findComposeFiles(root, env) };
+  refuseForeignSettings(project);
+  refuseAmbiguousSecret(project);
+  refuseOtherDirectory(project);
+  refuseSecretFile(project);
+  return project;
 }
 
 async function findRoot(directory: string): Promise<string> {
-  try {
-    const root = await git(directory, "rev-parse", "--show-toplevel");
-    if (root !== "") return root;
-  } catch (error) {
-    const { code, stderr = "" } = error as { readonly code?: unknown; readonly stderr?: string };
-    if (code === "ENOENT")
-      throw new SetupError("git is not installed. Install it (Debian: apt-get install git).");
-    if (stderr.includes("dubious ownership")) {
-      throw new SetupError(
-        `${directory} belongs to another user, so git refuses it. Run this as that user; or, if you trust them: git config --global --add safe.directory ${directory}`,
-      );
-    }
+  const ending = await tryGit(directory, "rev-parse", "--show-toplevel");
+  if (ending.kind === "exited" && ending.code === 0 && ending.output.trim() !== "")
+    return ending.output.trim();
+  if (ending.kind === "not_found") {
+    throw new SetupError("git is not installed. Install it (Debian: apt-get install git).");
+  }
+  if (ending.lastLines.some((line) => line.includes("dubious ownership"))) {
+    throw new SetupError(
+      `${directory} belongs to another user, so git refuses it. Run this as that user; or, if you trust them: git config --global --add safe.directory ${directory}`,
+    );
   }
   throw new SetupError(
-    `${directory} is in no git checkout. Hotpush deploys one: clone your project on this machine, go to its directory, and run this again.`,
+    `${directory} is not in a git checkout. Hotpush deploys a checkout: clone your project on this machine, go to its directory, and run this again.`,
   );
 }
 
-function readDotenv(root: string): Project["env"] {
+function readDotenv(root: string): SetupProject["env"] {
   try {
     return parseEnv(readFileSync(join(root, ".env"), "utf8"));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return {};
-    throw new SetupError(`${root}/.env is there but cannot be read (${code ?? "unknown error"}).`);
+    throw new SetupError(`${root}/.env exists but cannot be read (${code ?? "unknown error"}).`);
   }
 }
 
-/** Those that COMPOSE_FILE names, without ours; else what compose would take: the first of its names, and its override. */
-function findComposeFiles(root: string, env: Project["env"]): readonly string[] {
+/** Those in COMPOSE_FILE, without ours; else those that compose would use: the first of its names, and its override. */
+function findComposeFiles(root: string, env: SetupProject["env"]): readonly string[] {
   const named = namedFiles(env).map((file) => resolve(root, file));
   if (named.length > 0) return named.filter((file) => file !== join(root, ownComposeFile));
   const main = composeFileNames.find((name) => existsSync(join(root, name)));
@@ -86,4 +84,51 @@ function findComposeFiles(root: string, env: Project["env"]): readonly string[] 
     existsSync(join(root, name)),
   );
   return [main, ...(override === undefined ? [] : [override])].map((name) => join(root, name));
+}
+
+/** LOG_LEVEL=INFO may be the app's: the service would not start with it. */
+function refuseForeignSettings({ env }: SetupProject): void {
+  for (const [name, { read, expected }] of Object.entries(variables)) {
+    const text = env[name]?.trim();
+    if (!text || notPassedOn.includes(name) || read(text) !== null) continue;
+    throw new SetupError(
+      `${name} in .env is not valid as Hotpush's setting of that name: expected ${expected}. If it is your app's, rename it there, such as APP_${name}, and run this again.`,
+    );
+  }
+}
+
+/** Compose replaces what follows a $, Node takes a # for the start of a comment, and so on. */
+function refuseAmbiguousSecret({ root, env, composeFiles }: SetupProject): void {
+  if (!env.WEBHOOK_SECRET) return;
+  const raw = rawValue(readFileSync(join(root, ".env"), "utf8"), "WEBHOOK_SECRET") ?? "";
+  const value = raw.replace(/\s#.*$/, "");
+  const isQuoted = value.startsWith('"');
+  const isReplaced = composeFiles.length > 0 && value.includes("$");
+  if (value.startsWith("'") || !(isReplaced || value.includes("\\") || (!isQuoted && value.includes("#"))))
+    return;
+  throw new SetupError(
+    "WEBHOOK_SECRET in .env has a $, a # or a \\ in it, which compose and Hotpush read differently. Put it in single quotes, as WEBHOOK_SECRET='…'; or remove the line, and init makes a new secret.",
+  );
+}
+
+/** Compose uses the directory of the first file as the project's: for its name, and for relative paths. */
+function refuseOtherDirectory({ root, env, composeFiles: [first] }: SetupProject): void {
+  if (!env.COMPOSE_FILE || first === undefined || real(dirname(first)) === real(root)) return;
+  const file = relative(root, first);
+  throw new SetupError(
+    `COMPOSE_FILE in .env names ${file} first, and compose uses that file's directory as the project's; Hotpush deploys the checkout's own. Name a file of the checkout's root first, such as a compose.yaml with \`include: [${file}]\` and \`name:\` with the present name of the project (docker compose ls), and run this again.`,
+  );
+}
+
+/** Git prints the path of the checkout without links. */
+function real(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
+/** The container has nothing of the machine but the repository: it would not find the file. */
+function refuseSecretFile({ env, composeFiles }: SetupProject): void {
+  if (!env.WEBHOOK_SECRET_FILE || composeFiles.length === 0) return;
+  throw new SetupError(
+    "WEBHOOK_SECRET_FILE in .env names a file of this machine, which Hotpush's container would not have. Remove that line (init makes a new secret in .env, which only you can read), or write the content of the file after WEBHOOK_SECRET=, and run this again.",
+  );
 }

@@ -1,15 +1,16 @@
-import type { Front } from "./reverse-proxy.ts";
+import type { ReverseProxy } from "./reverse-proxy.ts";
+import { isLoopback } from "./webhook-address.ts";
 
 export const caddyfileName = "hotpush.Caddyfile";
 
-/** The services whose live files are there from the start. */
-export function seededServices(front: Exclude<Front, { kind: "none" }>): readonly string[] {
-  const behind = front.kind === "new-caddy" ? [front.service] : front.services;
-  return front.kind === "other-proxy" || front.kind === "traefik" ? ["hotpush"] : [...behind, "hotpush"];
+/** The services whose live files exist from the start. */
+export function seededServices(proxy: Exclude<ReverseProxy, { kind: "none" }>): readonly string[] {
+  const behind = proxy.kind === "new-caddy" ? [proxy.service] : proxy.services;
+  return proxy.kind === "other-proxy" || proxy.kind === "traefik" ? ["hotpush"] : [...behind, "hotpush"];
 }
 
-/** The configuration of the Caddy that is put in front of the app. */
-export function caddyfile({ service, target }: Extract<Front, { kind: "new-caddy" }>): string {
+/** The configuration of the Caddy that `init` puts in front of the app. */
+export function caddyfile({ service, target }: Extract<ReverseProxy, { kind: "new-caddy" }>): string {
   return `# Written by \`hotpush init\`; running that again keeps it up to date. SITE is in .env.
 {
 	# A socket that Hotpush reaches through the shared volume; a port could be reached by every container.
@@ -18,8 +19,8 @@ export function caddyfile({ service, target }: Extract<Front, { kind: "new-caddy
 }
 
 {$SITE} {
-	# A live file holds the name of the container that gets the requests. It is read on each one, so that Caddy is
-	# never reloaded: a reload would cut connections.
+	# A live file holds the name of the container that gets the requests. Caddy reads it on each one, so it is never
+	# reloaded: a reload would cut connections.
 	reverse_proxy {file./run/live/${service}}:${target} {
 		lb_try_duration 5s
 		lb_try_interval 50ms
@@ -35,7 +36,7 @@ export function caddyfile({ service, target }: Extract<Front, { kind: "new-caddy
 		}
 	}
 
-	# Where the files name nothing that runs. Only requests that reached no container are sent on: one that was cut
+	# If the files name nothing that runs. Only requests that reached no container are sent on: one that was cut
 	# off may have done its work already.
 	handle_errors 502 503 {
 		@unreached expression \`{err.message}.contains("dial")\`
@@ -52,11 +53,34 @@ export function caddyfile({ service, target }: Extract<Front, { kind: "new-caddy
 `;
 }
 
-/** What to put into a proxy's configuration that is the project's own; a line each. */
-export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }>): readonly string[] {
-  switch (front.kind) {
+/**
+ * The lines of Hotpush's service that give Traefik its routers for /webhook.
+ *
+ * Without a priority the longest rule wins, which would be the app's. A router takes either TLS requests or plain ones, so
+ * there are two: TLS may end before Traefik.
+ */
+export function traefikLabels(payloadUrl: URL): readonly string[] {
+  const host = isLoopback(payloadUrl) ? "" : `Host(\`${payloadUrl.hostname}\`) && `;
+  const router = (name: string) => [
+    `      traefik.http.routers.${name}.rule: ${host}Path(\`/webhook\`)`,
+    `      traefik.http.routers.${name}.priority: "1000"`,
+    `      traefik.http.routers.${name}.service: hotpush`,
+  ];
+  const isHttps = payloadUrl.protocol === "https:";
+  return [
+    "    labels:",
+    '      traefik.enable: "true"',
+    ...router("hotpush"),
+    ...(isHttps ? [...router("hotpush-tls"), '      traefik.http.routers.hotpush-tls.tls: "true"'] : []),
+    '      traefik.http.services.hotpush.loadbalancer.server.port: "9000"',
+  ];
+}
+
+/** Lines for the configuration of the project's own proxy. */
+export function proxyAdvice(proxy: Exclude<ReverseProxy, { kind: "new-caddy" | "none" }>): readonly string[] {
+  switch (proxy.kind) {
     case "caddy": {
-      const [app = "app"] = front.services;
+      const [app = "app"] = proxy.services;
       return [
         "in the block of global options:",
         "  admin unix//run/live/admin.sock|0660",
@@ -81,14 +105,14 @@ export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }
       ];
     case "other-proxy":
       return [
-        "Pass /webhook on to hotpush:9000. With nginx, which looks a name that is",
-        "written in proxy_pass up once, when it starts:",
+        "Pass /webhook on to hotpush:9000. nginx resolves a name in proxy_pass only",
+        "once, when it starts, so write:",
         "  location = /webhook {",
         "    resolver 127.0.0.11 valid=1s;",
         "    set $hotpush http://hotpush:9000;",
         "    proxy_pass $hotpush;",
-        // While a deployment replaces Hotpush, the name leads to the old and the new one; a push that one of them was given
-        // already is known to the other.
+        // While a deployment replaces Hotpush, the name resolves to the old and the new one. A push that one of them has
+        // recorded is a duplicate to the other.
         "    proxy_next_upstream error timeout non_idempotent;",
         "    client_max_body_size 25m;",
         "    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
@@ -98,7 +122,7 @@ export function proxyAdvice(front: Exclude<Front, { kind: "new-caddy" | "none" }
   }
 }
 
-/** For so long a request is held up while nobody can be connected to, instead of being answered by an error. */
+/** How long Caddy holds a request that it cannot connect, before it answers with an error. */
 function waiting(duration: string): readonly string[] {
   return [`    lb_try_duration ${duration}`, "    lb_try_interval 50ms"];
 }

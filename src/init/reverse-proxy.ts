@@ -1,28 +1,29 @@
+import { isProxyImage } from "../platform/compose/model.ts";
 import { keepsData } from "../rollout/compose/keeps-data.ts";
-import type { Services, SetupService } from "./compose-services.ts";
+import type { SetupService, SetupServices } from "./compose-services.ts";
 
-/** A port of the host, as the compose file publishes it. */
+/** A port of the host that the compose file publishes. */
 export interface PublishedPort {
-  /** The host's address it is bound to, "" for all of them. */
+  /** The host's address that it is bound to, "" for all. */
   readonly address: string;
   readonly port: number;
 }
 
-/** Who stands in front of the app, and so who passes `/webhook` on to Hotpush. */
-export type Front =
-  /** Nobody yet: Caddy takes the place of `service` on the ports that it publishes. */
+/** The reverse proxy in front of the app, which passes `/webhook` on to Hotpush. */
+export type ReverseProxy =
+  /** None yet: Caddy takes over the ports that `service` publishes. */
   | {
       readonly kind: "new-caddy";
       readonly service: string;
       /** The port that the app listens on in its container. */
       readonly target: number;
       readonly published: readonly PublishedPort[];
-      /** Ports of the app that will not be published any more, since they are not its web page. */
+      /** Ports of the app that are no longer published, since they are not its web page. */
       readonly dropped: readonly number[];
       readonly hasContainerName: boolean;
       readonly networks: readonly string[];
     }
-  /** A proxy of the project's own. `services` are those that may be behind it. */
+  /** The project's own. `services` are those that may be behind it. */
   | {
       readonly kind: "caddy" | "traefik" | "other-proxy";
       readonly service: string;
@@ -32,14 +33,12 @@ export type Front =
   /** No port is published: Hotpush publishes its own. */
   | { readonly kind: "none" };
 
-const proxyImages =
-  /(?:^|[/-])(?:caddy|traefik|nginx|openresty|haproxy|envoy|swag|httpd|nginx-proxy-manager)(?:$|[-:@])/;
 const proxyNames = /^(?:.*[-_])?(?:proxy|nginx|caddy|traefik|gateway|ingress)(?:[-_].*)?$/;
-/** Ports that a web page is usually on, likeliest first. */
+/** Usual ports of a web page, most likely first. */
 const webPorts = [80, 443, 8080, 8000, 3000, 5000, 4000, 8888, 4321, 5173, 9000];
 
-/** The services that publish a port and could be the app, likeliest first. */
-export function candidates(services: Services): readonly string[] {
+/** The services that publish a port and could be the app, most likely first. */
+export function candidates(services: SetupServices): readonly string[] {
   const found = Object.entries(services).filter(
     ([, service]) => tcpPorts(service).length > 0 && keepsData(service) === null,
   );
@@ -47,21 +46,21 @@ export function candidates(services: Services): readonly string[] {
 }
 
 /**
- * Decides it from the project's services.
+ * Finds it among the project's services.
  *
- * @param wanted the service that is the app, where a person has said so
+ * @param wanted the service that is the app, if a person has named it
  */
-export function findFront(services: Services, wanted?: string): Front {
+export function findReverseProxy(services: SetupServices, wanted?: string): ReverseProxy {
   const names = candidates(services);
-  const proxy = names.find((name) => name !== wanted && isProxy(name, services));
-  if (proxy !== undefined) return behindOwnProxy(proxy, services);
+  const own = names.find((name) => name !== wanted && isProxy(name, services));
+  if (own !== undefined) return behindOwnProxy(own, services);
   const name = wanted ?? names[0];
   const service = name === undefined ? undefined : services[name];
   if (name === undefined || service === undefined) return { kind: "none" };
   const ports = tcpPorts(service);
   const [web] = ports.toSorted((a, b) => rankOf(a) - rankOf(b));
   if (web === undefined) return { kind: "none" };
-  // An app with certificates of its own cannot be put behind a proxy without being changed.
+  // An app with its own certificates would need a change to run behind a proxy.
   if (web.target === 443 || web.target === 8443) return behindOwnProxy(name, services);
   const isWeb = ({ target }: { readonly target: number }) => target === web.target;
   return {
@@ -75,17 +74,17 @@ export function findFront(services: Services, wanted?: string): Front {
   };
 }
 
-/** A page that is all there is to a project may well be served by an nginx of its own: that is the app. */
-function isProxy(name: string, services: Services): boolean {
+/** If an nginx is the only service beside databases, it serves the page itself: it is the app. */
+function isProxy(name: string, services: SetupServices): boolean {
   const others = Object.entries(services).filter(
     ([other, service]) => other !== name && keepsData(service) === null,
   );
   const service = services[name];
   if (others.length === 0 || service === undefined) return false;
-  return proxyImages.test(service.image ?? "") || proxyNames.test(name);
+  return isProxyImage(service.image) || proxyNames.test(name);
 }
 
-function behindOwnProxy(name: string, services: Services): Front {
+function behindOwnProxy(name: string, services: SetupServices): ReverseProxy {
   const service = services[name] ?? {};
   const others = Object.entries(services).filter(([other, one]) => other !== name && keepsData(one) === null);
   const text = `${name} ${service.image ?? ""}`;
@@ -114,7 +113,7 @@ function rankOf({ port, target }: { readonly port: number; readonly target: numb
   return places.length === 0 ? webPorts.length : Math.min(...places);
 }
 
-/** None where it is in the default network only, which every other service is in as well. */
+/** None if it is only in the default network, as every other service is. */
 function networksOf({ networks = {} }: SetupService): readonly string[] {
   const names = Object.keys(networks);
   return names.length === 0 || names.join() === "default" ? [] : [...new Set(["default", ...names])];

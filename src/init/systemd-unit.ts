@@ -6,15 +6,15 @@ import { SetupError } from "./setup-error.ts";
 export const systemdUnitName = "hotpush.service";
 
 /**
- * examples/systemd/hotpush.service with this machine's user and paths in it.
+ * examples/systemd/hotpush.service with the user and the paths of this machine.
  *
- * @throws SetupError where this Hotpush is in a cache that may be emptied any day
+ * @throws SetupError if this Hotpush runs from the cache of npx, which may be emptied at any time
  */
 export function systemdUnit(root: string): string {
   const program = process.argv[1] ?? "";
   if (/\/_npx\//.test(program)) {
     throw new SetupError(
-      "This project has no compose file, so Hotpush runs as a service of this machine, and has to be installed to stay: npm install --global hotpush, then: hotpush init",
+      "This project has no compose file, so Hotpush runs as a service of this machine and must be installed permanently: npm install --global hotpush, then: hotpush init",
     );
   }
   const example = readFileSync(join(ownRoot, "examples/systemd/hotpush.service"), "utf8");
@@ -32,12 +32,12 @@ export function systemdUnit(root: string): string {
   return unit.replace(/^(?:#.*\n)+/, head).replace(/^Documentation=.*\n/m, "");
 }
 
-/** What stands between the two paths. */
+/** The flags of Node, between the two paths. */
 function flagsIn(example: string): string {
   return /^ExecStart=\S+ (.*) \S+$/m.exec(example)?.[1] ?? "";
 }
 
-/** systemd takes `%` for the start of a specifier. */
+/** In a unit, `%` starts a specifier. */
 function escaped(path: string): string {
   return path.replaceAll("%", "%%");
 }

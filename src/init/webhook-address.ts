@@ -1,39 +1,39 @@
 import { isIP } from "node:net";
-import type { Front, PublishedPort } from "./reverse-proxy.ts";
+import type { PublishedPort, ReverseProxy } from "./reverse-proxy.ts";
 
-/** Where the git host sends its deliveries to, and for which names Caddy answers. */
-export interface Address {
+/** The URL that the git host sends to, and the names that Caddy answers for. */
+export interface WebhookAddress {
   /** With its path: `https://shop.example.org/webhook`. */
   readonly payloadUrl: URL;
-  /** The site addresses of the Caddyfile; null where the proxy is not ours. */
+  /** The site addresses of the Caddyfile; null if the proxy is not ours. */
   readonly site: string | null;
   readonly hasCertificate: boolean;
 }
 
 export interface AddressOptions {
-  readonly front: Front;
-  /** The public address, as a person gave it or `.env` has it; null: not known. */
+  readonly proxy: ReverseProxy;
+  /** The public URL, from a person or from `.env`; null: not known. */
   readonly url: URL | null;
-  /** SITE of .env, which decides where it is there; null: nothing was decided yet. */
+  /** SITE of .env, which decides if it is set. */
   readonly site: string | null;
-  /** Whether nothing but what was set up here listens on the port. */
+  /** Whether nothing listens on the port, or only what was set up here. */
   readonly isFree: (port: number) => boolean;
 }
 
-/** Decides the addresses. Without a public one, the payload URL is that of this machine. */
-export function findAddress({ front, url, site: decided, isFree }: AddressOptions): Address {
-  const payloadUrl = url ?? localUrl(front);
-  if (front.kind !== "new-caddy") return { payloadUrl, site: null, hasCertificate: false };
+/** Decides the addresses. Without a public URL, the payload URL is one of this machine. */
+export function findAddress({ proxy, url, site: decided, isFree }: AddressOptions): WebhookAddress {
+  const payloadUrl = url ?? localUrl(proxy);
+  if (proxy.kind !== "new-caddy") return { payloadUrl, site: null, hasCertificate: false };
   if (decided !== null) return { payloadUrl, site: decided, hasCertificate: hasName(decided) };
-  const hasCertificate = url !== null && canHaveCertificate(url, front.published, isFree);
+  const hasCertificate = url !== null && canHaveCertificate(url, proxy.published, isFree);
   const taken = hasCertificate ? [80, 443] : [];
-  const plain = front.published.map(({ port }) => port).filter((port) => !taken.includes(port));
+  const plain = proxy.published.map(({ port }) => port).filter((port) => !taken.includes(port));
   const sites = [...(hasCertificate ? [payloadUrl.hostname] : []), ...plain.map((port) => `http://:${port}`)];
   return { payloadUrl, site: [...new Set(sites)].join(", "), hasCertificate };
 }
 
-/** Reads what a person typed: a bare name is taken for https; without a path it is `/webhook`. Null: no address. */
-export function parseAddress(text: string): URL | null {
+/** Reads a URL that a person typed: https if there is no scheme, `/webhook` if there is no path. Null: not a URL. */
+export function parsePublicUrl(text: string): URL | null {
   const trimmed = text.trim();
   const full = /^[a-z]+:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`;
   if (trimmed === "" || /\s/.test(trimmed) || !/^https?:\/\//i.test(full) || !URL.canParse(full)) return null;
@@ -47,8 +47,8 @@ export function isLoopback({ hostname }: URL): boolean {
 }
 
 /**
- * Caddy can get a certificate for a name that leads here, if it may have ports 80 and 443. An app that is published to
- * this machine only has another proxy before it already, which has the certificate; so has one where 443 is taken.
+ * Caddy can get a certificate for a name of this server if ports 80 and 443 are free. An app that is published only to this
+ * machine has another proxy in front of it, with the certificate. So has an app on a machine whose port 443 is taken.
  */
 function canHaveCertificate(
   { protocol, hostname }: URL,
@@ -65,8 +65,8 @@ function hasName(site: string): boolean {
   return site.split(/,\s*/).some((one) => one !== "" && !/^(?:http:\/\/|:)/.test(one));
 }
 
-function localUrl(front: Front): URL {
+function localUrl(proxy: ReverseProxy): URL {
   const port =
-    front.kind === "new-caddy" ? (front.published[0]?.port ?? 80) : front.kind === "none" ? 9000 : 80;
+    proxy.kind === "new-caddy" ? (proxy.published[0]?.port ?? 80) : proxy.kind === "none" ? 9000 : 80;
   return new URL(`http://127.0.0.1:${port}/webhook`);
 }

@@ -1,26 +1,26 @@
 import type { GitRemote } from "./git-checkout.ts";
 import type { GitHost } from "./git-host.ts";
 
-/** The webhook's form at a git host, as docs/git-hosts.md has it: what to fill into which field. */
-export interface HostForm {
-  /** As the host calls itself: `GitHub`. */
+/** The webhook's form at a git host, with the value of each field, as in docs/git-hosts.md. */
+export interface WebhookForm {
+  /** The host's own name: `GitHub`. */
   readonly host: string;
-  /** The page with the form, or null where the remote is not known. */
+  /** The URL of the form, or null if the remote is not known. */
   readonly address: string | null;
-  /** Where the form is found by hand. */
+  /** The way to the form through the host's menus. */
   readonly way: string;
-  /** In the order of the form. The secret's value is `secret` as it was given. */
+  /** In the order of the form. The value of the secret is the given `secret`. */
   readonly fields: readonly (readonly [label: string, value: string])[];
-  /** What the host does once the form is saved, and what its test button does. */
+  /** What the host does when the form is saved, and what its test button does. */
   readonly afterwards: string;
-  /** Whether the host makes the secret itself, so that WEBHOOK_SECRET is to be set to what it shows. */
+  /** Whether the host makes the secret itself: WEBHOOK_SECRET must be set to the one that it shows. */
   readonly makesSecret: boolean;
 }
 
 interface Values {
-  /** The address that the host is to call, such as `https://shop.example.org/webhook`. */
+  /** The URL that the host sends to, such as `https://shop.example.org/webhook`. */
   readonly payloadUrl: string;
-  /** What to show for the secret: the secret itself, or where it is. */
+  /** The secret itself, or a text that says where it is. */
   readonly secret: string;
 }
 
@@ -28,7 +28,7 @@ interface Entry {
   readonly host: string;
   readonly way: string;
   readonly page: (remote: GitRemote) => string;
-  readonly fields: (values: Values) => HostForm["fields"];
+  readonly fields: (values: Values) => WebhookForm["fields"];
   readonly afterwards: string;
   readonly makesSecret?: boolean;
 }
@@ -37,8 +37,8 @@ const json = "application/json";
 const realPush = "Test delivery sends a real, signed push of the default branch, so it deploys.";
 const settings = "repository, Settings, Webhooks, Add webhook";
 
-/** The form of `host` for `remote`, whose address it is where the remote is known. */
-export function hostForm(host: GitHost, remote: GitRemote | null, values: Values): HostForm {
+/** The form of `host`; its address needs a `remote`. */
+export function webhookForm(host: GitHost, remote: GitRemote | null, values: Values): WebhookForm {
   const { page, fields, makesSecret = false, ...entry } = forms[host];
   return { ...entry, makesSecret, address: remote && page(remote), fields: fields(values) };
 }
@@ -133,7 +133,8 @@ const forms: Readonly<Record<GitHost, Entry>> = {
       ["Web-hooks", payloadUrl],
       ["Private web-hook key", secret],
     ],
-    afterwards: "Every URL is told every event; all but pushes are ignored. Private projects send nothing.",
+    afterwards:
+      "Pagure sends every event to every URL; all but pushes are ignored. Private projects send nothing.",
     makesSecret: true,
   },
   gitness: {
@@ -149,7 +150,7 @@ const forms: Readonly<Record<GitHost, Entry>> = {
   },
 };
 
-/** Clone addresses end in `scm/KEY/slug` by https and in `key/slug` by ssh. */
+/** Clone URLs end in `scm/KEY/slug` by https and in `key/slug` by ssh. */
 function dataCenterPage({ origin, path }: GitRemote): string {
   const [slug = "", key = ""] = path.split("/").toReversed();
   return `${origin}/plugins/servlet/webhooks/projects/${key.toUpperCase()}/repos/${slug}`;

@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Command, type CommandEnding, outputIfGood, runCommand } from "./run-command.ts";
 
 const usualTimeoutMs = 10_000;
@@ -76,6 +79,42 @@ export async function isAncestor(
 ): Promise<boolean> {
   if (!isFullCommit(ancestor) || !isFullCommit(commit)) return false;
   return (await readHistory(repository, ["merge-base", "--is-ancestor", ancestor, commit], env)) !== null;
+}
+
+/**
+ * The difference between two texts of the file `name`, as `git diff` shows it; "" if they are equal. It needs no
+ * repository.
+ *
+ * @returns null if git fails
+ */
+export async function diffTexts(
+  name: string,
+  before: string,
+  after: string,
+  { env, hasColour }: { readonly env: NodeJS.ProcessEnv; readonly hasColour: boolean },
+): Promise<string | null> {
+  const directory = mkdtempSync(join(tmpdir(), "hotpush-diff-"));
+  try {
+    writeSide(join(directory, "a"), name, before);
+    writeSide(join(directory, "b"), name, after);
+    const options = [
+      "--no-index",
+      "--no-ext-diff",
+      "--no-prefix",
+      `--color=${hasColour ? "always" : "never"}`,
+    ];
+    const args = ["diff", ...options, "--", `a/${name}`, `b/${name}`];
+    const ending = await runGit(directory, args, { env });
+    // 1 means that they differ.
+    return ending.kind === "exited" && ending.code <= 1 ? ending.output : null;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function writeSide(directory: string, name: string, text: string): void {
+  mkdirSync(directory);
+  writeFileSync(join(directory, name), text);
 }
 
 /** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */

@@ -89,6 +89,20 @@ export function outputIfGood(ending: CommandEnding): string | null {
   return ending.kind === "exited" && ending.code === 0 ? ending.output.trim() : null;
 }
 
+/**
+ * Runs `argv` for a person at a terminal: in the session of this process, without input or time-out. Both outputs go to
+ * standard error as they are, with their colours and progress.
+ *
+ * @returns the exit code; null if a signal ended it or there is no such program
+ */
+export function runInForeground([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
+  const child = spawn(program, args, { env, stdio: ["ignore", process.stderr, process.stderr] });
+  return new Promise((resolve) => {
+    child.once("error", () => resolve(null));
+    child.once("exit", resolve);
+  });
+}
+
 function settle(
   child: ChildProcess,
   command: Command,

@@ -1,8 +1,7 @@
 import { type Branch, branches } from "../config.ts";
-import { git } from "../init/git.ts";
-import { parseRemoteUrl, readRemoteUrl } from "../init/git-checkout.ts";
-import { type GitHost, gitHostOf } from "../init/git-host.ts";
-import { payloadName } from "../init/payload-name.ts";
+import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../init/git-checkout.ts";
+import { type GitHost, gitHostOf, payloadName } from "../init/git-host.ts";
+import type { CommandEnding } from "../platform/run-command.ts";
 
 /** What a push of a repository's main branch reports. */
 export interface RepositoryHead {
@@ -33,9 +32,8 @@ export async function readRepositoryHead(
   host: GitHost | null = null,
   branch: Branch | null = null,
 ): Promise<RepositoryHead> {
-  await git(directory, "rev-parse", "--git-dir").catch((error: unknown) => {
-    throw new NoHeadError(notUsable(directory, error));
-  });
+  const check = await tryGit(directory, "rev-parse", "--git-dir");
+  if (check.kind !== "exited" || check.code !== 0) throw new NoHeadError(notUsable(directory, check));
   const wanted = branch === null ? branches : [branch];
   const found = await findBranch(directory, wanted);
   if (found === null) {
@@ -45,6 +43,7 @@ export async function readRepositoryHead(
   }
   const format = "%H%n%an%n%ae%n%s";
   const shown = await git(directory, "log", "--max-count=1", `--format=${format}`, found.rev, "--");
+  if (shown === null) throw new NoHeadError(`git cannot read ${found.rev} in ${directory}. Try: git fsck`);
   const [commit = "", name = "", email = "", subject = ""] = shown.split("\n");
   return {
     ref: `refs/heads/${found.branch}`,
@@ -56,14 +55,12 @@ export async function readRepositoryHead(
 }
 
 async function findBranch(directory: string, wanted: readonly Branch[]) {
-  const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD").catch(() => "");
+  const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD");
   const inOrder = wanted.toSorted((a, b) => Number(b === current) - Number(a === current));
   for (const place of ["refs/heads", "refs/remotes/origin"]) {
     for (const branch of inOrder) {
       const rev = `${place}/${branch}`;
-      const known = await git(directory, "rev-parse", "--verify", "--quiet", `${rev}^{commit}`).catch(
-        () => null,
-      );
+      const known = await git(directory, "rev-parse", "--verify", "--quiet", `${rev}^{commit}`);
       if (known !== null) return { branch, rev };
     }
   }
@@ -74,17 +71,15 @@ async function repositoryName(directory: string, host: GitHost | null): Promise<
   const url = await readRemoteUrl(directory);
   const remote = url === null ? null : parseRemoteUrl(url);
   if (remote) return payloadName(remote.path, host ?? gitHostOf(remote));
-  const top = await git(directory, "rev-parse", "--show-toplevel").catch(() => directory);
+  const top = (await git(directory, "rev-parse", "--show-toplevel")) ?? directory;
   const names = (url ?? top).replace(/\/+$|\.git\/*$/g, "").split("/");
   return `local/${names.at(-1)}`;
 }
 
-function notUsable(directory: string, error: unknown): string {
-  const { code, stderr = "" } = error as { code?: unknown; stderr?: string };
-  if (code === "ENOENT")
-    return "git is not installed, or the directory is not there. Install git, or name the body to send with --file.";
-  if (stderr.includes("dubious ownership")) {
+function notUsable(directory: string, { kind, lastLines }: CommandEnding): string {
+  if (kind === "not_found") return "git is not installed. Install git, or name the body to send with --file.";
+  if (lastLines.some((line) => line.includes("dubious ownership"))) {
     return `${directory} belongs to another user, so git refuses it. Run: git config --global --add safe.directory ${directory}`;
   }
-  return `${directory} is no git repository. Go to your project's directory, set REPO_PATH to it, or name the body to send with --file.`;
+  return `${directory} is not a git repository. Go to your project's directory, set REPO_PATH to it, or name the body to send with --file.`;
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readSecretText, secretFault } from "../config/secret.ts";
 import { type Branch, variables } from "../config.ts";
-import { git } from "../init/git.ts";
+import { git } from "../init/git-checkout.ts";
 import { withDotenv } from "../platform/env-file.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,7 +13,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export async function sendingEnvironment(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
   const near = withDotenv(env, directory);
   if (near.WEBHOOK_SECRET || near.WEBHOOK_SECRET_FILE) return near;
-  const root = await git(directory, "rev-parse", "--show-toplevel").catch(() => null);
+  const root = await git(directory, "rev-parse", "--show-toplevel");
   return root === null || root === directory ? near : withDotenv(env, root);
 }
 

@@ -32,7 +32,7 @@ test("a secret in a file of the machine is refused where the service is to run i
   const before = snapshot(repository);
   const { code, stderr } = await init(["--yes"]);
   assert.equal(code, 1);
-  assert.match(stderr, /WEBHOOK_SECRET_FILE in \.env names a file[\s\S]*Take that line out/);
+  assert.match(stderr, /WEBHOOK_SECRET_FILE in \.env names a file[\s\S]*Remove that line/);
   assert.deepEqual(snapshot(repository), before);
 });
 
@@ -40,7 +40,7 @@ for (const [situation, line, told] of [
   [
     "a LOG_LEVEL that is the app's",
     "LOG_LEVEL=INFO",
-    /LOG_LEVEL in \.env is not what .*such as APP_LOG_LEVEL/,
+    /LOG_LEVEL in \.env is not valid .*such as APP_LOG_LEVEL/,
   ],
   [
     "a secret that compose reads differently",
@@ -98,14 +98,14 @@ test("a link out of the repository is refused, one within is followed", async (t
 
 test("what it cannot set up, it says", async (t) => {
   const nowhere = await runCli(["init"], { cwd: temporaryDirectory(t) });
-  assert.deepEqual([nowhere.code, /is in no git checkout/.test(nowhere.stderr)], [1, true]);
+  assert.deepEqual([nowhere.code, /is not in a git checkout/.test(nowhere.stderr)], [1, true]);
   const twice = makeProject(t, { services: { hotpush: {}, ...model.services } });
   assert.match((await twice.init()).stderr, /has a service called hotpush/);
   const remote = makeProject(t);
   const { stderr } = await remote.init([], { env: { ...remote.env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
   assert.match(stderr, /run this on the server itself/);
   const unknown = makeProject(t);
-  assert.match((await unknown.init(["--service", "app"])).stderr, /app is no service.*Those that do: web\./);
+  assert.match((await unknown.init(["--service", "app"])).stderr, /app is not a service.*Those that do: web\./);
   assert.equal((await unknown.init(["--host", "sourceforge"])).code, 2);
   assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
 });

@@ -72,7 +72,7 @@ test("a repository without a commit, and no repository, are told", async (t) => 
     /no branch main or master with a commit/,
   );
   const nothing = temporaryDirectory(t);
-  assert.match((await runCli(["send"], { cwd: nothing, env })).stderr, /is no git repository/);
+  assert.match((await runCli(["send"], { cwd: nothing, env })).stderr, /is not a git repository/);
 });
 
 test("in a repository without a remote the directory gives the name, and spaces do no harm", async (t) => {

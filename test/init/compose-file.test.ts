@@ -1,25 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { composeFile } from "../../src/init/compose-file.ts";
-import type { Front } from "../../src/init/reverse-proxy.ts";
+import type { ReverseProxy } from "../../src/init/reverse-proxy.ts";
 
-const traefik: Front = { kind: "traefik", service: "edge", services: [], networks: [] };
+const traefik: ReverseProxy = { kind: "traefik", service: "edge", services: [], networks: [] };
 
-test("behind Traefik, the deliveries go to Hotpush before the app gets them, by TLS where they come by it", () => {
+test("behind Traefik, Hotpush gets the deliveries instead of the app, also by TLS", () => {
   const text = write("https://shop.example.org/webhook");
   assert.match(text, /routers\.hotpush\.rule: Host\(`shop\.example\.org`\) && Path\(`\/webhook`\)$/m);
   assert.match(text, /routers\.hotpush\.priority: "1000"$/m);
   assert.match(text, /routers\.hotpush-tls\.tls: "true"$/m);
-  assert.doesNotMatch(text, /routers\.hotpush\.tls/, "where TLS ends before Traefik, they come without");
+  assert.doesNotMatch(text, /routers\.hotpush\.tls/, "if TLS ends before Traefik, they arrive without it");
 });
 
-test("without a public name every host's /webhook is Hotpush's", () => {
+test("without a public name, Hotpush gets /webhook of every host", () => {
   const text = write("http://127.0.0.1:80/webhook");
   assert.match(text, /routers\.hotpush\.rule: Path\(`\/webhook`\)$/m);
   assert.doesNotMatch(text, /tls/);
 });
 
-test("a proxy is believed about addresses, but not if Hotpush has a port of its own", () => {
+test("a proxy is trusted about addresses, but not if Hotpush publishes a port", () => {
   const setting = /^ {6}TRUSTED_PROXIES: \$\{TRUSTED_PROXIES:-(.*)\}$/m;
   assert.equal(setting.exec(write("http://127.0.0.1/webhook"))?.[1], "private_ranges");
   const published = write("http://127.0.0.1:9000/webhook", { kind: "none" });
@@ -27,7 +27,7 @@ test("a proxy is believed about addresses, but not if Hotpush has a port of its 
   assert.equal(setting.exec(published)?.[1], "");
 });
 
-test("the file that ALLOWED_SIGNERS names is mounted at its path, read-only, if it is set", () => {
+test("the file in ALLOWED_SIGNERS is mounted at its path, read-only", () => {
   const source = `source: \${ALLOWED_SIGNERS:?run hotpush init}`;
   const mounted = write("http://127.0.0.1/webhook", traefik, true);
   assert.ok(
@@ -37,10 +37,10 @@ test("the file that ALLOWED_SIGNERS names is mounted at its path, read-only, if 
   assert.ok(!write("http://127.0.0.1/webhook").includes(source));
 });
 
-function write(payloadUrl: string, front: Front = traefik, hasSigners = false): string {
+function write(payloadUrl: string, proxy: ReverseProxy = traefik, hasSigners = false): string {
   return composeFile({
     hasSigners,
-    front,
+    proxy,
     payloadUrl: new URL(payloadUrl),
     image: "hotpush",
     hasCertificate: false,

@@ -7,7 +7,7 @@ import { SetupError } from "../../src/init/setup-error.ts";
 const fixed = (name: string, value: string) => ({ name, value, isOpen: false });
 const open = (name: string, value: string) => ({ name, value, isOpen: true });
 
-test("what is missing comes to the end, and every line that was there stays", () => {
+test("missing variables are added at the end, and every present line stays", () => {
   const before = "# mine\nexport A=\"1 2\"\n\nB='x'";
   const after = withSettings(before, [fixed("REPO_PATH", "/srv/shop")]);
   assert.equal(after, `${before}\n\n# Hotpush, by \`hotpush init\`\nREPO_PATH=/srv/shop\n`);
@@ -16,13 +16,13 @@ test("what is missing comes to the end, and every line that was there stays", ()
   assert.equal(more, `${after}MORE=1\n`);
 });
 
-test("a value that is wrong is replaced where it is; one that is a person's choice stays", () => {
+test("a wrong value is replaced in place, and a person's choice stays", () => {
   const before = "REPO_PATH=/old\nSITE=shop.example.org\nEMPTY=\n";
   const after = withSettings(before, [fixed("REPO_PATH", "/new"), open("SITE", ":80"), open("EMPTY", "1")]);
   assert.equal(after, "REPO_PATH=/new\nSITE=shop.example.org\nEMPTY=1\n");
 });
 
-test("every value is read again as it was, by Node as by others", () => {
+test("every value is read back as it was written", () => {
   for (const value of [
     "/srv/my shop",
     "a$b$(c)",
@@ -37,7 +37,7 @@ test("every value is read again as it was, by Node as by others", () => {
   assert.throws(() => withSettings("", [fixed("NAME", "a\nB=1")]), SetupError);
 });
 
-test("no value but ours, and no secret, is shown", () => {
+test("only Hotpush's own values are shown, and no secret", () => {
   const settings = [fixed("REPO_PATH", "/srv"), fixed("WEBHOOK_SECRET", "5ec2e7")];
   const text = "DB_PASSWORD=hunter2\nexport TOKEN = t\nREPO_PATH=/srv\nWEBHOOK_SECRET=5ec2e7\n# note\n";
   const shown = withoutOtherValues(text, settings);

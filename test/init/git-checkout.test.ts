@@ -3,7 +3,6 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseRemoteUrl, readRemoteBranch, readRemoteUrl } from "../../src/init/git-checkout.ts";
-import { gitHostOf } from "../../src/init/git-host.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -34,24 +33,14 @@ for (const url of [
   "git@github.com:",
   "https://",
 ]) {
-  test(`${JSON.stringify(url)} is at no git host`, () => assert.equal(parseRemoteUrl(url), null));
+  test(`${JSON.stringify(url)} is not at a git host`, () => assert.equal(parseRemoteUrl(url), null));
 }
 
-test("only what is reached by ssh says so", () => {
+test("a remote is marked as ssh only if git uses ssh", () => {
   assert.equal(parseRemoteUrl("git@github.com:octo/app")?.isSsh, true);
   assert.equal(parseRemoteUrl("ssh://git@github.com/octo/app")?.isSsh, true);
   assert.equal(parseRemoteUrl("https://github.com/octo/app")?.isSsh, false);
   assert.equal(parseRemoteUrl("git://github.com/octo/app")?.isSsh, false);
-});
-
-test("the git host is known by its name, by a hint in it, or not at all", () => {
-  const hostOf = (hostname: string) => gitHostOf({ hostname });
-  assert.equal(hostOf("github.com"), "github");
-  assert.equal(hostOf("codeberg.org"), "forgejo");
-  assert.equal(hostOf("bitbucket.org"), "bitbucket");
-  assert.equal(hostOf("bitbucket.example.org"), "bitbucket-data-center");
-  assert.equal(hostOf("gitlab.example.org"), "gitlab");
-  assert.equal(hostOf("code.example.org"), null);
 });
 
 test("the remote of a repository is origin, else the first one, else none", async (t) => {

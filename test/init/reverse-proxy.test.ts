@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Services, SetupService } from "../../src/init/compose-services.ts";
-import { candidates, type Front, findFront } from "../../src/init/reverse-proxy.ts";
+import type { SetupService, SetupServices } from "../../src/init/compose-services.ts";
+import { candidates, findReverseProxy, type ReverseProxy } from "../../src/init/reverse-proxy.ts";
 
-/** Services in the form in which compose gives them: `8080:3000`, `127.0.0.1:8080:3000`. */
+/** SetupServices as compose prints them: `8080:3000`, `127.0.0.1:8080:3000`. */
 function service(ports: readonly string[], more: SetupService = {}): SetupService {
   const list = ports.map((text) => {
     const [target = "", published = "", host_ip] = text.split(":").toReversed();
@@ -17,21 +17,21 @@ function service(ports: readonly string[], more: SetupService = {}): SetupServic
   return { ports: list, networks: { default: null }, ...more };
 }
 
-function added(services: Services, wanted?: string): Extract<Front, { kind: "new-caddy" }> {
-  const front = findFront(services, wanted);
-  assert.ok(front.kind === "new-caddy", front.kind);
-  return front;
+function added(services: SetupServices, wanted?: string): Extract<ReverseProxy, { kind: "new-caddy" }> {
+  const proxy = findReverseProxy(services, wanted);
+  assert.ok(proxy.kind === "new-caddy", proxy.kind);
+  return proxy;
 }
 
-test("Caddy takes the place of the one service that publishes a port", () => {
-  const front = added({ web: service(["8080:3000"]), worker: service([]) });
+test("Caddy takes over the port of the only service that publishes one", () => {
+  const proxy = added({ web: service(["8080:3000"]), worker: service([]) });
   assert.deepEqual(
-    [front.service, front.target, front.published, front.dropped],
+    [proxy.service, proxy.target, proxy.published, proxy.dropped],
     ["web", 3000, [{ address: "", port: 8080 }], []],
   );
 });
 
-test("a database is never taken for the app, by its image or by its data", () => {
+test("a database is never the app: its image or its data shows it", () => {
   const data = { volumes: [{ type: "volume", target: "/var/lib/postgresql/data" }] };
   const services = {
     db: service(["5432:5432"], { image: "postgres:17" }),
@@ -41,36 +41,36 @@ test("a database is never taken for the app, by its image or by its data", () =>
   assert.deepEqual(candidates(services), ["web"]);
 });
 
-test("of several the usual port of a page comes first, and a person can say another", () => {
+test("the usual port of a web page comes first, and a person can choose another", () => {
   const services = { admin: service(["9090:9090"]), api: service(["8000:8000"]), web: service(["80:3000"]) };
   assert.deepEqual(candidates(services), ["web", "api", "admin"]);
   assert.equal(added(services).service, "web");
   assert.equal(added(services, "api").service, "api");
 });
 
-test("ports that are not the page's are given up, and said", () => {
-  const front = added({ web: service(["127.0.0.1:9229:9229", "127.0.0.1:8080:3000", "8081:3000"]) });
-  assert.deepEqual(front.published, [
+test("ports that are not the web page's are dropped and reported", () => {
+  const proxy = added({ web: service(["127.0.0.1:9229:9229", "127.0.0.1:8080:3000", "8081:3000"]) });
+  assert.deepEqual(proxy.published, [
     { address: "127.0.0.1", port: 8080 },
     { address: "", port: 8081 },
   ]);
-  assert.deepEqual(front.dropped, [9229]);
+  assert.deepEqual(proxy.dropped, [9229]);
 });
 
-for (const [what, kind, name, proxy] of [
+for (const [what, kind, name, own] of [
   ["Caddy", "caddy", "edge", { image: "caddy:2-alpine" }],
   ["Traefik", "traefik", "edge", { image: "traefik:v3.4" }],
   ["nginx", "other-proxy", "edge", { image: "nginx:1.29" }],
   ["a proxy that is built", "other-proxy", "nginx", { build: "." }],
   ["Caddy with docker labels", "other-proxy", "edge", { image: "lucaslorentz/caddy-docker-proxy:2" }],
 ] as const) {
-  test(`${what} before the app is left as it is`, () => {
-    const front = findFront({ [name]: service(["80:80", "443:443"], proxy), web: service([]) });
-    assert.deepEqual(front, { kind, service: name, services: ["web"], networks: [] });
+  test(`${what} in front of the app stays as it is`, () => {
+    const proxy = findReverseProxy({ [name]: service(["80:80", "443:443"], own), web: service([]) });
+    assert.deepEqual(proxy, { kind, service: name, services: ["web"], networks: [] });
   });
 }
 
-test("an nginx that is all there is serves the page itself", () => {
+test("an nginx beside databases only serves the page itself", () => {
   const services = {
     web: service(["80:80"], { image: "nginx:1.29" }),
     db: service([], { image: "redis:8" }),
@@ -78,17 +78,17 @@ test("an nginx that is all there is serves the page itself", () => {
   assert.equal(added(services).service, "web");
 });
 
-test("an app with certificates of its own is left as it is", () => {
-  assert.equal(findFront({ web: service(["443:8443"]) }).kind, "other-proxy");
+test("an app with its own certificates stays as it is", () => {
+  assert.equal(findReverseProxy({ web: service(["443:8443"]) }).kind, "other-proxy");
 });
 
-test("where nothing is published, there is nothing to take the place of", () => {
+test("if no port is published, there is no proxy", () => {
   const none = { worker: service([]), dns: { ports: [{ target: 53, published: "53", protocol: "udp" }] } };
-  assert.equal(findFront(none).kind, "none");
+  assert.equal(findReverseProxy(none).kind, "none");
 });
 
-test("the networks of the app are Caddy's too, but not where it is the default one", () => {
+test("Caddy joins the networks of the app, unless it has only the default one", () => {
   assert.deepEqual(added({ web: service(["80:80"]) }).networks, []);
-  const front = added({ web: service(["80:80"], { networks: { backend: null } }) });
-  assert.deepEqual(front.networks, ["default", "backend"]);
+  const proxy = added({ web: service(["80:80"], { networks: { backend: null } }) });
+  assert.deepEqual(proxy.networks, ["default", "backend"]);
 });

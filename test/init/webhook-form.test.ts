@@ -3,14 +3,14 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseRemoteUrl } from "../../src/init/git-checkout.ts";
 import { gitHosts } from "../../src/init/git-host.ts";
-import { hostForm } from "../../src/init/webhook-form.ts";
+import { webhookForm } from "../../src/init/webhook-form.ts";
 
 const page = readFileSync(new URL("../../docs/git-hosts.md", import.meta.url), "utf8");
 const values = { payloadUrl: "https://shop.example.org/webhook", secret: "5ec2e7" };
 
-test("each git host's form has its address and its secret, and docs/git-hosts.md has its fields", () => {
+test("each form has the URL and the secret, and docs/git-hosts.md has its fields", () => {
   for (const name of gitHosts) {
-    const { host, fields, way } = hostForm(name, null, values);
+    const { host, fields, way } = webhookForm(name, null, values);
     assert.ok(
       fields.some(([, value]) => value === values.payloadUrl),
       name,
@@ -40,10 +40,10 @@ for (const [name, url, address] of [
   ],
 ] as const) {
   test(`the form of ${name} for ${url} is at ${address}`, () => {
-    assert.equal(hostForm(name, parseRemoteUrl(url), values).address, address);
+    assert.equal(webhookForm(name, parseRemoteUrl(url), values).address, address);
   });
 }
 
-test("without a remote there is no address, only the way", () => {
-  assert.equal(hostForm("github", null, values).address, null);
+test("without a remote there is no URL, only the way through the menus", () => {
+  assert.equal(webhookForm("github", null, values).address, null);
 });

@@ -1,4 +1,4 @@
-import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
+import { type ComposeModel, type ComposeService, isProxyImage } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
 import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
 import { type Replacement, replacementOf } from "../../rollout/compose/replacement.ts";
@@ -12,8 +12,6 @@ export interface Role {
   /** As the label `hotpush.rollout` says; null where there is none. */
   readonly label: string | null;
 }
-
-const proxies = /(?:^|\/)(?:caddy|traefik|nginx|haproxy|envoy|nginx-proxy|proxy)(?:[:@-]|$)/;
 
 /** Gives every service of the project its role. Labels that cannot be are left aside: they have a check of their own. */
 export function rolesOf(model: ComposeModel): readonly Role[] {
@@ -30,7 +28,7 @@ export function rolesOf(model: ComposeModel): readonly Role[] {
 function kindOf(service: ComposeService, isAwaited: boolean): Role["kind"] {
   if (isAwaited) return "run-once";
   if (dataOf(service) !== null) return "data";
-  if (mountsLiveFiles(service) || proxies.test(service.image ?? "")) return "proxy";
+  if (mountsLiveFiles(service) || isProxyImage(service.image)) return "proxy";
   return "app";
 }
 

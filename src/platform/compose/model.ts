@@ -49,3 +49,11 @@ export interface ComposeVolume {
   readonly source?: string;
   readonly target: string;
 }
+
+const proxyImages =
+  /(?:(?:^|[/-])(?:caddy|traefik|nginx|openresty|haproxy|envoy|swag|httpd)|(?:^|\/)proxy)(?:$|[-:@])/;
+
+/** Whether the name of an image is that of a usual reverse proxy. */
+export function isProxyImage(image = ""): boolean {
+  return proxyImages.test(image);
+}

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { proxyAdvice } from "../../src/init/proxy-config.ts";
 
-test("what nginx is told to do has it look Hotpush's address up anew, since each new container has another", () => {
+test("the lines for nginx make it resolve Hotpush's name again for new containers", () => {
   const lines = proxyAdvice({ kind: "other-proxy", service: "edge", services: ["web"], networks: [] });
   const block = /location = \/webhook \{\n([^}]+)\}/.exec(lines.join("\n"))?.[1] ?? "";
   const directives = block.split("\n").map((line) => line.trim());

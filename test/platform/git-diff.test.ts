@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { diffTexts } from "../../src/platform/git.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const cases: readonly (readonly [string, string])[] = [
+  ["", "a\n"],
+  ["a\nb\nc\n", "a\nB\nc\n"],
+  ["a\n", ""],
+  ["1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "1\nX\n3\n4\n5\n6\n7\n8\n9\n10\nY\n12\n13\n"],
+  ["1\n2\n3\n4\n5\n6\n7\n8\n", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n"],
+];
+const plain = { env: process.env, hasColour: false };
+
+test("texts that are the same have no difference", async () => {
+  assert.equal(await diffTexts("a", "x\n", "x\n", plain), "");
+});
+
+for (const [index, [before, after]] of cases.entries()) {
+  test(`difference ${index + 1} is one that git applies`, async (t) => {
+    const path = join(temporaryDirectory(t), "file");
+    writeFileSync(path, before);
+    const input = `${await diffTexts("file", before, after, plain)}\n`;
+    const applied = spawnSync("git", ["apply", "-p1", "-"], {
+      input,
+      cwd: join(path, ".."),
+      encoding: "utf8",
+    });
+    assert.equal(applied.status, 0, `${applied.error} ${applied.stderr} ${input}`);
+    assert.equal(readFileSync(path, "utf8"), after);
+  });
+}
+
+test("a difference has colours only on request, and leaves no files behind", async (t) => {
+  const { TMPDIR } = process.env;
+  t.after(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  });
+  const directory = temporaryDirectory(t);
+  process.env.TMPDIR = directory;
+  const env = { ...process.env, GIT_EXTERNAL_DIFF: "false" };
+  const start = "\u001b[";
+  assert.equal((await diffTexts("a", "x\n", "y\n", { env, hasColour: true }))?.includes(start), true);
+  assert.equal((await diffTexts("a", "x\n", "y\n", { env, hasColour: false }))?.includes(start), false);
+  assert.deepEqual(readdirSync(directory), []);
+});
+
+test("without git there is no difference to show", async (t) => {
+  const env = { PATH: temporaryDirectory(t) };
+  assert.equal(await diffTexts("a", "x\n", "y\n", { env, hasColour: false }), null);
+});
