@@ -2,8 +2,8 @@
 # Deploys this project: `deploy.sh <ref> <commit>`. Copy it to the root of your repository, `git add --chmod=+x` it,
 # and change it as you like. By hand: ./deploy.sh refs/heads/main "$(git rev-parse origin/main)"
 #
-# It uses what it finds beside it: a compose file, a stack file (for a Docker Swarm) or, for a project without
-# containers, an executable restart.sh. One that starts the app itself says `setsid node app.js >>app.log 2>&1 &`, so
+# It uses a file beside it: a compose file, a stack file (for a Docker Swarm) or, for a project without
+# containers, an executable restart.sh. If that starts the app itself, it should call `setsid node app.js >>app.log 2>&1 &`, so
 # that the app outlives the deployment.
 # Settings (the service passes on those that DEPLOY_ENV names):
 #   HEALTH_URL, HEALTH_TIMEOUT   address that has to answer 2xx within so many seconds (30); without it an executable
@@ -17,7 +17,7 @@ main() {
   [[ $# == 2 && $1 =~ ^refs/heads/(main|master)$ && $2 =~ ^([0-9a-f]{40}|[0-9a-f]{64})$ ]] ||
     fail "Usage: deploy.sh refs/heads/main|master <commit of 40 or 64 lower-case hex digits>; got: $(printf '%q ' "$@")"
   ref=$1 branch=${1##*/} commit=$2
-  [[ -n ${DEPLOY_PREVIOUS-} ]] || pull # Where it is set, an older deploy.sh has pulled and handed over to this one.
+  [[ -n ${DEPLOY_PREVIOUS-} ]] || pull # If it is set, an older deploy.sh has pulled and started this one.
   if names_compose_file || any {,docker-}compose.{yaml,yml}; then replace_containers
   elif any {,docker-}stack.{yaml,yml}; then
     command -v hotpush >/dev/null ||
@@ -36,10 +36,10 @@ pull() {
   [[ $(git rev-parse --show-toplevel) -ef . ]] || fail "$PWD is not the root of a git checkout this user may use."
   remote=${DEPLOY_REMOTE:-origin}
   [[ -z ${DEPLOY_ID-} ]] || remove_left_locks
-  # A host tells of a push before all of its servers have it, and networks fail: keep trying for a while.
+  # A host may report a push before all of its servers have it, and networks fail: retry for a while.
   for pause in ${DEPLOY_RETRY_PAUSES:-1 2 3 3} none; do
     why="git could not fetch $branch from $remote, for the reason above. Check address, credentials and network."
-    # Housekeeping of git stays in the foreground: in the background it would keep the deployment's lock.
+    # git's housekeeping runs in the foreground: in the background it would keep the deployment's lock.
     if git -c gc.autoDetach=false -c maintenance.autoDetach=false \
       fetch --no-recurse-submodules "$remote" "+$ref:refs/remotes/$remote/$branch"; then
       tip=$(git rev-parse "refs/remotes/$remote/$branch")
@@ -69,8 +69,8 @@ pull() {
 }
 
 # A git that was killed (a power cut, a killed container) leaves its locks, and each later one stops at them. Hotpush
-# runs one deployment at a time, and what still lives of an earlier one keeps this one waiting: so nobody holds these.
-# Where a person runs this script (no DEPLOY_ID), a git of the service may, and they stay.
+# runs one deployment at a time and waits for the processes of the one before, so nobody holds these locks. If a person
+# runs this script (no DEPLOY_ID), a git of the service may hold them, and they stay.
 remove_left_locks() {
   for name in index HEAD packed-refs shallow "$ref" "refs/remotes/$remote/$branch"; do
     lock=$(git rev-parse --git-path "$name.lock")
