@@ -1,9 +1,9 @@
 import { checkedOutCommit, runGit } from "../platform/git.ts";
 
 /**
- * The commit that images and versions are named after: the one that `--commit` names, else what is checked out in
- * `directory`. DEPLOY_COMMIT is the commit that was pushed, and the branch may have moved on before the deploy script
- * pulled, so it counts only outside of git.
+ * The commit that images and versions are named after: the one given with `--commit`, else the one checked out in
+ * `directory`. DEPLOY_COMMIT counts only outside of git: it is the pushed commit, and the branch may have moved on
+ * before the deploy script pulled.
  *
  * @returns 12 to 64 hexadecimal digits, or null if there is neither
  */
@@ -16,7 +16,7 @@ export async function commitOf(
 }
 
 /**
- * The commit that was checked out in `directory` at a moment, as far as git's reflog of HEAD goes back.
+ * The commit that was checked out in `directory` at a given time, as far back as git's reflog of HEAD goes.
  *
  * @param atMs milliseconds since 1970
  * @returns 40 (or 64) hexadecimal digits, or null if git does not know
@@ -26,7 +26,7 @@ export async function commitAt(
   atMs: number,
   env: NodeJS.ProcessEnv,
 ): Promise<string | null> {
-  // Newest first, each such as "<commit> HEAD@{1795358424}"
+  // Newest first, each line such as "<commit> HEAD@{1795358424}"
   const list = ["log", "--walk-reflogs", "--max-count=1000", "--format=%H %gd", "--date=unix", "HEAD", "--"];
   const ending = await runGit(directory, ["-c", "safe.directory=*", ...list], { env });
   if (ending.kind !== "exited" || ending.code !== 0) return null;
@@ -35,7 +35,7 @@ export async function commitAt(
   return entry?.[1] ?? null;
 }
 
-/** Twelve digits of a moment, which take the commit's place outside of git. */
+/** Twelve digits of a time, used in place of a commit outside of git. */
 export function timeAsCommit(atMs: number): string {
   return new Date(atMs).toISOString().replace(/\D/g, "").slice(2, 14);
 }

@@ -1,13 +1,13 @@
 import type { ConfigHashes } from "../platform/compose/ask-compose.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import type { Engine } from "../platform/docker/engine.ts";
-import type { Project } from "./compose/project.ts";
+import type { RolloutProject } from "./compose/project.ts";
 import type { Report } from "./report/report.ts";
 
 /** What the steps of every roll-out work with, by compose or by Swarm. */
 export interface RolloutContext extends ComposeOptions {
   readonly engine: Engine;
-  readonly project: Project;
+  readonly project: RolloutProject;
   /** The container that this process runs in, if it belongs to the project: it is never stopped from in here. */
   readonly own: { readonly id: string; readonly service: string } | null;
   /** The directory in which the service in that container looks for a replacement request. */

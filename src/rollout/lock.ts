@@ -5,26 +5,28 @@ import { ProblemError } from "../problems.ts";
 import type { RolloutRequest } from "./request.ts";
 import { stateFault } from "./state.ts";
 
-/** The lock of a project's roll-outs, held. */
+/** The lock of a project's roll-outs, held by this process. */
 export interface RolloutLock {
-  /** For the children that change containers: the lock then lasts until they have ended, even if this process is killed. */
+  /**
+   * For children that change containers: the lock then lasts until they have ended, even if this process is killed.
+   */
   readonly descriptor: number;
   readonly release: () => Promise<void>;
 }
 
 export interface LockOptions {
-  /** Told which process holds the lock that is waited for. */
+  /** Called with the id of the process that holds the lock, before waiting for it. */
   readonly onWait?: (holder: string) => void;
-  /** Aborted when it is not to be waited for any more. */
+  /** Aborted to stop waiting. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Takes the lock at `path`, waiting for another roll-out up to `waitS` seconds. The kernel drops it with the last
- * process that holds it, so it is never stale.
+ * Takes the lock at `path`, and waits up to `waitS` seconds for another roll-out. The kernel releases it with the
+ * last process that holds it, so it is never stale.
  *
- * @throws ProblemError `rollout_locked` when the other one is not done by then, `rollout_interrupted` where `signal` was
- * aborted first, `state_unusable` or `tool_missing` where there can be no lock
+ * @throws ProblemError `rollout_locked` if the other roll-out does not end in time, `rollout_interrupted` if `signal`
+ * is aborted first, `state_unusable` or `tool_missing` if locking is not possible
  */
 export async function lockRollout(
   path: string,
@@ -32,17 +34,17 @@ export async function lockRollout(
   options: LockOptions = {},
 ): Promise<RolloutLock> {
   try {
-    return await lock(path, waitS, options);
+    return await openAndLock(path, waitS, options);
   } catch (error) {
     throw stateFault(path, error, "Nothing was changed.");
   }
 }
 
-async function lock(path: string, waitS: number, options: LockOptions): Promise<RolloutLock> {
+async function openAndLock(path: string, waitS: number, options: LockOptions): Promise<RolloutLock> {
   await mkdir(dirname(path), { recursive: true });
   const file = await open(path, "a+");
   try {
-    if ((await takeLock(file.fd, { path, waitS: 0 })) !== "locked") {
+    if ((await tryLock(file.fd, { path, waitS: 0 })) !== "locked") {
       await waitForLock(file, path, waitS, options);
     }
     await file.truncate(0);
@@ -62,7 +64,7 @@ async function waitForLock(
 ): Promise<void> {
   const holder = await readHolder(file);
   if (waitS > 0) onWait?.(holder);
-  const result = waitS > 0 ? await takeLock(file.fd, { path, waitS, signal }) : "busy";
+  const result = waitS > 0 ? await tryLock(file.fd, { path, waitS, signal }) : "busy";
   if (result === "interrupted") throw interrupted(holder);
   if (result === "busy") throw busy(path, waitS, holder);
 }
@@ -82,46 +84,46 @@ async function readHolder(file: FileHandle): Promise<string> {
   return buffer.toString("utf8", 0, bytesRead).trim() || "unknown";
 }
 
-/** What became of an attempt: `interrupted` where flock, or who waits for it, was asked to stop. */
-export type Attempt = "locked" | "busy" | "interrupted";
+/** `interrupted`: flock, or its caller, was asked to stop. */
+type LockAttempt = "locked" | "busy" | "interrupted";
 
 /**
- * Tries to lock the open file `descriptor` for a roll-out; waits up to `waitS` seconds where another process has the lock,
- * or until `signal` is aborted.
+ * Tries to lock the open file `descriptor`; waits up to `waitS` seconds for another process, or until `signal` is
+ * aborted.
  *
- * @param options.path of the file, to tell where it cannot be locked
- * @throws ProblemError `tool_missing` where there is no flock, `state_unusable` where it fails
+ * @param options.path of the file, for the error message
+ * @throws ProblemError `tool_missing` without flock, `state_unusable` if it fails
  */
-export async function takeLock(
+async function tryLock(
   descriptor: number,
   options: { readonly path: string; readonly waitS: number; readonly signal?: AbortSignal | undefined },
-): Promise<Attempt> {
+): Promise<LockAttempt> {
   const { path, waitS, signal } = options;
   try {
     if (await flock(descriptor, { waitS, signal })) return "locked";
     return signal?.aborted ? "interrupted" : "busy";
   } catch (error) {
     if (wasEndedWithUs(error)) return "interrupted";
-    throw asProblem(path, error as NodeJS.ErrnoException);
+    throw lockFault(path, error as NodeJS.ErrnoException);
   }
 }
 
-/** flock is of our process group: who ends that may have ended it before we are told. */
+/** flock is in our process group: a signal to the group may end it before we handle our own. */
 function wasEndedWithUs(error: unknown): boolean {
   return error instanceof FlockFailure && (error.killedBy === "SIGTERM" || error.killedBy === "SIGINT");
 }
 
-function asProblem(path: string, error: NodeJS.ErrnoException): ProblemError {
+function lockFault(path: string, error: NodeJS.ErrnoException): ProblemError {
   if (error.code === "ENOENT") {
     const detail = "The program flock could not be started. Install util-linux. Nothing was changed.";
     return new ProblemError({ code: "tool_missing", detail }, error);
   }
-  const detail = `${path} could not be locked (${error.message}). Nothing was changed. Roll out again; where that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
+  const detail = `${path} could not be locked (${error.message}). Nothing was changed. Roll out again; if that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
   return new ProblemError({ code: "state_unusable", detail }, error);
 }
 
 /**
- * Takes the project's lock; where another roll-out has it, that is told, and for how long it was waited for.
+ * Takes the project's lock. If another roll-out holds it, reports that, and for how long it waited.
  *
  * @throws ProblemError as `lockRollout` does
  */

@@ -1,9 +1,9 @@
-import type { Container, Mount } from "../platform/docker/container.ts";
+import type { Container, ContainerMount } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
-import type { Service } from "./compose/project.ts";
+import type { RolloutService } from "./compose/project.ts";
 import type { LockedRequest } from "./request.ts";
 
-/** What is to be done with a service. */
+/** What a roll-out does with a service. */
 export type Action =
   | { readonly kind: "leave" }
   | { readonly kind: "start" }
@@ -12,17 +12,20 @@ export type Action =
   | { readonly kind: "run" }
   | { readonly kind: "skip" };
 
-/** What a container of a service that is up to date is made of. */
+/** The image and configuration of a container that is up to date. */
 export interface UpToDate {
-  /** Null where the image is not here yet: compose will pull it. */
+  /** Null if the image is not on this machine yet: compose will pull it. */
   readonly imageId: string | null;
-  /** One of them is its `config-hash` label. */
+  /** The `config-hash` label is one of them. */
   readonly configHashes: readonly string[];
 }
 
-/** Compares the containers of `service`, of which at least one is wanted, with what the compose file and the image now say. */
+/**
+ * Compares the containers of `service`, which has at least one replica, with the compose file and the image as they
+ * are now.
+ */
 export function planService(
-  service: Service,
+  service: RolloutService,
   containers: readonly Container[],
   { imageId, configHashes }: UpToDate,
   oneShots: OneShots,
@@ -33,11 +36,11 @@ export function planService(
 }
 
 /**
- * A one-shot service runs in each roll-out of a new commit, as `docker compose up` would run it: the files that it reads
- * may lie in the repository. One that nobody awaits is known by what it did before, and is started like any other.
+ * A one-shot service runs in each roll-out of a new commit, as with `docker compose up`: it may read files of the
+ * repository. If no other service waits for it, it is recognized by its earlier runs, and started like any other.
  */
 function planOneShot(
-  { name, replacement }: Service,
+  { name, replacement }: RolloutService,
   containers: readonly Container[],
   isCurrent: (container: Container) => boolean,
   { isRollBack, known, ranAtCommit }: OneShots,
@@ -51,7 +54,7 @@ function planOneShot(
 }
 
 function planLasting(
-  service: Service,
+  service: RolloutService,
   containers: readonly Container[],
   isCurrent: (container: Container) => boolean,
 ): Action {
@@ -69,14 +72,14 @@ function planLasting(
 }
 
 /**
- * Where the one container of a service has a volume without a name: a second one beside it would begin with an empty
- * volume, and what is in the first would be lost from sight. One that compose makes in its place takes it over. The label
- * `hotpush.rollout=live` says that there is nothing in it to keep.
+ * The anonymous volume of a service's only container. A second container beside it would start with an empty volume,
+ * and the data of the first would be lost from sight. A container that compose recreates keeps the volume. The label
+ * `hotpush.rollout=live` declares that it holds nothing to keep.
  *
  * @returns the volume's path in the container, or null
  */
 export function anonymousVolume(
-  { replacement }: Pick<Service, "replacement">,
+  { replacement }: Pick<RolloutService, "replacement">,
   containers: readonly Container[],
 ): string | null {
   const [only, ...others] = containers;
@@ -84,18 +87,18 @@ export function anonymousVolume(
   return only.mounts.find(isAnonymous)?.target ?? null;
 }
 
-/** The engine names a volume that nobody has named. */
-function isAnonymous({ type, name }: Mount): boolean {
+/** The engine generates the name of a volume that has none. */
+function isAnonymous({ type, name }: ContainerMount): boolean {
   return type === "volume" && /^[0-9a-f]{64}$/.test(name);
 }
 
-/** What is known of the one-shot services of a project, by their names. */
+/** What is known about the one-shot services of a project, by name. */
 export interface OneShots {
-  /** A roll back runs none of them: what they changed stays, and an earlier version of them may not know it. */
+  /** A roll back runs none of them: their changes stay, and an earlier version of them may not know those. */
   readonly isRollBack: boolean;
   /** Those that ran to their end at the commit of the last good version. */
   readonly known: readonly string[];
-  /** Those of them for which that is the commit that is rolled out now. */
+  /** The same, if that commit is the one being rolled out now; else empty. */
   readonly ranAtCommit: readonly string[];
 }
 
@@ -105,7 +108,7 @@ export function oneShotsOf(
   commit: string,
 ): OneShots {
   const known = current?.ran ?? [];
-  // By the digits that images are named by: whoever names the commit need not give more.
+  // Compares the digits in image names: a given commit may be shortened to those.
   const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);
   return { isRollBack: version !== null, known, ranAtCommit: isSame ? known : [] };
 }

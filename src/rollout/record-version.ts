@@ -3,7 +3,7 @@ import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { commitTag, inspectImage, splitReference, tagByCommit } from "../platform/docker/image.ts";
 import { ProblemError } from "../problems.ts";
 import { commitAt, timeAsCommit } from "./commit.ts";
-import type { Project, Service } from "./compose/project.ts";
+import type { RolloutProject, RolloutService } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import type { LockedRequest } from "./request.ts";
 import {
@@ -16,10 +16,10 @@ import {
 } from "./versions.ts";
 
 /**
- * Remembers what now serves as a good version, for roll back and for prune. `imagesNow` reads the images of it; `ran` are
+ * Records what serves now as a good version, for roll backs and for prune. `imagesNow` reads its images; `ran` are
  * the one-shot services that ran to their end at this commit.
  *
- * @throws ProblemError `state_unusable`, which says that the version serves all the same
+ * @throws ProblemError `state_unusable`, which says that the version serves nevertheless
  */
 export async function recordVersion(
   request: Pick<LockedRequest, "version" | "versionsPath">,
@@ -51,11 +51,11 @@ async function record(
 }
 
 /**
- * Records what serves when Hotpush sees a project for the first time as a good version: else the first build would leave
- * its images without a name, prune would remove them, and nothing could be gone back to. Only if all of it is healthy.
+ * Records what serves, if Hotpush sees a project for the first time and all of it is healthy. Otherwise the first
+ * build would leave these images nameless, prune would remove them, and no roll back could use them.
  *
- * The version is named by the commit that was checked out when its newest container was created, as git's reflog says:
- * by now `deploy.sh` has checked out another one. Outside of git it is named by that time.
+ * The version is named after the commit that was checked out when its newest container was created, according to
+ * git's reflog: by now `deploy.sh` has checked out another one. Outside of git it is named after that time.
  *
  * @throws ProblemError `state_unusable`
  */
@@ -75,7 +75,10 @@ export async function recordFirstVersion(
   await writeFirstVersion(rollout, request, { commit, images: await servingImages(rollout) });
 }
 
-/** The commit that was checked out when the newest of `containers` was created, else that time; of none it is now. */
+/**
+ * The commit that was checked out when the newest of `containers` was created, or else that time; now, if there are
+ * none.
+ */
 export async function firstVersionName(
   { target, env }: Pick<Rollout, "target" | "env">,
   containers: readonly Pick<Container, "createdAtMs">[],
@@ -85,7 +88,7 @@ export async function firstVersionName(
 }
 
 /**
- * Records a version as the only good one, and says so.
+ * Records a version as the only good one, and reports it.
  *
  * @throws ProblemError `state_unusable`
  */
@@ -101,18 +104,18 @@ export async function writeFirstVersion(
 }
 
 interface Serving {
-  readonly service: Service;
+  readonly service: RolloutService;
   readonly container: Container;
 }
 
-/** What serves of the services that a roll back would bring back; nothing if one of them should serve and does not. */
+/** The serving containers of all services that a roll back would restore; none if one of these services is down. */
 async function servingContainers({
   engine,
   project,
   own,
 }: Pick<Rollout, "engine" | "project" | "own">): Promise<readonly Serving[]> {
   const all = await listContainers(engine, project.name);
-  const mayReturn = ({ name, isBuilt, replacement: { how } }: Service) =>
+  const mayReturn = ({ name, isBuilt, replacement: { how } }: RolloutService) =>
     name !== own?.service && how !== "run-once" && (isBuilt || how !== "recreate");
   const known = project.services.filter(mayReturn).flatMap((service) => {
     const mine = all.filter((container) => container.service === service.name);
@@ -122,19 +125,20 @@ async function servingContainers({
   return known.flatMap(({ service, containers }) => containers.map((container) => ({ service, container })));
 }
 
-/** The images that the services of a compose project now run, by service. */
+/** The images that the services of a compose project run now, by service. */
 export async function servingImages({
   engine,
   project,
   own,
 }: Pick<Rollout, "engine" | "project" | "own">): Promise<Readonly<Record<string, VersionImage>>> {
   const images: Record<string, VersionImage> = {};
-  // One that could not be removed may still be there: what serves counts, and of that the newest.
+  // An old container that could not be removed may still be there: serving ones come first, and the newest of
+  // those.
   const containers = (await listContainers(engine, project.name)).toSorted(
     (one, other) => Number(isServing(other)) - Number(isServing(one)) || other.number - one.number,
   );
   for (const { service, image: imageId, imageName } of containers) {
-    // The container that this runs in is about to go, for what its image is called now.
+    // This process's own container will be replaced by what its image is called now.
     const image = await inspectImage(engine, service === own?.service ? nameOf(project, service) : imageId);
     if (!image || images[service]) continue;
     const tag = image.tags.findLast((name) => commitTag.test(splitReference(name).tag)) ?? imageName;
@@ -143,6 +147,6 @@ export async function servingImages({
   return images;
 }
 
-function nameOf({ services }: Project, name: string): string {
+function nameOf({ services }: RolloutProject, name: string): string {
   return services.find((service) => service.name === name)?.image ?? name;
 }

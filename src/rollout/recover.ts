@@ -2,11 +2,12 @@ import {
   type Container,
   discardContainers,
   listContainers,
+  namesOf,
   removeContainer,
 } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { ProblemError } from "../problems.ts";
-import type { Service } from "./compose/project.ts";
+import type { RolloutService } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
@@ -15,35 +16,41 @@ import { longestGraceS, type Traffic, trafficOf } from "./proxy/traffic.ts";
 import { timed } from "./report/report.ts";
 
 /**
- * Puts right what an earlier roll-out left when it was killed: the live files name what serves, and every other
- * container of the service is gone. Services that are recreated are left to compose, and those without replicas alone;
- * one-shot services that have ended well stay as they are.
+ * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
+ * removes all others of the service. Leaves alone services that compose recreates, services without replicas, and
+ * one-shot services that ended well.
  *
  * @returns the containers of the service that stay
  */
-export async function heal(rollout: Rollout, service: Service): Promise<readonly Container[]> {
+export async function recoverService(
+  rollout: Rollout,
+  service: RolloutService,
+): Promise<readonly Container[]> {
   const containers = await listContainers(rollout.engine, rollout.project.name, service.name);
   const { how } = service.replacement;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const traffic = trafficOf(rollout, service);
   const named = traffic.by === "live file" ? await readLiveFiles(traffic.directory, service.name) : [];
-  // Where no file says which instance of Hotpush is the newer one, it is the one that has the roll-out done.
+  // If no live file decides which instance of Hotpush is newer, it is the one that runs this roll-out.
   const own = containers.find(({ id }) => id === rollout.own?.id);
   const isOwnAlone = own !== undefined && named.length === 0 && service.replicas === 1;
-  const sorted = sortOut(containers, isOwnAlone ? [own.name] : named, service.replicas);
+  const sorted = sortContainers(containers, isOwnAlone ? [own.name] : named, service.replicas);
   const { live, leftover: found } = await keepProved(rollout, service, traffic, sorted);
-  // What does not run may be all that there is: it goes when there is something to put in its place.
+  // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
   const leftover = found.filter(({ id }) => id !== rollout.own?.id);
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length === 0 && !isStale) return live;
   const right = () => putRight(rollout, service, traffic, live, leftover);
-  await timed(rollout.report, service.name, "heal", right, () => healed(live, leftover));
+  await timed(rollout.report, service.name, "recover", right, () => healed(live, leftover));
   return live;
 }
 
-/** Removes the containers of a service of which none runs, now that new ones can take their place. */
-export async function clearAway({ engine, project, own, report }: Rollout, service: Service): Promise<void> {
+/** Removes the containers of a service that is down, now that new ones can take their place. */
+export async function removeLeftovers(
+  { engine, project, own, report }: Rollout,
+  service: RolloutService,
+): Promise<void> {
   const present = await listContainers(engine, project.name, service.name);
   const leftover = present.filter(({ id }) => id !== own?.id);
   if (leftover.length === 0) return;
@@ -51,8 +58,8 @@ export async function clearAway({ engine, project, own, report }: Rollout, servi
     for (const { id } of leftover) await removeContainer(engine, id);
   };
   const names = namesOf(leftover);
-  const told = leftover.every(hasEndedWell) ? `removed ${names}, which had ended` : healed([], leftover);
-  await timed(report, service.name, "heal", clear, () => told);
+  const text = leftover.every(hasEndedWell) ? `removed ${names}, which had ended` : healed([], leftover);
+  await timed(report, service.name, "recover", clear, () => text);
 }
 
 interface Sorted {
@@ -61,11 +68,11 @@ interface Sorted {
 }
 
 /**
- * Which containers serve and which are left over. Those that the live files name stay while they run, unless none of
- * them is healthy and others are. Where they name nothing that runs, the first ones that serve stay: the lower number is
- * the older container, and the proved one.
+ * Separates the containers that serve from the leftovers. Running containers that the live files name stay, unless
+ * none of them is healthy and another one is. If the files name nothing that runs, the first serving ones stay: lower
+ * numbers are older, and verified.
  */
-export function sortOut(
+export function sortContainers(
   containers: readonly Container[],
   named: readonly string[],
   replicas: number,
@@ -83,12 +90,12 @@ function firstServing(running: readonly Container[], replicas: number): readonly
 }
 
 /**
- * A roll-out that was killed between its switch and its check has left a version in service that nobody has proved. It
- * is asked now, while the older containers still run: where it answers badly, they serve again.
+ * A roll-out that was killed between its switch and its check leaves an unverified version in service. It is checked
+ * now, while the older containers still run. If the check fails, those serve again.
  */
 async function keepProved(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   traffic: Traffic,
   sorted: Sorted,
 ): Promise<Sorted> {
@@ -112,7 +119,7 @@ async function keepProved(
 
 async function putRight(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   traffic: Traffic,
   live: readonly Container[],
   leftover: readonly Container[],
@@ -133,7 +140,7 @@ async function putRight(
   }
   const [kept] = await discardContainers(rollout.engine, leftover, longestGraceS(traffic));
   if (kept === undefined) return;
-  // Compose would count it, and start it again instead of a new one.
+  // Compose would count it as a replica, and start it instead of a new one.
   const detail = `${kept.container.name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${kept.container.name}), roll out again.`;
   throw new ProblemError({ code: "docker_refused", detail });
 }
@@ -148,11 +155,7 @@ function healed(live: readonly Container[], leftover: readonly Container[]): str
   ].join("; ");
 }
 
-/** Of the same version: not what a roll-out has left behind, but one replica too many. */
+/** True for a surplus replica of the same version, as opposed to a leftover of an earlier roll-out. */
 function isLike(one: Container, other: Container): boolean {
   return isServing(one) && one.image === other.image && one.configHash === other.configHash;
-}
-
-function namesOf(containers: readonly Container[]): string {
-  return containers.map(({ name }) => name).join(", ");
 }

@@ -3,16 +3,16 @@ import type { Engine } from "../platform/docker/engine.ts";
 import type { Report } from "./report/report.ts";
 import { readVersions, type Version } from "./versions.ts";
 
-/** What is asked of a roll-out. */
+/** What a roll-out is asked to do. */
 export interface RolloutRequest {
   readonly engine: Engine;
   readonly target: ComposeTarget;
   readonly env: NodeJS.ProcessEnv;
-  /** Names of the services; none is all of them. */
+  /** Names of services; empty means all of them. */
   readonly services: readonly string[];
   /** The commit to name images after; undefined: the one that is checked out. */
   readonly commit: string | undefined;
-  /** The directory of the live files, where it is not to be found from the compose file. */
+  /** The directory of the live files, if it cannot be found from the compose file. */
   readonly liveDirectory: string | undefined;
   readonly lockPath: string;
   readonly versionsPath: string;
@@ -21,8 +21,8 @@ export interface RolloutRequest {
   readonly withBuild: boolean;
   readonly withPull: boolean;
   /**
-   * Go back to the images of a good version instead of building. Which one is chosen when the project's lock is held:
-   * another roll-out may add one until then.
+   * Goes back to the images of a good version instead of building. Chooses that version while the project's lock is
+   * held: another roll-out may add one until then.
    *
    * @throws ProblemError `no_previous_version`
    */
@@ -31,17 +31,17 @@ export interface RolloutRequest {
   readonly signal: AbortSignal;
 }
 
-/** A request whose turn it is. */
+/** A request whose lock is held. */
 export interface LockedRequest extends RolloutRequest {
-  /** What is gone back to; null where the sources are rolled out. */
+  /** The version to go back to; null to roll out the sources. */
   readonly version: Version | null;
   /** The last good version; null before the first one. */
   readonly current: Version | null;
 }
 
 /**
- * Reads the good versions and chooses from them, where one is to be gone back to. A roll-out whose version could not be
- * recorded is so refused before it begins.
+ * Reads the good versions, and chooses from them for a roll back. So a roll-out whose version could not be recorded
+ * is refused before it begins.
  *
  * @throws ProblemError `state_unusable`, or `no_previous_version`
  */

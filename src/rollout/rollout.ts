@@ -2,7 +2,7 @@ import { loadImageNames } from "../platform/compose/ask-compose.ts";
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import { inspectImage } from "../platform/docker/image.ts";
 import { ProblemError } from "../problems.ts";
-import type { Service } from "./compose/project.ts";
+import type { RolloutService } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 import { nameImages, restoreImageNames } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";
@@ -11,13 +11,13 @@ import { anonymousVolume, type OneShots, oneShotsOf, planService } from "./plan.
 import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
 import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
-import { clearAway, heal } from "./recover.ts";
+import { recoverService, removeLeftovers } from "./recover.ts";
 import {
   type RolloutEnding,
   reportSkipped,
   type ServiceOutcome,
-  skipped,
-  unchanged,
+  skippedOutcome,
+  unchangedOutcome,
 } from "./report/report.ts";
 import type { LockedRequest, RolloutRequest } from "./request.ts";
 import { requestRecreation, requestRemoval } from "./self-update/request-replacement.ts";
@@ -26,13 +26,13 @@ import { removeService } from "./steps/remove-service.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { rollService } from "./steps/roll-service.ts";
 import { endEarlierRun, runService } from "./steps/run-service.ts";
-import { tellRemoved, tellUnhealthy } from "./warnings.ts";
+import { warnAboutOrphans, warnIfUnhealthy } from "./warnings.ts";
 import { withRollout } from "./with-rollout.ts";
 
 /**
- * Brings the services of a compose project to what the compose file and their sources now say, with no request
- * dropped: lock, heal, build and tag, then each changed service in the order of its dependencies. Where one fails, the
- * old versions serve, also those of services that were replaced before it.
+ * Brings the services of a compose project up to date with the compose file and their sources, without dropping a
+ * request: lock, recover, build and tag, then each changed service in the order of its dependencies. If one fails,
+ * the old versions serve again, including those of services that were replaced before it.
  */
 export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
   return withRollout(asked, async ({ rollout, request, services, commit }) => {
@@ -43,8 +43,8 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
       commit,
       services: services.map(({ name }) => name),
     });
-    await tellRemoved(rollout);
-    const running = await healAll(rollout, services);
+    await warnAboutOrphans(rollout);
+    const running = await recoverAll(rollout, services);
     await recordFirstVersion(rollout, request);
     const oneShots = oneShotsOf(request, commit);
     const outcomes: ServiceOutcome[] = [];
@@ -59,7 +59,8 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
       await rollBackEarlier(rollout, services, outcomes, running);
       throw error;
     }
-    // Last, because what failed would have to be undone, and in reverse: what called them is up to date by now.
+    // Last, because a failure before would have to undo it; in reverse, because their callers are up to date
+    // by now.
     for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
       outcomes.push(await removeService(rollout, service));
     await adoptLiveFiles(rollout, request.liveDirectory);
@@ -76,19 +77,19 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
   });
 }
 
-async function healAll(
+async function recoverAll(
   rollout: Rollout,
-  services: readonly Service[],
+  services: readonly RolloutService[],
 ): Promise<ReadonlyMap<string, readonly Container[]>> {
   const running = new Map<string, readonly Container[]>();
-  for (const service of services) running.set(service.name, await heal(rollout, service));
+  for (const service of services) running.set(service.name, await recoverService(rollout, service));
   return running;
 }
 
-/** There is no old version to go back to: what started stays, so that one can look at it. */
+/** There is no old version to go back to: new containers stay, so that an operator can look at them. */
 async function checkFirstStarts(
   rollout: Rollout,
-  services: readonly Service[],
+  services: readonly RolloutService[],
   outcomes: readonly ServiceOutcome[],
 ): Promise<void> {
   const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
@@ -96,10 +97,10 @@ async function checkFirstStarts(
     await checkThroughProxy(rollout, service);
 }
 
-/** Of a version that was good before, the images are here; of a new one they are built or pulled. */
+/** For a roll back, the images are on this machine; otherwise they are built or pulled. */
 async function bringImages(
   rollout: Rollout,
-  services: readonly Service[],
+  services: readonly RolloutService[],
   running: ReadonlyMap<string, readonly Container[]>,
   request: LockedRequest,
   commit: string,
@@ -115,7 +116,7 @@ async function bringImages(
 
 async function bringUpToDate(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   found: readonly Container[],
   { commit, oneShots }: { readonly commit: string; readonly oneShots: OneShots },
 ): Promise<ServiceOutcome> {
@@ -124,18 +125,18 @@ async function bringUpToDate(
   const containers = service.replacement.how === "run-once" ? await endEarlierRun(rollout, service) : found;
   const isOwn = rollout.own?.service === service.name;
   if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) {
-    // A new container has taken the place of the one that this runs in. Here that is asked for again: a roll-out that
-    // was killed may not have come to it.
+    // A new container has replaced the one that this process runs in. The removal is requested again here: a
+    // roll-out that was killed may not have requested it.
     requestRemoval(rollout);
-    return unchanged(service, containers);
+    return unchangedOutcome(service, containers);
   }
   const image = await inspectImage(rollout.engine, service.image);
   const configHashes = (await rollout.configHashes).get(service.name) ?? [];
   const action = planService(service, containers, { imageId: image?.id ?? null, configHashes }, oneShots);
   switch (action.kind) {
     case "leave":
-      tellUnhealthy(rollout, service, containers);
-      return unchanged(service, containers);
+      warnIfUnhealthy(rollout, service, containers);
+      return unchangedOutcome(service, containers);
     case "start":
       return startService(rollout, service);
     case "roll":
@@ -147,17 +148,17 @@ async function bringUpToDate(
       return runService(rollout, service);
     case "skip":
       reportSkipped(rollout.report, service);
-      return skipped(service);
+      return skippedOutcome(service);
   }
 }
 
-/** None of its containers ran when the roll-out began; during a build, one that was crashing may have come up. */
-async function startService(rollout: Rollout, service: Service): Promise<ServiceOutcome> {
-  const recovered = (await heal(rollout, service)).filter(({ status }) => status === "running");
+/** None of its containers ran when the roll-out began. One that was crashing may have recovered during the build. */
+async function startService(rollout: Rollout, service: RolloutService): Promise<ServiceOutcome> {
+  const recovered = (await recoverService(rollout, service)).filter(({ status }) => status === "running");
   const { engine, project } = rollout;
   const present = recovered.length > 0 ? recovered : await listContainers(engine, project.name, service.name);
   const volume = anonymousVolume(service, present);
   if (volume !== null) return recreateService(rollout, service, present, `anonymous volume ${volume}`);
-  if (recovered.length === 0) await clearAway(rollout, service);
+  if (recovered.length === 0) await removeLeftovers(rollout, service);
   return rollService(rollout, service, recovered);
 }

@@ -5,14 +5,14 @@ import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
 import { stateFault } from "./state.ts";
 
-/** What a good roll-out left: the image of each service, by the id that no later build can change. */
+/** The result of a good roll-out: the image of each service, by the id that no later build can change. */
 export interface Version {
   readonly commit: string;
   readonly finishedAt: string;
   readonly images: Readonly<Record<string, VersionImage>>;
   /** The one-shot services that ran to their end at this commit. */
   readonly ran?: readonly string[];
-  /** It was rolled back from: roll back does not choose it by itself. */
+  /** It was rolled back from: a roll back without a commit skips it. */
   readonly wasLeft?: boolean;
 }
 
@@ -20,15 +20,15 @@ export interface VersionImage {
   /** The name in the compose file. */
   readonly image: string;
   readonly id: string;
-  /** The name by commit that keeps the image; the same as `image` where it was not built here. */
+  /** The name by commit that keeps the image; the same as `image` if it was not built here. */
   readonly tag: string;
 }
 
-/** How many good versions are remembered. Prune keeps the images of fewer. */
+/** How many good versions are recorded. Prune keeps the images of fewer. */
 const remembered = 20;
 
 /**
- * The good versions of a project, oldest first; none where there is no file yet.
+ * The good versions of a project, oldest first; empty if there is no file yet.
  *
  * @throws ProblemError `state_unusable`
  */
@@ -49,7 +49,7 @@ function damaged(path: string, error: SyntaxError): ProblemError {
 }
 
 /**
- * Replaces the file as a whole, on disk before it returns.
+ * Replaces the file as a whole, synced to disk before it returns.
  *
  * @throws ProblemError `state_unusable`
  */
@@ -63,14 +63,14 @@ export async function writeVersions(path: string, versions: readonly Version[]):
   }
 }
 
-/** Adds a good version; one with the very same images takes the place of the last. */
+/** Adds a good version. If the last one has the same images, the new one replaces it. */
 export function withVersion(versions: readonly Version[], version: Version): readonly Version[] {
   const last = versions.at(-1);
   if (!last || !sameImages(last, version)) return [...versions, version];
   return [...versions.slice(0, -1), { ...version, images: namedAsBefore(version.images, last.images) }];
 }
 
-/** A stack may still run an image by a name that the next build takes: the name by commit that it has keeps it. */
+/** A stack may still run an image by a name that the next build takes. The name by commit keeps that image. */
 function namedAsBefore(images: Version["images"], before: Version["images"]): Version["images"] {
   const isByCommit = (tag: string) => commitTag.test(splitReference(tag).tag);
   const named = Object.entries(images).map(([service, image]) => {
@@ -81,7 +81,7 @@ function namedAsBefore(images: Version["images"], before: Version["images"]): Ve
 }
 
 /**
- * The good version to go back to: the last whose images are others than those of the newest, or the one of `commit`
+ * The good version to go back to: the last one whose images differ from those of the newest, or the one of `commit`
  * (any number of its first digits).
  */
 export function previousVersion(versions: readonly Version[], commit?: string): Version | null {
@@ -93,20 +93,20 @@ export function previousVersion(versions: readonly Version[], commit?: string): 
   return earlier.find((version) => fits(version) && !sameImages(version, current)) ?? null;
 }
 
-/** Says that there is no good version `before the present one`, or none of `commit`, and which ones there are. */
+/** Says that there is no good version to go back to, and lists those there are. */
 export function noGoodVersion(versions: readonly Version[], commit?: string): string {
   const known = versions.map((version) => version.commit.slice(0, 12)).join(", ") || "none";
   const wanted = commit === undefined ? "before the present one" : `of the commit ${commit}`;
   return `There is no good version ${wanted} to go back to. Good versions, oldest first: ${known}. Nothing was changed.`;
 }
 
-/** After going back to `target`: it is the newest again, and those after it were left. */
+/** The versions after a roll back to `target`: it is the newest again, and those after it are marked as left. */
 export function withReturnTo(
   versions: readonly Version[],
   target: Version,
   finishedAt: string,
 ): readonly Version[] {
-  // By what it says: the file was read anew since `target` was chosen.
+  // Compared by content: the file was read again since `target` was chosen.
   const isTarget = ({ commit, finishedAt: at }: Version) =>
     commit === target.commit && at === target.finishedAt;
   const found = versions.findLastIndex(isTarget);
@@ -133,7 +133,7 @@ export function keptVersions(versions: readonly Version[], count: number): reado
   return [...(count === 0 ? [] : earlier.slice(-count)), current];
 }
 
-/** A version cannot be gone back to where the image of one of its services was removed meanwhile. */
+/** The error if an image of the version to go back to was removed meanwhile. */
 export function imageIsGone(service: string, { tag }: VersionImage, { commit }: Version): ProblemError {
   const detail = `The image ${tag} of ${service} is no longer here: deploy the commit ${commit} again instead.`;
   return new ProblemError({ code: "no_previous_version", detail });

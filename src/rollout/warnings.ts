@@ -1,13 +1,13 @@
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import { hasEndedWell } from "../platform/docker/health.ts";
-import type { Service } from "./compose/project.ts";
+import type { RolloutService } from "./compose/project.ts";
 import type { Rollout } from "./context.ts";
 
 /**
- * Tells of containers whose service the compose file no longer has. They are left alone: another compose file, or a
- * profile, may still have it.
+ * Warns about containers whose service is no longer in the compose file. They are left alone: another compose file,
+ * or a profile, may still have it.
  */
-export async function tellRemoved({ engine, project, report }: Rollout): Promise<void> {
+export async function warnAboutOrphans({ engine, project, report }: Rollout): Promise<void> {
   const known = new Set(project.services.map(({ name }) => name));
   const containers = await listContainers(engine, project.name);
   const left = Map.groupBy(
@@ -22,12 +22,12 @@ export async function tellRemoved({ engine, project, report }: Rollout): Promise
 }
 
 /**
- * Tells of a service that is not to be changed, and yet is not well: a roll-out before this one may have been cut off
- * while it waited. Where two can run, such a service is replaced instead.
+ * Warns about a service that is up to date but not healthy: an earlier roll-out may have been cut off while it
+ * waited. If two containers can run, such a service is replaced instead.
  */
-export function tellUnhealthy(
+export function warnIfUnhealthy(
   { report }: Pick<Rollout, "report">,
-  { name }: Service,
+  { name }: RolloutService,
   containers: readonly Container[],
 ): void {
   const lasting = containers.filter((container) => !hasEndedWell(container));

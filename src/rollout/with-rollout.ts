@@ -2,7 +2,7 @@ import { configHashes, loadModel } from "../platform/compose/ask-compose.ts";
 import { listContainers } from "../platform/docker/container.ts";
 import { ProblemError } from "../problems.ts";
 import { commitOf, timeAsCommit } from "./commit.ts";
-import { readProject, type Service } from "./compose/project.ts";
+import { type RolloutService, readProject } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout } from "./context.ts";
 import { lockInTurn } from "./lock.ts";
@@ -13,18 +13,18 @@ import { type Failure, reportFailure, timed } from "./report/report.ts";
 import { type LockedRequest, lockedRequest, type RolloutRequest } from "./request.ts";
 import { findOwnService } from "./self-update/own-service.ts";
 
-/** A roll-out whose turn it is. */
+/** A roll-out that holds the project's lock. */
 export interface Taken {
   readonly rollout: Rollout;
   readonly request: LockedRequest;
-  readonly services: readonly Service[];
-  /** What images are named after. */
+  readonly services: readonly RolloutService[];
+  /** Images are named after it. */
   readonly commit: string;
 }
 
 /**
- * Holds the project's lock while `work` is done with the project as it then is. An ending that was to be expected is
- * reported and returned; faults are thrown.
+ * Holds the project's lock, reads the project, and does `work` with it. Reports and returns expected failures; throws
+ * faults.
  */
 export async function withRollout<Ending>(
   request: RolloutRequest,
@@ -84,7 +84,7 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
     const read = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
     const untilOver = { ...surroundings, signal: AbortSignal.any([signal, over]) };
     const hashes = configHashes(untilOver, model, containers);
-    hashes.catch(() => {}); // Nobody may come to ask for them, where something else fails before.
+    hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const rollout = {
       engine,
       target,
@@ -111,13 +111,13 @@ async function open(request: RolloutRequest, lockDescriptor: number, over: Abort
   return result;
 }
 
-/** When Hotpush itself is replaced, everything else has been. */
-function ownLast(services: readonly Service[], { own }: Rollout): readonly Service[] {
-  const isOwn = ({ name }: Service) => name === own?.service;
+/** Hotpush itself is replaced after everything else. */
+function ownLast(services: readonly RolloutService[], { own }: Rollout): readonly RolloutService[] {
+  const isOwn = ({ name }: RolloutService) => name === own?.service;
   return [...services.filter((service) => !isOwn(service)), ...services.filter(isOwn)];
 }
 
-export function selectServices<Known extends Service>(
+export function selectServices<Known extends RolloutService>(
   project: { readonly name: string; readonly services: readonly Known[] },
   names: readonly string[],
 ): readonly Known[] {
@@ -132,7 +132,7 @@ export function selectServices<Known extends Service>(
   return project.services.filter(({ name }) => names.length === 0 || names.includes(name));
 }
 
-/** Outside of git, the time takes the commit's place: twelve digits all the same. */
+/** Outside of git, the time takes the commit's place, also with twelve digits. */
 export async function commitToTag({ commit, version, target, env }: LockedRequest): Promise<string> {
   if (version) return version.commit;
   return (await commitOf(target.projectDirectory, commit, env)) ?? timeAsCommit(Date.now());

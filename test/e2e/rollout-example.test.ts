@@ -88,7 +88,7 @@ onEngine("examples/compose", (env) => {
     assert.ok(await isAnsweredAtOnce(), "no request waits for a container that is gone");
     const { code, output } = await project.rollOut();
     assert.equal(code, 0, output);
-    assert.match(output, /app +heal .* serves$/m);
+    assert.match(output, /app +recover .* serves$/m);
   });
 
   test("while the secret is rotated, the service accepts the new one and the old one", async () => {

@@ -84,7 +84,11 @@ onEngine("a roll-out from inside a container", (env) => {
     assert.ok(both.includes(old));
     const fresh = both.find((name) => name !== old) ?? "";
     const next = await project.docker("exec", "--env", "SELF_VERSION=2", fresh, "hotpush", "rollout");
-    assert.match(next, new RegExp(`a-self .*${old} stopped and removed|a-self +heal .*removed ${old}`), next);
+    assert.match(
+      next,
+      new RegExp(`a-self .*${old} stopped and removed|a-self +recover .*removed ${old}`),
+      next,
+    );
     assert.deepEqual(await names("a-self"), [fresh]);
   });
 

@@ -88,7 +88,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     await compose("2", { cpuset: "4000" });
     const { code, output } = await project.rollOut();
     assert.equal(code, 1, output);
-    assert.match(output, /FAILED: cache: docker compose ended with exit code 1 \(recreate\)/);
+    assert.match(output, /FAILED: cache was not started: docker compose ended with exit code 1 \(recreate\)/);
     assert.match(output, /cache +roll back .* the old version was not touched and serves/);
     assert.deepEqual(await project.containers("cache"), containers);
     assert.equal(await answer(), "1 hello anonymous named");

@@ -99,7 +99,7 @@ onEngine("services of other kinds on a real engine", (env) => {
       assert.equal(code, 1, output);
       assert.match(
         output,
-        /FAILED: The network \S+_default has to be made anew, .*docker compose down && docker compose up -d\./,
+        /FAILED: The network \S+_default must be recreated, .*docker compose down && docker compose up -d\./,
       );
     });
     assert.deepEqual(await project.containers("app"), containers);

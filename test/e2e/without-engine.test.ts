@@ -36,7 +36,7 @@ onOwnEngine("alone", "the engine itself goes away in mid roll-out", (env, engine
       await engine.start();
       const next = await project.deploy("next", "graceful");
       assert.equal(next.code, 0, next.output);
-      assert.match(next.output, /app +heal .*left by an earlier roll-out/);
+      assert.match(next.output, /app +recover .*left by an earlier roll-out/);
     });
     assert.deepEqual(versions, ["first", "next"]);
     assert.equal((await project.containers("app")).length, 1);

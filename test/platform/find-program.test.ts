@@ -15,7 +15,7 @@ test("the first program of the name is found, as the system finds it", (t) => {
   assert.equal(runs(searchPath), true);
 });
 
-test("what may not be run, and a directory of the name, are passed over", (t) => {
+test("skips directories, and files that may not be run", (t) => {
   const { directory, place } = directories(t);
   chmodSync(place("first"), 0o644);
   mkdirSync(join(directory, "second", "tool"), { recursive: true });
@@ -25,7 +25,7 @@ test("what may not be run, and a directory of the name, are passed over", (t) =>
   assert.equal(runs(searchPath), true);
 });
 
-test("a program that is nowhere is null, also where a file is named as a directory", (t) => {
+test("a missing program is null, even if PATH names a file as a directory", (t) => {
   const { directory } = directories(t);
   const searchPath = [directory, "/bin/sh"].join(delimiter);
   assert.equal(findProgram("tool", searchPath), null);

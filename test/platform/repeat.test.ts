@@ -22,7 +22,7 @@ test("no look begins while another one is under way", async (t) => {
   });
 });
 
-test("what a look throws is told, and the next one comes all the same, until it is stopped", async () => {
+test("reports what a round throws, and repeats until it is stopped", async () => {
   const told: unknown[] = [];
   const look = () => Promise.reject(new Error("out of sight"));
   const looks = repeat(look, { intervalMs: 5, onFault: (error) => told.push(error) });

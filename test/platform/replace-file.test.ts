@@ -48,7 +48,7 @@ for (const [mask, mode] of [
   [0o077, 0o755],
   [0, 0o600],
 ] as const) {
-  test(`the mode is what was asked for, also where the user's mask is ${mask.toString(8)}`, (t) => {
+  test(`the mode is the requested one, even if the user's mask is ${mask.toString(8)}`, (t) => {
     const path = join(temporaryDirectory(t), "file");
     const before = process.umask(mask);
     t.after(() => process.umask(before));

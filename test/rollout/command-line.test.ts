@@ -63,13 +63,13 @@ for (const command of ["rollout", "prune"]) {
 
 const nice = Math.max(10, getPriority());
 
-test("a roll-out gives way to what else runs: what it starts is at nice 10 or more", (t) => {
+test("a roll-out lowers its priority: what it starts is at nice 10 or more", (t) => {
   assert.match(rollOutWithDocker(t, "nice"), new RegExp(`cannot be read\\.\\n\\s+${nice}$`, "m"));
 });
 
 const hasAutogroups = autogroup() !== "";
 
-test("so is the session that it has, where the kernel shares its cores out by session", {
+test("its session has low priority too, if the kernel shares cores by session", {
   skip: !hasAutogroups && "this kernel does not",
 }, (t) => {
   const untilSet = "for i in $(seq 100); do grep -q 'nice 0' /proc/$$/autogroup && sleep 0.05 || break; done";
@@ -77,7 +77,7 @@ test("so is the session that it has, where the kernel shares its cores out by se
   assert.match(told, new RegExp(`autogroup-\\d+ nice ${nice}$`, "m"));
 });
 
-test("where a sandbox forbids to give way, the roll-out goes on without", needs("strace"), () => {
+test("if a sandbox forbids lower priority, the roll-out continues without it", needs("strace"), () => {
   const forbidden = straced("setpriority:error=EPERM");
   const { status, stdout } = runHotpush(forbidden, process.env.PATH, [
     "rollout",
@@ -88,7 +88,7 @@ test("where a sandbox forbids to give way, the roll-out goes on without", needs(
   assert.match(stdout, /cannot be read|no docker program/);
 });
 
-/** Has a roll-out run `commands` in the place of docker. @returns what it told, with their output in it */
+/** Runs a roll-out with `commands` in place of docker. @returns what it reported, with their output */
 function rollOutWithDocker(scope: Scope, commands: string): string {
   const directory = temporaryDirectory(scope);
   writeFileSync(join(directory, "compose.yaml"), "services: {}\n");
@@ -96,7 +96,7 @@ function rollOutWithDocker(scope: Scope, commands: string): string {
   return hotpushWith(`${directory}:${process.env.PATH}`, "rollout", "--directory", directory).stdout;
 }
 
-/** Empty where the kernel has no such thing, or has it turned off. */
+/** Empty if the kernel has no such thing, or has it turned off. */
 function autogroup(): string {
   try {
     return readFileSync("/proc/self/autogroup", "utf8");

@@ -52,7 +52,7 @@ function makeReflog(t: TestContext) {
   return { directory, first, second };
 }
 
-test("the commit at a moment is what was checked out then, not what is now", async (t) => {
+test("the commit at a time is the one checked out then, not now", async (t) => {
   const { directory, first, second } = makeReflog(t);
   assert.equal(await commitAt(directory, 1_999_999, env), first);
   assert.equal(await commitAt(directory, 2_000_500, env), second);

@@ -18,7 +18,7 @@ async function lockPath(t: TestContext): Promise<string> {
   return join(directory, "state", "shop.lock");
 }
 
-test("a second roll-out is refused while the first holds the lock, and is told who holds it", async (t) => {
+test("a second roll-out is refused with the holder of the lock", async (t) => {
   const path = await lockPath(t);
   const lock = await lockRollout(path, 0);
   await assert.rejects(
@@ -37,7 +37,7 @@ test("a second roll-out that waits gets the lock when the first is done", async 
   await (await second).release();
 });
 
-test("where there is no flock, that is said, and not that the state directory is at fault", async (t) => {
+test("a missing flock is reported as such, not as an unusable state directory", async (t) => {
   const { PATH } = process.env;
   t.after(() => {
     process.env.PATH = PATH;
@@ -46,7 +46,7 @@ test("where there is no flock, that is said, and not that the state directory is
   await assert.rejects(lockRollout(await lockPath(t), 0), isProblem("tool_missing", /Install util-linux/));
 });
 
-test("a roll-out whose flock is ended with its process group was asked to stop, and not kept waiting", async (t) => {
+test("a flock ended with its process group counts as asked to stop", async (t) => {
   const path = await lockPath(t);
   const lock = await lockRollout(path, 0);
   const second = assert.rejects(
@@ -61,7 +61,7 @@ test("a roll-out whose flock is ended with its process group was asked to stop, 
   await lock.release();
 });
 
-test("a lock that the system refuses is told as that, in the words of flock", async (t) => {
+test("a lock that the system refuses is reported in the words of flock", async (t) => {
   const { PATH } = process.env;
   const directory = await mkdtemp(join(tmpdir(), "hotpush-flock-"));
   t.after(async () => {
@@ -74,7 +74,7 @@ test("a lock that the system refuses is told as that, in the words of flock", as
   await assert.rejects(lockRollout(await lockPath(t), 0), isProblem("state_unusable", told));
 });
 
-test("a child that was given the descriptor keeps the lock after the roll-out was killed", async (t) => {
+test("a child with the descriptor keeps the lock after the roll-out was killed", async (t) => {
   const path = await lockPath(t);
   const lock = await lockRollout(path, 0);
   const child = spawn("sleep", ["60"], { stdio: ["ignore", "ignore", "ignore", lock.descriptor] });
@@ -88,7 +88,7 @@ test("a child that was given the descriptor keeps the lock after the roll-out wa
 
 const { signal } = new AbortController();
 
-test("a roll-out that waits for another one tells for which, and how long it took", async (t) => {
+test("a roll-out reports which other one it waits for, and how long it waited", async (t) => {
   const lockPath = join(temporaryDirectory(t), "shop.lock");
   const told: RolloutEvent[] = [];
   const other = await lockRollout(lockPath, 0);
@@ -108,7 +108,7 @@ test("a roll-out that need not wait says nothing of the lock", async (t) => {
   await (await lockInTurn({ lockPath, lockWaitS: 60, report, signal })).release();
 });
 
-test("a roll-out that is asked to stop while it waits for another one says so, and waits no longer", async (t) => {
+test("a waiting roll-out that is asked to stop says so, and stops waiting", async (t) => {
   const lockPath = join(temporaryDirectory(t), "shop.lock");
   const other = await lockRollout(lockPath, 0);
   const stopping = new AbortController();

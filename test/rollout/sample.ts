@@ -1,7 +1,7 @@
 import type { Container } from "../../src/platform/docker/container.ts";
-import type { Service } from "../../src/rollout/compose/project.ts";
+import type { RolloutService } from "../../src/rollout/compose/project.ts";
 
-/** A container as tests need it: healthy and up to date, but for `differences`. */
+/** A container as tests need it: healthy and up to date, except for `differences`. */
 export function sampleContainer(differences: Partial<Container> = {}): Container {
   const number = differences.number ?? 1;
   return {
@@ -27,7 +27,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
 }
 
 /** The service of those containers, but for `differences`. */
-export function sampleService(differences: Partial<Service> = {}): Service {
+export function sampleService(differences: Partial<RolloutService> = {}): RolloutService {
   return {
     name: "app",
     image: "shop-app",

@@ -17,7 +17,7 @@ import { fillDisk, mountTmpfs } from "../harness/mount.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-test("beside a Hotpush in the project's own container, a command is told where to run", async (t) => {
+test("beside a Hotpush in the project's container, a command says where to run it", async (t) => {
   const { engine, asked } = await engineWith(t, [{ Names: ["/shop-hotpush-1"] }]);
   await assert.rejects(
     refuseOtherState(engine, "/srv/shop", {}),
@@ -48,19 +48,19 @@ async function engineWith(
   return { engine: connectEngine(`unix://${path}`), asked };
 }
 
-/** A file where the directory should be: that stops root too. */
+/** A file in place of the directory: that stops root too. */
 function blockedPath(t: TestContext): string {
   const blocked = join(temporaryDirectory(t), "state");
   writeFileSync(blocked, "");
   return join(blocked, "rollout/shop.json");
 }
 
-test("a lock that cannot be made is told with its path, and that nothing was changed", async (t) => {
+test("a lock that cannot be made is reported with its path", async (t) => {
   const told = /state\/rollout\/shop\.json cannot be used \(ENOTDIR: .* STATE_PATH .* Nothing was changed\.$/;
   await assert.rejects(lockRollout(blockedPath(t), 0), isProblem("state_unusable", told));
 });
 
-test("versions that cannot be read are told with their path", async (t) => {
+test("versions that cannot be read are reported with their path", async (t) => {
   await assert.rejects(readVersions(blockedPath(t)), isProblem("state_unusable", /ENOTDIR/));
 });
 
@@ -100,7 +100,7 @@ test(unrecorded, needs("mount"), async (t) => {
   assert.equal(code, 1);
 });
 
-test("a roll-out whose list of versions is damaged changes nothing, and says what to do", async (t) => {
+test("a roll-out with a damaged list of versions changes nothing", async (t) => {
   const place = makePlace(t);
   const engine = await startEngine(t, place, {});
   await run(place, engine, "rollout", "--no-build");

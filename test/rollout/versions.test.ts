@@ -21,7 +21,7 @@ function version(commit: string, id: string = commit): Version {
 
 const [a, b, c] = [version("a"), version("b"), version("c")];
 
-test("what was written is read, and without a file there are none", async (t) => {
+test("versions are read as written; without a file there are none", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-versions-"));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, "rollout", "shop.json");
@@ -30,7 +30,7 @@ test("what was written is read, and without a file there are none", async (t) =>
   assert.deepEqual(await readVersions(path), [a, b]);
 });
 
-test("a damaged file is told of with what to do, and left as it is", async (t) => {
+test("a damaged file is reported with what to do, and left as it is", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-versions-"));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, "shop.json");
@@ -43,7 +43,7 @@ test("a version with the same images takes the last one's place", () => {
   assert.deepEqual(withVersion([a, b], version("later", "b")), [a, version("later", "b")]);
 });
 
-test("a version with the same images keeps the name by commit that the last one has for an image", () => {
+test("a version with the same images keeps the commit names of the last one", () => {
   const [commit, image] = ["0123456789ab", { image: "shop-app", id: "sha256:1" }];
   const first = { ...a, commit, images: { app: { ...image, tag: `shop-app:${commit}` } } };
   const again = { ...b, images: { app: { ...image, tag: "shop-app:latest" } } };
@@ -80,7 +80,7 @@ test("a version that is gone back to keeps which one-shot services ran in it", (
   assert.deepEqual(withReturnTo([a, target, c], target, "now").at(-1)?.ran, ["migrate"]);
 });
 
-test("the version to go back to is found in a file that was read anew", () => {
+test("the version to go back to is found in a file that was read again", () => {
   const { commit, images, finishedAt } = b;
   const once = withReturnTo([a, b, c], { commit, images, finishedAt }, "now");
   assert.deepEqual(

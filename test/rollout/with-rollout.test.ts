@@ -11,7 +11,7 @@ import { listenAt } from "../harness/listen.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-test("a roll-out that ends while compose is still asked for hashes stops asking, and lets go of its lock", async (t) => {
+test("a roll-out that ends while compose computes hashes releases its lock", async (t) => {
   const { request, askingPath } = await requestToSlowCompose(t);
   const ending = await withRollout(request, async () => {
     await until("compose is asked", () => existsSync(askingPath) && readFileSync(askingPath, "utf8") !== "");
@@ -23,7 +23,7 @@ test("a roll-out that ends while compose is still asked for hashes stops asking,
   await until("its end", () => !existsSync(`/proc/${pid}`));
 });
 
-test("what compose says of a file that it cannot read does not show the project's secrets", async (t) => {
+test("the error of compose for an unreadable file hides the project's secrets", async (t) => {
   const { request } = await requestToSlowCompose(t);
   const directory = request.target.projectDirectory;
   writeFileSync(join(directory, "app.env"), "API_TOKEN=token-in-env_file\n");

@@ -1,7 +1,7 @@
 import { loadModel } from "../../platform/compose/ask-compose.ts";
 import { versionCommand } from "../../platform/compose/commands.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
-import { type ComposeOptions, hasEndedWell, runCompose } from "../../platform/compose/run-compose.ts";
+import { type ComposeOptions, hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
 import { ProblemError } from "../../problems.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
 import { hasComposeFile } from "./compose-file.ts";
@@ -40,7 +40,7 @@ export async function readCompose(repoPath: string, env: Record<string, string>)
 async function readVersion(surroundings: ComposeOptions): Promise<string | null> {
   try {
     const ending = await runCompose(surroundings, versionCommand(), { timeoutMs });
-    return ending.kind === "exited" && hasEndedWell(ending) ? ending.output.trim().replace(/^v/, "") : null;
+    return ending.kind === "exited" && hasSucceeded(ending) ? ending.output.trim().replace(/^v/, "") : null;
   } catch (error) {
     if (error instanceof ProblemError) return null;
     throw error;

@@ -3,7 +3,7 @@ import type { Container } from "../docker/container.ts";
 import type { Argv } from "../run-command.ts";
 import { configCommand, hashCommand, imagesCommand } from "./commands.ts";
 import type { ComposeModel } from "./model.ts";
-import { type ComposeOptions, hasEndedWell, linesOf, runCompose } from "./run-compose.ts";
+import { type ComposeOptions, hasSucceeded, runCompose } from "./run-compose.ts";
 
 const readTimeoutMs = 60_000;
 
@@ -17,8 +17,8 @@ export async function loadModel(surroundings: ComposeOptions): Promise<ComposeMo
 }
 
 /**
- * Asks compose for the names of all images that the project may run. A service in an inactive profile is left out of the
- * model, but a cron job may run it at any time (`docker compose --profile backup run backup`).
+ * Asks compose for the names of all images that the project may run. The model leaves out services in inactive
+ * profiles, but a cron job may run them at any time (`docker compose --profile backup run backup`).
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
@@ -28,8 +28,9 @@ export async function loadImageNames(surroundings: ComposeOptions): Promise<read
 }
 
 /**
- * Asks compose something about the project in the files, or in `input`.
+ * Runs a compose command that reads the project from its files, or from `input`.
  *
+ * @returns its standard output
  * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function askCompose(surroundings: ComposeOptions, argv: Argv, input?: string): Promise<string> {
@@ -37,25 +38,24 @@ export async function askCompose(surroundings: ComposeOptions, argv: Argv, input
     timeoutMs: readTimeoutMs,
     ...(input === undefined ? {} : { input }),
   });
-  if (ending.kind === "exited" && hasEndedWell(ending)) return ending.output;
+  if (ending.kind === "exited" && hasSucceeded(ending)) return ending.output;
   const where = surroundings.target.projectDirectory;
   throw new ProblemError({
     code: "compose_invalid",
     detail: `The compose file in ${where} cannot be read.`,
-    evidence: linesOf(ending),
+    evidence: ending.lastLines,
   });
 }
 
-/** For each service, the `config-hash` labels that compose may have given to containers of it that are up to date. */
+/** For each service, the `config-hash` labels that compose may have given to containers that are up to date. */
 export type ConfigHashes = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Asks compose for the hashes of a project's services, and for no more than it takes to know which of its `containers`
- * are up to date.
+ * Asks compose for the hashes of a project's services. Asks a second time only if the first answer does not decide
+ * which of `containers` are up to date.
  *
- * Before compose 2.29.3, the hash holds the dependencies, and not where compose was told to leave them alone
- * (`up --no-deps`), as it is here. So a container that somebody else started may have another hash.
- * See https://github.com/docker/compose/issues/12069
+ * Before compose 2.29.3, the hash covers the dependencies, except under `up --no-deps`, which Hotpush uses. So a
+ * container that somebody else started may have another hash. See https://github.com/docker/compose/issues/12069
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
@@ -77,7 +77,7 @@ function withoutDependencies(model: ComposeModel): string {
   return JSON.stringify({ ...model, services: Object.fromEntries(services) });
 }
 
-/** Of lines such as `app 9f2c`. */
+/** Reads lines such as `app 9f2c`. */
 function readHashes(text: string): ConfigHashes {
   const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
   return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));

@@ -3,10 +3,10 @@ import type { Argv } from "../run-command.ts";
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
 export interface ComposeTarget {
   readonly projectDirectory: string;
-  /** In a container: where that directory is in there, which may be another path. */
+  /** In a container: the path of that directory in the container, which may differ. */
   readonly directoryHere?: string;
   readonly files: readonly string[];
-  /** Where it is not what compose makes of the files and the directory. */
+  /** Set if it is not the name that compose derives from the files and the directory. */
   readonly projectName?: string;
 }
 
@@ -15,19 +15,19 @@ export function versionCommand(): Argv {
   return ["docker", "compose", "version", "--short"];
 }
 
-/** The whole model, with variables and env files resolved, as JSON. */
+/** The whole model as JSON, with variables and env files resolved. */
 export function configCommand(target: ComposeTarget): Argv {
   return [...compose(target), "config", "--format", "json"];
 }
 
-/** The names of all images in the compose files, one a line: also those of services in profiles that are not active. */
+/** The names of all images in the compose files, one per line, including services in inactive profiles. */
 export function imagesCommand(target: ComposeTarget): Argv {
   return [...compose(target), "--profile", "*", "config", "--images"];
 }
 
 /**
- * A hash for each service, of the resolved model on standard input. Only so does it equal the `config-hash` label of
- * the containers: asked about the files, compose leaves the content of env files out of it.
+ * A hash for each service of the resolved model on standard input. Only this hash equals the `config-hash` label of
+ * the containers: if compose reads the files itself, it leaves the content of env files out of the hash.
  */
 export function hashCommand(): Argv {
   return ["docker", "compose", "--file", "-", "config", "--hash", "*"];
@@ -41,23 +41,23 @@ export function pullCommand(target: ComposeTarget, services: readonly string[]):
   return [...compose(target), "pull", "--ignore-buildable", ...services];
 }
 
-/** More containers of one service, beside those there are, which stay as they are (refuse-changed-networks.ts). */
+/** Starts more containers of one service and leaves the present ones as they are (see refuse-changed-networks.ts). */
 export function scaleUpCommand(target: ComposeTarget, service: string, count: number): Argv {
   const scale = ["--no-recreate", "--scale", `${service}=${count}`];
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", ...scale, service];
 }
 
-/** The command of compose that only says, line by line, what another one would do. */
+/** The same command as a dry run: compose only prints, line by line, what it would do. */
 export function rehearsed([docker, plugin = "", ...rest]: Argv): Argv {
   return [docker, plugin, "--dry-run", ...rest];
 }
 
-/** The containers of one service in place of those there are: it is away in between. */
+/** Replaces the containers of one service. The service is down in between. */
 export function recreateCommand(target: ComposeTarget, service: string): Argv {
   return [...compose(target), "up", "--detach", "--no-deps", "--no-build", service];
 }
 
-/** A service that runs to its end, in a new container in place of the one that ended. */
+/** Runs a service to its end in a new container, which replaces the one that ended. */
 export function runOnceCommand(target: ComposeTarget, service: string): Argv {
   const [program, ...up] = recreateCommand(target, service);
   return [program, ...up.toSpliced(-1, 0, "--force-recreate")];

@@ -5,7 +5,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** In the order in which compose looks for them: `DefaultFileNames` in compose-go, cli/options.go. */
 export const composeFileNames = ["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"];
 
-/** The files that COMPOSE_FILE names, as it names them; none where it is not set. */
+/** The files that COMPOSE_FILE names, as written there; empty if it is not set. */
 export function namedFiles(env: Environment): readonly string[] {
   return (env.COMPOSE_FILE ?? "").split(separatorOf(env)).filter(Boolean);
 }

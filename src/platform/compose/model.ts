@@ -1,4 +1,7 @@
-/** What is read of `docker compose config --format json`. Compose has validated it; what is absent there is absent here. */
+/**
+ * The part of `docker compose config --format json` that Hotpush reads. Compose has validated it; absent keys stay
+ * absent.
+ */
 export interface ComposeModel {
   readonly name: string;
   readonly services: Readonly<Record<string, ComposeService>>;

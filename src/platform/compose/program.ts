@@ -5,10 +5,10 @@ import { kindOf, readStart } from "../files.ts";
 import { findProgram, isRunnable } from "../find-program.ts";
 import type { Argv } from "../run-command.ts";
 
-/** The first in which `!reset` removes a list that another file gives; `start_interval` came with 2.24.0. */
+/** The first version in which `!reset` removes a list that another file gives. `start_interval` came with 2.24.0. */
 export const neededCompose = "2.24.4";
 
-/** Where docker looks for its plugins after the directories of its configuration, in its order. */
+/** Docker looks for plugins here, in this order, after the directories of its configuration. */
 const systemDirectories = [
   "/usr/local/lib/docker/cli-plugins",
   "/usr/local/libexec/docker/cli-plugins",
@@ -19,14 +19,15 @@ const viaDocker: Argv = ["docker", "compose"];
 const elf = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
 
 /**
- * Gives the beginning of a command of compose: its own program, which docker would start after it has asked it for its
- * name. That costs a tenth of a second of a core, more than most answers of compose, and a roll-out asks four times.
+ * Gives the first words of a compose command: the plugin's own program if that is safe, else `docker compose`. Docker
+ * asks the plugin for its name before it starts it. That costs a tenth of a second of a core, more than most answers
+ * of compose, and a roll-out asks four times.
  *
- * Where docker might do anything else, it is `docker compose`: a `docker` or a plugin that is a script, a `docker` that is
- * another program's link, a configuration that cannot be read, a plugin in no usual place, a plugin that runs this. (A docker
- * that was built to look in further places first is not recognized.) Compose runs by itself just as well, see
- * https://docs.docker.com/compose/install/standalone/; for docker's search see `getPluginDirs` in docker/cli,
- * cli-plugins/manager/manager.go.
+ * It is `docker compose` if docker might do anything else: if `docker` or the plugin is a script, if `docker` is a
+ * link to another program, if the configuration cannot be read, if the plugin is in no usual place, or if a plugin
+ * runs this. (A docker that was built to search further directories first is not recognized.) Compose also runs
+ * alone, see https://docs.docker.com/compose/install/standalone/; for docker's search see `getPluginDirs` in
+ * docker/cli, cli-plugins/manager/manager.go.
  */
 export function composeProgram(env: NodeJS.ProcessEnv): Argv {
   if (env.DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND) return viaDocker;
@@ -39,7 +40,7 @@ export function composeProgram(env: NodeJS.ProcessEnv): Argv {
   return plugin !== undefined && isCompiled(plugin) ? [plugin] : viaDocker;
 }
 
-/** Whether `docker` is a program of this name, not a script or a link to something else. */
+/** Whether `docker` is a compiled program of this name, not a script or a link to something else. */
 function isDockerItself(docker: string | null): boolean {
   if (docker === null || !isAbsolute(docker)) return false;
   const real = realpathSync(docker);
@@ -55,7 +56,7 @@ function isCompiled(path: string): boolean {
   }
 }
 
-/** `cliPluginsExtraDirs` of docker's configuration; null where it cannot be read. Without one there are none. */
+/** `cliPluginsExtraDirs` of docker's configuration; empty without a configuration, null if it cannot be read. */
 function extraDirectories(directory: string): readonly string[] | null {
   try {
     const config: { readonly cliPluginsExtraDirs?: unknown } = JSON.parse(

@@ -8,7 +8,7 @@ import { type Argv, type CommandEnding, runCommand } from "../run-command.ts";
 import type { ComposeTarget } from "./commands.ts";
 import { composeProgram } from "./program.ts";
 
-/** Which project a compose command is about, and what it is run with each time. */
+/** The project of a compose command, and the conditions it runs under. */
 export interface ComposeOptions {
   readonly target: ComposeTarget;
   readonly env: NodeJS.ProcessEnv;
@@ -17,18 +17,20 @@ export interface ComposeOptions {
   readonly lockDescriptor: number | undefined;
 }
 
-/** What a compose command is run with, beside its arguments. */
+/** What one compose command gets beside its arguments. */
 export interface ComposeRun {
   readonly timeoutMs: number;
   readonly input?: string;
-  /** Where it is run, seen from the project's directory, which it is without. */
+  /** The working directory, relative to the project's directory; that directory by default. */
   readonly directory?: string;
   readonly onLine?: (line: string) => void;
 }
 
 /**
- * Runs `argv` in the project's directory, holding the roll-out's lock. The lines it prints are given out without the
- * project's secrets; `output` is as it was written.
+ * Runs `argv` in the project's directory and lets it hold the lock. Lines are given to `onLine` and in `lastLines`
+ * with the project's secrets redacted; `output` is as compose wrote it.
+ *
+ * @throws ProblemError `compose_missing`, `repository_missing`, or `rollout_interrupted` if `signal` is aborted
  */
 export async function runCompose(
   { env, signal, lockDescriptor, target }: ComposeOptions,
@@ -39,9 +41,9 @@ export async function runCompose(
   const ending = await runCommand({
     argv: withProgram(argv, env),
     cwd: resolve(target.projectDirectory, directory),
-    // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that names the
-    // repository by REPO_PATH means its path on the host, whatever it is in here.
-    // Attestations hold the time of the build: with them, every build would look like a new version.
+    // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that
+    // names the repository by REPO_PATH means its path on the host. Attestations hold the time of the build:
+    // with them, every build would look like a new version.
     env: {
       BUILDX_NO_DEFAULT_ATTESTATIONS: "1",
       DOCKER_CLI_HINTS: "false",
@@ -77,29 +79,33 @@ function redactorOf(env: NodeJS.ProcessEnv, directory: string): (text: string) =
   return createRedactor(secrets.flatMap(redactedPartsOf)).text;
 }
 
-/** The system has the same error for it as for a program that is not there. */
+/** The system reports it with the same error as a missing program. */
 function noDirectory(path: string): ProblemError {
   const detail = `${path} does not exist. Name the directory of the compose file: --directory, or REPO_PATH.`;
   return new ProblemError({ code: "repository_missing", detail });
 }
 
-/** Docker's own commands are left as they are. */
+/** Only `docker compose` is replaced; other docker commands stay as they are. */
 function withProgram(argv: Argv, env: NodeJS.ProcessEnv): Argv {
   const [docker, plugin, ...rest] = argv;
   return docker === "docker" && plugin === "compose" ? [...composeProgram(env), ...rest] : argv;
 }
 
-/** What `ending` says of a command that should have ended well. */
+/** The error for containers of `service` that compose did not start. */
+export function startFailure(service: string, step: string, ending: CommandEnding): ProblemError {
+  return new ProblemError({
+    code: "container_start_failed",
+    detail: `${service} was not started: ${complaintOf(step, ending)}.`,
+    evidence: ending.lastLines,
+  });
+}
+
+/** Describes the ending of a command that did not succeed. */
 export function complaintOf(step: string, ending: CommandEnding): string {
   if (ending.kind === "exited") return `docker compose ended with exit code ${ending.code} (${step})`;
   return `docker compose did not end in time (${step}) and was killed`;
 }
 
-/** The last lines that a command wrote. */
-export function linesOf(ending: CommandEnding): readonly string[] {
-  return ending.lastLines;
-}
-
-export function hasEndedWell(ending: CommandEnding): boolean {
+export function hasSucceeded(ending: CommandEnding): boolean {
   return ending.kind === "exited" && ending.code === 0;
 }

@@ -1,12 +1,12 @@
 import { removeContainer } from "./container.ts";
-import { type Engine, nullIfMissing } from "./engine.ts";
+import { type Engine, getJson, nullIfMissing, readJson } from "./engine.ts";
 import { inspectImage, tagImage } from "./image.ts";
 
-/** What the engine needs to make a container again that is gone by then (recreate-container.ts). */
-export interface Blueprint {
+/** What the engine needs to recreate a container that is gone. */
+export interface ContainerSpec {
   readonly id: string;
   readonly name: string;
-  /** The id of its image, and the name that it was started by. */
+  /** The id of its image, and the name that it was started with. */
   readonly image: string;
   readonly imageName: string;
   readonly config: Readonly<Record<string, unknown>>;
@@ -14,7 +14,7 @@ export interface Blueprint {
   readonly networks: Readonly<Record<string, Endpoint>>;
 }
 
-/** How a container was to be in a network. */
+/** How a container was asked to join a network. */
 export interface Endpoint {
   readonly IPAMConfig?: Readonly<Record<string, unknown>> | null | undefined;
   readonly Links?: readonly string[] | null | undefined;
@@ -23,10 +23,10 @@ export interface Endpoint {
   readonly GwPriority?: number | undefined;
 }
 
-/** Reads how a container was made, with the volumes it has; null where it is gone. */
-export async function readBlueprint(engine: Engine, id: string): Promise<Blueprint | null> {
-  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
-  return answer && blueprintOf(JSON.parse(answer.toString()));
+/** Reads how a container was made, and which volumes it has; null if it is gone. */
+export async function readContainerSpec(engine: Engine, id: string): Promise<ContainerSpec | null> {
+  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
+  return found && specOf(found);
 }
 
 interface Inspected {
@@ -61,7 +61,7 @@ interface MountPoint {
   readonly RW: boolean;
 }
 
-function blueprintOf(container: Inspected): Blueprint {
+function specOf(container: Inspected): ContainerSpec {
   const { Id, Name, Image, Config, HostConfig } = container;
   return {
     id: Id,
@@ -71,7 +71,7 @@ function blueprintOf(container: Inspected): Blueprint {
     config: {
       ...Config,
       ...hostNameOf(container),
-      // With null, the engine would take the image's entry point, which this container was made without.
+      // With null, the engine would take the image's entry point, which this container did without.
       Entrypoint: Config.Entrypoint?.length ? Config.Entrypoint : [""],
     },
     hostConfig: { ...HostConfig, Mounts: mountsOf(container) },
@@ -79,28 +79,31 @@ function blueprintOf(container: Inspected): Blueprint {
   };
 }
 
-/** A host name that the engine made up must not outlive its container, nor one that is that of another's network. */
+/** Host names are dropped if the engine made them up, or if they belong to another container's network. */
 function hostNameOf({ Id, Config, HostConfig }: Inspected): Readonly<Record<string, unknown>> {
   if (HostConfig.NetworkMode.startsWith("container:"))
     return { Hostname: "", Domainname: "", ExposedPorts: undefined };
   return Id.startsWith(Config.Hostname) ? { Hostname: "" } : {};
 }
 
-/** As it was made with; anonymous volumes by the names they were given, or the new container would get empty ones. */
+/**
+ * The mounts as requested. Anonymous volumes keep their generated names: without them the new container would get
+ * empty ones.
+ */
 function mountsOf({ HostConfig, Mounts }: Inspected): readonly MountRequest[] {
   const volumes = Mounts.filter(({ Type, Name }) => Type === "volume" && Name !== undefined);
   const requested = (HostConfig.Mounts ?? []).map((mount) => {
     const volume = volumes.find(({ Destination }) => Destination === mount.Target);
     return volume?.Name === undefined ? mount : { ...mount, Source: volume.Name };
   });
-  const told = new Set([
+  const named = new Set([
     ...requested.map(({ Target }) => Target),
     ...(HostConfig.Binds ?? []).map((bind) => bind.split(":")[1]),
   ]);
-  const untold = volumes.filter(({ Destination }) => !told.has(Destination));
+  const unnamed = volumes.filter(({ Destination }) => !named.has(Destination));
   return [
     ...requested,
-    ...untold.map(({ Name = "", Destination, RW }) => ({
+    ...unnamed.map(({ Name = "", Destination, RW }) => ({
       Type: "volume",
       Source: Name,
       Target: Destination,
@@ -109,7 +112,7 @@ function mountsOf({ HostConfig, Mounts }: Inspected): readonly MountRequest[] {
   ];
 }
 
-/** What was asked for, not what came of it: an address or a MAC that the engine chose may be another's by now. */
+/** What was asked for, not what the engine chose: another container may have that address or MAC by now. */
 function endpointsOf({ Id, NetworkSettings }: Inspected): Readonly<Record<string, Endpoint>> {
   const endpoints = Object.entries(NetworkSettings.Networks ?? {}).map(
     ([network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }]) => {
@@ -122,24 +125,24 @@ function endpointsOf({ Id, NetworkSettings }: Inspected): Readonly<Record<string
 }
 
 /**
- * Makes a container by `blueprint` and does not start it. It has a name of its own, so that one that has taken the
- * name of the old one can stay until this one is there.
+ * Creates a container by `spec` without starting it. Its name is temporary, so that a container which has taken the
+ * old name can stay until this one is there.
  *
  * @returns its id
- * @throws ProblemError `docker_refused` where the engine cannot make it; nothing is left then
+ * @throws ProblemError `docker_refused` if the engine cannot create it; nothing is left then
  */
-export async function recreateContainer(engine: Engine, blueprint: Blueprint): Promise<string> {
-  const { name, hostConfig, networks } = blueprint;
+export async function recreateContainer(engine: Engine, spec: ContainerSpec): Promise<string> {
+  const { name, hostConfig, networks } = spec;
   const [first, ...others] = inOrder(networks, hostConfig.NetworkMode);
-  const answer = await engine.post(`/containers/create?name=${name}_${blueprint.id.slice(0, 12)}`, {
-    ...blueprint.config,
-    Image: await imageReference(engine, blueprint),
+  const answer = await engine.post(`/containers/create?name=${name}_${spec.id.slice(0, 12)}`, {
+    ...spec.config,
+    Image: await imageReference(engine, spec),
     HostConfig: hostConfig,
     NetworkingConfig: first && { EndpointsConfig: Object.fromEntries([first]) },
   });
-  const { Id: id }: { readonly Id: string } = JSON.parse(answer.toString());
+  const { Id: id } = readJson<{ readonly Id: string }>(answer);
   try {
-    // Engines before 25 take one network when a container is made.
+    // Engines before 25 accept only one network when a container is created.
     for (const [network, endpoint] of others) {
       const path = `/networks/${encodeURIComponent(network)}/connect`;
       await engine.post(path, { Container: id, EndpointConfig: endpoint });
@@ -152,7 +155,7 @@ export async function recreateContainer(engine: Engine, blueprint: Blueprint): P
 }
 
 /** Gives a container that `recreateContainer` made the name of the old one, and starts it. */
-export async function startRecreated(engine: Engine, id: string, { name }: Blueprint): Promise<void> {
+export async function startRecreated(engine: Engine, id: string, { name }: ContainerSpec): Promise<void> {
   await engine.post(`/containers/${id}/rename?name=${name}`);
   await engine.post(`/containers/${id}/start`);
 }
@@ -165,8 +168,10 @@ function inOrder(
   return Object.entries(networks).sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
 }
 
-/** By its old name, which may have been given to the version that failed; by its id where that cannot be. */
-async function imageReference(engine: Engine, { image, imageName }: Blueprint): Promise<string> {
+/**
+ * The old name of the image, which may stand for the failed version by now; the id if that name cannot be restored.
+ */
+async function imageReference(engine: Engine, { image, imageName }: ContainerSpec): Promise<string> {
   if ((await inspectImage(engine, imageName))?.id === image) return imageName;
   if (imageName.includes("@") || imageName.startsWith("sha256:")) return image;
   await tagImage(engine, image, imageName);

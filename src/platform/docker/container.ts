@@ -1,37 +1,37 @@
-import { type Engine, EngineRefusal, nullIfMissing } from "./engine.ts";
+import { type Engine, EngineRefusal, filteredBy, getJson, nullIfMissing } from "./engine.ts";
 
-/** Where nobody says otherwise. */
+/** Docker's default. */
 const dockersGraceS = 10;
 
-/** A container of a compose service, as the engine tells it at one moment. */
+/** A container of a compose service, as the engine describes it at one moment. */
 export interface Container {
   readonly id: string;
   readonly name: string;
   readonly service: string;
-  /** Compose's number of it within its service. */
+  /** The number that compose gave it within its service. */
   readonly number: number;
-  /** The id of its image, and the name that it was started by. */
+  /** The id of its image, and the name that it was started with. */
   readonly image: string;
   readonly imageName: string;
   readonly configHash: string;
   readonly status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
-  /** Null where it has no health check. */
+  /** Null if it has no health check. */
   readonly health: "starting" | "healthy" | "unhealthy" | null;
   readonly healthLog: readonly string[];
   readonly exitCode: number;
   readonly restartCount: number;
   readonly createdAtMs: number;
   readonly startedAtMs: number;
-  /** Seconds between SIGTERM and SIGKILL that the compose file gives it. */
+  /** Seconds between SIGTERM and SIGKILL, from the compose file. */
   readonly stopGraceS: number;
-  readonly mounts: readonly Mount[];
-  /** As `NAME=value`: what its image, `environment` and `env_file` say. */
+  readonly mounts: readonly ContainerMount[];
+  /** As `NAME=value`, from its image, `environment` and `env_file`. */
   readonly environment: readonly string[];
 }
 
-export interface Mount {
+export interface ContainerMount {
   readonly type: string;
-  /** The volume's name; empty where it is none. */
+  /** The volume's name; empty if it is not a volume. */
   readonly name: string;
   /** The path on the host. */
   readonly source: string;
@@ -39,7 +39,9 @@ export interface Mount {
   readonly target: string;
 }
 
-/** The containers of a compose project, running or not, oldest first; one-off ones (`compose run`) are left out. */
+/**
+ * The containers of a compose project, running or not, oldest first. One-off containers (`compose run`) are left out.
+ */
 export async function listContainers(
   engine: Engine,
   project: string,
@@ -47,23 +49,21 @@ export async function listContainers(
 ): Promise<readonly Container[]> {
   const label = [`com.docker.compose.project=${project}`, "com.docker.compose.oneoff=False"];
   if (service !== undefined) label.push(`com.docker.compose.service=${service}`);
-  const filters = encodeURIComponent(JSON.stringify({ label }));
-  const listed: readonly { readonly Id: string }[] = parse(
-    await engine.get(`/containers/json?all=1&filters=${filters}`),
-  );
+  const path = `/containers/json?all=1&${filteredBy({ label })}`;
+  const listed = await getJson<readonly { readonly Id: string }[]>(engine, path);
   const containers = await Promise.all(listed.map(({ Id }) => inspectContainer(engine, Id)));
   return containers.filter((container) => container !== null).sort((a, b) => a.number - b.number);
 }
 
-/** One container as it is now, or null where it is gone. */
+/** One container as it is now, or null if it is gone. */
 export async function inspectContainer(engine: Engine, id: string): Promise<Container | null> {
-  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
-  return answer && readContainer(parse(answer));
+  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
+  return found && readContainer(found);
 }
 
 /**
- * Asks a container to stop and kills it after its own stop grace period, but after `longestS` seconds at the latest.
- * One that has stopped or is gone is fine.
+ * Asks a container to stop, and kills it after its own stop grace period or after `longestS` seconds, whichever is
+ * shorter. A container that has stopped or is gone counts as stopped.
  */
 export async function stopContainer(
   engine: Engine,
@@ -74,7 +74,7 @@ export async function stopContainer(
   await unlessGone(engine.post(`/containers/${id}/stop?t=${graceS}`, undefined, graceS * 1_000));
 }
 
-/** Removes a container; its volumes stay. One that is gone, or being removed, is fine. */
+/** Removes a container and keeps its volumes. A container that is gone or being removed counts as removed. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
   await unlessGone(engine.delete(`/containers/${id}?force=1`));
 }
@@ -158,13 +158,13 @@ async function unlessGone(request: Promise<unknown>): Promise<void> {
   }
 }
 
-/** The engine's answers are trusted to have the shape of its API. */
-function parse<Shape>(body: Buffer): Shape {
-  return JSON.parse(body.toString()) as Shape;
+/** The names of containers, for a message. */
+export function namesOf(containers: readonly Pick<Container, "name">[]): string {
+  return containers.map(({ name }) => name).join(", ");
 }
 
-/** A container that is still there, and why the engine refused to take it away. */
-export interface Kept {
+/** A container that is still there, and why the engine refused to remove it. */
+export interface UnremovedContainer {
   readonly container: Container;
   readonly reason: string;
 }
@@ -172,7 +172,8 @@ export interface Kept {
 /**
  * Stops and removes containers, all at once.
  *
- * @param longestGraceS - the most seconds between SIGTERM and SIGKILL, where a container's own stop grace period is longer
+ * @param longestGraceS the most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is
+ * longer
  * @returns those that the engine refused to stop or to remove (a mount that is busy, for example)
  * @throws ProblemError `docker_unreachable`
  */
@@ -180,7 +181,7 @@ export async function discardContainers(
   engine: Engine,
   containers: readonly Container[],
   longestGraceS: number,
-): Promise<readonly Kept[]> {
+): Promise<readonly UnremovedContainer[]> {
   const kept = await Promise.all(
     containers.map((container) => discardContainer(engine, container, longestGraceS)),
   );
@@ -191,7 +192,7 @@ async function discardContainer(
   engine: Engine,
   container: Container,
   longestGraceS: number,
-): Promise<Kept | null> {
+): Promise<UnremovedContainer | null> {
   try {
     await stopContainer(engine, container, longestGraceS);
     await removeContainer(engine, container.id);

@@ -7,10 +7,10 @@ import { type Container, inspectContainer } from "./container.ts";
 import type { Engine } from "./engine.ts";
 import type { Readiness } from "./health.ts";
 
-/** Why a new container is not left in service. */
+/** Why a new container does not stay in service. */
 export type Finding = Readiness | { readonly kind: "fell" };
 
-/** Says why `container` is not ready, with its last health output and its last log lines. */
+/** Explains why `container` is not ready, with its last health output and its last log lines. */
 export async function diagnose(
   engine: Engine,
   container: Container,
@@ -47,12 +47,12 @@ function reasonOf(readiness: Finding, { health }: Container): string {
 /** How many of a container's last log lines are shown. */
 export const shownLogLines = 20;
 
-/** What is known of a container that may hold secrets. */
+/** The parts of a container that may hold secrets. */
 export type SecretHolder = Pick<Container, "environment" | "mounts">;
 
 /**
- * What a container left that explains its failure: the output of its last health check, and its last log lines
- * (`logLines`, already redacted).
+ * What explains a container's failure: the output of its last health check, and its last log lines (`logLines`,
+ * already redacted).
  */
 export function evidenceOf(
   container: SecretHolder & Pick<Container, "healthLog">,
@@ -68,7 +68,7 @@ export function evidenceOf(
   ];
 }
 
-/** The last lines that a container wrote to its outputs, without the secrets that are known of it. */
+/** The last lines that a container wrote to its outputs, with its known secrets redacted. */
 export async function lastLogLines(engine: Engine, id: string, count: number): Promise<readonly string[]> {
   try {
     const container = await inspectContainer(engine, id);
@@ -76,11 +76,11 @@ export async function lastLogLines(engine: Engine, id: string, count: number): P
     const raw = await engine.get(`/containers/${id}/logs?stdout=1&stderr=1&tail=${count}`);
     return withoutSecrets(container, plainLog(raw)).split("\n").filter(Boolean).slice(-count);
   } catch {
-    return []; // Logs explain a failure; that they cannot be had must not hide it.
+    return []; // Logs explain a failure. If they cannot be read, that must not hide the failure.
   }
 }
 
-/** Without a terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
+/** If a container has no terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
 export function plainLog(raw: Buffer): string {
   const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
   if (!isMultiplexed) return raw.toString();
@@ -93,7 +93,7 @@ export function plainLog(raw: Buffer): string {
   return pieces.join("");
 }
 
-/** `text` with the secrets that a container has, in its environment and in files mounted into it, replaced. */
+/** `text` with the secrets from the container's environment and from files mounted into it redacted. */
 export function withoutSecrets(container: SecretHolder, text: string): string {
   const secrets = container.environment.flatMap((variable) => secretsOf(container, variable));
   const mounted = container.mounts.filter(({ target }) => target.startsWith("/run/secrets/"));

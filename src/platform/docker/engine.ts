@@ -3,15 +3,18 @@ import { ProblemError } from "../../problems.ts";
 import { type HttpAnswer, type HttpTarget, sendHttp } from "../http-client.ts";
 import { restartForSocket } from "./mountinfo.ts";
 
-/** The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up throws. */
+/**
+ * The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up
+ * throws.
+ */
 export interface Engine {
   readonly get: (path: string) => Promise<Buffer>;
-  /** @param patienceMs - what the work itself may take, on top of the time that any answer may take */
+  /** @param patienceMs time that the work itself may take, on top of the usual time-out */
   readonly post: (path: string, body?: unknown, patienceMs?: number) => Promise<Buffer>;
   readonly delete: (path: string) => Promise<Buffer>;
 }
 
-/** The engine refused; `status` 404 and 409 are ordinary answers to some questions. */
+/** The engine refused. Statuses 404 and 409 are ordinary answers to some requests. */
 export class EngineRefusal extends ProblemError {
   readonly status: number;
 
@@ -21,7 +24,7 @@ export class EngineRefusal extends ProblemError {
   }
 }
 
-/** What was asked for, or null where the engine says that there is none (404). */
+/** The answer, or null if the engine answers 404. */
 export async function nullIfMissing<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
   try {
     return await asked;
@@ -31,17 +34,32 @@ export async function nullIfMissing<Answer>(asked: Promise<Answer>): Promise<Ans
   }
 }
 
+/** GETs `path`. The engine's answers are trusted to have the shape of its API. */
+export async function getJson<Shape>(engine: Engine, path: string): Promise<Shape> {
+  return readJson<Shape>(await engine.get(path));
+}
+
+/** A JSON body of the engine, trusted to have the shape of its API. */
+export function readJson<Shape>(body: Buffer): Shape {
+  return JSON.parse(body.toString()) as Shape;
+}
+
+/** The query of a list that is filtered by labels and the like. */
+export function filteredBy(filters: Readonly<Record<string, readonly string[]>>): string {
+  return `filters=${encodeURIComponent(JSON.stringify(filters))}`;
+}
+
 /** Docker 25 is the first with `start_interval`, which finds a new container healthy early. */
 export const neededApi = "1.44";
 
-/** An engine that has not answered a request by then is taken for hung. */
+/** After this time without an answer, the engine counts as hung. */
 const usualAnswerTimeoutMs = 120_000;
 
-/** Where the engine listens when DOCKER_HOST says nothing. */
+/** Used if DOCKER_HOST is not set. */
 export const defaultDockerHost = "unix:///var/run/docker.sock";
 
 /**
- * Speaks to the engine at `dockerHost`: `unix:///var/run/docker.sock` (the default) or `tcp://host:port`.
+ * Connects to the engine at `dockerHost`: `unix:///var/run/docker.sock` (the default) or `tcp://host:port`.
  *
  * @throws ProblemError `docker_unreachable` from each call while nothing answers there
  */
@@ -126,7 +144,7 @@ function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
   return `the Docker engine did not answer (${error.message}).`;
 }
 
-/** Null also where its directory is closed to this user. */
+/** Also null if this user cannot enter the directory. */
 function groupOf(path: string): number | null {
   try {
     return statSync(path).gid;

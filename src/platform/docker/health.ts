@@ -16,8 +16,8 @@ const pollMs = 150;
 const steadyMs = 3_000;
 
 /**
- * Waits until the container is ready, or it is clear that it will not be. A restart is an end: a version that crashes
- * and comes back is not healthy, whatever it says in between.
+ * Waits until the container is ready, or cannot become ready any more. A restart counts as a failure: a version that
+ * crashes and comes back is not healthy, whatever it reports in between.
  */
 export async function waitReady(
   engine: Engine,
@@ -34,7 +34,7 @@ export async function waitReady(
   }
 }
 
-/** What `container` is after `waitedMs`, or null while that is open. */
+/** The readiness of `container` after `waitedMs`, or null while it is undecided. */
 export function readinessOf(
   container: Container | null,
   waitedMs: number,
@@ -56,7 +56,7 @@ export function hasEndedWell({ status, exitCode }: Container): boolean {
   return status === "exited" && exitCode === 0;
 }
 
-/** Whether the container serves now: healthy, or running where nobody checks. */
+/** Whether the container serves now: healthy, or running without a health check. */
 export function isServing(container: Container): boolean {
   return container.status === "running" && (container.health === "healthy" || container.health === null);
 }

@@ -1,4 +1,4 @@
-import { type Engine, nullIfMissing } from "./engine.ts";
+import { type Engine, getJson, nullIfMissing } from "./engine.ts";
 
 export interface Image {
   readonly id: string;
@@ -7,11 +7,12 @@ export interface Image {
   readonly createdAtMs: number;
 }
 
-/** The image that `reference` (a name, a tag or an id) stands for, or null where there is none here. */
+/** The image that `reference` (a name, a tag or an id) stands for, or null if it is not on this machine. */
 export async function inspectImage(engine: Engine, reference: string): Promise<Image | null> {
-  const answer = await nullIfMissing(engine.get(`/images/${encodeURIComponent(reference)}/json`));
-  if (answer === null) return null;
-  const { Id, RepoTags, Size, Created }: Inspected = JSON.parse(answer.toString());
+  const path = `/images/${encodeURIComponent(reference)}/json`;
+  const found = await nullIfMissing(getJson<Inspected>(engine, path));
+  if (found === null) return null;
+  const { Id, RepoTags, Size, Created } = found;
   return { id: Id, tags: RepoTags ?? [], sizeBytes: Size, createdAtMs: Date.parse(Created) };
 }
 
@@ -22,14 +23,14 @@ interface Inspected {
   readonly Created: string;
 }
 
-/** Gives the image `id` the further name `reference`, taking it from any other image. */
+/** Gives the image `id` the additional name `reference`, taking it from any other image. */
 export async function tagImage(engine: Engine, id: string, reference: string): Promise<void> {
   const { repository, tag } = splitReference(reference);
   const query = new URLSearchParams({ repo: repository, tag });
   await engine.post(`/images/${encodeURIComponent(id)}/tag?${query}`);
 }
 
-/** Takes `registry:5000/team/app:1.2@sha256:…` apart; without a tag it is `latest`, as Docker has it. */
+/** Splits `registry:5000/team/app:1.2@sha256:…`. Without a tag it is `latest`, as in Docker. */
 export function splitReference(reference: string): { readonly repository: string; readonly tag: string } {
   const name = reference.replace(/@.*$/, "");
   const colon = name.lastIndexOf(":");
@@ -37,12 +38,12 @@ export function splitReference(reference: string): { readonly repository: string
   return { repository: name.slice(0, colon), tag: name.slice(colon + 1) };
 }
 
-/** A tag that a roll-out gave: twelve digits of the commit, and a number where that commit was built more than once. */
+/** A tag that a roll-out gave: twelve digits of the commit, and a number if that commit was built more than once. */
 export const commitTag = /^[0-9a-f]{12}(?:-\d+)?$/;
 
 /**
- * Names the image `id` after the commit, beside `image` (`shop-app` → `shop-app:9f2c1ab04e77`), so that the next build
- * does not leave it nameless and roll back finds it. A name that another image has already gets a number.
+ * Names the image `id` after the commit, beside `image` (`shop-app` → `shop-app:9f2c1ab04e77`). So the next build
+ * does not leave it nameless, and a roll back finds it. If another image has that name, a number is added.
  *
  * @returns the new name
  */

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 
 /**
- * An engine that is restarted makes a new socket; a container keeps the old one that was mounted into it until it is
- * restarted too. The kernel marks such a file by `//deleted` behind its name in /proc/self/mountinfo.
+ * After a restart, the engine has a new socket, but a container keeps the old one that was mounted into it until it
+ * is restarted too. The kernel marks such a file with `//deleted` after its name in /proc/self/mountinfo.
  *
  * @returns the command for the host that gives this container the new socket; null if the socket at `path` is current
  */
@@ -32,12 +32,12 @@ export function isInContainer(): boolean {
   );
 }
 
-/** The id in the source of `/etc/hostname`: `…/containers/<64 digits>/hostname`. */
+/** The container id in the source of `/etc/hostname`: `…/containers/<64 digits>/hostname`. */
 export function containerIdIn(mountInfo: string): string | null {
   return /\/containers\/([0-9a-f]{64})\/hostname /.exec(mountInfo)?.[1] ?? null;
 }
 
-/** Whether every one of `points` is mounted in here: else the container is another one. */
+/** Whether all of `points` are mounted in this process's file system. If not, it runs in another container. */
 export function hasMounts(mountInfo: string, points: readonly string[]): boolean {
   const known = new Set(mountInfo.split("\n").map((line) => line.split(" ")[4]));
   return points.every((point) => known.has(point.replaceAll(" ", "\\040")));

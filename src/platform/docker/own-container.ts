@@ -1,12 +1,12 @@
 import { readFile, realpath } from "node:fs/promises";
-import { type Engine, nullIfMissing } from "./engine.ts";
+import { type Engine, getJson, nullIfMissing } from "./engine.ts";
 import { containerIdIn, hasMounts } from "./mountinfo.ts";
 
 /** The container that this process runs in. */
 export interface OwnContainer {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** What is mounted in it: the path on the host, and the path in here. */
+  /** Its mounts: the path on the host, and the path in the container. */
   readonly mounts: readonly OwnMount[];
 }
 
@@ -16,11 +16,11 @@ export interface OwnMount {
 }
 
 /**
- * Finds it by the files that Docker mounts into every container. The host name is no proof: it can be set, and it is the
- * host's own in the host's network.
+ * Finds this container by the files that Docker mounts into every container. The host name proves nothing: it can be
+ * set, and in the host's network it is the host's own.
  *
- * @returns null outside of a container, and if the container is uncertain (in another container's network, those files
- * are that container's)
+ * @returns null outside of a container, and if the container is uncertain (in another container's network, those
+ * files belong to that container)
  */
 export async function findOwnContainer(engine: Engine): Promise<OwnContainer | null> {
   const mountInfo = await readFile("/proc/self/mountinfo", "utf8");
@@ -36,11 +36,13 @@ function mountPoints({ mounts }: OwnContainer): Promise<readonly string[]> {
 }
 
 async function inspect(engine: Engine, id: string): Promise<OwnContainer | null> {
-  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
-  if (answer === null) return null;
-  const { Config, Mounts }: Inspected = JSON.parse(answer.toString());
-  const mounts = Mounts.map(({ Source, Destination }) => ({ source: Source, destination: Destination }));
-  return { id, labels: Config.Labels ?? {}, mounts };
+  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
+  if (found === null) return null;
+  const mounts = found.Mounts.map(({ Source, Destination }) => ({
+    source: Source,
+    destination: Destination,
+  }));
+  return { id, labels: found.Config.Labels ?? {}, mounts };
 }
 
 interface Inspected {

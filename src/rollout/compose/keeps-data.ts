@@ -1,8 +1,9 @@
 import type { ComposeService } from "../../platform/compose/model.ts";
 
 /**
- * What holds data in a directory of its own, under the word for it: two servers over one destroy the data, or the second
- * does not start. A name is the end of the image's, without its tag; where it would be anybody's, with its owner.
+ * Images of servers that keep data in a directory of their own, by kind. Two servers on the same directory destroy
+ * the data, or the second does not start. A name is the end of the image's name, without its tag; with its owner if
+ * the name alone would be ambiguous.
  */
 const images = {
   database: `
@@ -32,7 +33,7 @@ const images = {
     gitea forgejo gogs gitlab-ce gitlab-ee jenkins/jenkins`,
 };
 
-/** Where such servers keep their data, whatever their image is called. */
+/** The directories in which such servers keep their data, whatever their image is called. */
 const directories = `
   /var/lib/postgresql /home/postgres/pgdata /var/lib/mysql /var/opt/mssql /opt/oracle/oradata /var/lib/firebird
   /cockroach/cockroach-data /data/db /var/lib/mongodb /opt/couchdb/data /opt/couchbase/var
@@ -50,7 +51,7 @@ const imagePatterns = Object.entries(images).map(([kind, names]) => ({
 }));
 const directoryPattern = new RegExp(`^(?:${alternatives(directories)})(?:/|$)`);
 
-/** The image or the volume by which `service` is known to be a database or the like, or null. */
+/** The image or the volume that marks `service` as a database or the like, or null. */
 export function keepsData({ image, volumes }: ComposeService): string | null {
   const known = image && imagePatterns.find(({ pattern }) => pattern.test(image));
   if (known) return `${known.kind} ${image}`;

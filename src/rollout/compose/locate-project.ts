@@ -6,10 +6,11 @@ import { findOwnContainer, type OwnContainer, type OwnMount } from "../../platfo
 import { ProblemError } from "../../problems.ts";
 
 /**
- * Gives the compose project as the host sees it. In a container, the repository may be mounted at another path than
- * on the host; but bind mounts are resolved by the engine, on the host, so compose must be told the host's path.
+ * Gives the compose project with its path on the host. In a container, the repository may be mounted at another path.
+ * The engine resolves bind mounts on the host, so compose needs the host's path.
  *
- * @throws ProblemError `repository_not_mounted` where that path cannot be made to work in here, with the line to change
+ * @throws ProblemError `repository_not_mounted` if that path cannot be made to work in this container, with the line
+ * to change
  */
 export async function locateProject(engine: Engine, target: ComposeTarget): Promise<ComposeTarget> {
   const directory = resolve(target.projectDirectory);
@@ -21,9 +22,9 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
 }
 
 /**
- * The same, as far as it follows from the container alone.
+ * The same, computed from the container's mounts and labels alone.
  *
- * @throws ProblemError `repository_not_mounted` where no mount holds the project
+ * @throws ProblemError `repository_not_mounted` if no mount holds the project
  */
 export function locateIn(own: Pick<OwnContainer, "labels" | "mounts">, target: ComposeTarget): ComposeTarget {
   const directoryHere = resolve(target.projectDirectory);
@@ -32,13 +33,13 @@ export function locateIn(own: Pick<OwnContainer, "labels" | "mounts">, target: C
   return { ...target, projectDirectory, directoryHere, ...projectOf(own, target, projectDirectory) };
 }
 
-/** The path of `directory` on the host: roll-outs know a project by it. What is not mounted from there keeps its own. */
+/** The path of `directory` on the host, which identifies a project. Without a mount it is `directory` itself. */
 export async function hostDirectoryOf(engine: Engine, directory: string): Promise<string> {
   const own = await findOwnContainer(engine);
   return (own && hostPathOf(own.mounts, directory)) ?? directory;
 }
 
-/** The host's path of `path`, by the innermost mount that holds it; null where it is not mounted. */
+/** The host's path of `path`, by the innermost mount that contains it; null if it is not mounted. */
 export function hostPathOf(mounts: readonly OwnMount[], path: string): string | null {
   const holding = mounts.filter(
     ({ destination }) => path === destination || path.startsWith(`${destination}/`),
@@ -48,8 +49,8 @@ export function hostPathOf(mounts: readonly OwnMount[], path: string): string | 
 }
 
 /**
- * Where Hotpush was started by the very project that it deploys, name and files are those that this was done with:
- * `docker compose -p shop -f prod.yaml up` need not be said twice.
+ * If the project that Hotpush deploys has started it, the name and the files of that start are used: `docker compose
+ * -p shop -f prod.yaml up` need not be repeated.
  */
 export function projectOf(
   { labels }: Pick<OwnContainer, "labels">,
@@ -64,7 +65,7 @@ export function projectOf(
   return { projectName: name, files: files.length > 0 || areUsual ? files : used };
 }
 
-/** A link at the host's path to where the repository is in here: then the same path is right for both. */
+/** Links the host's path to the repository in this container, so that one path works for both. */
 async function standIn(directory: string, hostDirectory: string): Promise<void> {
   try {
     await mkdir(dirname(hostDirectory), { recursive: true });
@@ -74,14 +75,14 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
     throw new ProblemError(
       {
         code: "repository_not_mounted",
-        detail: `The repository is ${hostDirectory} on the host, but ${directory} in this container, where no link to it can be made. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`,
+        detail: `The repository is ${hostDirectory} on the host, but ${directory} in this container, and no link to it can be made here. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`,
       },
       error,
     );
   }
 }
 
-/** Also where it is mounted at both paths. */
+/** Also true if the repository is mounted at both paths. */
 async function areSame(directory: string, other: string): Promise<boolean> {
   const [one, two] = await Promise.all([stat(directory), stat(other).catch(() => null)]);
   return one.dev === two?.dev && one.ino === two.ino;

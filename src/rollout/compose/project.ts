@@ -3,44 +3,44 @@ import { type Replacement, replacementOf } from "./replacement.ts";
 import { defaultHealthyTimeoutMs, durationLabelMs } from "./timeouts.ts";
 
 /** A compose project as a roll-out sees it. */
-export interface Project {
+export interface RolloutProject {
   readonly name: string;
-  /** Each after those it depends on. */
-  readonly services: readonly Service[];
+  /** In the order of their dependencies. */
+  readonly services: readonly RolloutService[];
 }
 
-export interface Service {
+export interface RolloutService {
   readonly name: string;
   /** The name that compose looks the image up by. */
   readonly image: string;
   /** Whether its image is built here: by its own `build`, or by that of another service with the same image. */
   readonly isBuilt: boolean;
-  /** Whether compose can be told to build it. */
+  /** Whether it has a `build` of its own. */
   readonly hasBuild: boolean;
-  /** Those that compose makes for the project. */
+  /** Those that compose creates for the project. */
   readonly networks: readonly Network[];
   readonly replicas: number;
   readonly replacement: Replacement;
-  /** Whether exit code 0 may be its good end: nothing in the compose file says that it goes on running. */
+  /** Whether exit code 0 may be its good end: nothing in the compose file says that it keeps running. */
   readonly mayEnd: boolean;
   /** How long a new container may take to be healthy. */
   readonly healthyTimeoutMs: number;
-  /** How long the requests and streams of the old container may take to end; null where no label says. */
+  /** How long the requests and streams of the old container may take to end; null without a label. */
   readonly drainTimeoutMs: number | null;
-  /** Asked through the proxy after the switch; null where the compose file names none. */
+  /** Requested through the proxy after the switch; null if the compose file has none. */
   readonly checkUrl: string | null;
 }
 
 export interface Network {
-  /** What the compose file calls it, and what the engine does. */
+  /** Its name in the compose file, and its name in the engine. */
   readonly key: string;
   readonly name: string;
-  /** What compose makes it from. */
+  /** What compose creates it from. */
   readonly definition: object;
 }
 
-/** Makes the project of compose's own model. */
-export function readProject(model: ComposeModel): Project {
+/** Makes the project from compose's own model. */
+export function readProject(model: ComposeModel): RolloutProject {
   const names = inDependencyOrder(model.services);
   const awaited = namesRunToTheirEnd(model.services);
   const services = names.flatMap((name) => {
@@ -59,7 +59,7 @@ function readService(
   name: string,
   service: ComposeService,
   isAwaited: boolean,
-): Omit<Service, "isBuilt"> {
+): Omit<RolloutService, "isBuilt"> {
   return {
     name,
     image: service.image ?? `${model.name}-${name}`,
@@ -75,7 +75,7 @@ function readService(
   };
 }
 
-/** `on-failure` does not start a container again that exited with 0. */
+/** `on-failure` does not restart a container that exited with 0. */
 function mayEnd({ restart, deploy, healthcheck, labels }: ComposeService): boolean {
   const policy = restart || deploy?.restart_policy?.condition || "no";
   const isOver = /^(?:no|none|on-failure(?::\d+)?)$/.test(policy);
@@ -90,7 +90,7 @@ function networksOf({ networks = {} }: ComposeModel, service: ComposeService): r
   });
 }
 
-/** Dependencies first, else in the file's order. Compose has refused cycles already. */
+/** Dependencies first, otherwise in the file's order. Compose has refused cycles already. */
 function inDependencyOrder(services: ComposeModel["services"]): readonly string[] {
   const ordered = new Set<string>();
   const visit = (name: string) => {

@@ -3,45 +3,44 @@ import { rehearsed } from "../../platform/compose/commands.ts";
 import {
   type ComposeOptions,
   complaintOf,
-  hasEndedWell,
-  linesOf,
+  hasSucceeded,
   runCompose,
 } from "../../platform/compose/run-compose.ts";
-import type { Engine } from "../../platform/docker/engine.ts";
+import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Network, Service } from "./project.ts";
+import type { Network, RolloutService } from "./project.ts";
 
 const rehearsalTimeoutMs = 60_000;
-/** By which compose knows its networks again: what they are called in the file, and what they were made from. */
+/** The labels by which compose recognizes its networks: the name in the file, and the hash of the definition. */
 const keyLabel = "com.docker.compose.network";
 const hashLabel = "com.docker.compose.config-hash";
 
 type Asking = ComposeOptions & { readonly engine: Engine; readonly project: { readonly name: string } };
 
 /**
- * Refuses to start containers of `service` where compose would make a network of it anew. From 2.31 on it does that on each
- * `up`, whatever its options: it stops all containers of the service, and then cannot remove the network, because other
- * services are in it. Where the hash on the network is not that of the file, compose itself is asked what it would do, since
- * another version may make the hash otherwise.
+ * Refuses to start containers of `service` if compose would recreate one of its networks. From 2.31 on, each `up`
+ * does that, whatever its options: it stops all containers of the service, and then cannot remove the network,
+ * because other services use it. If the hash on the network differs from that of the file, a dry run of compose
+ * decides, since other versions may compute the hash differently.
  *
- * @param argv the command by which they are to be started
- * @throws ProblemError `network_changed`, or `container_start_failed` where compose does not say
+ * @param argv the command that would start them
+ * @throws ProblemError `network_changed`, or `container_start_failed` if the dry run fails
  */
-export async function refuseChangedNetworks(rollout: Asking, service: Service, argv: Argv): Promise<void> {
+export async function refuseChangedNetworks(
+  rollout: Asking,
+  service: RolloutService,
+  argv: Argv,
+): Promise<void> {
   for (const { network, isRenamed } of await doubted(rollout, service)) {
     if (isRenamed || (await wouldStop(rollout, service, argv))) throw changed(network);
   }
 }
 
-/** The networks of the service that may be others than the file says. */
-async function doubted({ engine, project }: Asking, { networks }: Service) {
-  const filters = encodeURIComponent(
-    JSON.stringify({ label: [`com.docker.compose.project=${project.name}`] }),
-  );
-  const present: readonly Listed[] = JSON.parse(
-    (await engine.get(`/networks?filters=${filters}`)).toString(),
-  );
+/** The networks of the service that may differ from the file. */
+async function doubted({ engine, project }: Asking, { networks }: RolloutService) {
+  const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
+  const present = await getJson<readonly Listed[]>(engine, `/networks?${filter}`);
   return networks.flatMap((network) => {
     const found = present.filter(({ Labels }) => Labels?.[keyLabel] === network.key);
     const own = found.find(({ Name }) => Name === network.name);
@@ -56,7 +55,7 @@ interface Listed {
   readonly Labels: Readonly<Record<string, string>> | null;
 }
 
-/** As compose makes it: of its own JSON of the network, in which Go writes some characters as numbers. */
+/** Computed as compose does: over its own JSON of the network, in which Go escapes some characters. */
 function hashOf({ definition }: Network): string {
   const escaped = JSON.stringify(definition).replace(
     /[<>&\u2028\u2029]/g,
@@ -65,21 +64,24 @@ function hashOf({ definition }: Network): string {
   return createHash("sha256").update(escaped).digest("hex");
 }
 
-/** New containers are to come beside those there are: in `DRY-RUN MODE -  Container shop-app-1  Stopping` one would go. */
-async function wouldStop(rollout: Asking, { name }: Service, argv: Argv): Promise<boolean> {
+/**
+ * New containers start beside the present ones: `DRY-RUN MODE -  Container shop-app-1  Stopping` means that one would
+ * stop.
+ */
+async function wouldStop(rollout: Asking, { name }: RolloutService, argv: Argv): Promise<boolean> {
   const lines: string[] = [];
   const onLine = (line: string) => lines.push(line);
   const ending = await runCompose(rollout, rehearsed(argv), { timeoutMs: rehearsalTimeoutMs, onLine });
   if (lines.some((line) => /\bContainer\b.*\bStopp/.test(line))) return true;
-  if (hasEndedWell(ending)) return false;
+  if (hasSucceeded(ending)) return false;
   throw new ProblemError({
     code: "container_start_failed",
-    detail: `${name} was not started: ${complaintOf("start", ending)}, when it was asked what it would do.`,
-    evidence: linesOf(ending),
+    detail: `${name} was not started: ${complaintOf("start", ending)} in a dry run.`,
+    evidence: ending.lastLines,
   });
 }
 
 function changed({ name }: Network): ProblemError {
-  const detail = `The network ${name} has to be made anew, because its part of the compose file changed. That takes away all of its containers for some seconds, and no roll-out can spare them that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
+  const detail = `The network ${name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
   return new ProblemError({ code: "network_changed", detail });
 }

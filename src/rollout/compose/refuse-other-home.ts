@@ -4,12 +4,12 @@ import type { Container } from "../../platform/docker/container.ts";
 import { ProblemError } from "../../problems.ts";
 
 /**
- * Refuses a compose file in which `~` or `${HOME}` means another directory than it meant to whoever started the
- * containers, as in a container of Hotpush or under sudo: with an empty directory in place of the one it had, a database
- * would begin anew.
+ * Refuses a compose file in which `~` or `${HOME}` means another directory than when the containers were started, as
+ * in a container of Hotpush or under sudo. With an empty directory instead of its own, a database would start without
+ * its data.
  *
  * @param home the home directory that compose is given
- * @param projectDirectory what is in it is named by the file's own place, and moves with it
+ * @param projectDirectory mounts from in there are relative to the file, and move with it
  * @param containers those of the project
  * @throws ProblemError `compose_invalid` with the line to change
  */
@@ -35,7 +35,10 @@ function isIn(directory: string, path = ""): boolean {
   return path.startsWith(join(directory, "/"));
 }
 
-/** Where a container has what is at `path` in a home directory, if that is not `source`. */
+/**
+ * The source of a container's mount that ends in `path` in another home directory, or null if one has `source`
+ * itself.
+ */
 function elsewhere(
   containers: readonly Container[],
   target: string,

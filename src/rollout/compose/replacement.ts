@@ -4,9 +4,9 @@ import { keepsData } from "./keeps-data.ts";
 
 /**
  * How a new container takes the place of the old one.
- * - `roll`: both run for a while; the proxy is told by the live file, if it reads one for this service.
- * - `scale`: both run for a while; the proxy finds out by itself (Traefik and others that watch Docker's health).
- * - `recreate`: the old one goes first, because two cannot run; the service is away in between.
+ * - `roll`: both run for a while; the live file switches the proxy, if it reads one for this service.
+ * - `scale`: both run for a while; the proxy switches by itself (Traefik and others that watch Docker's health).
+ * - `recreate`: the old one stops first, because two cannot run; the service is down in between.
  * - `run-once`: it runs to its end, and others wait for that (a migration).
  */
 export type Replacement =
@@ -15,11 +15,11 @@ export type Replacement =
   | { readonly how: "recreate"; readonly reason: string };
 
 /**
- * Decides it from the compose file. A service that another one awaits runs once, whatever else the file says of it.
- * For the others, the label `hotpush.rollout` (`live`, `scale` or `recreate`) decides, else what would clash if two
- * containers ran.
+ * Decides it from the compose file. A service that another one waits for runs once, whatever else the file says. For
+ * the others, the label `hotpush.rollout` (`live`, `scale` or `recreate`) decides, or else whether two containers
+ * would clash.
  *
- * @throws ProblemError `compose_invalid` where the label asks for what cannot be
+ * @throws ProblemError `compose_invalid` if the label has another value
  */
 export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
   const label = service.labels?.["hotpush.rollout"];

@@ -2,18 +2,18 @@ import { parseDurationMs } from "../../config/duration.ts";
 import type { ComposeHealthcheck, ComposeService } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
 
-/** Long enough for most services; Docker itself never calls a container late while its start period lasts. */
+/** Long enough for most services. Docker itself calls no container unhealthy during its start period. */
 const shortestMs = 60_000;
 
 /**
- * How long a new container may take to be healthy where no label says: a minute, or as long as Docker's own health check
+ * How long a new container may take to be healthy without a label: a minute, or as long as Docker's own health check
  * needs to call it unhealthy, plus 10 s.
  */
 export function defaultHealthyTimeoutMs(healthcheck: ComposeHealthcheck | undefined): number {
   return Math.max(shortestMs, untilUnhealthyMs(healthcheck) + 10_000);
 }
 
-/** Docker's defaults: no start period, 3 retries, 30 s between them and for each. */
+/** Docker's defaults: no start period, 3 retries, an interval and a time-out of 30 s. */
 function untilUnhealthyMs(healthcheck: ComposeHealthcheck | undefined): number {
   if (!healthcheck || healthcheck.disable) return 0;
   const startPeriodMs = parseGoDurationMs(healthcheck.start_period ?? "0s") ?? 0;
@@ -25,8 +25,8 @@ function untilUnhealthyMs(healthcheck: ComposeHealthcheck | undefined): number {
 /**
  * Reads a label that holds a duration, such as `hotpush.healthy-timeout: 90s`.
  *
- * @returns milliseconds, or null where the service has no such label
- * @throws ProblemError `compose_invalid` where it is no duration above zero
+ * @returns milliseconds, or null if the service has no such label
+ * @throws ProblemError `compose_invalid` unless it is a duration above zero
  */
 export function durationLabelMs({ labels }: Pick<ComposeService, "labels">, label: string): number | null {
   const text = labels?.[label];
@@ -50,7 +50,7 @@ const unitsMs: Readonly<Record<string, number>> = {
 /**
  * Reads a duration as Go writes it and compose prints it: `1m30s`, `500ms`, `2h45m0.5s`.
  *
- * @returns milliseconds, or null where `text` is no such duration
+ * @returns milliseconds, or null if `text` is no such duration
  */
 export function parseGoDurationMs(text: string): number | null {
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)];

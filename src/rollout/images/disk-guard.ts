@@ -1,22 +1,23 @@
 import { statfs } from "node:fs/promises";
 import { formatSize, parseSizeBytes } from "../../config/size.ts";
+import { getJson } from "../../platform/docker/engine.ts";
 import { inspectImage } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { RolloutContext } from "../context.ts";
 
 const gibibyte = 1024 ** 3;
 
 /**
- * Refuses to build where the disk would run full, which would take the running version down with it. Needed is twice
- * the size of the images to build, at least 1 GiB, or what HOTPUSH_MIN_FREE says (`2048 MiB`). With too little,
- * `prune` makes room first.
+ * Refuses to build if the disk would run full, because that would also stop the running version. A build needs twice
+ * the size of its images and at least 1 GiB, or the size in HOTPUSH_MIN_FREE (`2048 MiB`). If there is too little,
+ * `prune` is tried first.
  *
- * @throws ProblemError `disk_full` with the number that is needed
+ * @throws ProblemError `disk_full` with the size that is needed
  */
 export async function requireDiskSpace(
   rollout: Pick<RolloutContext, "engine" | "env" | "report">,
-  services: readonly Service[],
+  services: readonly RolloutService[],
   prune: () => Promise<void>,
 ): Promise<void> {
   const neededBytes = configuredBytes(rollout.env) ?? (await estimateBytes(rollout, services));
@@ -48,18 +49,16 @@ function configuredBytes({ HOTPUSH_MIN_FREE: text }: NodeJS.ProcessEnv): number 
 
 async function estimateBytes(
   { engine }: Pick<RolloutContext, "engine">,
-  services: readonly Service[],
+  services: readonly RolloutService[],
 ): Promise<number> {
   const images = await Promise.all(services.map(({ image }) => inspectImage(engine, image)));
   const totalBytes = images.reduce((sum, image) => sum + (image?.sizeBytes ?? 0), 0);
   return Math.max(gibibyte, 2 * totalBytes);
 }
 
-/** In a container the engine's directory cannot be seen, but the container's own root lies on the same disk. */
+/** In a container the engine's directory is not visible, but the container's own root is on the same disk. */
 async function dockerDirectory({ engine }: Pick<RolloutContext, "engine">): Promise<string> {
-  const { DockerRootDir }: { readonly DockerRootDir: string } = JSON.parse(
-    (await engine.get("/info")).toString(),
-  );
+  const { DockerRootDir } = await getJson<{ readonly DockerRootDir: string }>(engine, "/info");
   return statfs(DockerRootDir).then(
     () => DockerRootDir,
     () => "/",

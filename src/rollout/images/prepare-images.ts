@@ -1,12 +1,12 @@
 import { buildCommand, pullCommand } from "../../platform/compose/commands.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
+import { complaintOf, hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
 import type { Container } from "../../platform/docker/container.ts";
 import { inspectImage, tagByCommit } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { RolloutContext } from "../context.ts";
-import { type Step, timed } from "../report/report.ts";
+import { type RolloutStep, timed } from "../report/report.ts";
 import { requireDiskSpace } from "./disk-guard.ts";
 
 const buildTimeoutMs = 60 * 60_000;
@@ -16,17 +16,17 @@ export interface Preparation {
   readonly withBuild: boolean;
   readonly withPull: boolean;
   readonly running: ReadonlyMap<string, readonly Container[]>;
-  /** Called where the disk is too full for the build. */
+  /** Called if the disk is too full for the build. */
   readonly prune: () => Promise<void>;
 }
 
 /**
- * Pulls and builds the images of `services` and names them after the commit. No container is touched: where this
- * fails, everything serves as before.
+ * Pulls and builds the images of `services` and names them after the commit. No container is touched: if this fails,
+ * everything serves as before.
  */
 export async function prepareImages(
   rollout: RolloutContext,
-  services: readonly Service[],
+  services: readonly RolloutService[],
   preparation: Preparation,
 ): Promise<void> {
   const built = services.filter(({ isBuilt }) => isBuilt);
@@ -42,27 +42,30 @@ export async function prepareImages(
   for (const service of built) await tagBuilt(rollout, service, preparation.commit);
 }
 
-/** The services with a `build` for the images of `built`: a worker may take the image that the app builds. */
-function buildersOf(all: readonly Service[], built: readonly Service[]): readonly Service[] {
+/** The services whose `build` makes the images of `built`: a worker may use the image that the app builds. */
+function buildersOf(
+  all: readonly RolloutService[],
+  built: readonly RolloutService[],
+): readonly RolloutService[] {
   return all.filter((service) => service.hasBuild && built.some(({ image }) => image === service.image));
 }
 
-/** Images that are not here yet are pulled before anything is touched; the others only where that was asked for. */
+/** Missing images are always pulled before anything is touched; the others only with `withPull`. */
 async function toPull(
   { engine }: RolloutContext,
-  services: readonly Service[],
+  services: readonly RolloutService[],
   { withBuild, withPull }: Preparation,
-): Promise<readonly Service[]> {
-  // Without a build, one that only takes another one's image can be pulled for both where it is not here.
+): Promise<readonly RolloutService[]> {
+  // Without a build, a service that shares another's image can pull a missing one for both.
   const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
   const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
   return pullable.filter(({ isBuilt }, index) => (withPull && !isBuilt) || images[index] === null);
 }
 
-/** An image that no roll-out has named yet would be nameless after the build, and the next prune would take it. */
+/** An image that no roll-out has named yet would be nameless after the build, and the next prune would remove it. */
 async function keepRunningImages(
   { engine }: RolloutContext,
-  built: readonly Service[],
+  built: readonly RolloutService[],
   running: ReadonlyMap<string, readonly Container[]>,
 ): Promise<void> {
   for (const service of built) {
@@ -74,12 +77,16 @@ async function keepRunningImages(
   }
 }
 
-async function tagBuilt({ engine, report }: RolloutContext, service: Service, commit: string): Promise<void> {
+async function tagBuilt(
+  { engine, report }: RolloutContext,
+  service: RolloutService,
+  commit: string,
+): Promise<void> {
   const image = await inspectImage(engine, service.image);
   if (image === null) {
     throw new ProblemError({
       code: "build_failed",
-      detail: `The build ended well, but there is no image ${service.image}.`,
+      detail: `The build succeeded, but there is no image ${service.image}.`,
     });
   }
   await timed(
@@ -93,7 +100,7 @@ async function tagBuilt({ engine, report }: RolloutContext, service: Service, co
 
 async function runTold(
   rollout: RolloutContext,
-  step: Step,
+  step: RolloutStep,
   argv: Argv,
   services: readonly string[],
 ): Promise<void> {
@@ -102,17 +109,17 @@ async function runTold(
   };
   const run = async () => {
     const ending = await runCompose(rollout, argv, { timeoutMs: buildTimeoutMs, onLine });
-    if (hasEndedWell(ending)) return;
+    if (hasSucceeded(ending)) return;
     const text = `The ${step} of ${services.join(", ")} failed: ${complaintOf(step, ending)}. No container was touched.`;
     throw new ProblemError({
       code: step === "pull" ? "image_pull_failed" : "build_failed",
       detail: text,
-      evidence: linesOf(ending),
+      evidence: ending.lastLines,
     });
   };
   await timed(rollout.report, null, step, run, () => services.join(", "));
 }
 
-function names(services: readonly Service[]): readonly string[] {
+function names(services: readonly RolloutService[]): readonly string[] {
   return services.map(({ name }) => name);
 }

@@ -1,4 +1,11 @@
-import { type Engine, EngineRefusal, neededApi } from "../../platform/docker/engine.ts";
+import {
+  type Engine,
+  EngineRefusal,
+  filteredBy,
+  getJson,
+  neededApi,
+  readJson,
+} from "../../platform/docker/engine.ts";
 import { commitTag, inspectImage, splitReference } from "../../platform/docker/image.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
 
@@ -15,7 +22,7 @@ export interface PruneRequest {
   readonly versionsPath: string;
   /** How many good versions before the present one keep their images. */
   readonly keep?: number;
-  /** Images that are in use beyond what containers here show. */
+  /** Images in use that no container on this machine shows. */
   readonly inUse?: readonly Pick<VersionImage, "id" | "tag">[];
 }
 
@@ -24,17 +31,17 @@ export interface Pruned {
   readonly freedBytes: number;
 }
 
-/** Where nobody says how many. */
+/** The default. */
 export const keptByDefault = 2;
 
-/** Build cache that nobody used for a week; younger cache makes the next build fast. */
+/** Build cache that was not used for a week. Younger cache makes the next build fast. */
 const cacheAge = "168h";
-/** A cache of many gigabytes on a slow disk takes its time. */
+/** Removing many gigabytes of cache takes minutes on a slow disk. */
 const cachePruneMs = 600_000;
 
 /**
  * Removes what roll-outs of this project left: images that no container has and no kept version needs, nameless ones,
- * and old build cache. Images of other projects are never touched, which is why `docker image prune` is not used.
+ * and old build cache. Images of other projects are never touched; `docker image prune` would remove those.
  */
 export async function prune({
   engine,
@@ -72,12 +79,8 @@ async function projectImages(
   project: PrunedProject,
   versions: readonly Version[],
 ): Promise<readonly ProjectImage[]> {
-  const filters = encodeURIComponent(
-    JSON.stringify({ label: [`com.docker.compose.project=${project.name}`] }),
-  );
-  const listed: readonly { readonly Id: string; readonly RepoTags: readonly string[] | null }[] = JSON.parse(
-    (await engine.get(`/images/json?all=0&filters=${filters}`)).toString(),
-  );
+  const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
+  const listed = await getJson<readonly Listed[]>(engine, `/images/json?all=0&${filter}`);
   const built = listed.map(({ Id, RepoTags }) => ({
     id: Id,
     tags: (RepoTags ?? []).filter((tag) => tag !== "<none>:<none>"),
@@ -90,15 +93,18 @@ async function projectImages(
   ].filter((image) => image !== null);
 }
 
-/** Images of any container, running or not, of what the compose file names now, and of the versions to keep. */
+interface Listed {
+  readonly Id: string;
+  readonly RepoTags: readonly string[] | null;
+}
+
+/** Images of any container, running or not, of the compose file as it is now, and of the versions to keep. */
 async function neededIds(
   engine: Engine,
   project: PrunedProject,
   kept: readonly { readonly id: string }[],
 ): Promise<ReadonlySet<string>> {
-  const containers: readonly { readonly ImageID: string }[] = JSON.parse(
-    (await engine.get("/containers/json?all=1")).toString(),
-  );
+  const containers = await getJson<readonly { ImageID: string }[]>(engine, "/containers/json?all=1");
   const named = await Promise.all(project.images.map((image) => inspectImage(engine, image)));
   return new Set([
     ...containers.map(({ ImageID }) => ImageID),
@@ -108,8 +114,8 @@ async function neededIds(
 }
 
 /**
- * Of an image that is needed, only commit names that no kept version knows go, and never its last name. Of one that is
- * not, all names go that roll-outs or the compose file gave; a name that somebody else gave keeps it.
+ * An image that is needed loses only the commit names that no kept version has, and never its last name. Any other
+ * image loses all names that roll-outs or the compose file gave it; a name that somebody else gave keeps it.
  */
 export function namesToRemove(
   image: ProjectImage,
@@ -121,7 +127,7 @@ export function namesToRemove(
   const isOurs = (name: string) => {
     const { repository, tag } = splitReference(name);
     if (repositories.has(repository)) return true;
-    // Of a service that has left the compose file: compose names what it builds after the project.
+    // The service may have left the compose file: compose names what it builds after the project.
     return repository.startsWith(`${project.name}-`) && (tag === "latest" || commitTag.test(tag));
   };
   const isByCommit = (tag: string) => isOurs(tag) && commitTag.test(splitReference(tag).tag);
@@ -132,7 +138,7 @@ export function namesToRemove(
   return image.tags.length === 0 ? [image.id] : image.tags.filter(isOurs);
 }
 
-/** Never by force: an image that a container has since taken stays. */
+/** Never by force: an image that a new container uses stays. */
 async function removeImage(engine: Engine, name: string): Promise<boolean> {
   try {
     await engine.delete(`/images/${encodeURIComponent(name)}`);
@@ -143,13 +149,14 @@ async function removeImage(engine: Engine, name: string): Promise<boolean> {
   }
 }
 
-/** By the oldest version of the API that Hotpush works with: newer ones do not tell. It is never a reason to fail. */
+/**
+ * Asks with the oldest API version that Hotpush works with, because newer ones do not report it. A refusal is no
+ * failure.
+ */
 async function layersBytes(engine: Engine): Promise<number> {
   try {
-    const usage: { readonly LayersSize?: number } = JSON.parse(
-      (await engine.get(`/v${neededApi}/system/df?type=image`)).toString(),
-    );
-    return usage.LayersSize ?? 0;
+    const path = `/v${neededApi}/system/df?type=image`;
+    return (await getJson<{ readonly LayersSize?: number }>(engine, path)).LayersSize ?? 0;
   } catch (error) {
     if (error instanceof EngineRefusal) return 0;
     throw error;
@@ -157,9 +164,7 @@ async function layersBytes(engine: Engine): Promise<number> {
 }
 
 async function pruneBuildCache(engine: Engine): Promise<number> {
-  const filters = encodeURIComponent(JSON.stringify({ until: [cacheAge] }));
-  const answer: { readonly SpaceReclaimed?: number } = JSON.parse(
-    (await engine.post(`/build/prune?filters=${filters}`, undefined, cachePruneMs)).toString(),
-  );
-  return answer.SpaceReclaimed ?? 0;
+  const path = `/build/prune?${filteredBy({ until: [cacheAge] })}`;
+  const answer = await engine.post(path, undefined, cachePruneMs);
+  return readJson<{ readonly SpaceReclaimed?: number }>(answer).SpaceReclaimed ?? 0;
 }

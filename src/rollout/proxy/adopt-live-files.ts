@@ -1,7 +1,7 @@
 import { loadModel } from "../../platform/compose/ask-compose.ts";
 import { listContainers } from "../../platform/docker/container.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { liveFilesRead } from "./caddy.ts";
 import { findLiveDirectory } from "./live-directory.ts";
@@ -10,8 +10,8 @@ import { refuseForeignLiveFiles } from "./refuse-shared-live-files.ts";
 import { switchTraffic, type Traffic, trafficOf } from "./traffic.ts";
 
 /**
- * Writes the live files that are still missing, or name nothing that serves. On the very first roll-out, the volume they
- * lie in comes into being with the proxy, which may start after the services behind it.
+ * Writes live files that are missing or name nothing that serves. On the first roll-out, their volume is created with
+ * the proxy, which may start after the services behind it.
  */
 export async function adoptLiveFiles(rollout: Rollout, named: string | undefined): Promise<void> {
   const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout, named));
@@ -31,7 +31,7 @@ async function findAgain(rollout: Rollout, named: string | undefined): Promise<s
 
 async function adopt(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   traffic: Extract<Traffic, { by: "live file" }>,
 ): Promise<void> {
   const { engine, project } = rollout;

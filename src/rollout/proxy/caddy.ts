@@ -7,21 +7,21 @@ const socketName = "admin.sock";
 const answerTimeoutMs = 5_000;
 
 export interface InFlight {
-  /** To the containers that were asked for. */
+  /** Requests to the containers that were asked for. */
   readonly count: number;
   /**
-   * To whatever a live file named when they came, and to no container by its name. Before 2.11.2 that is all that Caddy
-   * counts (https://github.com/caddyserver/caddy/pull/7517); later ones count each request both ways, but for those that
-   * came while the file named the service itself.
+   * Requests to containers that a live file named when they came, counted under no container's name. Before 2.11.2,
+   * Caddy counts only these (https://github.com/caddyserver/caddy/pull/7517). Later versions count each request both
+   * ways, except those that came while the file named the service itself.
    */
   readonly unnamed: number;
 }
 
 /**
- * How many requests Caddy has under way to the containers `names`.
- * See https://caddyserver.com/docs/api#get-reverse-proxyupstreams
+ * How many requests Caddy has in flight to the containers `names`. See
+ * https://caddyserver.com/docs/api#get-reverse-proxyupstreams
  *
- * @returns null where Caddy does not answer
+ * @returns null if Caddy does not answer
  */
 export async function requestsInFlight(
   directory: string,
@@ -31,7 +31,8 @@ export async function requestsInFlight(
   if (answer === null) return null;
   const upstreams: readonly Upstream[] = JSON.parse(answer) ?? [];
   const byFile = upstreams.filter(({ address }) => address.startsWith("{file."));
-  // Not what the Caddyfile names by itself, such as another service: its requests are in no live file's number.
+  // Excludes upstreams that the Caddyfile names itself, such as another service: no live file counts their
+  // requests.
   const known = new Set([...names, ...(await namesInLiveFiles(directory))]);
   const byName = upstreams.filter(({ address }) => known.has(hostOf(address)));
   const mine = byName.filter(({ address }) => names.includes(hostOf(address)));
@@ -54,7 +55,7 @@ function total(upstreams: readonly Upstream[]): number {
 /**
  * The live files that Caddy's configuration reads (`{file./run/live/app}` → `app`).
  *
- * @returns null where Caddy does not answer
+ * @returns null if Caddy does not answer
  */
 export async function liveFilesRead(directory: string): Promise<ReadonlySet<string> | null> {
   const answer = await get(directory, "/config/");
@@ -64,7 +65,7 @@ export async function liveFilesRead(directory: string): Promise<ReadonlySet<stri
 
 async function get(directory: string, path: string): Promise<string | null> {
   const target = { socketPath: join(directory, socketName), path };
-  // Caddy refuses an Origin it does not know; without that header, and with this host, it answers.
+  // Caddy refuses an Origin that it does not know. It accepts this host without an Origin.
   const headers = { host: "localhost" };
   const answer = await sendHttp(target, { headers, timeoutMs: answerTimeoutMs }).catch(() => null);
   return answer?.status === 200 ? answer.body.toString() : null;

@@ -1,23 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { sendHttp } from "../../platform/http-client.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { RolloutContext } from "../context.ts";
 import { timed } from "../report/report.ts";
 
 /**
- * Asks for the service as its users do, where the label `hotpush.check` says how.
+ * Requests the service as its users do, if the label `hotpush.check` has a URL.
  *
  * @throws ProblemError `proxy_check_failed` with the last bad answer
  */
 export async function checkThroughProxy(
   { report }: RolloutContext,
-  { name, checkUrl }: Service,
+  { name, checkUrl }: RolloutService,
   limits: CheckLimits = checkLimits,
 ): Promise<void> {
   if (checkUrl === null) return;
   const ask = async () => {
-    const checked = await check(checkUrl, limits);
+    const checked = await pollUntilGood(checkUrl, limits);
     if (checked.kind === "good") return;
     const text = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${checked.lastAnswer}).`;
     throw new ProblemError({ code: "proxy_check_failed", detail: text });
@@ -28,9 +28,9 @@ export async function checkThroughProxy(
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export interface CheckLimits {
-  /** Good answers in a row that it takes. */
+  /** Good answers in a row that make the check pass. */
   readonly wanted: number;
-  /** Bad answers in a row after which there is no point in going on. */
+  /** Bad answers in a row that make it fail. */
   readonly tolerated: number;
   readonly pollMs: number;
   readonly answerMs: number;
@@ -45,13 +45,15 @@ export const checkLimits: CheckLimits = {
   timeoutMs: 15_000,
 };
 
-/** Where nothing is to be switched back: a proxy may need seconds to see a container that comes after one that was away. */
+/**
+ * For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container.
+ */
 export const patientLimits: CheckLimits = { ...checkLimits, tolerated: Number.POSITIVE_INFINITY };
 
-export type Checked = { readonly kind: "good" } | { readonly kind: "bad"; readonly lastAnswer: string };
+export type CheckResult = { readonly kind: "good" } | { readonly kind: "bad"; readonly lastAnswer: string };
 
-/** Asks `url`, which goes through the proxy, until it has answered well a few times in a row (2xx, redirects followed). */
-export async function check(url: string, limits: CheckLimits = checkLimits): Promise<Checked> {
+/** Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed). */
+export async function pollUntilGood(url: string, limits: CheckLimits = checkLimits): Promise<CheckResult> {
   const deadlineMs = performance.now() + limits.timeoutMs;
   let good = 0;
   let bad = 0;
@@ -67,7 +69,7 @@ export async function check(url: string, limits: CheckLimits = checkLimits): Pro
   }
 }
 
-/** Null if the answer is good, else what it was. */
+/** Null if the answer is good, else a description of it. */
 async function ask(url: string, answerMs: number): Promise<string | null> {
   try {
     const status = await finalStatus(new URL(url), AbortSignal.timeout(answerMs));

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
 import type { Container } from "../../platform/docker/container.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { type ServiceOutcome, timed } from "../report/report.ts";
 import { requestsInFlight } from "./caddy.ts";
@@ -10,22 +10,21 @@ import type { Traffic } from "./traffic.ts";
 /** A proxy that watches Docker needs a moment to see that the new container is healthy. */
 const proxyNoticesMs = 3_000;
 
-/** What the closing table says of a service whose traffic has moved: only what the proxy was seen to do. */
-export type Moved = Pick<ServiceOutcome, "drainedMs" | "downtimeMs" | "reason">;
+/** What the closing table shows for a service whose traffic has moved: only what the proxy reported. */
+export type DrainSummary = Pick<ServiceOutcome, "drainedMs" | "downtimeMs" | "reason">;
 
 /**
- * Waits until no request is under way to `containers`, from which the traffic has gone, as far as the proxy tells.
+ * Waits until the proxy reports no request to `containers`, which get no new ones any more.
  *
- * @param signal gives up waiting where the traffic is to go back; a proxy that watches Docker is waited for all the same
- * @returns what was seen of the requests
+ * @param signal ends the wait if the traffic goes back; the wait for a proxy that watches Docker is not ended
  */
 export async function drainOld(
   { report }: Rollout,
-  service: Service,
+  service: RolloutService,
   traffic: Traffic,
   containers: readonly Container[],
   signal?: AbortSignal,
-): Promise<Moved> {
+): Promise<DrainSummary> {
   if (traffic.by === "nobody") return { drainedMs: null, ...unknown("not behind the proxy") };
   if (traffic.by === "watching proxy") {
     const wait = () => sleep(proxyNoticesMs);
@@ -44,7 +43,7 @@ export async function drainOld(
     service.name,
     "drain",
     () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs), signal),
-    (drained) => told(drained, names),
+    (drained) => drainText(drained, names),
   );
   return { drainedMs: durationMs, ...seenAtProxy(result) };
 }
@@ -61,10 +60,11 @@ function seenAtProxy(drained: Drained): Pick<ServiceOutcome, "downtimeMs" | "rea
 
 const blindness = {
   "no answer": "Caddy did not answer on admin.sock in the live directory",
-  "no names": "Caddy does not tell to which container some of its requests go (before 2.11.2, all of them)",
+  "no names":
+    "Caddy does not report which containers some of its requests go to (before 2.11.2, all of them)",
 };
 
-function told(drained: Drained, names: readonly string[]): string {
+function drainText(drained: Drained, names: readonly string[]): string {
   if (drained.kind === "drained") return `no request is left in ${names.join(", ")}`;
   if (drained.kind === "given_up") return `${names.join(", ")} not drained: the requests go back there`;
   if (drained.kind === "blind") {
@@ -74,19 +74,22 @@ function told(drained: Drained, names: readonly string[]): string {
 }
 
 export interface DrainLimits {
-  /** Caddy chooses the upstream a moment before it counts the request: nobody is counted out before this has passed. */
+  /**
+   * Caddy chooses the upstream a moment before it counts the request: a count of zero is believed only after this
+   * time.
+   */
   readonly settleMs: number;
   readonly pollMs: number;
   readonly timeoutMs: number;
-  /** Waited at most where Caddy does not tell to which container requests go: as long as the longest request. */
+  /** The wait if Caddy does not report which container requests go to: as long as the longest request. */
   readonly blindMs: number;
 }
 
-/** How long the requests and streams of an old container may take to end, where no label says. */
+/** How long the requests and streams of an old container may take to end, without a label. */
 export const defaultDrainTimeoutMs = 30_000;
 const longestRequestMs = 10_000;
 
-/** The limits of a drain, with the milliseconds of the label `hotpush.drain-timeout`; null: there is none. */
+/** The limits of a drain, from the label `hotpush.drain-timeout` in milliseconds; null without the label. */
 export function drainLimits(labelMs: number | null): DrainLimits {
   const [timeoutMs, blindMs] = [labelMs ?? defaultDrainTimeoutMs, labelMs ?? longestRequestMs];
   return { settleMs: 500, pollMs: 100, timeoutMs, blindMs };
@@ -99,8 +102,8 @@ export type Drained =
   | { readonly kind: "given_up" };
 
 /**
- * Waits until the proxy has no request under way to `containers`, which it has been switched away from. Never fails:
- * after the limit, where Caddy does not tell, or when `signal` is aborted, it says so.
+ * Waits until the proxy has no request in flight to `containers`, which it has been switched away from. Never fails:
+ * the result says if the limit was reached, if Caddy does not report, or if `signal` was aborted.
  */
 export async function drain(
   directory: string,
@@ -136,7 +139,7 @@ async function countDown(
     const { count, unnamed } = inFlight;
     if (count === 0 && unnamed === 0) return { kind: "drained" };
     const nowMs = performance.now();
-    // A request that comes while Caddy counts may be in one number and not in the other: that is over at the next look.
+    // A request that arrives while Caddy counts may be in only one of the numbers. The next poll sees both.
     unnamedSinceMs = count === 0 ? (unnamedSinceMs ?? nowMs) : null;
     if (unnamedSinceMs !== null && nowMs - unnamedSinceMs > blindMs)
       return { kind: "blind", why: "no names", waitedMs: blindMs };

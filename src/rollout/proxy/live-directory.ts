@@ -1,20 +1,20 @@
 import { constants, existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { ComposeModel } from "../../platform/compose/model.ts";
-import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
+import { type Engine, getJson, nullIfMissing } from "../../platform/docker/engine.ts";
 import { hasMounts } from "../../platform/docker/mountinfo.ts";
 import { isAllowed } from "../../platform/files.ts";
 import { ProblemError } from "../../problems.ts";
 
-/** Where the live directory is mounted in the proxy, and in Hotpush's own container. */
+/** The mount point of the live directory in the proxy, and in Hotpush's own container. */
 const mountPoint = "/run/live";
 
 /**
- * Finds the directory with the live files: the one that was named, else what is mounted at /run/live in this container,
- * else, on the host, what the compose file mounts at /run/live in any service.
+ * Finds the directory with the live files: the given one, else what is mounted at /run/live in this container, else,
+ * on the host, what the compose file mounts at /run/live in any service.
  *
- * @returns its path here, or null where the project has none, or not yet (a volume that was never used)
- * @throws ProblemError `live_file_not_writable` where there is one that this process cannot write to
+ * @returns its path on this machine, or null if the project has none, or not yet (a volume that was never used)
+ * @throws ProblemError `live_file_not_writable` if this process cannot write to it
  */
 export async function findLiveDirectory(
   engine: Engine,
@@ -30,7 +30,7 @@ export async function findLiveDirectory(
   return path === null ? null : writable(path);
 }
 
-/** Whether this is a container with the live files in it: the image has the directory without them, too. */
+/** Whether this is a container with the live files mounted: the image has the directory even without them. */
 async function isMountedHere(): Promise<boolean> {
   if (!existsSync("/.dockerenv")) return false;
   return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [mountPoint]);
@@ -49,16 +49,14 @@ function mountedSource(model: ComposeModel): Source | null {
 }
 
 async function volumePath(engine: Engine, volume: string): Promise<string | null> {
-  const answer = await nullIfMissing(engine.get(`/volumes/${volume}`));
-  if (answer === null) return null;
-  const { Mountpoint }: { readonly Mountpoint: string } = JSON.parse(answer.toString());
-  return Mountpoint;
+  const found = await nullIfMissing(getJson<{ readonly Mountpoint: string }>(engine, `/volumes/${volume}`));
+  return found?.Mountpoint ?? null;
 }
 
 function writable(path: string): string {
   if (isAllowed(path, constants.W_OK)) return path;
   throw new ProblemError({
     code: "live_file_not_writable",
-    detail: `The live files are in ${path}, where this process cannot write. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
+    detail: `The live files are in ${path}, and this process cannot write there. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
   });
 }

@@ -4,10 +4,10 @@ import { replaceFile } from "../../platform/replace-file.ts";
 import { ProblemError } from "../../problems.ts";
 
 /**
- * The live files of a service hold the names of its containers that get the traffic, one each; the proxy reads them on
- * every request. The first replica's file is named for the service (`app`), the others' `app.2`, `app.3`.
+ * Reads the live files of a service. Each holds the name of one container that gets traffic; the proxy reads them on
+ * every request. The first replica's file is named after the service (`app`), the others `app.2`, `app.3`.
  *
- * @returns the names in the order of the files; none where nothing was switched yet
+ * @returns the names in the order of the files; empty if nothing was switched yet
  */
 export async function readLiveFiles(directory: string, service: string): Promise<readonly string[]> {
   const names: string[] = [];
@@ -17,7 +17,7 @@ export async function readLiveFiles(directory: string, service: string): Promise
   return [...new Set(names.filter(Boolean))];
 }
 
-/** What all live files name, of whichever service, as far as they can be read. */
+/** The names in all live files, of any service, as far as they can be read. */
 export async function namesInLiveFiles(directory: string): Promise<readonly string[]> {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith("."));
@@ -28,18 +28,18 @@ export async function namesInLiveFiles(directory: string): Promise<readonly stri
 }
 
 /**
- * Points the proxy at `containers`, from its next request on. Each file is replaced as a whole (rename) and is on disk
- * before this returns, so neither the proxy nor a power cut ever sees half a name. Files of replicas that are no more
- * name the first container, because the Caddyfile may still list them.
+ * Points the proxy at `containers`, from its next request on. Each file is replaced as a whole (rename) and synced to
+ * disk before this returns, so neither the proxy nor a power cut ever leaves half a name. Files of replicas that no
+ * longer exist name the first container, because the Caddyfile may still list them.
  *
- * @throws ProblemError `live_file_not_writable`, where the disk is full for example
+ * @throws ProblemError `live_file_not_writable`, for example if the disk is full
  */
 export async function switchLiveFiles(
   directory: string,
   service: string,
   containers: readonly string[],
 ): Promise<void> {
-  // Without a newline at its end: before 2.9, Caddy would dial it too.
+  // No newline at the end: Caddy before 2.9 would dial it too.
   const present = await liveFiles(directory, service);
   const count = Math.max(containers.length, ...present.map((file) => replicaOf(service, file)));
   try {

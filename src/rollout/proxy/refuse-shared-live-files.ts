@@ -1,16 +1,16 @@
 import { join } from "node:path";
-import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
+import { type Engine, getJson, nullIfMissing } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
 import { hostDirectoryOf } from "../compose/locate-project.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { readLiveFiles } from "./live-file.ts";
 import { trafficOf } from "./traffic.ts";
 
 /**
- * Refuses a live file that names a container of another compose project: two projects that share a volume at /run/live
- * would switch each other's traffic. A name that leads to no container may be taken over, and so may that of a container
- * that belongs to no project.
+ * Refuses a live file that names a container of another compose project: two projects that share a volume at
+ * /run/live would switch each other's traffic. A name may be taken over if it resolves to no container, or to one of
+ * no project.
  *
  * @throws ProblemError `live_file_shared` with both projects and the file
  */
@@ -40,9 +40,9 @@ interface Anyone {
   readonly hasLiveFiles: boolean;
 }
 
-/** @param live the directory of the live files, as the host has it */
+/** @param live the directory of the live files on the host */
 async function listEveryone(engine: Engine, live: string): Promise<readonly Anyone[]> {
-  const listed: readonly Listed[] = JSON.parse((await engine.get("/containers/json?all=1")).toString());
+  const listed = await getJson<readonly Listed[]>(engine, "/containers/json?all=1");
   return listed.map(({ Id, Names, Labels, State, Mounts = [] }) => ({
     id: Id,
     names: Names.map((name) => name.replace(/^\//, "")),
@@ -60,7 +60,7 @@ interface Listed {
   readonly Mounts?: readonly { readonly Source?: string }[];
 }
 
-/** The project whose container `name` leads to, by its own name or by an alias; null if it leads to none. */
+/** The project of the container that `name` resolves to, by its own name or by an alias; null if there is none. */
 async function ownerOf(
   engine: Engine,
   everyone: readonly Anyone[],
@@ -70,7 +70,8 @@ async function ownerOf(
   const bearer = everyone.find(({ names }) => names.includes(name));
   if (bearer) return bearer.project;
   const holders = await holdersOf(engine, everyone, name);
-  // Both projects may have a service of this name. Then it is the other one's only if that has these live files, too.
+  // Both projects may have a service of this name. Then the other one owns it only if it also mounts these live
+  // files.
   const isOwn =
     services.some((service) => service.name === name) || holders.some((one) => one.project === own);
   const rivals = holders.filter(({ project }) => project !== null && project !== own);
@@ -79,7 +80,7 @@ async function ownerOf(
   return rival?.project ?? null;
 }
 
-/** Those that run and answer to `alias` in one of their networks. Only an inspection has the aliases. */
+/** Running containers with `alias` in one of their networks. Only an inspection shows aliases. */
 async function holdersOf(
   engine: Engine,
   everyone: readonly Anyone[],
@@ -91,10 +92,8 @@ async function holdersOf(
 }
 
 async function aliasesOf(engine: Engine, id: string): Promise<readonly string[]> {
-  const answer = await nullIfMissing(engine.get(`/containers/${id}/json`));
-  if (answer === null) return [];
-  const { NetworkSettings }: Inspected = JSON.parse(answer.toString());
-  return Object.values(NetworkSettings.Networks).flatMap(({ Aliases }) => Aliases ?? []);
+  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
+  return Object.values(found?.NetworkSettings.Networks ?? {}).flatMap(({ Aliases }) => Aliases ?? []);
 }
 
 interface Inspected {
@@ -109,11 +108,11 @@ function shared(file: string, own: string, name: string, owner: string): Problem
 }
 
 /**
- * Refuses services of which one has the name that another one's second, third… live file has: `api.2` beside `api`.
+ * Refuses a service with the name of another one's second, third… live file: `api.2` beside `api`.
  *
  * @throws ProblemError `compose_invalid`
  */
-export function refuseSharedLiveFile(services: readonly Service[]): void {
+export function refuseSharedLiveFile(services: readonly RolloutService[]): void {
   const rolled = services.filter(({ replacement }) => replacement.how === "roll").map(({ name }) => name);
   for (const name of rolled) {
     const [, stem = ""] = /^(.+)\.\d+$/.exec(name) ?? [];

@@ -1,22 +1,25 @@
 import type { Container } from "../../platform/docker/container.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { timed } from "../report/report.ts";
 import { switchLiveFiles } from "./live-file.ts";
 
 /**
- * Who brings the traffic to the new containers of a service:
- * a live file, the proxy's own watch on Docker (`scale`), or nobody, because no request comes through a proxy (a worker).
+ * How requests reach the new containers of a service: by a live file, by a proxy that watches Docker (`scale`), or
+ * not at all, because no request comes through a proxy (a worker).
  */
 export type Traffic =
   | { readonly by: "live file"; readonly directory: string }
   | { readonly by: "watching proxy" }
   | { readonly by: "nobody" };
 
-/** Decides it for `service`. Where the proxy does not say what it reads, a live file is written: it does no harm. */
+/**
+ * Decides it for `service`. If the proxy does not report which files it reads, a live file is written: it does no
+ * harm.
+ */
 export function trafficOf(
   rollout: Pick<Rollout, "liveDirectory" | "liveFilesRead">,
-  service: Service,
+  service: RolloutService,
 ): Traffic {
   if (service.replacement.how === "scale") return { by: "watching proxy" };
   if (rollout.liveDirectory === null) return { by: "nobody" };
@@ -25,13 +28,13 @@ export function trafficOf(
 }
 
 /**
- * Sends the requests to `containers`, where that is for a live file to say. Where there are none, all stays as it is.
+ * Sends the requests to `containers`, if a live file directs them. Without containers, nothing changes.
  *
  * @throws ProblemError `live_file_not_writable`
  */
 export async function switchTraffic(
   { report }: Rollout,
-  service: Service,
+  service: RolloutService,
   traffic: Traffic,
   containers: readonly Container[],
 ): Promise<void> {
@@ -41,12 +44,12 @@ export async function switchTraffic(
   await timed(report, service.name, "switch", write, () => `requests now go to ${names.join(", ")}`);
 }
 
-/** No request is left in a drained container: it may take this long to close, not its whole stop grace period. */
+/** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
 const drainedGraceS = 10;
 
 /**
- * The most seconds between SIGTERM and SIGKILL, where a container's own stop grace period is longer. What was not drained
- * may be in the middle of its work, or still get requests from a proxy that watches Docker.
+ * The most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is longer. A container
+ * that was not drained may be in the middle of its work, or still get requests from a proxy that watches Docker.
  */
 export function longestGraceS({ by }: Traffic): number {
   return by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY;

@@ -3,10 +3,10 @@ import { withoutSteering } from "../../platform/terminal/printable.ts";
 import { formatTable } from "../../platform/terminal/table.ts";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
 
-/** Each event as lines for a person: the service, the step, how long it took, what came of it. */
+/** Prints each event as lines for a person: the service, the step, its duration, and the result. */
 export function reportText(write: (text: string) => void): Report {
   return (event) => {
-    // What containers and builds print must not steer the terminal that it is shown on.
+    // Output of containers and builds must not control the terminal that shows it.
     for (const line of linesOf(event)) write(`${withoutSteering(line, { kept: "\t\n" })}\n`);
   };
 }
@@ -32,7 +32,7 @@ function columns(service: string, step: string, duration: string, detail: string
   return `  ${service.padEnd(14)} ${step.padEnd(9)} ${duration.padStart(11)}  ${detail}`.trimEnd();
 }
 
-/** The closing table: what became of each service, and for how long it was seen to be away. */
+/** The closing table: the outcome of each service, and how long it was down. */
 export function outcomeTable(outcomes: readonly ServiceOutcome[]): readonly string[] {
   const header = ["Service", "Old → new", "Healthy after", "Drained", "Downtime"];
   return formatTable([header, ...outcomes.map(outcomeRow)]);
@@ -60,7 +60,7 @@ function downtime({ outcome, downtimeMs, reason }: ServiceOutcome): string {
   return reason === null ? formatDuration(downtimeMs) : `${formatDuration(downtimeMs)} (${reason})`;
 }
 
-/** Each event as one line of JSON with the time it happened at (`at`, RFC 3339). */
+/** Prints each event as one line of JSON with its time (`at`, RFC 3339). */
 export function reportJson(write: (text: string) => void): Report {
   return (event) => write(`${JSON.stringify({ at: new Date().toISOString(), ...event })}\n`);
 }

@@ -1,6 +1,6 @@
 import type { Problem, ProblemCode } from "../../problems.ts";
 
-/** What a roll-out tells while it goes on: lines for a person, or one JSON object a line (`--json`, a contract). */
+/** What a roll-out reports while it runs: lines for a person, or one JSON object per line (`--json`, a contract). */
 export type RolloutEvent =
   | {
       readonly event: "started";
@@ -10,13 +10,13 @@ export type RolloutEvent =
     }
   | {
       readonly event: "step";
-      /** Null where it is about all services. */
+      /** Null if it concerns all services. */
       readonly service: string | null;
-      readonly step: Step;
+      readonly step: RolloutStep;
       readonly durationMs: number;
       readonly detail: string;
     }
-  | { readonly event: "output"; readonly step: Step; readonly line: string }
+  | { readonly event: "output"; readonly step: RolloutStep; readonly line: string }
   | { readonly event: "note"; readonly service: string | null; readonly text: string }
   | { readonly event: "finished"; readonly durationMs: number; readonly services: readonly ServiceOutcome[] }
   | {
@@ -26,10 +26,10 @@ export type RolloutEvent =
       readonly evidence: readonly string[];
     };
 
-export type Step =
+export type RolloutStep =
   | "lock"
   | "read"
-  | "heal"
+  | "recover"
   | "pull"
   | "build"
   | "tag"
@@ -64,51 +64,54 @@ export interface ServiceOutcome {
   readonly new: readonly string[];
   readonly healthyAfterMs: number | null;
   readonly drainedMs: number | null;
-  /** How long it was seen not to serve; null if it did not serve before, or if nobody could see that. */
+  /** How long it was seen to be down; null if it did not serve before, or if that was not observed. */
   readonly downtimeMs: number | null;
-  /** Why it was recreated; if it was rolled, where that was seen, or why it could not be. */
+  /** Why it was recreated. If it was rolled: how the downtime was observed, or why it could not be. */
   readonly reason: string | null;
 }
 
 const nothingSeen = { healthyAfterMs: null, drainedMs: null, downtimeMs: null, reason: null };
 
-/** The row of a service that was left as it is. */
-export function unchanged(
-  service: { readonly name: string },
-  containers: readonly { readonly name: string }[],
+interface Named {
+  readonly name: string;
+}
+
+/** The row of `service`; what is not given in `seen` was not observed. */
+export function outcomeOf(
+  service: Named,
+  outcome: ServiceOutcome["outcome"],
+  containers: { readonly old?: readonly Named[]; readonly new?: readonly Named[] },
+  seen: Partial<Omit<ServiceOutcome, "service" | "outcome" | "old" | "new">> = {},
 ): ServiceOutcome {
-  const names = containers.map(({ name }) => name);
-  return { service: service.name, outcome: "unchanged", old: names, new: names, ...nothingSeen };
+  const names = (named: readonly Named[] = []) => named.map(({ name }) => name);
+  const [old, fresh] = [names(containers.old), names(containers.new)];
+  return { service: service.name, outcome, old, new: fresh, ...nothingSeen, ...seen };
+}
+
+/** The row of a service that did not change. */
+export function unchangedOutcome(service: Named, containers: readonly Named[]): ServiceOutcome {
+  return outcomeOf(service, "unchanged", { old: containers, new: containers });
 }
 
 /** The row of a service that ran to its end in `containers`. */
-export function ran(
-  service: { readonly name: string },
-  containers: readonly { readonly name: string }[],
-): ServiceOutcome {
-  const names = containers.map(({ name }) => name);
-  return { service: service.name, outcome: "ran", old: [], new: names, ...nothingSeen };
+export function ranOutcome(service: Named, containers: readonly Named[]): ServiceOutcome {
+  return outcomeOf(service, "ran", { new: containers });
+}
+
+/** The row of a one-shot service that a roll back leaves out. */
+export function skippedOutcome(service: Named): ServiceOutcome {
+  return outcomeOf(service, "skipped", {});
 }
 
 /** The row of Hotpush's own service if it is replaced after the deployment, for `reason`. */
-export function postponed(
-  service: { readonly name: string },
-  containers: readonly { readonly name: string }[],
-  reason: string,
-): ServiceOutcome {
-  const old = containers.map(({ name }) => name);
-  return { service: service.name, outcome: "postponed", old, new: [], ...nothingSeen, reason };
+export function postponed(service: Named, containers: readonly Named[], reason: string): ServiceOutcome {
+  return outcomeOf(service, "postponed", { old: containers }, { reason });
 }
 
-/** Says that a one-shot service is left out of a roll back. */
+/** Reports that a roll back leaves out a one-shot service. */
 export function reportSkipped(report: Report, service: { readonly name: string }): void {
   const text = "is not run in a roll back: what it changed stays as it is";
   report({ event: "note", service: service.name, text });
-}
-
-/** The row of a one-shot service that is left out of a roll back. */
-export function skipped(service: { readonly name: string }): ServiceOutcome {
-  return { service: service.name, outcome: "skipped", old: [], new: [], ...nothingSeen };
 }
 
 export type Report = (event: RolloutEvent) => void;
@@ -129,25 +132,25 @@ export function reportFailure(report: Report, problem: Problem): Failure {
   return { ...problem, kind: "failed" };
 }
 
-/** Does `work` and reports it as `step` with the time it took; `detailOf` says what came of it. */
+/** Does `work` and reports it as `step` with its duration; `detailOf` describes the result. */
 export async function timed<Result>(
   report: Report,
   service: string | null,
-  step: Step,
+  step: RolloutStep,
   work: () => Promise<Result>,
   detailOf: (result: Result) => string,
 ): Promise<{ readonly result: Result; readonly durationMs: number }> {
   const startedMs = performance.now();
-  const tell = (detail: string) => {
+  const reportStep = (detail: string) => {
     const durationMs = Math.round(performance.now() - startedMs);
     report({ event: "step", service, step, durationMs, detail });
     return durationMs;
   };
   try {
     const result = await work();
-    return { result, durationMs: tell(detailOf(result)) };
+    return { result, durationMs: reportStep(detailOf(result)) };
   } catch (error) {
-    tell("FAILED");
+    reportStep("FAILED");
     throw error;
   }
 }

@@ -1,12 +1,12 @@
 import type { ComposeTarget } from "../../platform/compose/commands.ts";
 import type { Container } from "../../platform/docker/container.ts";
-import type { Project, Service } from "../compose/project.ts";
+import type { RolloutProject, RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { postponed, type ServiceOutcome } from "../report/report.ts";
 import { writeReplacementRequest } from "./replacement-request.ts";
 
 type Replacing = Pick<Rollout, "own" | "statePath" | "target" | "report"> & {
-  readonly project: Pick<Project, "name">;
+  readonly project: Pick<RolloutProject, "name">;
 };
 
 /**
@@ -29,7 +29,7 @@ export function requestRemoval({
  */
 export function requestRecreation(
   { own, statePath, project, target, report }: Replacing,
-  service: Service,
+  service: RolloutService,
   containers: readonly Container[],
   { reason, commit }: { readonly reason: string; readonly commit: string },
 ): ServiceOutcome {

@@ -2,68 +2,70 @@ import { formatDuration } from "../../config/duration.ts";
 import {
   type Container,
   listContainers,
+  namesOf,
   removeContainer,
   stopContainer,
 } from "../../platform/docker/container.ts";
 import {
-  type Blueprint,
-  readBlueprint,
+  type ContainerSpec,
+  readContainerSpec,
   recreateContainer,
   startRecreated,
 } from "../../platform/docker/container-spec.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { timed } from "../report/report.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
 
-/** The containers of a service before it was recreated, and how those that ran were made: compose removes them. */
-export interface Before {
+/** The containers of a service before it is recreated, and the specs of those that ran: compose removes them. */
+export interface OldContainers {
   readonly containers: readonly Container[];
-  readonly blueprints: readonly Blueprint[];
+  readonly specs: readonly ContainerSpec[];
 }
 
-/** Notes it while they are there. */
-export async function noteBefore({ engine }: Rollout, containers: readonly Container[]): Promise<Before> {
+/** Reads them before compose removes them. */
+export async function readOldContainers(
+  { engine }: Rollout,
+  containers: readonly Container[],
+): Promise<OldContainers> {
   const running = containers.filter(({ status }) => status === "running");
-  const blueprints = await Promise.all(running.map(({ id }) => readBlueprint(engine, id)));
-  return { containers, blueprints: blueprints.filter((blueprint) => blueprint !== null) };
+  const specs = await Promise.all(running.map(({ id }) => readContainerSpec(engine, id)));
+  return { containers, specs: specs.filter((spec) => spec !== null) };
 }
 
 /**
- * After a recreation that failed, makes the old containers again, with their own image, configuration and volumes, in
- * place of those that failed, and waits until they are ready. Reports what came of it and never throws: the failure
- * that led here is the one to tell of. An interrupted roll-out only tells what it leaves.
+ * After a failed recreation, recreates the old containers, with their own image, configuration and volumes, in place
+ * of those that failed, and waits until they are ready. Reports the result and never throws: the original failure is
+ * the one to report. An interrupted roll-out only reports what it leaves.
  *
- * @param awayMs how long the service has been away
+ * @param awayMs how long the service has been down
  */
 export async function bringBack(
   rollout: Rollout,
-  service: Service,
-  before: Before,
+  service: RolloutService,
+  before: OldContainers,
   awayMs: () => Promise<number>,
 ): Promise<void> {
   const { report, signal } = rollout;
-  if (before.blueprints.length === 0) return;
+  if (before.specs.length === 0) return;
   if (signal.aborted) {
     const text = `was interrupted while it was recreated: ${await whatIsLeft(rollout, service)}. To finish it: hotpush rollout ${service.name}`;
     return report({ event: "note", service: service.name, text });
   }
   const bring = () => tryBringBack(rollout, service, before, awayMs);
-  await timed(report, service.name, "roll back", bring, (told) => told);
+  await timed(report, service.name, "roll back", bring, (text) => text);
 }
 
 async function tryBringBack(
   rollout: Rollout,
-  service: Service,
-  before: Before,
+  service: RolloutService,
+  before: OldContainers,
   awayMs: () => Promise<number>,
 ): Promise<string> {
   try {
     const present = await listContainers(rollout.engine, rollout.project.name, service.name);
-    const wasLeft = before.blueprints.every(({ id }) =>
-      present.some((one) => one.id === id && isServing(one)),
-    );
+    const wasLeft = before.specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
     const ids = await putBack(rollout, before, present);
     if (wasLeft) return "the old version was not touched and serves";
     const now = await listContainers(rollout.engine, rollout.project.name, service.name);
@@ -78,19 +80,19 @@ async function tryBringBack(
 }
 
 /**
- * The old ones are made before the others go: what the engine refuses to make costs nothing then.
+ * Creates the old containers before it removes the others: if the engine refuses, nothing is lost.
  *
  * @returns the ids of those that run again
  */
 async function putBack(
   { engine }: Rollout,
-  { containers, blueprints }: Before,
+  { containers, specs }: OldContainers,
   present: readonly Container[],
 ): Promise<readonly string[]> {
-  const gone = blueprints.filter(({ id }) => !present.some((container) => container.id === id));
-  const made: { readonly id: string; readonly blueprint: Blueprint }[] = [];
+  const gone = specs.filter(({ id }) => !present.some((container) => container.id === id));
+  const made: { readonly id: string; readonly spec: ContainerSpec }[] = [];
   try {
-    for (const blueprint of gone) made.push({ id: await recreateContainer(engine, blueprint), blueprint });
+    for (const spec of gone) made.push({ id: await recreateContainer(engine, spec), spec });
   } catch (error) {
     await Promise.allSettled(made.map(({ id }) => removeContainer(engine, id)));
     throw error;
@@ -100,19 +102,18 @@ async function putBack(
     await stopContainer(engine, container, container.stopGraceS);
     await removeContainer(engine, container.id);
   }
-  const stayed = blueprints.filter((blueprint) => !gone.includes(blueprint)).map(({ id }) => id);
+  const stayed = specs.filter((spec) => !gone.includes(spec)).map(({ id }) => id);
   for (const id of stayed) await engine.post(`/containers/${id}/start`);
-  for (const { id, blueprint } of made) await startRecreated(engine, id, blueprint);
+  for (const { id, spec } of made) await startRecreated(engine, id, spec);
   return [...stayed, ...made.map(({ id }) => id)];
 }
 
-async function whatIsLeft({ engine, project }: Rollout, service: Service): Promise<string> {
+async function whatIsLeft({ engine, project }: Rollout, service: RolloutService): Promise<string> {
   try {
     const containers = await listContainers(engine, project.name, service.name);
     const running = containers.filter(({ status }) => status === "running");
-    const names = running.map(({ name }) => name).join(", ");
-    if (running.length === 0)
-      return `${service.name} is away (docker compose logs ${service.name} tells more)`;
+    const names = namesOf(running);
+    if (running.length === 0) return `${service.name} is down (see docker compose logs ${service.name})`;
     return running.every(isServing) ? `${names} runs` : `${names} runs, but is not healthy`;
   } catch {
     return `whether ${service.name} runs could not be asked`;

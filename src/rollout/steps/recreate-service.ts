@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { recreateCommand } from "../../platform/compose/commands.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
+import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
 import { type Container, listContainers } from "../../platform/docker/container.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { checkThroughProxy, patientLimits } from "../proxy/check.ts";
-import { ran, type ServiceOutcome, timed, unchanged } from "../report/report.ts";
-import { bringBack, noteBefore } from "./bring-back.ts";
+import { outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
+import { bringBack, readOldContainers } from "./bring-back.ts";
 import { explainBadAnswer } from "./verify.ts";
 import { waitAllReady } from "./wait-all-ready.ts";
 
@@ -17,18 +16,18 @@ const recreateTimeoutMs = 300_000;
 const watchPollMs = 100;
 
 /**
- * Replaces a service of which two cannot run: the old container goes, then the new one comes. Says for how long the
- * service was away. In place of a new version that does not become ready, the old containers are made again.
+ * Replaces a service of which two cannot run: stops the old container, then starts the new one, and reports how long
+ * the service was down. If the new version does not become ready, the old containers are recreated.
  *
- * @throws ProblemError when the new version is not ready
+ * @throws ProblemError if the new version is not ready
  */
 export async function recreateService(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   old: readonly Container[],
   reason: string,
 ): Promise<ServiceOutcome> {
-  const before = await noteBefore(rollout, old);
+  const before = await readOldContainers(rollout, old);
   const watch = watchAbsence(rollout, service);
   try {
     const { fresh, healthyAfterMs, haveEnded } = await recreate(rollout, service, old, reason).catch(
@@ -37,47 +36,41 @@ export async function recreateService(
         throw error;
       },
     );
-    if (haveEnded) return ran(service, fresh);
-    if (sameContainers(old, fresh)) return unchanged(service, fresh);
+    if (haveEnded) return ranOutcome(service, fresh);
+    if (sameContainers(old, fresh)) return unchangedOutcome(service, fresh);
     const wasRunning = old.some(({ status }) => status === "running");
-    return {
-      service: service.name,
-      outcome: wasRunning ? "recreated" : "started",
-      old: wasRunning ? old.map(({ name }) => name) : [],
-      new: fresh.map(({ name }) => name),
-      healthyAfterMs,
-      drainedMs: null,
-      downtimeMs: wasRunning ? await watch.end() : null,
-      reason,
-    };
+    if (!wasRunning) return outcomeOf(service, "started", { new: fresh }, { healthyAfterMs, reason });
+    const seen = { healthyAfterMs, downtimeMs: await watch.end(), reason };
+    return outcomeOf(service, "recreated", { old, new: fresh }, seen);
   } finally {
     await watch.end();
   }
 }
 
-async function recreate(rollout: Rollout, service: Service, old: readonly Container[], reason: string) {
+async function recreate(
+  rollout: Rollout,
+  service: RolloutService,
+  old: readonly Container[],
+  reason: string,
+) {
   const up = async () => {
     const argv = recreateCommand(rollout.target, service.name);
     const ending = await runCompose(rollout, argv, { timeoutMs: recreateTimeoutMs });
-    if (hasEndedWell(ending)) return;
-    throw new ProblemError({
-      code: "container_start_failed",
-      detail: `${service.name}: ${complaintOf("recreate", ending)}.`,
-      evidence: linesOf(ending),
-    });
+    if (hasSucceeded(ending)) return;
+    throw startFailure(service.name, "recreate", ending);
   };
   await timed(rollout.report, service.name, "recreate", up, () => `two cannot run: ${reason}`);
   const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);
   const hasOld = old.some(({ status }) => status === "running");
   const ready = await waitAllReady(rollout, service, fresh, { mayEnd: service.mayEnd && !hasOld });
-  // A first start is asked at the end, when the live files are there.
+  // A first start is checked at the end, when the live files are there.
   if (hasOld && !sameContainers(old, fresh)) await checkRecreated(rollout, service, fresh);
   return { fresh, ...ready };
 }
 
 async function checkRecreated(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   fresh: readonly Container[],
 ): Promise<void> {
   try {
@@ -87,16 +80,16 @@ async function checkRecreated(
   }
 }
 
-/** Compose has the last word on whether something changed. */
+/** Compose decides whether something changed. */
 function sameContainers(old: readonly Container[], fresh: readonly Container[]): boolean {
   const ids = (containers: readonly Container[]) => containers.map(({ id }) => id).join();
   return ids(old) === ids(fresh);
 }
 
-/** Adds up the time in which no container of the service served, looking ten times a second. */
+/** Adds up the time in which no container of the service served; polls ten times a second. */
 function watchAbsence(
   { engine, project }: Rollout,
-  service: Service,
+  service: RolloutService,
 ): { readonly end: () => Promise<number> } {
   const state = { isWatching: true, absentMs: 0 };
   const watching = (async () => {

@@ -2,29 +2,31 @@ import {
   type Container,
   discardContainers,
   inspectContainer,
-  type Kept,
+  namesOf,
   removeContainer,
+  type UnremovedContainer,
 } from "../../platform/docker/container.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { timed } from "../report/report.ts";
 
 /**
- * Stops and removes old containers that no request reaches any more. The new ones are proved and serve by then: one that
- * has stopped and cannot be removed is told, and left to the next roll-out.
+ * Stops and removes old containers that get no more requests. The new ones are verified and serve by now: a stopped
+ * container that cannot be removed is reported, and left to the next roll-out.
  *
- * @param longestGraceS - the most seconds between SIGTERM and SIGKILL, where a container's own stop grace period is longer
- * @throws ProblemError `docker_refused` where one goes on running
+ * @param longestGraceS the most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is
+ * longer
+ * @throws ProblemError `docker_refused` if one keeps running
  */
-export async function retire(
+export async function removeOld(
   { engine, report }: Rollout,
-  service: Service,
+  service: RolloutService,
   containers: readonly Container[],
   longestGraceS: number,
 ): Promise<void> {
   if (containers.length === 0) return;
-  const names = containers.map(({ name }) => name).join(", ");
+  const names = namesOf(containers);
   const stop = async () => {
     const kept = await discardContainers(engine, containers, longestGraceS);
     for (const { container, reason } of kept) {
@@ -39,7 +41,7 @@ export async function retire(
   );
 }
 
-function keptText(kept: readonly Kept[]): string {
+function keptText(kept: readonly UnremovedContainer[]): string {
   return kept
     .map(
       ({ container, reason }) =>
@@ -48,14 +50,14 @@ function keptText(kept: readonly Kept[]): string {
     .join("; ");
 }
 
-/** Removes new containers that will not serve. What cannot be removed now, the next roll-out heals. */
+/** Removes new containers that will not serve. The next roll-out removes what cannot be removed now. */
 export async function abandon(
   { engine, report }: Rollout,
-  service: Service,
+  service: RolloutService,
   containers: readonly Container[],
 ): Promise<void> {
   if (containers.length === 0) return;
-  const names = containers.map(({ name }) => name).join(", ");
+  const names = namesOf(containers);
   const remove = () => Promise.allSettled(containers.map(({ id }) => removeContainer(engine, id)));
   await timed(report, service.name, "abandon", remove, (results) =>
     results.every(({ status }) => status === "fulfilled")

@@ -1,5 +1,5 @@
 import { type Container, listContainers } from "../../platform/docker/container.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import type { ServiceOutcome } from "../report/report.ts";
 import { rollService } from "./roll-service.ts";
@@ -7,14 +7,14 @@ import { rollService } from "./roll-service.ts";
 const dataMayNotSuit = "it was recreated, and its data may not suit the old version";
 
 /**
- * When one service fails, those that were replaced before it go back to their old images by the same steps, without a
- * build, so that the versions that serve belong together. Their image names have been given back already. Those that
- * cannot go back stay new, and it is told what to do: a service whose image has another name now, because the compose
- * file says that name, and one that was recreated, because a database may not go back.
+ * If one service fails, those replaced before it go back to their old images by the same steps, without a build, so
+ * that the serving versions belong together. Their image names have been restored already. Some stay new, with a note
+ * on what to do: a service whose image has another name in the compose file now, and one that was recreated, because
+ * a database may not go back.
  */
 export async function rollBackEarlier(
   rollout: Rollout,
-  services: readonly Service[],
+  services: readonly RolloutService[],
   outcomes: readonly ServiceOutcome[],
   old: ReadonlyMap<string, readonly Container[]>,
 ): Promise<void> {
@@ -23,38 +23,38 @@ export async function rollBackEarlier(
     if (!service || (outcome !== "rolled" && outcome !== "recreated")) continue;
     const before = old.get(name) ?? [];
     const obstacle = outcome === "recreated" ? dataMayNotSuit : renamed(service, before);
-    const tell = (text: string) => rollout.report({ event: "note", service: name, text });
-    if (obstacle === null) await goBack(rollout, service, before, tell);
-    else tell(stays(service, obstacle));
+    const note = (text: string) => rollout.report({ event: "note", service: name, text });
+    if (obstacle === null) await goBack(rollout, service, before, note);
+    else note(stays(service, obstacle));
   }
 }
 
-/** Why an old image cannot run under the name that the compose file has now, or null. */
-function renamed({ image }: Service, old: readonly Container[]): string | null {
+/** Why an old image cannot run under the name in the compose file, or null. */
+function renamed({ image }: RolloutService, old: readonly Container[]): string | null {
   const names = new Set(old.map(({ imageName }) => imageName));
   return names.has(image) ? null : `its image was ${[...names].join(", ")} and is ${image} now`;
 }
 
-function stays({ name }: Service, obstacle: string): string {
+function stays({ name }: RolloutService, obstacle: string): string {
   const advice = `To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
   return `stays at the new version, though another service failed: ${obstacle}. ${advice}`;
 }
 
 async function goBack(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   old: readonly Container[],
-  tell: (text: string) => void,
+  note: (text: string) => void,
 ): Promise<void> {
   try {
     const configHashes = (await rollout.configHashes).get(service.name) ?? [];
     const isChanged = old.some(({ configHash }) => !configHashes.includes(configHash));
     const configuration = isChanged ? ", with the configuration that the compose file has now" : "";
-    tell(`goes back to the old version, because another service failed${configuration}`);
+    note(`goes back to the old version, because another service failed${configuration}`);
     const present = await listContainers(rollout.engine, rollout.project.name, service.name);
     await rollService(rollout, service, present);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    tell(`could not go back and serves the new version: ${reason}`);
+    note(`could not go back and serves the new version: ${reason}`);
   }
 }

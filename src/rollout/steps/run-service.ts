@@ -1,44 +1,48 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
 import { runOnceCommand } from "../../platform/compose/commands.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
+import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
 import {
   type Container,
   inspectContainer,
   listContainers,
+  namesOf,
   removeContainer,
   stopContainer,
 } from "../../platform/docker/container.ts";
 import { lastLogLines } from "../../platform/docker/diagnosis.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { ran, type ServiceOutcome, timed } from "../report/report.ts";
+import { ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";
 
 const startTimeoutMs = 120_000;
-/** A migration of a large table takes its time; the deployment's own time-out is the limit that counts. */
+/** A migration of a large table takes its time; the deployment's own time-out is the effective limit. */
 const endTimeoutMs = 6 * 60 * 60_000;
 const pollMs = 200;
 
 /**
- * Runs a service that others wait for to its end, such as a migration, in a container of its own. None goes on
+ * Runs a service that others wait for, such as a migration, to its end in a container of its own. It never continues
  * unattended: if the roll-out is asked to stop, the container is stopped too.
  *
- * @throws ProblemError `run_once_failed` with its last log lines when it does not end with exit code 0
+ * @throws ProblemError `run_once_failed` with its last log lines if it does not end with exit code 0
  */
-export async function runService(rollout: Rollout, service: Service): Promise<ServiceOutcome> {
+export async function runService(rollout: Rollout, service: RolloutService): Promise<ServiceOutcome> {
   const run = () => orStop(rollout, service, () => startAndWait(rollout, service));
   const { result } = await timed(rollout.report, service.name, "run", run, () => "ended with exit code 0");
-  return ran(service, result);
+  return ranOutcome(service, result);
 }
 
 /**
- * Waits for a run that an earlier roll-out started and did not live to see the end of: cut off, or beside a second one,
- * it might spoil the data.
+ * Waits for a run that an earlier, killed roll-out started. If it were cut off, or a second one ran beside it, the
+ * data might be damaged.
  *
- * @returns the containers of the service, none of which runs
+ * @returns the containers of the service, none of them running
  */
-export async function endEarlierRun(rollout: Rollout, service: Service): Promise<readonly Container[]> {
+export async function endEarlierRun(
+  rollout: Rollout,
+  service: RolloutService,
+): Promise<readonly Container[]> {
   const { engine, project, report } = rollout;
   const containers = await listContainers(engine, project.name, service.name);
   const running = containers.filter(isUnderWay);
@@ -53,15 +57,11 @@ export async function endEarlierRun(rollout: Rollout, service: Service): Promise
   return result;
 }
 
-async function startAndWait(rollout: Rollout, service: Service): Promise<readonly Container[]> {
+async function startAndWait(rollout: Rollout, service: RolloutService): Promise<readonly Container[]> {
   const argv = runOnceCommand(rollout.target, service.name);
   const ending = await runCompose(rollout, argv, { timeoutMs: startTimeoutMs });
-  if (!hasEndedWell(ending)) {
-    throw new ProblemError({
-      code: "container_start_failed",
-      detail: `${service.name}: ${complaintOf("run", ending)}.`,
-      evidence: linesOf(ending),
-    });
+  if (!hasSucceeded(ending)) {
+    throw startFailure(service.name, "run", ending);
   }
   const containers = await ended(rollout, service);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);
@@ -76,7 +76,10 @@ async function startAndWait(rollout: Rollout, service: Service): Promise<readonl
   });
 }
 
-async function ended({ engine, project, signal }: Rollout, service: Service): Promise<readonly Container[]> {
+async function ended(
+  { engine, project, signal }: Rollout,
+  service: RolloutService,
+): Promise<readonly Container[]> {
   const deadlineMs = performance.now() + endTimeoutMs;
   while (performance.now() < deadlineMs) {
     const containers = await listContainers(engine, project.name, service.name);
@@ -91,10 +94,10 @@ function isUnderWay({ status }: Container): boolean {
   return status === "running" || status === "restarting" || status === "paused";
 }
 
-/** Where `work` fails while a container of the service is under way, that is stopped. */
+/** If `work` fails while a container of the service is running, stops that container. */
 async function orStop<Result>(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   work: () => Promise<Result>,
 ): Promise<Result> {
   try {
@@ -102,31 +105,27 @@ async function orStop<Result>(
   } catch (error) {
     await stopRun(rollout, service).catch((fault: unknown) => {
       const reason = fault instanceof Error ? fault.message : String(fault);
-      tell(rollout, service, `could not be stopped, and may go on: ${reason}`);
+      note(rollout, service, `could not be stopped, and may go on: ${reason}`);
     });
     throw error;
   }
 }
 
-/** Reports before it stops one as well: the deployment's time-out leaves 15 s for it, less than some need to stop. */
-async function stopRun(rollout: Rollout, service: Service): Promise<void> {
+/** Reports before it stops a container: the deployment's time-out leaves 15 s, less than some need to stop. */
+async function stopRun(rollout: Rollout, service: RolloutService): Promise<void> {
   const { engine, project } = rollout;
   for (const container of await listContainers(engine, project.name, service.name)) {
-    // Compose was killed before it started this one; the engine may be about to.
+    // Compose was killed before it started this one; the engine may be about to start it.
     if (container.status === "created") await removeContainer(engine, container.id);
     if (!isUnderWay(container)) continue;
     const { name, stopGraceS } = container;
-    tell(rollout, service, `${name} must not go on unattended: stopping it, with ${stopGraceS} s to end`);
+    note(rollout, service, `${name} must not go on unattended: stopping it, with ${stopGraceS} s to end`);
     await stopContainer(engine, container, stopGraceS);
     const exitCode = (await inspectContainer(engine, container.id))?.exitCode;
-    tell(rollout, service, `${name} was stopped before its end, with exit code ${exitCode}`);
+    note(rollout, service, `${name} was stopped before its end, with exit code ${exitCode}`);
   }
 }
 
-function tell({ report }: Rollout, { name }: Service, text: string): void {
+function note({ report }: Rollout, { name }: RolloutService, text: string): void {
   report({ event: "note", service: name, text });
-}
-
-function namesOf(containers: readonly Container[]): string {
-  return containers.map(({ name }) => name).join(", ");
 }

@@ -1,8 +1,7 @@
 import { scaleUpCommand } from "../../platform/compose/commands.ts";
-import { complaintOf, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
-import { type Container, listContainers } from "../../platform/docker/container.ts";
-import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
+import { type Container, listContainers, namesOf } from "../../platform/docker/container.ts";
+import type { RolloutService } from "../compose/project.ts";
 import { refuseChangedNetworks } from "../compose/refuse-changed-networks.ts";
 import type { Rollout } from "../context.ts";
 import { timed } from "../report/report.ts";
@@ -13,7 +12,7 @@ const startTimeoutMs = 120_000;
 /** Starts as many new containers of `service` as it has replicas, beside `old`. */
 export async function startBeside(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   old: readonly Container[],
 ): Promise<readonly Container[]> {
   const argv = scaleUpCommand(rollout.target, service.name, old.length + service.replicas);
@@ -23,24 +22,18 @@ export async function startBeside(
       runCompose(rollout, argv, { timeoutMs: startTimeoutMs }),
     );
     const fresh = await newContainers(rollout, service, old);
-    if (hasEndedWell(ending) && fresh.length === service.replicas) return fresh;
+    if (hasSucceeded(ending) && fresh.length === service.replicas) return fresh;
     await abandon(rollout, service, fresh);
-    throw new ProblemError({
-      code: "container_start_failed",
-      detail: `${service.name} was not started: ${complaintOf("start", ending)}.`,
-      evidence: linesOf(ending),
-    });
+    throw startFailure(service.name, "start", ending);
   };
-  const { result } = await timed(rollout.report, service.name, "start", start, (fresh) =>
-    fresh.map(({ name }) => name).join(", "),
-  );
+  const { result } = await timed(rollout.report, service.name, "start", start, (fresh) => namesOf(fresh));
   return result;
 }
 
-/** What compose had created when it was interrupted goes again. */
+/** If compose is interrupted, removes what it had created. */
 async function startOrRemove<Result>(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   old: readonly Container[],
   start: () => Promise<Result>,
 ): Promise<Result> {
@@ -52,10 +45,10 @@ async function startOrRemove<Result>(
   }
 }
 
-/** The counter in the names only grows, so what is new is told by the ids that were not there before. */
+/** Known by ids that were not there before: the numbers in their names cannot be predicted. */
 async function newContainers(
   { engine, project }: Rollout,
-  service: Service,
+  service: RolloutService,
   old: readonly Container[],
 ): Promise<readonly Container[]> {
   const known = new Set(old.map(({ id }) => id));

@@ -1,31 +1,31 @@
-import { type Container, inspectContainer, stopContainer } from "../../platform/docker/container.ts";
+import { type Container, inspectContainer, namesOf, stopContainer } from "../../platform/docker/container.ts";
 import { diagnose } from "../../platform/docker/diagnosis.ts";
 import { isServing, waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { checkThroughProxy } from "../proxy/check.ts";
-import { drainOld, type Moved } from "../proxy/drain.ts";
+import { type DrainSummary, drainOld } from "../proxy/drain.ts";
 import { switchTraffic, type Traffic } from "../proxy/traffic.ts";
 import { timed } from "../report/report.ts";
 import { abandon } from "./remove-old.ts";
 
 /**
- * With the traffic on the new containers, the check through the proxy while the old ones drain (where a live file has
- * moved the traffic, which is when it says something of the new ones alone), and a last look at them after that. The
- * old ones still run, so going back is one more switch. (On a first start there is nothing to go back to, and the proxy
- * itself may not run yet: its check comes when all services have started.)
+ * With the traffic on the new containers, runs the check through the proxy while the old ones drain, and looks at the
+ * new ones once more. The check runs only if a live file has moved the traffic: otherwise the old ones may answer it.
+ * The old ones still run, so going back is one more switch. (After a first start there is nothing to go back to, and
+ * the proxy itself may not run yet: its check comes when all services have started.)
  *
  * @returns what was seen of the requests to the old ones
- * @throws ProblemError while the old ones serve again, and the new ones are gone
+ * @throws ProblemError if the new ones fail; the old ones serve again, and the new ones are removed
  */
-export async function proveInService(
+export async function verifyInService(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   traffic: Traffic,
   old: readonly Container[],
   fresh: readonly Container[],
-): Promise<Moved> {
+): Promise<DrainSummary> {
   const draining = new AbortController();
   try {
     const [moved] = await Promise.all([
@@ -54,22 +54,22 @@ async function requireStillServing({ engine }: Rollout, containers: readonly Con
 }
 
 /**
- * The check through a proxy of which nobody knows that it reads a live file: it asks the old containers too, until they
- * have stopped. Where the new ones then answer badly, the old ones are started again.
+ * The check if it is unknown whether the proxy reads a live file: the old containers may answer it too, so they are
+ * stopped first. If the new ones answer badly, the old ones are started again.
  *
- * @param switchBack sends the traffic to the old ones, in so far as a live file does
- * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are gone
+ * @param switchBack sends the traffic to the old ones, as far as a live file directs it
+ * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are removed
  */
-export async function proveAlone(
+export async function verifyAlone(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   old: readonly Container[],
   fresh: readonly Container[],
   switchBack: () => Promise<void>,
 ): Promise<void> {
   if (service.checkUrl === null) return;
   const { engine, report } = rollout;
-  const names = old.map(({ name }) => name).join(", ");
+  const names = namesOf(old);
   const stop = () => Promise.all(old.map((one) => stopContainer(engine, one, Number.POSITIVE_INFINITY)));
   await timed(report, service.name, "stop", stop, () => `${names} stopped`);
   try {
@@ -84,12 +84,16 @@ export async function proveAlone(
   }
 }
 
-async function start({ engine }: Rollout, { healthyTimeoutMs }: Service, { id }: Container): Promise<void> {
+async function start(
+  { engine }: Rollout,
+  { healthyTimeoutMs }: RolloutService,
+  { id }: Container,
+): Promise<void> {
   await engine.post(`/containers/${id}/start`);
   await waitReady(engine, id, healthyTimeoutMs);
 }
 
-/** Adds to a failed check what the container says: its log goes with it. Any other error is given back as it is. */
+/** Adds the container's log to a failed check. Returns any other error as it is. */
 export async function explainBadAnswer(
   { engine }: Rollout,
   [fresh]: readonly Container[],

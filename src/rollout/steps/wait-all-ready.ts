@@ -2,7 +2,7 @@ import type { Container } from "../../platform/docker/container.ts";
 import { diagnose } from "../../platform/docker/diagnosis.ts";
 import { waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
 import { timed } from "../report/report.ts";
 
@@ -14,14 +14,14 @@ export interface AllReady {
 }
 
 /**
- * Waits until every one of `containers` is ready.
+ * Waits until all of `containers` are ready.
  *
- * @param mayEnd whether exit code 0 is as good: the service may be a one-shot one
+ * @param mayEnd whether exit code 0 is acceptable too: the service may be a one-shot one
  * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
  */
 export async function waitAllReady(
   rollout: Rollout,
-  service: Service,
+  service: RolloutService,
   containers: readonly Container[],
   { mayEnd }: { readonly mayEnd: boolean },
 ): Promise<AllReady> {

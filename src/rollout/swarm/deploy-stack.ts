@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { type ComposeRun, hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
+import { type ComposeRun, hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
 import { namesRegistry } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
@@ -144,10 +144,10 @@ function composeFileFlags(files: readonly string[]): readonly string[] {
 /** Runs `argv` and gives its output. */
 async function run(rollout: StackRollout, argv: Argv, options: ComposeRun): Promise<string> {
   const ending = await runCompose(rollout, argv, options);
-  if (ending.kind === "exited" && hasEndedWell(ending)) return ending.output;
+  if (ending.kind === "exited" && hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "stack_refused",
     detail: `${argv.slice(0, 3).join(" ")} failed.`,
-    evidence: linesOf(ending),
+    evidence: ending.lastLines,
   });
 }

@@ -1,4 +1,4 @@
-import { hasEndedWell, linesOf, runCompose } from "../../platform/compose/run-compose.ts";
+import { hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
 import { namesRegistry } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
@@ -21,11 +21,11 @@ export async function pushImages(rollout: StackRollout, references: readonly str
 
 async function push(rollout: StackRollout, reference: string): Promise<void> {
   const ending = await runCompose(rollout, pushCommand(reference), { timeoutMs: pushTimeoutMs });
-  if (hasEndedWell(ending)) return;
+  if (hasSucceeded(ending)) return;
   throw new ProblemError({
     code: "image_push_failed",
     detail: `The image ${reference} could not be pushed. Is the registry up, and was docker login run for this user?`,
-    evidence: linesOf(ending),
+    evidence: ending.lastLines,
   });
 }
 

@@ -20,7 +20,7 @@ export async function recoverStack(rollout: StackRollout): Promise<void> {
     if (!now || !isUnderWay(now)) continue;
     if (service.name === rollout.own?.service && (await isBeingStopped(rollout))) continue;
     const detailOf = (state: string) => `an update of an earlier roll-out: ${state}`;
-    await timed(rollout.report, service.name, "heal", () => finishUpdate(rollout, service), detailOf);
+    await timed(rollout.report, service.name, "recover", () => finishUpdate(rollout, service), detailOf);
   }
 }
 

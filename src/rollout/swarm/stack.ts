@@ -1,7 +1,7 @@
 import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
 import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
 import { ProblemError } from "../../problems.ts";
-import { type Project, readProject, type Service } from "../compose/project.ts";
+import { type RolloutProject, type RolloutService, readProject } from "../compose/project.ts";
 import {
   labelsOf,
   readStackModel,
@@ -14,11 +14,11 @@ import {
 import { type UpdatePolicy, updatePolicyOf } from "./update-policy.ts";
 
 /** A stack as a roll-out sees it. */
-export interface Stack extends Project {
+export interface Stack extends RolloutProject {
   readonly services: readonly StackService[];
 }
 
-export interface StackService extends Service {
+export interface StackService extends RolloutService {
   readonly update: UpdatePolicy;
   readonly hasHealthCheck: boolean;
   /** Its tasks may end by themselves (a migration): Swarm does not start them again. */

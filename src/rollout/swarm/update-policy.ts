@@ -1,6 +1,6 @@
 import { namesRegistry } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
-import type { Service } from "../compose/project.ts";
+import type { RolloutService } from "../compose/project.ts";
 import { parseGoDurationMs } from "../compose/timeouts.ts";
 import type { StackModelService, UpdateConfig } from "./stack-file.ts";
 
@@ -35,7 +35,7 @@ const defaults = { parallelism: 1, monitor: "5s", stopGrace: "10s" };
  *
  * @throws ProblemError `compose_invalid` if failures are ignored (`failure_action: continue`)
  */
-export function updatePolicyOf(service: Service, said: StackModelService): UpdatePolicy {
+export function updatePolicyOf(service: RolloutService, said: StackModelService): UpdatePolicy {
   const update = said.deploy?.update_config ?? {};
   if (service.replacement.how === "recreate") {
     const order = update.order === "start-first" ? "start-first" : "stop-first";
@@ -84,7 +84,7 @@ function warningsOf(name: string, order: string, failureAction: string): readonl
   return warnings;
 }
 
-function timeoutOf(service: Service, said: StackModelService, update: UpdateConfig): number {
+function timeoutOf(service: RolloutService, said: StackModelService, update: UpdateConfig): number {
   const parallelism = update.parallelism ?? defaults.parallelism;
   const rounds = parallelism === 0 ? 1 : Math.max(1, Math.ceil(service.replicas / parallelism));
   const ms = (text: string) => parseGoDurationMs(text) ?? 0;

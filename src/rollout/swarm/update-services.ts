@@ -1,5 +1,5 @@
 import { checkThroughProxy } from "../proxy/check.ts";
-import { postponed, type ServiceOutcome, timed, unchanged } from "../report/report.ts";
+import { postponed, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
 import { removeReplacementRequest, writeReplacementRequest } from "../self-update/replacement-request.ts";
 import type { StackRollout } from "./context.ts";
 import { deployStack, type StackDeployment } from "./deploy-stack.ts";
@@ -64,7 +64,7 @@ async function updateItself(stackUpdate: StackUpdate, service: StackService): Pr
     // A roll-out by hand in the container would be killed half-way with it. The service waits for its deployments.
     const text = "is Hotpush itself, and only updated by a deployment: hotpush deploy";
     report({ event: "note", service: service.name, text });
-    return unchanged(service, old);
+    return unchangedOutcome(service, old);
   }
   // The old task gets time to finish its deployment, and must not start another one.
   const request = writeReplacementRequest(statePath, { old: own.id, helper: null, isBySwarm: true });
@@ -87,12 +87,12 @@ async function updateInOrder(
 ): Promise<ServiceOutcome> {
   const { rollout, deployment, before } = stackUpdate;
   if (service.update.order === "start-first") {
-    return (await update(stackUpdate, [service]))[0] ?? unchanged(service, old);
+    return (await update(stackUpdate, [service]))[0] ?? unchangedOutcome(service, old);
   }
   await deployStack(rollout, [service], deployment);
   const now = await takeSnapshot(rollout.engine, rollout.project.name);
   const [was, is] = [before, now].map(({ services }) => services.get(service.name)?.definition);
-  if (was === is) return unchanged(service, old);
+  if (was === is) return unchangedOutcome(service, old);
   const text = "is Hotpush itself: Swarm replaces it now, and waits for this deployment to end";
   rollout.report({ event: "note", service: service.name, text });
   return postponed(service, old, "order: stop-first");

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ProblemError } from "../../problems.ts";
-import { type Report, type ServiceOutcome, unchanged } from "../report/report.ts";
+import { type Report, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
 import type { StackRollout } from "./context.ts";
 import { type Judgement, judgeService, nothingSeen, type Observation, observe } from "./judge-service.ts";
 import type { StackService } from "./stack.ts";
@@ -103,7 +103,7 @@ function outcomeOf(
       .map((task) => taskName(service.name, task))
       .sort();
   if (kind === "unchanged") {
-    return unchanged(
+    return unchangedOutcome(
       service,
       names(now, null).map((name) => ({ name })),
     );

@@ -11,9 +11,9 @@ const started = sampleContainer({ configHash: "alone" });
 
 for (const [situation, containers, hashes] of [
   ["on the first start", [], ["alone"]],
-  ["where all is as a roll-out left it", [started], ["alone"]],
-  ["where a container was started with its dependencies", [sampleContainer()], ["alone", "whole"]],
-  ["where another service has changed", [started, sampleContainer({ service: "db" })], ["alone"]],
+  ["if all is as a roll-out left it", [started], ["alone"]],
+  ["if a container was started with its dependencies", [sampleContainer()], ["alone", "whole"]],
+  ["if another service has changed", [started, sampleContainer({ service: "db" })], ["alone"]],
 ] as const) {
   test(`${situation}, compose is asked ${hashes.length === 1 ? "once" : "twice"}`, async (t) => {
     const { surroundings, asked } = oldCompose(t);
@@ -22,7 +22,7 @@ for (const [situation, containers, hashes] of [
   });
 }
 
-/** Compose before 2.29.3, as it is told in https://github.com/docker/compose/issues/12069: the real one here is newer. */
+/** Compose before 2.29.3, as described in https://github.com/docker/compose/issues/12069: the real one here is newer. */
 function oldCompose(t: TestContext) {
   const projectDirectory = temporaryDirectory(t);
   const calls = join(projectDirectory, "calls");

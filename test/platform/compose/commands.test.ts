@@ -23,7 +23,7 @@ test("each compose command is this list of arguments", () => {
   assert.deepEqual(pullCommand(target, ["db"]), [...start, ...files, "pull", "--ignore-buildable", "db"]);
 });
 
-test("more containers come beside the old ones, without touching these, their dependencies or the image", () => {
+test("scaling up leaves old containers, dependencies and the image alone", () => {
   const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate", "--scale", "app=2", "app"];
   assert.deepEqual(scaleUpCommand(target, "app", 2), [...start, ...files, ...up]);
 });
@@ -43,7 +43,7 @@ test("without files, compose looks for its own", () => {
   assert.deepEqual(configCommand(own), [...start, "config", "--format", "json"]);
 });
 
-test("a project that has a name of its own is told by it", () => {
+test("a project with a name of its own is passed by that name", () => {
   const named = { projectDirectory: "/srv/shop", files: [], projectName: "store" };
   assert.deepEqual(buildCommand(named, ["app"]), [...start, "--project-name", "store", "build", "app"]);
 });

@@ -6,7 +6,7 @@ import { composeProgram } from "../../../src/platform/compose/program.ts";
 import { runCompose } from "../../../src/platform/compose/run-compose.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 
-test("compose is run by itself, without docker, with what comes after `docker compose`", async (t) => {
+test("compose is run directly, with the arguments after `docker compose`", async (t) => {
   const { env } = installed(t);
   const { signal } = new AbortController();
   const target = { projectDirectory: temporaryDirectory(t), files: [] };
@@ -112,7 +112,7 @@ for (const [situation, change] of [
     ({ env }) => ({ ...env, DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND: "docker" }),
   ],
 ] as readonly (readonly [string, (here: Installed) => NodeJS.ProcessEnv])[]) {
-  test(`where ${situation}, it is docker that runs compose`, (t) => {
+  test(`if ${situation}, docker runs compose`, (t) => {
     const env = change(installed(t));
     assert.deepEqual(composeProgram(env), ["docker", "compose"]);
   });

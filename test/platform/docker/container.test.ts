@@ -8,7 +8,7 @@ import { sampleContainer } from "../../rollout/sample.ts";
 
 const [one, two] = [sampleContainer({ number: 1 }), sampleContainer({ number: 2 })];
 
-test("a container that the engine refuses to remove is given back with the reason, and the others go", async () => {
+test("returns containers that the engine refuses to remove, and removes the others", async () => {
   const { engine, calls } = engineThatKeeps("id-1", new EngineRefusal(500, "device or resource busy"));
   const kept = await discardContainers(engine, [one, two], 5);
   assert.deepEqual(

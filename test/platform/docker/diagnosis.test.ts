@@ -20,7 +20,7 @@ const environment = [
 const log = "token of the app, secret of the db, secret of a file, secret of a mount, /usr/bin\n";
 const redactedLog = "***, ***, ***, ***, /usr/bin";
 
-test("the log and health output of a failed container do not show the secrets that it was given", async (t) => {
+test("the log and health output of a failed container hide its secrets", async (t) => {
   const engine = await engineWithContainer(t);
   const container = await inspectContainer(engine, "abc");
   assert.ok(container);

@@ -27,7 +27,7 @@ test("a refusal carries the engine's own words", async (t) => {
   );
 });
 
-test("a socket that is not there is told with what to do", async () => {
+test("a missing socket is reported with what to do", async () => {
   const nowhere = connectEngine("unix:///nonexistent/docker.sock");
   await assert.rejects(nowhere.get("/info"), isProblem("docker_unreachable", /Mount it into the container/));
 });
@@ -57,7 +57,7 @@ test("log lines are taken out of the engine's frames", () => {
   assert.equal(plainLog(log), "one\ntwo\n");
 });
 
-test("an engine that does not answer is told of, with how long it was waited for", async (t) => {
+test("an engine that does not answer is reported, with the time waited", async (t) => {
   const hung = await engine(t, () => {}, 50);
   await assert.rejects(hung.get("/info"), isProblem("docker_unreachable", /no answer within 0\.05 s/));
 });

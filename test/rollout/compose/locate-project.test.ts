@@ -10,7 +10,7 @@ const mountInfo = `21 20 0:19 / /proc rw - proc proc rw
 31 20 254:0 /srv/shop /app rw - ext4 /dev/vda rw
 `;
 
-test("a container is told by where its /etc/hostname comes from, and the host is none", () => {
+test("a container is recognized by the source of its /etc/hostname", () => {
   assert.equal(containerIdIn(mountInfo), id);
   assert.equal(containerIdIn("21 20 0:19 / /proc rw - proc proc rw\n"), null);
 });
@@ -54,7 +54,7 @@ test("another project than Hotpush's own is left to its own name", () => {
   assert.deepEqual(projectOf({ labels }, target, "/srv/other"), {});
 });
 
-test("a project that is mounted elsewhere is known by both of its paths", () => {
+test("a project mounted elsewhere is located with both of its paths", () => {
   const mounts = [{ source: "/srv/shop", destination: "/app" }];
   assert.deepEqual(locateIn({ labels, mounts }, target), {
     projectDirectory: "/srv/shop",
@@ -64,7 +64,7 @@ test("a project that is mounted elsewhere is known by both of its paths", () => 
   });
 });
 
-test("a helper with the same mounts and none of the labels finds the same project by what it is told", () => {
+test("a helper with the same mounts and no labels finds the project by its arguments", () => {
   const mounts = [
     { source: "/srv", destination: "/srv" },
     { source: "/srv/shop", destination: "/app" },

@@ -14,33 +14,32 @@ const hash = "f1f4e4a4415e89ff677f3e7b75067f7601d22dc1fda8c3d45a0bcf2b6a384de7";
 const network: Network = { key: "default", name: "n1_default", definition: { name: "n1_default", ipam: {} } };
 const stops = " DRY-RUN MODE -  Container n1-app-1  Stopping ";
 const creates = " DRY-RUN MODE -  Container n1-app-2  Created ";
-const told =
-  /^The network n1_default has to be made anew, .*: docker compose down && docker compose up -d\. /;
+const told = /^The network n1_default must be recreated, .*: docker compose down && docker compose up -d\. /;
 
-test("a network with the hash of what the file says is right, without asking compose", async (t) => {
+test("a network with the file's hash is right, without a dry run of compose", async (t) => {
   const { refuse, wasAsked } = project(t, { hash }, stops);
   await refuse();
   assert.equal(wasAsked(), false);
 });
 
-test("one without a hash was made by a compose that never makes it anew", async (t) => {
+test("a network without a hash is left alone by the compose that made it", async (t) => {
   const { refuse, wasAsked } = project(t, { hash: undefined }, stops);
   await refuse();
   assert.equal(wasAsked(), false);
 });
 
-test("one for which compose would stop containers is refused with what to do", async (t) => {
+test("a network for which compose would stop containers is refused", async (t) => {
   const { refuse } = project(t, { hash: "other" }, stops);
   await assert.rejects(refuse(), isProblem("network_changed", told));
 });
 
-test("one of which compose would only make another hash is left alone", async (t) => {
+test("a network for which compose only computes another hash is left alone", async (t) => {
   const { refuse, wasAsked } = project(t, { hash: "other" }, creates);
   await refuse();
   assert.equal(wasAsked(), true);
 });
 
-test("one that has another name now is refused: new containers would be where the proxy is not", async (t) => {
+test("a renamed network is refused: the proxy is not in the new one", async (t) => {
   const { refuse, wasAsked } = project(t, { hash, Name: "n1_old" }, creates);
   await assert.rejects(refuse(), isProblem("network_changed", told));
   assert.equal(wasAsked(), false);
@@ -52,15 +51,15 @@ test("one of its earlier name that was left behind is no matter", async (t) => {
   assert.equal(wasAsked(), false);
 });
 
-test("where compose does not say what it would do, nothing is started", async (t) => {
+test("if the dry run of compose fails, nothing is started", async (t) => {
   const { refuse } = project(t, { hash: "other" }, "no such image'; exit 1; echo '");
   await assert.rejects(
     refuse(),
-    isProblem("container_start_failed", /^app was not started: .*what it would do\.$/),
+    isProblem("container_start_failed", /^app was not started: .*in a dry run\.$/),
   );
 });
 
-test("the networks of a service are those that compose makes, not those that are there without it", () => {
+test("the networks of a service are those that compose makes, not external ones", () => {
   const services = { app: { networks: { default: null, outer: null } } };
   const networks = {
     default: network.definition as { name: string },

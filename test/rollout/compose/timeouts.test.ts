@@ -14,12 +14,12 @@ test("Go's durations are read", () => {
   for (const text of ["", "5", "5 s", "s", "1m-3s"]) assert.equal(parseGoDurationMs(text), null, text);
 });
 
-test("a minute is given where there is no health check, or a quick one", () => {
+test("the time-out is a minute without a health check, or with a quick one", () => {
   assert.equal(defaultHealthyTimeoutMs(undefined), 60_000);
   assert.equal(defaultHealthyTimeoutMs({ interval: "1s", timeout: "1s", start_period: "5s" }), 60_000);
 });
 
-test("a long start period is waited for, and what Docker needs to call it unhealthy", () => {
+test("the time-out covers a long start period, and Docker's own verdict", () => {
   const healthcheck = { start_period: "2m", interval: "10s", timeout: "5s", retries: 4 };
   assert.equal(defaultHealthyTimeoutMs(healthcheck), 120_000 + 4 * 15_000 + 10_000);
 });

@@ -17,7 +17,7 @@ function engineWithImageOf(sizeBytes: number): Engine {
 
 const services = [sampleService()];
 
-test("with too little space old images are removed first, then the number that is needed is told", async () => {
+test("with too little space, removes old images first, then says what is needed", async () => {
   const done: string[] = [];
   const rollout = { engine: engineWithImageOf(1024 ** 5), env: {}, report: () => done.push("note") };
   const prune = async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "../../../src/platform/docker/engine.ts";
 import { nameImages, restoreImageNames } from "../../../src/rollout/images/image-names.ts";
-import { ran, unchanged } from "../../../src/rollout/report/report.ts";
+import { ranOutcome, unchangedOutcome } from "../../../src/rollout/report/report.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 import { sampleContainer, sampleService } from "../sample.ts";
 
@@ -26,7 +26,7 @@ const images = {
 };
 const version = { commit: "0a1b", finishedAt: "2026-01-01T00:00:00Z", images };
 
-test("going back names what the version ran; databases and Hotpush itself keep theirs, and a name that changed is told", async () => {
+test("a roll back renames images, but not those of databases or of Hotpush", async () => {
   const told: string[] = [];
   const { engine, posted } = watchedEngine();
   const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
@@ -41,7 +41,7 @@ test("going back names what the version ran; databases and Hotpush itself keep t
 
 const pinned = sampleService({ name: "web", image: "web@sha256:2", isBuilt: false, hasBuild: false });
 
-test("what the compose file names by its digest stays, and that is told", async () => {
+test("an image that the compose file names by digest stays, with a note", async () => {
   const told: string[] = [];
   const { engine, posted } = watchedEngine();
   const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
@@ -50,7 +50,7 @@ test("what the compose file names by its digest stays, and that is told", async 
   assert.match(told.join(), /"service":"web","text":"stays: .* by the digest, web@sha256:2\./);
 });
 
-test("where nothing else could go back, it is refused with what to do", async () => {
+test("a roll back that could change nothing is refused", async () => {
   const { engine, posted } = watchedEngine();
   const going = nameImages({ engine, own: null, report: () => {} }, [pinned], version);
   const told = /^The compose file names the image of web by its digest, .* Nothing was changed\.$/;
@@ -58,7 +58,7 @@ test("where nothing else could go back, it is refused with what to do", async ()
   assert.deepEqual(posted, []);
 });
 
-test("one that has the very image of the version already is not told of", async () => {
+test("a service that already has the image of the version gets no note", async () => {
   const told: unknown[] = [];
   const { engine, posted } = watchedEngine();
   const same = { ...version, images: { web: { ...image("web@sha256:2"), id: "x" } } };
@@ -66,14 +66,14 @@ test("one that has the very image of the version already is not told of", async 
   assert.deepEqual([posted, told], [[], []]);
 });
 
-test("after a failure the names go back to what ran before, but not that of a service that was recreated", async () => {
+test("after a failure, names return to the old images, unless recreated", async () => {
   const { engine, posted } = watchedEngine();
   const [app, db] = [sampleService(), sampleService({ name: "db", image: "postgres:17", isBuilt: false })];
   const running = new Map([
     ["app", [sampleContainer({ image: "sha256:old" })]],
     ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
   ]);
-  const outcomes = [{ ...unchanged(db, []), outcome: "recreated" as const }];
+  const outcomes = [{ ...unchangedOutcome(db, []), outcome: "recreated" as const }];
   await restoreImageNames({ engine }, [app, db], running, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
@@ -86,7 +86,7 @@ test("a migration keeps its image in a roll back", async () => {
   assert.deepEqual(posted, ["/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest"]);
 });
 
-test("after a failure a migration that ran keeps its name, unless another service has it", async () => {
+test("after a failure, a migration that ran keeps its image name, unless shared", async () => {
   const { engine, posted } = watchedEngine();
   const once = { replacement: { how: "run-once" } } as const;
   const migrate = sampleService({ name: "migrate", image: "shop-migrate", ...once });
@@ -97,7 +97,7 @@ test("after a failure a migration that ran keeps its name, unless another servic
     ["app", [sampleContainer({ image: "sha256:old" })]],
   ]);
   const services = [migrate, index, sampleService()];
-  await restoreImageNames({ engine }, services, running, [ran(migrate, []), ran(index, [])]);
+  await restoreImageNames({ engine }, services, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 

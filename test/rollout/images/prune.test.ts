@@ -19,7 +19,7 @@ test("a name that somebody else gave keeps the image", () => {
   assert.deepEqual(namesToRemove(image, project, kept, new Set()), [commit]);
 });
 
-test("an image of a service that has left the compose file goes too, by the names that compose and roll-outs gave", () => {
+test("removes the images of services that have left the compose file", () => {
   const tags = ["shop-worker:latest", "shop-worker:0123456789ab", "shop-worker:mine"];
   assert.deepEqual(namesToRemove({ id: "sha256:0", tags }, project, kept, new Set()), tags.slice(0, 2));
 });
@@ -28,7 +28,7 @@ test("a nameless image goes by its id", () => {
   assert.deepEqual(namesToRemove({ id: "sha256:0", tags: [] }, project, kept, new Set()), ["sha256:0"]);
 });
 
-test("an image that is needed keeps the names of kept versions and what is not by commit", () => {
+test("a needed image keeps the names of kept versions and those not by commit", () => {
   const image = { id: "sha256:1", tags: ["shop-app:latest", commit, later] };
   assert.deepEqual(namesToRemove(image, project, kept, new Set([later])), [commit]);
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import { check, checkLimits } from "../../../src/rollout/proxy/check.ts";
+import { checkLimits, pollUntilGood } from "../../../src/rollout/proxy/check.ts";
 
 const limits = { ...checkLimits, pollMs: 5, timeoutMs: 2_000, answerMs: 200 };
 
@@ -21,20 +21,25 @@ async function site(t: TestContext, statuses: readonly number[]): Promise<string
 }
 
 test("three good answers in a row are good", async (t) => {
-  assert.deepEqual(await check(await site(t, [200]), limits), { kind: "good" });
+  assert.deepEqual(await pollUntilGood(await site(t, [200]), limits), { kind: "good" });
 });
 
 test("a bad answer in between starts the count again", async (t) => {
-  assert.deepEqual(await check(await site(t, [200, 503, 200, 200, 503, 200]), limits), { kind: "good" });
+  assert.deepEqual(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200]), limits), {
+    kind: "good",
+  });
 });
 
-test("five bad answers in a row are bad, and the last is told", async (t) => {
-  assert.deepEqual(await check(await site(t, [500]), limits), { kind: "bad", lastAnswer: "status 500" });
+test("five bad answers in a row fail the check, and the last is reported", async (t) => {
+  assert.deepEqual(await pollUntilGood(await site(t, [500]), limits), {
+    kind: "bad",
+    lastAnswer: "status 500",
+  });
 });
 
 test("a site that does not listen is bad", async (t) => {
   const url = await site(t, [200]);
-  const { kind, ...told } = await check(url.replace(/\d+\/$/, "1/"), limits);
+  const { kind, ...told } = await pollUntilGood(url.replace(/\d+\/$/, "1/"), limits);
   assert.equal(kind, "bad");
   assert.match(JSON.stringify(told), /ECONNREFUSED|bad port/);
 });

@@ -39,7 +39,7 @@ test("drain stops waiting at its limit and says how many requests were left", as
 });
 
 for (const inFlight of [2, 0]) {
-  test(`drain stops waiting when it is told to, and says nothing of the ${inFlight} it would have found`, async (t) => {
+  test(`drain stops waiting when aborted, and does not report the ${inFlight} in flight`, async (t) => {
     const given = new AbortController();
     const directory = await caddy(t, () => {
       given.abort();
@@ -61,7 +61,7 @@ test("without an answer from Caddy, drain waits as long as the longest request",
 
 const byFile = { address: "{file./run/live/app}:8080", num_requests: 3 };
 
-test("a Caddy that counts requests by the live file alone is taken for one that does not tell", async (t) => {
+test("a Caddy that counts requests only by live file counts as silent", async (t) => {
   const old = await caddy(t, () => [byFile]);
   const blind = { kind: "blind", why: "no names", waitedMs: 20 };
   assert.deepEqual(await drain(old, ["shop-app-1"], limits), blind);
@@ -74,14 +74,14 @@ test("a Caddy that counts requests by the live file alone is taken for one that 
   assert.deepEqual(await drain(newer, ["shop-app-1"], limits), { kind: "drained" });
 });
 
-test("requests to what the Caddyfile names by itself are not taken for those to a live file's container", async (t) => {
+test("requests to upstreams that the Caddyfile names itself are not counted", async (t) => {
   const directory = await caddy(t, () => [byFile, { address: "grafana:3000", num_requests: 3 }]);
   writeFileSync(join(directory, "app"), "shop-app-2");
   const blind = { kind: "blind", why: "no names", waitedMs: 20 };
   assert.deepEqual(await drain(directory, ["shop-app-1"], limits), blind);
 });
 
-test("a stream of which Caddy does not tell the container is waited for while the limit allows it", async (t) => {
+test("a stream that Caddy counts under no container is waited for up to the limit", async (t) => {
   const counts = Array.from({ length: 20 }, (_, index) => (index < 19 ? 1 : 0));
   const directory = await caddy(t, () => [{ ...byFile, num_requests: counts.shift() ?? 0 }]);
   const patient = { ...limits, blindMs: 60_000 };
@@ -89,7 +89,7 @@ test("a stream of which Caddy does not tell the container is waited for while th
   assert.equal(counts.length, 0);
 });
 
-test("the label hotpush.drain-timeout counts where Caddy does not tell, too", () => {
+test("the label hotpush.drain-timeout also counts if Caddy does not report", () => {
   assert.deepEqual(drainLimits(300_000), {
     settleMs: 500,
     pollMs: 100,

@@ -6,13 +6,13 @@ import { sampleService } from "../sample.ts";
 
 const api = sampleService({ name: "api" });
 
-test("a service whose live file would be that of another one's replica is refused, with another name for it", () => {
+test("refuses a service whose live file would be another one's replica's", () => {
   const told = /api\.2 would be that of a replica of api\. .* such as api-2\./;
   const refuse = () => refuseSharedLiveFile([api, sampleService({ name: "api.2" })]);
   assert.throws(refuse, isProblem("compose_invalid", told));
 });
 
-test("a name that ends in a number is no harm by itself, nor where it has no live file", () => {
+test("a name that ends in a number is fine alone, or without a live file", () => {
   refuseSharedLiveFile([sampleService({ name: "web.2024" }), api]);
   const replacement = { how: "recreate", reason: "database" } as const;
   refuseSharedLiveFile([api, sampleService({ name: "api.2", replacement })]);

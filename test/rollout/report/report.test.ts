@@ -1,9 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { outcomeTable, reportJson, reportText } from "../../../src/rollout/report/format.ts";
-import { type RolloutEvent, ran, skipped, timed, unchanged } from "../../../src/rollout/report/report.ts";
+import {
+  type RolloutEvent,
+  ranOutcome,
+  skippedOutcome,
+  timed,
+  unchangedOutcome,
+} from "../../../src/rollout/report/report.ts";
 
-test("the closing table tells what became of each service", () => {
+test("the closing table shows the outcome of each service", () => {
   const rolled = {
     service: "app",
     outcome: "rolled",
@@ -40,19 +46,22 @@ test("the closing table tells what became of each service", () => {
     downtimeMs: null,
     reason: "not behind the proxy",
   } as const;
-  assert.deepEqual(outcomeTable([rolled, recreated, first, direct, unchanged({ name: "cache" }, [])]), [
-    "Service  Old → new                 Healthy after  Drained  Downtime",
-    "───────  ────────────────────────  ─────────────  ───────  ───────────────────────────",
-    "app      shop-app-3 → shop-app-4   2.1 s          510 ms   none (at the proxy)",
-    "db       shop-db-1 → shop-db-1     2.1 s          -        4.1 s (publishes port 5432)",
-    "worker   shop-app-4 (first start)  2.1 s          -        -",
-    "api      shop-app-3 → shop-app-4   2.1 s          -        not behind the proxy",
-    "cache    unchanged                 -              -        -",
-  ]);
+  assert.deepEqual(
+    outcomeTable([rolled, recreated, first, direct, unchangedOutcome({ name: "cache" }, [])]),
+    [
+      "Service  Old → new                 Healthy after  Drained  Downtime",
+      "───────  ────────────────────────  ─────────────  ───────  ───────────────────────────",
+      "app      shop-app-3 → shop-app-4   2.1 s          510 ms   none (at the proxy)",
+      "db       shop-db-1 → shop-db-1     2.1 s          -        4.1 s (publishes port 5432)",
+      "worker   shop-app-4 (first start)  2.1 s          -        -",
+      "api      shop-app-3 → shop-app-4   2.1 s          -        not behind the proxy",
+      "cache    unchanged                 -              -        -",
+    ],
+  );
 });
 
 test("the closing table shows which one-shot services ran or were left out", () => {
-  const rows = outcomeTable([ran({ name: "migrate" }, []), skipped({ name: "seed" })]);
+  const rows = outcomeTable([ranOutcome({ name: "migrate" }, []), skippedOutcome({ name: "seed" })]);
   assert.match(rows.at(-2) ?? "", /^migrate +ran to its end +-/);
   assert.match(rows.at(-1) ?? "", /^seed +not run in a roll back +-/);
 });
@@ -70,7 +79,7 @@ test("a step is a line with its duration", () => {
   assert.deepEqual(lines, ["  app            drain          510 ms  no request is left\n"]);
 });
 
-test("what a container prints cannot steer the terminal", () => {
+test("output of a container cannot control the terminal", () => {
   const lines: string[] = [];
   const evidence = ["\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u0008\u0000"];
   reportText((line) => lines.push(line))({
@@ -91,7 +100,7 @@ test("as JSON, each event is a line with its time", () => {
   assert.ok(Date.parse(at) > 0);
 });
 
-test("a step that fails is told as well", async () => {
+test("a step that fails is reported too", async () => {
   const events: RolloutEvent[] = [];
   const fails = () => Promise.reject(new Error("no"));
   await assert.rejects(timed((event) => events.push(event), "app", "healthy", fails, String));
