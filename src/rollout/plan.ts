@@ -1,7 +1,7 @@
 import type { Container, ContainerMount } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import type { RolloutService } from "./compose/project.ts";
-import type { LockedRequest } from "./request.ts";
+import type { RolloutContext } from "./context.ts";
 
 /** What a roll-out does with a service. */
 export type Action =
@@ -103,10 +103,11 @@ export interface OneShots {
 }
 
 /** Reads it from the last good version. */
-export function oneShotsOf(
-  { version, current }: Pick<LockedRequest, "version" | "current">,
-  commit: string,
-): OneShots {
+export function oneShotsOf({
+  version,
+  current,
+  commit,
+}: Pick<RolloutContext, "version" | "current" | "commit">): OneShots {
   const known = current?.ran ?? [];
   // Compares the digits in image names: a given commit may be shortened to those.
   const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);

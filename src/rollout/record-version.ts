@@ -4,8 +4,7 @@ import { commitTag, inspectImage, splitReference, tagByCommit } from "../platfor
 import { ProblemError } from "../problems.ts";
 import { commitAt, timeAsCommit } from "./commit.ts";
 import type { RolloutProject, RolloutService } from "./compose/project.ts";
-import type { Rollout } from "./context.ts";
-import type { LockedRequest } from "./request.ts";
+import type { Rollout, RolloutContext } from "./context.ts";
 import {
   readVersions,
   type Version,
@@ -22,23 +21,21 @@ import {
  * @throws ProblemError `state_unusable`, which says that the version serves nevertheless
  */
 export async function recordVersion(
-  request: Pick<LockedRequest, "version" | "versionsPath">,
-  commit: string,
+  rollout: Pick<RolloutContext, "version" | "versionsPath" | "commit">,
   imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,
   ran: readonly string[] = [],
 ): Promise<void> {
   try {
-    await record(request, commit, imagesNow, ran);
+    await record(rollout, imagesNow, ran);
   } catch (error) {
     if (!(error instanceof ProblemError) || error.problem.code !== "state_unusable") throw error;
-    const detail = `The version ${commit.slice(0, 12)} serves, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;
+    const detail = `The version ${rollout.commit.slice(0, 12)} serves, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;
     throw new ProblemError({ code: "state_unusable", detail }, error);
   }
 }
 
 async function record(
-  { version, versionsPath }: Pick<LockedRequest, "version" | "versionsPath">,
-  commit: string,
+  { version, versionsPath, commit }: Pick<RolloutContext, "version" | "versionsPath" | "commit">,
   imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,
   ran: readonly string[],
 ): Promise<void> {
@@ -60,10 +57,12 @@ async function record(
  * @throws ProblemError `state_unusable`
  */
 export async function recordFirstVersion(
-  rollout: Pick<Rollout, "engine" | "project" | "own" | "target" | "env" | "report">,
-  request: Pick<LockedRequest, "current" | "versionsPath">,
+  rollout: Pick<
+    Rollout,
+    "engine" | "project" | "own" | "target" | "env" | "report" | "current" | "versionsPath"
+  >,
 ): Promise<void> {
-  if (request.current !== null) return;
+  if (rollout.current !== null) return;
   const serving = await servingContainers(rollout);
   if (serving.length === 0) return;
   const commit = await firstVersionName(
@@ -72,7 +71,7 @@ export async function recordFirstVersion(
   );
   for (const { service, container } of serving)
     if (service.isBuilt) await tagByCommit(rollout.engine, service.image, container.image, commit);
-  await writeFirstVersion(rollout, request, { commit, images: await servingImages(rollout) });
+  await writeFirstVersion(rollout, { commit, images: await servingImages(rollout) });
 }
 
 /**
@@ -93,8 +92,7 @@ export async function firstVersionName(
  * @throws ProblemError `state_unusable`
  */
 export async function writeFirstVersion(
-  { report }: Pick<Rollout, "report">,
-  { versionsPath }: Pick<LockedRequest, "versionsPath">,
+  { report, versionsPath }: Pick<RolloutContext, "report" | "versionsPath">,
   version: Pick<Version, "commit" | "images">,
 ): Promise<void> {
   await writeVersions(versionsPath, [{ ...version, finishedAt: new Date().toISOString() }]);

@@ -1,5 +1,6 @@
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import type { Engine } from "../platform/docker/engine.ts";
+import type { RolloutContext } from "./context.ts";
 import type { Report } from "./report/report.ts";
 import { readVersions, type Version } from "./versions.ts";
 
@@ -31,22 +32,18 @@ export interface RolloutRequest {
   readonly signal: AbortSignal;
 }
 
-/** A request whose lock is held. */
-export interface LockedRequest extends RolloutRequest {
-  /** The version to go back to; null to roll out the sources. */
-  readonly version: Version | null;
-  /** The last good version; null before the first one. */
-  readonly current: Version | null;
-}
-
 /**
- * Reads the good versions, and chooses from them for a roll back. So a roll-out whose version could not be recorded
- * is refused before it begins.
+ * Reads the last good version, and for a roll back chooses the version. So a roll-out whose version could not be
+ * recorded is refused before it begins.
  *
  * @throws ProblemError `state_unusable`, or `no_previous_version`
  */
-export async function lockedRequest(request: RolloutRequest): Promise<LockedRequest> {
-  const versions = await readVersions(request.versionsPath);
-  const current = versions.at(-1) ?? null;
-  return { ...request, version: request.chooseVersion?.(versions) ?? null, current };
+export async function readVersionChoice({
+  versionsPath,
+  chooseVersion,
+}: Pick<RolloutRequest, "versionsPath" | "chooseVersion">): Promise<
+  Pick<RolloutContext, "version" | "current">
+> {
+  const versions = await readVersions(versionsPath);
+  return { version: chooseVersion?.(versions) ?? null, current: versions.at(-1) ?? null };
 }

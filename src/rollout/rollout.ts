@@ -19,7 +19,7 @@ import {
   skippedOutcome,
   unchangedOutcome,
 } from "./report/report.ts";
-import type { LockedRequest, RolloutRequest } from "./request.ts";
+import type { RolloutRequest } from "./request.ts";
 import { requestRecreation, requestRemoval } from "./self-update/request-replacement.ts";
 import { recreateService } from "./steps/recreate-service.ts";
 import { removeService } from "./steps/remove-service.ts";
@@ -35,7 +35,8 @@ import { withRollout } from "./with-rollout.ts";
  * the old versions serve again, including those of services that were replaced before it.
  */
 export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
-  return withRollout(asked, async ({ rollout, request, services, commit }) => {
+  return withRollout(asked, async (rollout) => {
+    const { services, commit } = rollout;
     const startedMs = performance.now();
     rollout.report({
       event: "started",
@@ -45,15 +46,13 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
     });
     await warnAboutOrphans(rollout);
     const running = await recoverAll(rollout, services);
-    await recordFirstVersion(rollout, request);
-    const oneShots = oneShotsOf(request, commit);
+    await recordFirstVersion(rollout);
+    const oneShots = oneShotsOf(rollout);
     const outcomes: ServiceOutcome[] = [];
     try {
-      await bringImages(rollout, services, running, request, commit);
+      await bringImages(rollout, running, asked);
       for (const service of services.filter(({ replicas }) => replicas > 0))
-        outcomes.push(
-          await bringUpToDate(rollout, service, running.get(service.name) ?? [], { commit, oneShots }),
-        );
+        outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], oneShots));
     } catch (error) {
       await restoreImageNames(rollout, services, running, outcomes);
       await rollBackEarlier(rollout, services, outcomes, running);
@@ -63,11 +62,11 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
     // by now.
     for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
       outcomes.push(await removeService(rollout, service));
-    await adoptLiveFiles(rollout, request.liveDirectory);
+    await adoptLiveFiles(rollout, asked.liveDirectory);
     await checkFirstStarts(rollout, services, outcomes);
     const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
     const ranAtCommit = [...new Set([...oneShots.ranAtCommit, ...ran])];
-    await recordVersion(request, commit, () => servingImages(rollout), ranAtCommit);
+    await recordVersion(rollout, () => servingImages(rollout), ranAtCommit);
     rollout.report({
       event: "finished",
       durationMs: Math.round(performance.now() - startedMs),
@@ -100,17 +99,15 @@ async function checkFirstStarts(
 /** For a roll back, the images are on this machine; otherwise they are built or pulled. */
 async function bringImages(
   rollout: Rollout,
-  services: readonly RolloutService[],
   running: ReadonlyMap<string, readonly Container[]>,
-  request: LockedRequest,
-  commit: string,
+  { withBuild, withPull }: RolloutRequest,
 ): Promise<void> {
-  if (request.version) return nameImages(rollout, services, request.version);
+  const { engine, services, version, commit, versionsPath } = rollout;
+  if (version) return nameImages(rollout, services, version);
   const makeRoom = async () => {
     const project = { name: rollout.project.name, images: await loadImageNames(rollout) };
-    await prune({ engine: rollout.engine, project, versionsPath: request.versionsPath });
+    await prune({ engine, project, versionsPath });
   };
-  const { withBuild, withPull } = request;
   return prepareImages(rollout, services, { commit, withBuild, withPull, running, prune: makeRoom });
 }
 
@@ -118,7 +115,7 @@ async function bringUpToDate(
   rollout: Rollout,
   service: RolloutService,
   found: readonly Container[],
-  { commit, oneShots }: { readonly commit: string; readonly oneShots: OneShots },
+  oneShots: OneShots,
 ): Promise<ServiceOutcome> {
   if (rollout.signal.aborted)
     throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
@@ -142,7 +139,11 @@ async function bringUpToDate(
     case "roll":
       return rollService(rollout, service, containers);
     case "recreate":
-      if (isOwn) return requestRecreation(rollout, service, containers, { reason: action.reason, commit });
+      if (isOwn)
+        return requestRecreation(rollout, service, containers, {
+          reason: action.reason,
+          commit: rollout.commit,
+        });
       return recreateService(rollout, service, containers, action.reason);
     case "run":
       return runService(rollout, service);

@@ -4,64 +4,65 @@ import { ProblemError } from "../problems.ts";
 import { commitOf, timeAsCommit } from "./commit.ts";
 import { type RolloutService, readProject } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
-import type { Rollout } from "./context.ts";
+import type { Rollout, RolloutContext } from "./context.ts";
 import { lockInTurn } from "./lock.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { refuseForeignLiveFiles, refuseSharedLiveFile } from "./proxy/refuse-shared-live-files.ts";
 import { type Failure, reportFailure, timed } from "./report/report.ts";
-import { type LockedRequest, lockedRequest, type RolloutRequest } from "./request.ts";
+import { type RolloutRequest, readVersionChoice } from "./request.ts";
 import { findOwnService } from "./self-update/own-service.ts";
 
-/** A roll-out that holds the project's lock. */
-export interface Taken {
-  readonly rollout: Rollout;
-  readonly request: LockedRequest;
-  readonly services: readonly RolloutService[];
-  /** Images are named after it. */
-  readonly commit: string;
-}
-
-/**
- * Holds the project's lock, reads the project, and does `work` with it. Reports and returns expected failures; throws
- * faults.
- */
+/** Holds the project's lock, reads the project, and does `work` with it; reports and throws as `inTurn`. */
 export async function withRollout<Ending>(
   request: RolloutRequest,
-  work: (taken: Taken) => Promise<Ending>,
+  work: (rollout: Rollout) => Promise<Ending>,
 ): Promise<Ending | Failure> {
-  return inTurn(request, async (locked, lockDescriptor) => {
+  return inTurn(request, async (context) => {
     const over = new AbortController();
     try {
-      const rollout = await open(locked, lockDescriptor, over.signal);
-      const services = ownLast(selectServices(rollout.project, locked.services), rollout);
-      return await work({ rollout, request: locked, services, commit: await commitToTag(locked) });
+      return await work(await open(request, context, over.signal));
     } finally {
       over.abort();
     }
   });
 }
 
+/** What is known before the project is read. */
+export type LockedContext = Omit<RolloutContext, "project" | "own">;
+
 /**
- * Holds the project's lock during `work`, which gets the request with the good versions of that moment. An expected
- * failure is reported and returned; faults are thrown.
+ * Holds the project's lock during `work`, which gets the good versions of that moment. Reports and returns expected
+ * failures; throws faults.
  */
 export async function inTurn<Ending>(
-  asked: RolloutRequest,
-  work: (request: LockedRequest, lockDescriptor: number) => Promise<Ending>,
+  request: RolloutRequest,
+  work: (context: LockedContext) => Promise<Ending>,
 ): Promise<Ending | Failure> {
   try {
-    const lock = await lockInTurn(asked);
+    const lock = await lockInTurn(request);
     try {
-      return await work(await lockedRequest(asked), lock.descriptor);
+      return await work(await lockedContext(request, lock.descriptor));
     } finally {
       await lock.release();
     }
   } catch (error) {
-    const known = error instanceof ProblemError ? error : wasInterrupted(error, asked.signal);
+    const known = error instanceof ProblemError ? error : wasInterrupted(error, request.signal);
     if (known === null) throw error;
-    return reportFailure(asked.report, known.problem);
+    return reportFailure(request.report, known.problem);
   }
+}
+
+async function lockedContext(request: RolloutRequest, lockDescriptor: number): Promise<LockedContext> {
+  const { engine, target, env, signal, statePath, versionsPath, report } = request;
+  const choice = await readVersionChoice(request);
+  const commit = choice.version?.commit ?? (await commitToTag(request));
+  return { engine, target, env, signal, statePath, versionsPath, report, lockDescriptor, commit, ...choice };
+}
+
+/** Outside of git, the time takes the commit's place, also with twelve digits. */
+async function commitToTag({ commit, target, env }: RolloutRequest): Promise<string> {
+  return (await commitOf(target.projectDirectory, commit, env)) ?? timeAsCommit(Date.now());
 }
 
 function wasInterrupted(error: unknown, signal: AbortSignal): ProblemError | null {
@@ -69,50 +70,52 @@ function wasInterrupted(error: unknown, signal: AbortSignal): ProblemError | nul
   return new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
 }
 
-async function open(request: RolloutRequest, lockDescriptor: number, over: AbortSignal): Promise<Rollout> {
-  const { engine, target, env, report, signal } = request;
-  const read = async () => {
-    const surroundings = { env, signal, lockDescriptor, target };
-    const model = await loadModel(surroundings);
-    const containers = await listContainers(engine, model.name);
-    refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
-    const project = readProject(model);
-    refuseSharedLiveFile(project.services);
-    const liveDirectory = await findLiveDirectory(engine, model, request.liveDirectory);
-    const container = await findOwnService(engine);
-    const own = container?.project === project.name ? container : null;
-    const read = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
-    const untilOver = { ...surroundings, signal: AbortSignal.any([signal, over]) };
-    const hashes = configHashes(untilOver, model, containers);
-    hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
-    const rollout = {
-      engine,
-      target,
-      env,
-      project,
-      configHashes: hashes,
-      liveDirectory,
-      liveFilesRead: read,
-      own,
-      statePath: request.statePath,
-      lockPath: request.lockPath,
-      report,
-      lockDescriptor,
-      signal,
-    };
-    await refuseForeignLiveFiles(rollout);
-    return rollout;
-  };
-  const { result } = await timed(report, null, "read", read, ({ project, liveDirectory }) =>
+async function open(request: RolloutRequest, context: LockedContext, over: AbortSignal): Promise<Rollout> {
+  const read = () => readRollout(request, context, over);
+  const { result } = await timed(context.report, null, "read", read, ({ project, liveDirectory }) =>
     liveDirectory === null
       ? `project ${project.name}, no live directory yet`
       : `project ${project.name}, live files in ${liveDirectory}`,
   );
-  return result;
+  return { ...result, services: ownLast(selectServices(result.project, request.services), result) };
+}
+
+async function readRollout(
+  { lockPath, liveDirectory: named }: RolloutRequest,
+  context: LockedContext,
+  over: AbortSignal,
+): Promise<Omit<Rollout, "services">> {
+  const { engine, target, env, signal } = context;
+  const model = await loadModel(context);
+  const containers = await listContainers(engine, model.name);
+  refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
+  const project = readProject(model);
+  refuseSharedLiveFile(project.services);
+  const liveDirectory = await findLiveDirectory(engine, model, named);
+  const container = await findOwnService(engine);
+  const own = container?.project === project.name ? container : null;
+  const filesRead = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
+  const untilOver = { ...context, signal: AbortSignal.any([signal, over]) };
+  const hashes = configHashes(untilOver, model, containers);
+  hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
+  const rollout = {
+    ...context,
+    project,
+    own,
+    lockPath,
+    liveDirectory,
+    liveFilesRead: filesRead,
+    configHashes: hashes,
+  };
+  await refuseForeignLiveFiles(rollout);
+  return rollout;
 }
 
 /** Hotpush itself is replaced after everything else. */
-function ownLast(services: readonly RolloutService[], { own }: Rollout): readonly RolloutService[] {
+function ownLast(
+  services: readonly RolloutService[],
+  { own }: Pick<Rollout, "own">,
+): readonly RolloutService[] {
   const isOwn = ({ name }: RolloutService) => name === own?.service;
   return [...services.filter((service) => !isOwn(service)), ...services.filter(isOwn)];
 }
@@ -130,10 +133,4 @@ export function selectServices<Known extends RolloutService>(
     });
   }
   return project.services.filter(({ name }) => names.length === 0 || names.includes(name));
-}
-
-/** Outside of git, the time takes the commit's place, also with twelve digits. */
-export async function commitToTag({ commit, version, target, env }: LockedRequest): Promise<string> {
-  if (version) return version.commit;
-  return (await commitOf(target.projectDirectory, commit, env)) ?? timeAsCommit(Date.now());
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { lockedRequest, type RolloutRequest } from "../../src/rollout/request.ts";
+import { type RolloutRequest, readVersionChoice } from "../../src/rollout/request.ts";
 import { rollBackBy } from "../../src/rollout/roll-back.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { isProblem } from "../harness/is-problem.ts";
@@ -17,7 +17,7 @@ test("the version is chosen under the lock: the one before the live one", async 
   const rollOut = async (asked: RolloutRequest) => {
     // Another roll-out, which this one has waited for, has added a version.
     await writeVersions(path, [first, second, third]);
-    chosen.push((await lockedRequest(asked)).version);
+    chosen.push((await readVersionChoice(asked)).version);
     return succeeded;
   };
   await rollBackBy(rollOut, requestWith(path), undefined);
@@ -29,7 +29,7 @@ test("without a matching good version, the error lists the ones that exist", asy
   await writeVersions(path, [first]);
   const rollOut = async (asked: RolloutRequest) => {
     const detail = /no good version of the commit 9 .*: 1{12}\. Nothing was changed\./;
-    await assert.rejects(lockedRequest(asked), isProblem("no_previous_version", detail));
+    await assert.rejects(readVersionChoice(asked), isProblem("no_previous_version", detail));
     return succeeded;
   };
   await rollBackBy(rollOut, requestWith(path), "9");

@@ -68,7 +68,7 @@ test("a version that serves and cannot be recorded is said to serve", needs("mou
   const disk = mountTmpfs(t, 64 * 1024);
   fillDisk(disk);
   const versionsPath = join(disk, "shop.json");
-  const recorded = recordVersion({ versionsPath, version: null }, "a".repeat(40), async () => ({}));
+  const recorded = recordVersion({ versionsPath, version: null, commit: "a".repeat(40) }, async () => ({}));
   const told =
     /^The version a{12} serves, but it could not be recorded .*shop\.json .*ENOSPC.*Then roll out again/;
   await assert.rejects(recorded, isProblem("state_unusable", told));

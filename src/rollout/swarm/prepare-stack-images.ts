@@ -1,7 +1,6 @@
 import { commitTag, inspectImage, splitReference, tagImage } from "../../platform/docker/image.ts";
 import { prepareImages } from "../images/prepare-images.ts";
 import { keptByDefault } from "../images/prune.ts";
-import type { LockedRequest } from "../request.ts";
 import { chooseImages, type ImageChoice } from "./choose-images.ts";
 import type { StackRollout } from "./context.ts";
 import { pruneStack } from "./prune-stack.ts";
@@ -17,12 +16,12 @@ import { containersHere, type LiveImage } from "./stack-images.ts";
  */
 export async function prepareStackImages(
   rollout: StackRollout,
-  { withBuild, versionsPath }: LockedRequest,
   choice: ImageChoice,
+  withBuild: boolean,
 ): Promise<ReadonlyMap<string, string>> {
   const { services, live, commit } = choice;
   if (choice.version) return chooseImages(rollout, choice);
-  const { engine, project: stack } = rollout;
+  const { engine, project: stack, versionsPath } = rollout;
   const running = await containersHere(engine, stack.name);
   const makeRoom = async () => {
     await pruneStack({ engine, stack, versionsPath, keep: keptByDefault });

@@ -1,7 +1,6 @@
 import { isServing } from "../../platform/docker/health.ts";
 import { commitTag, splitReference, tagByCommit } from "../../platform/docker/image.ts";
 import { firstVersionName, writeFirstVersion } from "../record-version.ts";
-import type { LockedRequest } from "../request.ts";
 import type { VersionImage } from "../versions.ts";
 import type { StackRollout } from "./context.ts";
 import { pushImages } from "./push-images.ts";
@@ -15,12 +14,8 @@ import type { Snapshot } from "./task.ts";
  *
  * @throws ProblemError `state_unusable` or `image_push_failed`; nothing was deployed yet
  */
-export async function recordFirstStackVersion(
-  rollout: StackRollout,
-  request: LockedRequest,
-  before: Snapshot,
-): Promise<void> {
-  if (request.current !== null || !isWell(rollout, before)) return;
+export async function recordFirstStackVersion(rollout: StackRollout, before: Snapshot): Promise<void> {
+  if (rollout.current !== null || !isWell(rollout, before)) return;
   const { engine, project } = rollout;
   const here = await containersHere(engine, project.name);
   const commit = await firstVersionName(rollout, [...here.values()].flat().filter(isServing));
@@ -36,7 +31,7 @@ export async function recordFirstStackVersion(
     isBuilt && images[name] ? [images[name].tag] : [],
   );
   await pushImages(rollout, built);
-  await writeFirstVersion(rollout, request, { commit, images });
+  await writeFirstVersion(rollout, { commit, images });
 }
 
 /** Whether a service runs that a roll back would restore, and each service has all its tasks. */

@@ -3,8 +3,8 @@ import { namesRegistry } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import { recordVersion } from "../record-version.ts";
 import { type RolloutEnding, timed } from "../report/report.ts";
-import type { LockedRequest, RolloutRequest } from "../request.ts";
-import { commitToTag, inTurn, selectServices } from "../with-rollout.ts";
+import type { RolloutRequest } from "../request.ts";
+import { inTurn, type LockedContext, selectServices } from "../with-rollout.ts";
 import type { StackRollout } from "./context.ts";
 import { findOwnTask } from "./own-task.ts";
 import { moveFileNames, prepareStackImages } from "./prepare-stack-images.ts";
@@ -21,11 +21,9 @@ import { updateServices } from "./update-services.ts";
  * then wait until Swarm has updated everything, Hotpush itself last. If one service fails, the old versions of all serve.
  */
 export async function rollOutStack(asked: RolloutRequest): Promise<RolloutEnding> {
-  return inTurn(asked, async (request, lockDescriptor) => {
-    const commit = await commitToTag(request);
-    const nodes = await requireManager(request.engine);
-    const rollout = await openStack(request, lockDescriptor, commit);
-    return await rollOutAs(rollout, request, commit, nodes);
+  return inTurn(asked, async (context) => {
+    const nodes = await requireManager(context.engine);
+    return await rollOutAs(await openStack(context), asked, nodes);
   });
 }
 
@@ -52,12 +50,8 @@ async function requireManager(engine: Engine): Promise<number> {
   });
 }
 
-async function openStack(
-  request: LockedRequest,
-  lockDescriptor: number,
-  commit: string,
-): Promise<StackRollout> {
-  const { engine, target, env, report, signal, statePath } = request;
+async function openStack(context: LockedContext): Promise<StackRollout> {
+  const { engine, target, env, report, signal, lockDescriptor, commit } = context;
   const read = () => loadStack({ env, signal, target, lockDescriptor }, commit);
   const { result } = await timed(report, null, "read", read, ({ stack }) => `stack ${stack.name}`);
   const { stack, options } = result;
@@ -66,28 +60,27 @@ async function openStack(
   const services = stack.services.map((service) =>
     service.name === own?.service ? { ...service, update: withRollBack(service.update) } : service,
   );
-  return { ...options, engine, project: { ...stack, services }, own, statePath, report, lockDescriptor };
+  return { ...context, ...options, lockDescriptor, project: { ...stack, services }, own };
 }
 
 async function rollOutAs(
   rollout: StackRollout,
-  request: LockedRequest,
-  commit: string,
+  request: RolloutRequest,
   nodes: number,
 ): Promise<RolloutEnding> {
   const startedMs = performance.now();
-  const { engine, report, project } = rollout;
-  const { version, withPull } = request;
+  const { engine, report, project, commit, version } = rollout;
+  const { withBuild, withPull } = request;
   const services = selectServices(project, request.services);
   report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
   warn(rollout, services, nodes);
   await recoverStack(rollout);
   const before = await takeSnapshot(engine, project.name);
-  await recordFirstStackVersion(rollout, request, before);
+  await recordFirstStackVersion(rollout, before);
   const live = await liveImages(engine, before.services);
-  const images = await prepareStackImages(rollout, request, { services, live, commit, version });
+  const images = await prepareStackImages(rollout, { services, live, commit, version }, withBuild);
   const outcomes = await updateServices({ rollout, deployment: { images, withPull }, before });
-  await recordVersion(request, commit, () => servingStackImages(rollout));
+  await recordVersion(rollout, () => servingStackImages(rollout));
   await moveFileNames(rollout, services, images);
   report({ event: "finished", durationMs: Math.round(performance.now() - startedMs), services: outcomes });
   return { kind: "succeeded", commit, services: outcomes };
