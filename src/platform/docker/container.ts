@@ -182,23 +182,16 @@ export async function discardContainers(
   containers: readonly Container[],
   longestGraceS: number,
 ): Promise<readonly UnremovedContainer[]> {
-  const kept = await Promise.all(
-    containers.map((container) => discardContainer(engine, container, longestGraceS)),
-  );
+  const discard = async (container: Container): Promise<UnremovedContainer | null> => {
+    try {
+      await stopContainer(engine, container, longestGraceS);
+      await removeContainer(engine, container.id);
+      return null;
+    } catch (error) {
+      if (!(error instanceof EngineRefusal)) throw error;
+      return { container, reason: error.problem.detail };
+    }
+  };
+  const kept = await Promise.all(containers.map(discard));
   return kept.filter((one) => one !== null);
-}
-
-async function discardContainer(
-  engine: Engine,
-  container: Container,
-  longestGraceS: number,
-): Promise<UnremovedContainer | null> {
-  try {
-    await stopContainer(engine, container, longestGraceS);
-    await removeContainer(engine, container.id);
-    return null;
-  } catch (error) {
-    if (!(error instanceof EngineRefusal)) throw error;
-    return { container, reason: error.problem.detail };
-  }
 }
