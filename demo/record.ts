@@ -1,5 +1,5 @@
 import type { Deployment } from "../src/deployments/deployment.ts";
-import { columns, toDeployment } from "../src/deployments/row.ts";
+import { columns, toDeployment } from "../src/deployments/rows.ts";
 import { openStore } from "../src/deployments/store.ts";
 
 /** Reads all deployments from the database of the service, oldest first. */

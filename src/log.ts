@@ -3,15 +3,15 @@ import type { LogLevel } from "./config.ts";
 
 export type Log = Logger;
 
-/** What may wait to be written while nobody reads our output; past it lines are dropped and counted. */
+/** How much may wait while nobody reads the output. Further lines are dropped and counted. */
 const bufferBytes = 4 * 1024 ** 2;
 
 /** How long the last lines may take to be written when the process ends. */
 const lastLinesMs = 1_000;
 
 /**
- * The service's log: one JSON object a line on standard output, each with `event`, a fixed name, and `msg`, a
- * sentence. A reader that stalls or goes away costs lines, never memory and never the service.
+ * Opens the service's log: one JSON object a line on standard output, each with `event`, a fixed name, and `msg`, a
+ * sentence. If the reader stalls or disappears, lines are lost; memory stays bounded and the service goes on.
  */
 export function openLog(level: LogLevel): Log {
   const output = destination({ fd: 1, sync: false, maxLength: bufferBytes });
@@ -33,18 +33,11 @@ export function openLog(level: LogLevel): Log {
     if (isBroken) done();
     else whenFirst(output, ["drain", "error"], lastLinesMs, done);
   };
-  // pino calls it when the process ends. It would try for ever where the reader has gone, and wait for ever where the
+  // pino calls this when the process exits. It would retry for ever if the reader is gone, and wait for ever if the
   // reader stalls.
   output.flushSync = () => {};
-  const log = pino(
-    {
-      level,
-      base: null,
-      timestamp: stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    output,
-  );
+  const formatters = { level: (label: string) => ({ level: label }) };
+  const log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, formatters }, output);
   return log;
 }
 

@@ -3,9 +3,9 @@ import { loadConfig } from "./config.ts";
 import type { Log } from "./log.ts";
 import { withDotenv } from "./platform/env-file.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
-import type { Service } from "./service.ts";
+import type { RunningService } from "./service.ts";
 
-/** The longest that stopping may take over the grace that a running deployment is given. */
+/** How much longer than the grace of a running deployment stopping may take. */
 const stopMarginMs = 4_000;
 
 try {
@@ -20,7 +20,7 @@ try {
 
 async function main(): Promise<void> {
   refuseLenientParser();
-  // Not above: a command needs nothing of it, and is to answer at once.
+  // Loaded here because a command does not need it and must answer at once.
   const [{ openLog }, { startService }] = await Promise.all([import("./log.ts"), import("./service.ts")]);
   const env = withDotenv(process.env, process.cwd());
   const { config, warnings } = loadConfig(env);
@@ -29,8 +29,8 @@ async function main(): Promise<void> {
   for (const warning of warnings) log.warn({ event: "config.unwise" }, warning);
   process.on("uncaughtException", (error) => die(log, error));
   process.on("unhandledRejection", (error) => die(log, error));
-  // A terminal that closes is no reason to stop a service, and a reader that goes away none to die. SIGUSR1 would start
-  // Node's debugger, through which any user of the machine could run code in the service.
+  // A closed terminal must not stop the service, and a lost reader must not kill it. SIGUSR1 would start Node's
+  // debugger, which lets any user of the machine run code in the service.
   for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
   const service = await startService(config, env, log);
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   log.info({ event: "service.started", address, port }, `Hotpush listens on ${address}:${port}`);
 }
 
-/** Every child gets the environment of the process unless told otherwise: no secret is left in it. */
+/** A child process inherits the environment by default, so no secret stays in it. */
 function forgetSecrets(): void {
   for (const name of Object.keys(process.env)) {
     if (name.startsWith("WEBHOOK_SECRET")) delete process.env[name];
@@ -49,8 +49,8 @@ function forgetSecrets(): void {
 
 let isStopping = false;
 
-/** Stops in order; a second signal, or stopping for too long, ends the process at once. */
-function stop(signal: string, service: Service, log: Log, graceMs: number): void {
+/** Stops in order. A second signal, or stopping for too long, ends the process at once. */
+function stop(signal: string, service: RunningService, log: Log, graceMs: number): void {
   if (isStopping) process.exit(0);
   isStopping = true;
   log.info({ event: "service.stopping", signal }, `Stopping on ${signal}`);
@@ -64,7 +64,7 @@ function stop(signal: string, service: Service, log: Log, graceMs: number): void
   );
 }
 
-/** After a fault nobody can say what state things are in: the log has it, the supervisor starts us anew. */
+/** After a fault the state of the service is unknown. The log has the error, and the supervisor restarts the service. */
 function die(log: Log, error: unknown): void {
   process.exitCode = exitCodeOf("internal_error");
   log.fatal({ event: "service.failed", err: error }, "A fault in Hotpush ended the service");
@@ -81,11 +81,11 @@ function fail(error: unknown): never {
   process.exit(exitCodeOf(error.problem.code));
 }
 
-/** Node's lenient parser accepts requests that two programs read in two ways: the stuff of request smuggling. */
+/** Node's lenient parser accepts requests that two programs read differently, which allows request smuggling. */
 function refuseLenientParser(): void {
   const options = [...process.execArgv, process.env.NODE_OPTIONS ?? ""].join(" ");
   if (!options.includes("--insecure-http-parser")) return;
   const detail =
-    "Node is started with --insecure-http-parser, which lets requests be smuggled. Start it without.";
+    "Node was started with --insecure-http-parser, which allows request smuggling. Start it without that option.";
   throw new ProblemError({ code: "configuration_invalid", detail });
 }

@@ -1,17 +1,17 @@
 import type { AddressInfo } from "node:net";
+import { becomeLeader } from "./become-leader.ts";
 import { secretFingerprint } from "./config/secret.ts";
 import type { Config, Environment } from "./config.ts";
 import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
-import { createFeed, type Feed } from "./deployments/feed.ts";
+import { createEventBus, type EventBus } from "./deployments/event-bus.ts";
 import { createHealthCheck } from "./deployments/health.ts";
-import { numberAfter } from "./deployments/insert.ts";
-import { findLastDeployedCommit } from "./deployments/list.ts";
+import { findLastDeployedCommit } from "./deployments/history.ts";
+import { createSourceNote, noteStep, type ReadSource } from "./deployments/progress.ts";
 import { createQueue, type Queue } from "./deployments/queue.ts";
+import { numberAfter } from "./deployments/rows.ts";
 import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
-import { createSourceNote, type ReadSource } from "./deployments/source.ts";
-import { noteStep } from "./deployments/steps.ts";
 import { openStore, type Store } from "./deployments/store.ts";
-import { createHostDirectory } from "./host-directory.ts";
+import { createDryRun } from "./dry-run.ts";
 import type { Log } from "./log.ts";
 import { createAdmission } from "./receiver/admission.ts";
 import { createClientAddress } from "./receiver/client-address.ts";
@@ -22,60 +22,67 @@ import { refsOf } from "./receiver/push.ts";
 import { createReceiver } from "./receiver/server.ts";
 import { makeKeys } from "./receiver/verify.ts";
 import { createWebhook } from "./receiver/webhook.ts";
-import { createRehearsal } from "./rehearsal.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
-import { checkScript } from "./runner/check-script.ts";
+import { logScriptFault } from "./runner/check-script.ts";
 import { checkTools, toolsForSigners } from "./runner/check-tools.ts";
-import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
+import { childEnvironment } from "./runner/environment.ts";
 import { createScriptRedactor, findUnredacted, type SecretSources } from "./runner/known-secrets.ts";
 import { lastLoggedId } from "./runner/log-paths.ts";
 import { readRemoteHead, readSource } from "./runner/repository.ts";
 import { createRunner } from "./runner/runner.ts";
-import { takeOver } from "./take-over.ts";
 
-/** How long requests that are under way may take to be answered when nothing else is left to do. */
+/** How long open requests may take to be answered when everything else has stopped. */
 const lastAnswersMs = 1_000;
 
-export interface Service {
+export interface RunningService {
   readonly address: AddressInfo;
-  /** Sees the running deployment off, then accepts nothing more and gives everything back. Resolves when all is done. */
+  /** Waits for the running deployment, then stops all stages. Resolves when that is done. */
   readonly close: () => Promise<void>;
 }
 
+/** What the stages share. */
+interface Shared {
+  readonly config: Config;
+  /** What the environment and the redaction of scripts are made from. */
+  readonly script: SecretSources;
+  readonly store: Store;
+  readonly events: EventBus;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+}
+
 /**
- * Wires the stages together and starts them: first what was promised earlier is at hand, then the door is opened.
+ * Wires the stages together and starts them. What was promised earlier is read before the port opens.
  *
- * @param env the environment, of which scripts get what the allow-list names
- * @throws ProblemError where the service cannot run like this
+ * @param env the environment; scripts get the variables on the allow-list
+ * @throws ProblemError if the service cannot run with this configuration
  */
-export async function startService(config: Config, env: Environment, log: Log): Promise<Service> {
+export async function startService(config: Config, env: Environment, log: Log): Promise<RunningService> {
   const { allowedSigners, deployEnv, repoPath, secrets, statePath } = config;
   checkTools(toolsForSigners(allowedSigners, repoPath));
   const stopping = new AbortController();
   const script = { env, deployEnv, repoPath, secrets };
   const store = openStore(statePath);
-  if (store.movedAsideTo) tellMovedAside(store.movedAsideTo, log);
+  if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, lastLoggedId(statePath));
-  const feed = createFeed(log);
-  const { queue, catchUp } = wireDeployments(config, script, { store, feed, log, stopping: stopping.signal });
-  const secretUses = wireSecretUses(config, store, log);
+  const events = createEventBus(log);
+  const shared = { config, script, store, events, log, stopping: stopping.signal };
+  const deployments = wireDeployments(shared);
+  const { queue, catchUp, secretUses } = deployments;
   const findFault = createHealthCheck(store, config.deployTimeoutMs);
-  const receiver = wireReceiver({
-    ...{ config, script, store, queue, catchUp, secretUses, findFault, log },
-    stopping: stopping.signal,
-  });
+  const receiver = wireReceiver(shared, deployments, findFault);
   await listen(receiver, config);
-  await tellWhetherScriptCanRun(script, log);
+  await logScriptFault(repoPath, childEnvironment(script), log);
   for (const text of findUnredacted(script)) log.warn({ event: "redaction.too_short" }, text);
   const address = receiver.address() as AddressInfo;
   const scriptEnv = childEnvironment(script);
-  const takingOver = takeOver({
-    ...{ store, queue, feed, secretUses, catchUp, findFault, statePath, repoPath, address, log },
+  const leading = becomeLeader({
+    ...{ ...deployments, store, feed: events, findFault, statePath, repoPath, address, log },
+    stopping: stopping.signal,
     refs: refsOf(config.branch),
-    hostDirectory: createHostDirectory(scriptEnv.DOCKER_HOST),
+    hostDirectory: (directory) => hostDirectory(directory, scriptEnv.DOCKER_HOST),
     readRemoteHead: (ref) => readRemoteHead(script, ref),
     startedAtMs: Date.now(),
-    stopping: stopping.signal,
   });
   let closed: Promise<void> | null = null;
   const close = () => {
@@ -83,14 +90,8 @@ export async function startService(config: Config, env: Environment, log: Log): 
     return closed;
   };
   const currentRedactor = createScriptRedactor(script);
-  const selfUpdate = createSelfUpdate({
-    statePath,
-    scriptEnv,
-    redact: (text) => currentRedactor().text(text),
-    isBusy: queue.isBusy,
-    close,
-    log,
-  });
+  const redact = (text: string) => currentRedactor().text(text);
+  const selfUpdate = createSelfUpdate({ statePath, scriptEnv, redact, isBusy: queue.isBusy, close, log });
   selfUpdate.start();
   return { address, close };
 
@@ -98,121 +99,89 @@ export async function startService(config: Config, env: Environment, log: Log): 
     stopping.abort();
     selfUpdate.stop();
     catchUp.stop();
-    // Until the deployment has ended, all that comes is recorded, for the next service to deploy.
+    // Until the deployment has ended, every push is recorded, for the next service to deploy.
     await queue.stop(config.shutdownGraceMs);
     await closeReceiver(receiver, lastAnswersMs);
-    // In this order: the door is for whoever has the lock.
-    const taken = await takingOver;
-    taken?.door?.close();
-    taken?.lock.release();
+    // In this order: only the holder of the lock may have the control socket.
+    const leadership = await leading;
+    leadership?.door?.close();
+    leadership?.lock.release();
     secretUses.close();
     store.close();
   }
 }
 
-interface DeploymentParts {
-  readonly store: Store;
-  readonly feed: Feed;
-  readonly log: Log;
-  readonly stopping: AbortSignal;
+function logMovedAside(path: string, log: Log): void {
+  const text = `The database was damaged and is now ${path}; the history starts again`;
+  log.error({ event: "store.moved_aside", path }, text);
 }
 
-function wireDeployments(config: Config, script: SecretSources, parts: DeploymentParts) {
-  const { store, feed, log, stopping } = parts;
-  const { allowedSigners: signersPath, statePath } = config;
+/** Nothing in the service loads code for Docker before somebody rolls back. */
+async function hostDirectory(directory: string, dockerHost: string | undefined): Promise<string> {
+  const { hostDirectoryOf } = await import("./rollout/compose/locate-project.ts");
+  const { connectEngine } = await import("./platform/docker/engine.ts");
+  return await hostDirectoryOf(connectEngine(dockerHost), directory);
+}
+
+interface Deployments {
+  readonly queue: Queue;
+  readonly catchUp: CatchUp;
+  readonly secretUses: SecretUses;
+}
+
+function wireDeployments({ config, script, store, events, log, stopping }: Shared): Deployments {
+  const { allowedSigners: signersPath, statePath, secrets } = config;
   const findLastDeployed = () => findLastDeployedCommit(store);
   const refs = refsOf(config.branch);
   const readSourceOf: ReadSource = (deployment, state) =>
     readSource({ ...script, statePath }, deployment, state);
   const noteSource = createSourceNote(store, readSourceOf);
   const runner = createRunner({
-    ...script,
-    statePath,
-    refs,
+    ...{ ...script, statePath, refs, log },
     deployTimeoutMs: config.deployTimeoutMs,
     deploySilenceMs: config.deploySilenceMs,
     signing: signersPath === null ? null : { signersPath, findLastDeployed, stopping },
-    log,
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);
       noteSource(deployment);
-      feed.tell(deployment.id, { kind: "step" });
+      events.publish(deployment.id, { kind: "step" });
     },
-    onLine: ({ id }, line) => feed.tell(id, { kind: "line", line }),
+    onLine: ({ id }, line) => events.publish(id, { kind: "line", line }),
   });
   const queue = createQueue({
-    store,
-    runner,
-    readSource: readSourceOf,
-    isReplaced: createReplacementCheck(config.statePath),
-    onChange: (id) => feed.tell(id, { kind: "changed" }),
-    log,
+    ...{ store, runner, readSource: readSourceOf, log },
+    isReplaced: createReplacementCheck(statePath),
+    onChange: (id) => events.publish(id, { kind: "changed" }),
   });
   const catchUp = createCatchUp({
-    store,
-    refs,
+    ...{ store, refs, wake: queue.wake, log, intervalMs: config.catchUpIntervalMs },
     readRemoteHead: (ref) => readRemoteHead(script, ref),
-    wake: queue.wake,
-    log,
-    intervalMs: config.catchUpIntervalMs,
   });
-  return { queue, catchUp };
+  const previous = secrets.previous && secretFingerprint(secrets.previous);
+  const fingerprints = { current: secretFingerprint(secrets.current), previous };
+  return { queue, catchUp, secretUses: createSecretUses({ store, fingerprints, log }) };
 }
 
-function wireSecretUses({ secrets: { current, previous } }: Config, store: Store, log: Log): SecretUses {
-  const fingerprints = {
-    current: secretFingerprint(current),
-    previous: previous && secretFingerprint(previous),
-  };
-  return createSecretUses({ store, fingerprints, log });
-}
-
-interface ReceiverParts {
-  readonly config: Config;
-  readonly script: EnvironmentOptions;
-  readonly store: Store;
-  readonly queue: Queue;
-  readonly catchUp: CatchUp;
-  readonly secretUses: SecretUses;
-  readonly findFault: () => string | null;
-  readonly stopping: AbortSignal;
-  readonly log: Log;
-}
-
-function wireReceiver(parts: ReceiverParts) {
-  const { config, script, store, queue, catchUp, secretUses, findFault, stopping, log } = parts;
+function wireReceiver(shared: Shared, deployments: Deployments, findFault: () => string | null) {
+  const { config, script, store, log, stopping } = shared;
+  const { queue, catchUp, secretUses } = deployments;
+  const { bodyLimitBytes, repository } = config;
   const deliveryLog = createDeliveryLog(log, createClientAddress(config.trustedProxies));
   const webhook = createWebhook({
+    ...{ bodyLimitBytes, repository, refs: refsOf(config.branch), log: deliveryLog },
     keys: makeKeys(config.secrets),
-    bodyLimitBytes: config.bodyLimitBytes,
-    repository: config.repository,
-    refs: refsOf(config.branch),
     admission: createAdmission(),
-    log: deliveryLog,
     async record(push) {
       const recorded = await queue.accept(push);
-      if (recorded.doubt) catchUp.settle(recorded.doubt);
+      if (recorded.doubt) catchUp.resolve(recorded.doubt);
       return recorded;
     },
-    rehearse: createRehearsal(store, script),
+    dryRun: createDryRun(store, script),
     onVerified: secretUses.note,
   });
   return createReceiver({
-    webhook,
+    ...{ webhook, bodyLimitBytes, log: deliveryLog },
     findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
-    bodyLimitBytes: config.bodyLimitBytes,
     isStopping: () => stopping.aborted,
-    log: deliveryLog,
   });
-}
-
-function tellMovedAside(path: string, log: Log): void {
-  const text = `The database was damaged and is now ${path}; the history begins anew`;
-  log.error({ event: "store.moved_aside", path }, text);
-}
-
-async function tellWhetherScriptCanRun(script: EnvironmentOptions, log: Log): Promise<void> {
-  const problem = await checkScript(script.repoPath, childEnvironment(script));
-  if (!problem) return;
-  log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
 }

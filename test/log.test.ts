@@ -9,13 +9,13 @@ test("the last line of the log is written before the process ends", async (t) =>
   await service.log.waitFor(({ event }) => event === "service.stopped");
 });
 
-test("a service whose log nobody reads any more ends when it is told to", { timeout: 60_000 }, async (t) => {
+test("a service whose log has lost its reader ends on SIGTERM", { timeout: 60_000 }, async (t) => {
   const service = await startService(t);
   service.child.stdout?.destroy();
   assert.equal(await service.end("SIGTERM"), 0);
 });
 
-test("a service whose log is read no further ends when it is told to", { timeout: 60_000 }, async (t) => {
+test("a service whose log reader stalls ends on SIGTERM", { timeout: 60_000 }, async (t) => {
   const service = await startService(t);
   service.child.stdout?.pause();
   const push = githubPush();

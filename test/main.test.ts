@@ -30,7 +30,7 @@ test("a port that is taken ends the process with 78", async (t) => {
 test("Node's lenient HTTP parser is refused", async (t) => {
   const { exitCode, text } = await giveUp(t, { NODE_OPTIONS: "--insecure-http-parser" });
   assert.equal(exitCode, 78);
-  assert.match(text, /lets requests be smuggled/);
+  assert.match(text, /allows request smuggling/);
 });
 
 test("a file .env in the working directory is read, and the environment wins over it", async (t) => {

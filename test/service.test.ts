@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { deliver, githubPush, randomCommit } from "./harness/delivery.ts";
 import { startService } from "./harness/service.ts";
 
-test("a signed push to main is accepted and its script runs with the ref and the commit", async (t) => {
+test("a signed push to main is accepted, and its script gets the ref and the commit", async (t) => {
   const service = await startService(t);
   const commit = randomCommit();
   const reply = await deliver(service.url, githubPush({ after: commit }));
@@ -31,7 +31,7 @@ test("SIGTERM ends an idle service with exit code 0", async (t) => {
   assert.equal(await service.end("SIGTERM"), 0);
 });
 
-test("the log says which newer push took the place of one that waited", async (t) => {
+test("the log says which newer push superseded one that waited", async (t) => {
   const service = await startService(t, {
     script: "#!/bin/sh\nread _ < hold\n",
     env: { SHUTDOWN_GRACE: "0" },

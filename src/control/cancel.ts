@@ -1,5 +1,5 @@
-import { findRunning, listWaiting } from "../deployments/list.ts";
-import { findDeployment } from "../deployments/record.ts";
+import { findRunning, listWaiting } from "../deployments/history.ts";
+import { findDeployment } from "../deployments/rows.ts";
 import { isFinished } from "../deployments/states.ts";
 import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";

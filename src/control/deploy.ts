@@ -1,6 +1,7 @@
-import { logSuperseded } from "../deployments/deployment-log.ts";
-import { findLastRef } from "../deployments/list.ts";
-import { findDeployment, recordWish } from "../deployments/record.ts";
+import { logSuperseded } from "../deployments/enqueue.ts";
+import { findLastRef } from "../deployments/history.ts";
+import { recordRequest } from "../deployments/record.ts";
+import { findDeployment } from "../deployments/rows.ts";
 import { isCommitId } from "../receiver/push.ts";
 import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
@@ -20,10 +21,10 @@ export async function deployNow(context: ControlContext, { body }: Asked): Promi
   const { store, queue, feed, log } = context;
   const wish = { trigger: "manual", ...found, requestedBy: reportedName(body) } as const;
   const superseded: [number, number][] = [];
-  const { id } = store.transaction(() => recordWish(store, wish, (one, by) => superseded.push([one, by])));
+  const { id } = store.transaction(() => recordRequest(store, wish, (one, by) => superseded.push([one, by])));
   for (const [one, by] of superseded) {
     logSuperseded(log, one, by);
-    feed.tell(one, { kind: "changed" });
+    feed.publish(one, { kind: "changed" });
   }
   log.info(
     { event: "control.deploy", deployment: id, ...found, requestedBy: wish.requestedBy },

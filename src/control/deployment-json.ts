@@ -1,5 +1,5 @@
 import type { Deployment } from "../deployments/deployment.ts";
-import type { Step } from "../deployments/list.ts";
+import type { DeploymentStep } from "../deployments/progress.ts";
 import { problems } from "../problems.ts";
 
 /** A deployment as commands print it with --json; docs/cli.md has each member. */
@@ -58,7 +58,7 @@ export function deploymentJson(deployment: Deployment): DeploymentJson {
   };
 }
 
-export function stepJson({ attempt, name, startedAtMs, endedAtMs }: Step): StepJson {
+export function stepJson({ attempt, name, startedAtMs, endedAtMs }: DeploymentStep): StepJson {
   const durationMs = endedAtMs === null ? null : endedAtMs - startedAtMs;
   return { attempt, name, startedAt: instant(startedAtMs), durationMs };
 }

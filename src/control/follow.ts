@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Deployment } from "../deployments/deployment.ts";
-import type { FeedEvent } from "../deployments/feed.ts";
-import { findDeployment } from "../deployments/record.ts";
+import type { DeploymentEvent } from "../deployments/event-bus.ts";
+import { findDeployment } from "../deployments/rows.ts";
 import { isFinished } from "../deployments/states.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
 import type { ControlContext } from "./context.ts";
@@ -54,7 +54,7 @@ interface Following extends Reader {
   told: Deployment;
   hasLiveLines: boolean;
   /** What happens while what was printed before is still being told; null: that is over. */
-  held: FeedEvent[] | null;
+  held: DeploymentEvent[] | null;
 }
 
 async function follow(reader: Reader, id: number, isFollowing: boolean): Promise<void> {
@@ -74,7 +74,7 @@ function startFollowing({ context, response }: Reader, id: number): Following {
   const { store, feed, statePath } = context;
   const teller = createTeller(response);
   const steps = createStepTeller(store, teller.tell);
-  const unfollow = feed.follow(id, (event) => {
+  const unfollow = feed.subscribe(id, (event) => {
     if (following.held === null) take(following, event);
     else if (following.held.length < mostHeld) following.held.push(event);
   });
@@ -100,7 +100,7 @@ function tellDeployment({ teller, told }: Following): void {
   teller.tell({ event: "deployment", deployment: deploymentJson(told) });
 }
 
-function take(following: Following, event: FeedEvent): void {
+function take(following: Following, event: DeploymentEvent): void {
   if (event.kind === "changed") look(following);
   else if (event.kind === "step") following.steps.tellAll(following.told);
   else {

@@ -1,6 +1,7 @@
 import type { Deployment } from "../deployments/deployment.ts";
-import { findLatest, listDeployments, listSteps } from "../deployments/list.ts";
-import { findDeployment } from "../deployments/record.ts";
+import { findLatest, listDeployments } from "../deployments/history.ts";
+import { listSteps } from "../deployments/progress.ts";
+import { findDeployment } from "../deployments/rows.ts";
 import type { ControlContext } from "./context.ts";
 import { deploymentJson, stepJson } from "./deployment-json.ts";
 import { json, type Reply, refusal } from "./reply.ts";

@@ -1,9 +1,9 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { liveCommit } from "../deployments/deployment.ts";
-import { findPassedBy } from "../deployments/list.ts";
-import { findDeployment } from "../deployments/record.ts";
-import { recordRollback } from "../deployments/roll-back.ts";
+import { findPassedBy } from "../deployments/history.ts";
+import { recordRollback } from "../deployments/record.ts";
+import { findDeployment } from "../deployments/rows.ts";
 import type { Store } from "../deployments/store.ts";
 import { rolloutState } from "../rollout/state.ts";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";

@@ -1,5 +1,6 @@
 import type { CatchUpReport } from "../deployments/catch-up.ts";
-import { findRunning, listLastOfBranches, listSteps, listWaiting } from "../deployments/list.ts";
+import { findRunning, listLastOfBranches, listWaiting } from "../deployments/history.ts";
+import { listSteps } from "../deployments/progress.ts";
 import { readVersion } from "../version.ts";
 import type { ControlContext } from "./context.ts";
 import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson } from "./deployment-json.ts";

@@ -1,5 +1,5 @@
 import type { Deployment } from "../deployments/deployment.ts";
-import { listSteps } from "../deployments/list.ts";
+import { listSteps } from "../deployments/progress.ts";
 import type { Store } from "../deployments/store.ts";
 import { stepJson } from "./deployment-json.ts";
 import type { ControlEvent } from "./teller.ts";

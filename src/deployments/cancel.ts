@@ -1,46 +1,46 @@
 import type { Log } from "../log.ts";
-import type { Deployment, Ending } from "./deployment.ts";
-import { move } from "./move.ts";
-import { findDeployment } from "./record.ts";
+import type { Ending } from "./deployment.ts";
+import { findDeployment } from "./rows.ts";
+import { transition } from "./states.ts";
 import type { Store } from "./store.ts";
 
 /**
- * Cancels a deployment that waits for its turn; to be called in a transaction.
+ * Cancels a deployment that waits in the queue. Call it in a transaction.
  *
- * @param by who asked for it, as the command reported
- * @returns whether it waited: where it runs by now it is for the queue to end it
+ * @param by who requested it, as the command reported
+ * @returns whether it waited; if it runs, the queue has to end it
  */
 export function cancelQueued(store: Store, id: number, by: string | null): boolean {
-  const deployment: Deployment | null = findDeployment(store, id);
+  const deployment = findDeployment(store, id);
   if (deployment?.state !== "queued") return false;
-  move(store, deployment, "cancelled");
+  transition(store, deployment, "cancelled");
   store.run("UPDATE deployments SET cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?", by, id);
   return true;
 }
 
-/** The ending of a run whose end was asked for. */
+/** The ending of a run that somebody cancelled. */
 export const cancelledEnding: Ending = { state: "cancelled", exitCode: null, problem: null };
 
-/** How long a script may take to end by itself when its deployment is cancelled: as at its time-out. */
+/** How long a cancelled script may take to end by itself: as long as at its time-out. */
 export const cancelGraceMs = 15_000;
 
 /**
- * Writes down that a running deployment is to end as cancelled, before its script is asked to: should the service die
- * before the script does, it is not run again. A disk that fails is no reason to let the script go on.
+ * Records that a running deployment is being cancelled, before its script is asked to end: if the service dies first,
+ * the script is not run again. If the disk fails, the script is ended all the same.
  */
-export function askToCancel(store: Store, id: number, by: string | null, log: Log): void {
+export function requestCancel(store: Store, id: number, by: string | null, log: Log): void {
   const sql =
     "UPDATE deployments SET cancel_asked_at_ms = ?, cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?";
   try {
     store.transaction(() => store.run(sql, Date.now(), by, id));
   } catch (error) {
-    const text = `That deployment ${id} is cancelled could not be written to disk; its script is ended all the same. Should the service die first, the deployment runs again: then cancel it once more`;
+    const text = `The cancellation of deployment ${id} could not be written to disk. Its script is ended all the same. If the service dies first, the deployment runs again: cancel it once more`;
     log.error({ event: "store.failed", err: error }, text);
   }
 }
 
-/** Whether somebody asked for the end of a deployment since it was started last. */
-export function isCancelAsked(store: Store, id: number): boolean {
+/** Whether somebody cancelled a deployment since its last start. */
+export function isCancelRequested(store: Store, id: number): boolean {
   const row = store.get("SELECT cancel_asked_at_ms AS at_ms FROM deployments WHERE id = ?", id);
   return typeof row?.at_ms === "number";
 }

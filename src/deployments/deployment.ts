@@ -12,7 +12,7 @@ export type DeploymentState =
   | "superseded"
   | "interrupted";
 
-/** One deployment as it is recorded. Times are milliseconds since 1970, for people: no decision rests on them. */
+/** A deployment as it is recorded. Times are in milliseconds since 1970, for people: no decision depends on them. */
 export interface Deployment {
   readonly id: number;
   readonly trigger: Trigger;
@@ -20,40 +20,37 @@ export interface Deployment {
   readonly before: string | null;
   /** The commit that was asked for. */
   readonly commit: string;
-  /** What was checked out when its script ended, which may be newer than `commit`; null while that is not known. */
+  /** What its script checked out, which may be newer than `commit`; null while that is not known. */
   readonly checkedOutCommit: string | null;
-  /** Subject and author of the commit checked out; of `commit` for a roll back. Untrusted, bounded, printable. */
+  /** Subject and author of the commit checked out; for a roll back, of `commit`. Untrusted, bounded, printable. */
   readonly subject: string | null;
   readonly author: string | null;
-  /** Who pushed, by the signed payload. Untrusted, bounded, printable. */
+  /** Who pushed, as the signed payload says. Untrusted, bounded, printable. */
   readonly pusher: string | null;
-  /** Who asked for it, as the command reported: no proof. Untrusted, bounded, printable. */
+  /** Who requested it, as the command reported, without proof. Untrusted, bounded, printable. */
   readonly requestedBy: string | null;
   readonly cancelledBy: string | null;
   readonly repository: string | null;
   readonly host: string | null;
   readonly deliveryId: string | null;
   readonly state: DeploymentState;
-  /** How often the script was started for it, counted before each start. */
+  /** How often its script was started, counted before each start. */
   readonly attempts: number;
   readonly supersededBy: number | null;
   readonly exitCode: number | null;
-  /** Why it ended as it did, for a person; null while it has not ended, or where it simply succeeded. */
+  /** Why it ended as it did, for a person; null until it has ended, and if it succeeded. */
   readonly problem: Problem | null;
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
 }
 
-/** What git says of the sources of a deployment. */
+/** What git reports about the source of a deployment. */
 export type Source = Pick<Deployment, "checkedOutCommit" | "subject" | "author">;
 
-/** The commit that a deployment brings when its script succeeds. */
-export function liveCommit({
-  commit,
-  checkedOutCommit,
-}: Pick<Deployment, "commit" | "checkedOutCommit">): string {
-  return checkedOutCommit ?? commit;
+/** The commit that is live when the script of a deployment has succeeded. */
+export function liveCommit(of: Pick<Deployment, "commit" | "checkedOutCommit">): string {
+  return of.checkedOutCommit ?? of.commit;
 }
 
 /** How a run of the deploy script ended. */
@@ -63,7 +60,7 @@ export interface Ending {
   readonly problem: Problem | null;
 }
 
-/** The script never ran: the machine was short of something at the last moment. */
+/** The script never ran, because the machine ran short of something at the last moment. */
 export interface NotStarted {
   readonly state: "not_started";
   readonly detail: string;
@@ -73,18 +70,18 @@ export interface NotStarted {
 export interface Run {
   /** Resolves when the script has ended and its output was read. Never rejects. */
   readonly ended: Promise<Ending | NotStarted>;
-  /** Ends the script early: asked, then forced. The first reason to end is the one recorded. */
+  /** Ends the script early: asks it, then kills it. The first reason is the one recorded. */
   readonly end: (reason: "cancelled" | "interrupted", graceMs: number) => void;
 }
 
 export type Start =
   | { readonly kind: "started"; readonly run: Run }
-  /** It cannot run as things are: the deployment has failed, and `problem` says what to mend. */
+  /** It cannot run: the deployment has failed, and `problem` says what to fix. */
   | { readonly kind: "refused"; readonly problem: Problem }
-  /** The machine is short of something for the moment: worth another try, and no fault of the deployment's. */
+  /** The machine is short of something at the moment: a later attempt can work. */
   | { readonly kind: "try-again"; readonly detail: string };
 
-/** What is left of a run whose service died. */
+/** What is left of a run after its service died. */
 export type Adoption =
   | { readonly kind: "alive"; readonly run: Run }
   | { readonly kind: "ended"; readonly ending: Ending }
@@ -95,10 +92,10 @@ export type RemoteHead =
   | { readonly kind: "head"; readonly commit: string }
   | { readonly kind: "unknown"; readonly detail: string };
 
-/** What deployments need of the stage that runs scripts. */
+/** What deployments need from the stage that runs scripts. */
 export interface Runner {
   readonly start: (deployment: Deployment) => Promise<Start>;
   readonly adopt: (deployment: Deployment) => Promise<Adoption>;
-  /** Called when a deployment's record is finished: nothing of the run is needed any more but its log. */
+  /** Removes what a run left, except its log. Call it when the deployment is recorded. */
   readonly tidy: (deploymentId: number) => void;
 }

@@ -1,4 +1,3 @@
-import { findNewest, type Verdict } from "./believe-head.ts";
 import type { Store } from "./store.ts";
 
 /** A push after which only the remote can say whether the branch is at its commit. */
@@ -6,22 +5,22 @@ export interface Doubt {
   readonly ref: string;
   readonly before: string | null;
   readonly commit: string;
-  /** Whether the delivery came for the first time. A copy of one proves nothing: anybody may have kept it. */
+  /** Whether the delivery came for the first time. A copy proves nothing: anybody may have captured it. */
   readonly isFirst: boolean;
   /** Whether to deploy the commit if the remote does not answer. */
   readonly isLikely: boolean;
 }
 
-/** What the remote answered: a verdict on the head, no answer, or one that a push overtook meanwhile. */
-export type Answer =
-  | { readonly kind: Verdict; readonly head: string }
+/** What the remote answered: a verdict on the head, no answer, or an answer that a push has overtaken. */
+export type HeadAnswer =
+  | { readonly kind: HeadVerdict; readonly head: string }
   | { readonly kind: "unknown" | "overtaken" };
 
 export interface DoubtsOptions {
   readonly store: Store;
-  /** Asks the remote about a branch, given the doubts by their commits, and deploys a head that is missing. */
-  readonly ask: (ref: string, doubts: ReadonlyMap<string, Doubt>) => Promise<Answer>;
-  /** Deploys what a push says, because the remote does not answer. */
+  /** Asks the remote about a branch, given its doubts by commit, and deploys a head that is missing. */
+  readonly ask: (ref: string, doubts: ReadonlyMap<string, Doubt>) => Promise<HeadAnswer>;
+  /** Deploys the commit of a push, because the remote does not answer. */
   readonly deploy: (doubt: Doubt) => void;
   /** The remote is asked at most this often. */
   readonly askEveryMs: number;
@@ -33,48 +32,48 @@ export interface Doubts {
   readonly stop: () => void;
 }
 
-/** The doubts about a branch, by commit, and how often the remote has answered since the last was added. */
-interface Open {
+/** The doubts about a branch, by commit, and how often the remote has answered since the last one was added. */
+interface BranchDoubts {
   readonly ref: string;
   readonly doubts: ReadonlyMap<string, Doubt>;
   readonly answers: number;
 }
 
-interface Asking extends DoubtsOptions {
-  readonly open: Map<string, Open>;
+interface DoubtsState extends DoubtsOptions {
+  readonly open: Map<string, BranchDoubts>;
   askedAtMs: number;
   timer: NodeJS.Timeout | undefined;
   isAsking: boolean;
   isStopped: boolean;
 }
 
-/** The servers of a host that lag are given this many chances to know of a push. */
+/** How often the remote is asked about one push, because servers of a git host can lag behind it. */
 const mostAnswers = 3;
-/** How often to look whether what runs has ended. */
+/** How often to check whether what runs has ended. */
 const lookEveryMs = 1_000;
 
 /**
- * Asks the remote about doubtful pushes, one branch at a time and at most once in `askEveryMs`, however many come. A
- * first delivery is asked about at once; together with the word of the remote it counts. A copy waits until nothing of
- * its branch runs or waits: what is live then was pulled from this remote, so the remote does not lag behind it.
+ * Asks the remote about doubtful pushes, one branch at a time and at most once in `askEveryMs`, however many come. It
+ * asks about a first delivery at once, and believes it together with the remote. A copy waits until nothing of its
+ * branch runs or waits: what is live then was pulled from this remote, so the remote does not lag behind it.
  */
 export function createDoubts(options: DoubtsOptions): Doubts {
-  const state = { askedAtMs: Number.NEGATIVE_INFINITY, timer: undefined, isAsking: false, isStopped: false };
-  const asking: Asking = { ...options, open: new Map(), ...state };
+  const start = { askedAtMs: Number.NEGATIVE_INFINITY, timer: undefined, isAsking: false, isStopped: false };
+  const state: DoubtsState = { ...options, open: new Map(), ...start };
   return {
     add(doubt) {
-      merge(asking, { ref: doubt.ref, doubts: new Map([[doubt.commit, doubt]]), answers: 0 });
-      if (!asking.isAsking) schedule(asking, 0);
+      merge(state, { ref: doubt.ref, doubts: new Map([[doubt.commit, doubt]]), answers: 0 });
+      if (!state.isAsking) schedule(state, 0);
     },
     stop() {
-      asking.isStopped = true;
-      clearTimeout(asking.timer);
+      state.isStopped = true;
+      clearTimeout(state.timer);
     },
   };
 }
 
-/** A copy takes nothing away from the first delivery of its commit. */
-function merge({ open }: Asking, { ref, doubts, answers }: Open): void {
+/** A copy does not replace the first delivery of its commit. */
+function merge({ open }: DoubtsState, { ref, doubts, answers }: BranchDoubts): void {
   const known = open.get(ref);
   const all = [...(known?.doubts ?? []), ...doubts].sort(
     ([, one], [, other]) => +one.isFirst - +other.isFirst,
@@ -82,45 +81,94 @@ function merge({ open }: Asking, { ref, doubts, answers }: Open): void {
   open.set(ref, { ref, doubts: new Map(all), answers: Math.min(answers, known?.answers ?? answers) });
 }
 
-function schedule(asking: Asking, leastMs: number): void {
-  clearTimeout(asking.timer);
-  if (asking.isStopped) return;
-  const waitMs = Math.max(leastMs, asking.askedAtMs + asking.askEveryMs - performance.now());
-  asking.timer = setTimeout(() => void askNext(asking), waitMs).unref();
+function schedule(state: DoubtsState, leastMs: number): void {
+  clearTimeout(state.timer);
+  if (state.isStopped) return;
+  const waitMs = Math.max(leastMs, state.askedAtMs + state.askEveryMs - performance.now());
+  state.timer = setTimeout(() => void askNext(state), waitMs).unref();
 }
 
-async function askNext(asking: Asking): Promise<void> {
-  asking.isAsking = true;
+async function askNext(state: DoubtsState): Promise<void> {
+  state.isAsking = true;
   try {
-    const ready = [...asking.open.values()].find((open) => isReady(asking.store, open));
-    if (ready) await settle(asking, ready);
+    const ready = [...state.open.values()].find((branch) => isReady(state.store, branch));
+    if (ready) await askAbout(state, ready);
   } catch (error) {
-    asking.onFault(error);
+    state.onFault(error);
   }
-  asking.isAsking = false;
-  if (asking.open.size > 0) schedule(asking, lookEveryMs);
+  state.isAsking = false;
+  if (state.open.size > 0) schedule(state, lookEveryMs);
 }
 
-function isReady(store: Store, { ref, doubts }: Open): boolean {
+function isReady(store: Store, { ref, doubts }: BranchDoubts): boolean {
   const newest = findNewest(store, ref);
   const isPressing = [...doubts.values()].some((one) => one.isFirst && !newest?.commits.includes(one.commit));
   const sql = "SELECT 1 FROM deployments WHERE ref = ? AND state IN ('queued', 'running', 'interrupted')";
   return isPressing || store.get(sql, ref) === undefined;
 }
 
-async function settle(asking: Asking, { ref, doubts, answers }: Open): Promise<void> {
-  asking.open.delete(ref);
-  const answer = await asking.ask(ref, doubts);
-  asking.askedAtMs = performance.now();
-  if (asking.isStopped) return;
+async function askAbout(state: DoubtsState, { ref, doubts, answers }: BranchDoubts): Promise<void> {
+  state.open.delete(ref);
+  const answer = await state.ask(ref, doubts);
+  state.askedAtMs = performance.now();
+  if (state.isStopped) return;
   const likely = [...doubts.values()].findLast(({ isLikely }) => isLikely);
-  if (answer.kind === "unknown" && likely) asking.deploy(likely);
+  if (answer.kind === "unknown" && likely) state.deploy(likely);
   const answered = { ref, doubts, answers: answer.kind === "overtaken" ? answers : answers + 1 };
-  if (!isSettled(answered, answer)) merge(asking, answered);
+  if (!isResolved(answered, answer)) merge(state, answered);
 }
 
-function isSettled({ doubts, answers }: Open, answer: Answer): boolean {
+function isResolved({ doubts, answers }: BranchDoubts, answer: HeadAnswer): boolean {
   if (answer.kind === "overtaken") return false;
   if (answers >= mostAnswers) return true;
   return answer.kind === "in place" ? doubts.has(answer.head) : answer.kind !== "doubtful";
+}
+
+/** What the head of a branch at the remote means: it is deployed, it may be stale, or it is missing. */
+export type HeadVerdict = "in place" | "doubtful" | "missing";
+
+export type BelieveHead = (ref: string, head: string, isConfirmed?: boolean) => HeadVerdict;
+
+/**
+ * Makes the function that decides whether to believe the head that the remote reports. A head that was never seen is
+ * missing. An older one may come from a mirror that lags: it is missing if the remote reports it twice in a row, at
+ * least `confirmMs` apart, or if a push of this very commit confirms it. After a roll back an older head changes
+ * nothing.
+ */
+export function createBelieveHead(store: Store, confirmMs: number): BelieveHead {
+  let doubted: { readonly ref: string; readonly head: string; readonly sinceMs: number } | null = null;
+  return (ref, head, isConfirmed = false) => {
+    const newest = findNewest(store, ref);
+    const isOld = wasSeen(store, ref, head);
+    const before = doubted;
+    doubted = null;
+    // A roll back stays until the next push, and a head that was never seen is one.
+    if (newest?.commits.includes(head) || (newest?.trigger === "rollback" && isOld)) return "in place";
+    if (!isOld || isConfirmed) return "missing";
+    const isRepeated = before?.ref === ref && before.head === head;
+    if (isRepeated && performance.now() - before.sinceMs >= confirmMs) return "missing";
+    doubted = isRepeated ? before : { ref, head, sinceMs: performance.now() };
+    return "doubtful";
+  };
+}
+
+/** The newest deployment that was not superseded. A failed or cancelled one counts: it is not run again unasked. */
+export function findNewest(store: Store, ref: string) {
+  const row = store.get(
+    `SELECT commit_id, checked_out_commit, trigger FROM deployments WHERE ref = ? AND state <> 'superseded'
+     ORDER BY id DESC LIMIT 1`,
+    ref,
+  );
+  return row ? { trigger: String(row.trigger), commits: [row.commit_id, row.checked_out_commit] } : null;
+}
+
+/** Deliveries are kept longer than deployments. */
+function wasSeen(store: Store, ref: string, commit: string): boolean {
+  const isIn = (table: "deployments" | "deliveries", column: "commit_id" | "checked_out_commit") =>
+    store.get(`SELECT 1 FROM ${table} WHERE ref = ? AND ${column} = ? LIMIT 1`, ref, commit) !== undefined;
+  return (
+    isIn("deployments", "commit_id") ||
+    isIn("deployments", "checked_out_commit") ||
+    isIn("deliveries", "commit_id")
+  );
 }

@@ -1,27 +1,26 @@
-import { findRunKey } from "./claim.ts";
 import type { Store } from "./store.ts";
 
-interface Limits {
-  /** How often the database is asked at most. */
+interface HealthLimits {
+  /** The database is probed at most this often. */
   readonly probeIntervalMs: number;
-  /** A run is ended at its time-out; where it is still there so much later, something is wrong with the service. */
+  /** A run is ended at its time-out. If it is still there this much later, the service is at fault. */
   readonly overdueMs: number;
 }
 
 /**
  * Makes the check behind /health: the database can be written and no run is far past its time-out. A failed deployment
- * is no ill health: a restart would not help it.
+ * does not make the service unhealthy, because a restart would not help.
  *
- * @returns a function that gives what is wrong, or null
+ * @returns a function that returns the fault, or null
  */
 export function createHealthCheck(
   store: Store,
   deployTimeoutMs: number,
-  limits: Limits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
+  limits: HealthLimits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
 ): () => string | null {
   let probedAtMs = Number.NEGATIVE_INFINITY;
   let fault: string | null = null;
-  // Since when the run has been seen, not since when the record says it has been going on: wall clocks jump.
+  // Since when this process has seen the run, not since when the record says it runs: wall clocks jump.
   let seen: { readonly run: string | null; readonly sinceMs: number } = { run: null, sinceMs: 0 };
 
   function isOverdue(): boolean {
@@ -39,15 +38,17 @@ export function createHealthCheck(
 }
 
 function probe(store: Store, isOverdue: () => boolean): string | null {
+  const sql = "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
   try {
-    store.transaction(() =>
-      store.run(
-        "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms",
-        Date.now(),
-      ),
-    );
+    store.transaction(() => store.run(sql, Date.now()));
     return isOverdue() ? "A deployment is far past its time-out. The log of the service says more." : null;
   } catch {
     return "The database cannot be written. The log of the service says more.";
   }
+}
+
+/** The run that is under way, as its deployment's id and attempt, or null. */
+function findRunKey(store: Store): string | null {
+  const row = store.get("SELECT id, attempts FROM deployments WHERE state = 'running'");
+  return row ? `${row.id} ${row.attempts}` : null;
 }

@@ -1,6 +1,6 @@
 /**
- * The schema, as numbered steps: step N brings a database from version N to N + 1 (`PRAGMA user_version`), each in one
- * transaction. A step that was released is never changed; a change of the schema is a new step.
+ * The schema, as numbered steps: step N takes a database from version N to N + 1 (`PRAGMA user_version`), in one
+ * transaction. A released step never changes; a change of the schema is a new step.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE deployments (
@@ -58,7 +58,7 @@ export const migrations: readonly string[] = [
      host            TEXT,
      delivery_id     TEXT                -- of the last delivery it signed; the host's own, unsigned
    ) STRICT, WITHOUT ROWID;`,
-  // When somebody asked for the end of a deployment that runs; null: nobody did.
+  // When somebody cancelled the running deployment; null: nobody did.
   "ALTER TABLE deployments ADD COLUMN cancel_asked_at_ms INTEGER",
   `ALTER TABLE deployments ADD COLUMN checked_out_commit TEXT; -- in the repository when its script ended; null: not known
    ALTER TABLE deployments ADD COLUMN subject TEXT;            -- of that commit; of a roll back, of commit_id

@@ -5,19 +5,19 @@ import { migrations } from "./migrations.ts";
 
 const busyTimeoutMs = 2_000;
 
-interface Opened {
+interface OpenedDatabase {
   readonly database: DatabaseSync;
   readonly movedAsideTo: string | null;
 }
 
 /**
- * Opens the database at `path` in `directory`, which is made where it is missing; one that is damaged is moved aside
- * and begun anew.
+ * Opens the database at `path` in `directory`, which is made if it is missing. A damaged database is moved aside and
+ * replaced by an empty one.
  *
  * @returns the database, and where a damaged one was moved to, or null
- * @throws ProblemError `state_unusable` where it cannot be written, or was made by a newer Hotpush
+ * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
-export function openOrMoveAside(directory: string, path: string): Opened {
+export function openOrMoveAside(directory: string, path: string): OpenedDatabase {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     const database = openDatabase(path);
@@ -34,7 +34,7 @@ export function openOrMoveAside(directory: string, path: string): Opened {
   }
 }
 
-/** Opens the database at `path` and brings its schema up to date. Another instance may be doing the same just now. */
+/** Opens the database at `path` and brings its schema up to date, which another instance may do at the same time. */
 export function openDatabase(path: string): DatabaseSync {
   const deadlineMs = performance.now() + busyTimeoutMs;
   for (;;) {
@@ -50,7 +50,7 @@ export function openDatabase(path: string): DatabaseSync {
 function openOnce(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
-    // WAL with FULL syncs at each commit: what was acknowledged survives a power cut. NORMAL does not.
+    // With FULL, each commit is synced, so what was acknowledged survives a power cut. With NORMAL it does not.
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
     migrate(database);
     return database;
@@ -61,8 +61,8 @@ function openOnce(path: string): DatabaseSync {
 }
 
 /**
- * SQLITE_BUSY. SQLite waits for a lock by itself, but not where waiting could end in a deadlock: two that turn a new
- * database to WAL at the same moment both hold a shared lock, and one of them is refused at once.
+ * SQLITE_BUSY. SQLite waits for a lock by itself, unless waiting could end in a deadlock: if two instances switch a new
+ * database to WAL at the same moment, both hold a shared lock, and one of them is refused at once.
  */
 function isBusy(error: unknown): boolean {
   const { errcode } = error as { errcode?: number };
@@ -73,7 +73,7 @@ function migrate(database: DatabaseSync): void {
   const versionOf = () => Number(database.prepare("PRAGMA user_version").get()?.user_version);
   if (versionOf() < 0) throw damaged(`its version is ${versionOf()}`);
   if (versionOf() > migrations.length) {
-    const detail = `The database is of version ${versionOf()}, this Hotpush knows ${migrations.length}: start the newer Hotpush that made it.`;
+    const detail = `The database has version ${versionOf()}, this Hotpush knows ${migrations.length}. Start the newer Hotpush that made it.`;
     throw new ProblemError({ code: "state_unusable", detail });
   }
   database.exec("BEGIN IMMEDIATE");
@@ -84,7 +84,7 @@ function migrate(database: DatabaseSync): void {
   database.exec("COMMIT");
 }
 
-/** The quick check leaves out indexes, but a queue whose index is wrong forgets what waits in it. */
+/** The quick check leaves out indexes, but a queue with a wrong index loses what waits in it. */
 function checkIntegrity(database: DatabaseSync): void {
   const verdicts = [
     database.prepare("PRAGMA quick_check(1)").get()?.quick_check,
@@ -98,8 +98,8 @@ function checkIntegrity(database: DatabaseSync): void {
 }
 
 /**
- * SQLite keeps a schema as text, so a damaged one can still be read, as something else. Only what every statement would
- * fail for counts: a database that merely differs holds pushes that were accepted, and must never be put away.
+ * SQLite keeps a schema as text, so a damaged schema can still be read, as another one. Only missing columns count,
+ * because every statement would fail: a database that differs otherwise holds accepted pushes and must not be moved.
  */
 function hasColumns(database: DatabaseSync): boolean {
   const sql = `SELECT tables.name || '.' || columns.name AS name
@@ -121,13 +121,13 @@ function damaged(reason: string): Error {
   return Object.assign(new Error(`the database is damaged: ${reason}`), { errcode: 11 });
 }
 
-/** SQLITE_CORRUPT or SQLITE_NOTADB: the file is there but is no database of ours any more. */
+/** SQLITE_CORRUPT or SQLITE_NOTADB: the file is there but is not a usable database any more. */
 function isUnreadable(error: unknown): boolean {
   const { errcode } = error as { errcode?: number };
   return errcode !== undefined && [11, 26].includes(errcode & 0xff);
 }
 
-/** A damaged file must not stop deployments, nor be lost: somebody may still want to look into it. */
+/** A damaged file must neither stop deployments nor be lost: somebody may still want to examine it. */
 function moveAside(path: string): string {
   const aside = `${path}.corrupt-${new Date().toISOString().replace(/[:.]/g, "-")}`;
   for (const suffix of ["", "-wal", "-shm"]) {

@@ -1,12 +1,12 @@
 import type { Log } from "../log.ts";
 import { isShortage } from "../platform/shortage.ts";
-import { cancelGraceMs, cancelledEnding, isCancelAsked } from "./cancel.ts";
-import { findUnfinished } from "./claim.ts";
-import type { Deployment, Ending, Run, Runner } from "./deployment.ts";
-import { keepTrying } from "./keep-trying.ts";
-import { move } from "./move.ts";
-import type { Persist } from "./persist.ts";
+import { cancelGraceMs, cancelledEnding, isCancelRequested } from "./cancel.ts";
+import type { Deployment, Ending, Runner } from "./deployment.ts";
+import type { Executor } from "./execute.ts";
+import { keepTrying, type Persist } from "./retry.ts";
+import { selectDeployments } from "./rows.ts";
 import { resume } from "./settle.ts";
+import { transition } from "./states.ts";
 import type { Store } from "./store.ts";
 
 export interface RecoveryOptions {
@@ -15,33 +15,29 @@ export interface RecoveryOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly persist: Persist;
-  readonly seeThrough: (deployment: Deployment, run: Run) => Promise<void>;
-  readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
+  readonly executor: Pick<Executor, "watch" | "conclude">;
 }
 
 /**
- * Deals with what an earlier service left behind: a script that still runs is adopted and seen through, one that ended
- * meanwhile is recorded as it ended, and one that is gone was interrupted and runs again, three times at most. What was
- * being cancelled is cancelled, whatever became of its service.
+ * Recovers what an earlier service left behind, oldest first. A script that still runs is adopted, one that has ended is
+ * recorded as it ended, and one that is gone was interrupted and runs again, three times at most. A deployment that was
+ * being cancelled is cancelled in each case.
  */
 export async function recover(options: RecoveryOptions): Promise<void> {
-  for (const deployment of findUnfinished(options.store)) {
+  const unfinished = "WHERE state IN ('running', 'interrupted') ORDER BY queue_order";
+  for (const deployment of selectDeployments(options.store, unfinished)) {
     if (deployment.state === "interrupted") await runAgain(deployment, options);
     else await recoverRunning(deployment, options);
   }
 }
 
 async function recoverRunning(deployment: Deployment, options: RecoveryOptions): Promise<void> {
-  const { runner, log, signal, store } = options;
+  const { runner, log, signal, store, executor } = options;
   const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
   const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
-  const adoption = await keepTrying(() => runner.adopt(deployment), {
-    what,
-    canHeal: isShortage,
-    signal,
-    log,
-  });
-  const isUnwanted = isCancelAsked(store, deployment.id);
+  const adopt = () => runner.adopt(deployment);
+  const adoption = await keepTrying(adopt, { what, canPass: isShortage, signal, log });
+  const isUnwanted = isCancelRequested(store, deployment.id);
   switch (adoption?.kind) {
     case "alive":
       log.warn(
@@ -49,32 +45,32 @@ async function recoverRunning(deployment: Deployment, options: RecoveryOptions):
         "A deploy script outlived its service and is adopted",
       );
       if (isUnwanted) adoption.run.end("cancelled", cancelGraceMs);
-      return await options.seeThrough(deployment, adoption.run);
+      return await executor.watch(deployment, adoption.run);
     case "ended":
       log.warn(
         { event: "deployment.ended_unwatched", ...fields },
         "A deploy script ended while no service ran",
       );
-      return await options.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
+      return await executor.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
     case "gone":
-      if (isUnwanted) return await options.conclude(deployment, cancelledEnding);
+      if (isUnwanted) return await executor.conclude(deployment, cancelledEnding);
       await runAgain(deployment, options);
   }
 }
 
-/** A script that was asked to end and fails did as it was asked; one that succeeded had done its work by then. */
+/** A script that was asked to end and failed was cancelled. One that succeeded had done its work by then. */
 function afterCancel(ending: Ending): Ending {
   return ending.state === "succeeded" ? ending : cancelledEnding;
 }
 
-/** In one transaction: another instance may record a newer push, which takes the place of an interrupted one. */
+/** In one transaction: another instance may record a newer push, which supersedes an interrupted one. */
 async function runAgain(
   deployment: Deployment,
   { store, runner, log, persist }: RecoveryOptions,
 ): Promise<void> {
   runner.tidy(deployment.id);
   const state = await persist(() => {
-    if (deployment.state === "running") move(store, deployment, "interrupted");
+    if (deployment.state === "running") transition(store, deployment, "interrupted");
     return resume(store, deployment.id);
   });
   if (state === null) return;

@@ -2,7 +2,7 @@ import type { SecretSlot } from "../config/secret.ts";
 import type { Log } from "../log.ts";
 import type { Row, Store } from "./store.ts";
 
-/** When a secret last signed a delivery, and which. */
+/** When a secret last signed a delivery, and which one. */
 export interface SecretUse {
   /** When a service first ran with it. */
   readonly knownSinceMs: number;
@@ -12,26 +12,26 @@ export interface SecretUse {
 }
 
 export interface SecretUses {
-  /** Notes since when the secrets of the configuration are known, where that is not on disk yet. */
+  /** Records since when the configured secrets are known, if that is not on disk yet. */
   readonly begin: () => void;
-  /** Notes that a delivery was signed with a secret; costs nothing, and is on disk within a minute. */
+  /** Notes that a secret signed a delivery. It is on disk within a minute. */
   readonly note: (slot: SecretSlot, host: string, deliveryId: string | null) => void;
-  /** What is known of each secret; null for the previous one where there is none. */
+  /** What is known of each secret; null if there is no previous one. */
   readonly read: () => { readonly current: SecretUse; readonly previous: SecretUse | null };
-  /** Writes what is not on disk yet, and nothing from now on. */
+  /** Writes what is not on disk yet, and nothing more after that. */
   readonly close: () => void;
 }
 
 export interface SecretUsesOptions {
   readonly store: Store;
-  /** What tells the secrets of the configuration from those of earlier ones. */
+  /** Distinguish the configured secrets from earlier ones. */
   readonly fingerprints: { readonly current: string; readonly previous: string | null };
   readonly log: Log;
 }
 
 const writeIntervalMs = 60_000;
 
-/** Keeps the evidence on which a rotation is finished: how long ago the previous secret was used. */
+/** Keeps the evidence for finishing a rotation: how long ago the previous secret was used. */
 export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions): SecretUses {
   const startedAtMs = Date.now();
   const noted = new Map<SecretSlot, Omit<SecretUse, "knownSinceMs">>();
@@ -47,11 +47,11 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
       store.transaction(() => unwritten.forEach(upsert));
       unwritten.clear();
     } catch (error) {
-      tellFailure(error);
+      logFailure(error);
     }
   }
 
-  function tellFailure(error: unknown): void {
+  function logFailure(error: unknown): void {
     log.error({ event: "store.failed", err: error }, "The use of a secret could not be written to disk");
   }
 
@@ -62,11 +62,7 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
     store.run(
       `INSERT INTO secret_uses VALUES (?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO UPDATE
        SET last_used_at_ms = excluded.last_used_at_ms, host = excluded.host, delivery_id = excluded.delivery_id`,
-      fingerprint,
-      startedAtMs,
-      lastUsedAtMs,
-      host,
-      deliveryId,
+      ...[fingerprint, startedAtMs, lastUsedAtMs, host, deliveryId],
     );
   }
 
@@ -90,7 +86,7 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
         const slots = (["current", "previous"] as const).filter((slot) => !isKnown(slot));
         if (slots.length > 0) store.transaction(() => slots.forEach(upsert));
       } catch (error) {
-        tellFailure(error);
+        logFailure(error);
       }
     },
     note(slot, host, deliveryId) {

@@ -1,34 +1,59 @@
 import type { Problem } from "../problems.ts";
-import { mostAttempts } from "./claim.ts";
+import { cancelledEnding, isCancelRequested } from "./cancel.ts";
 import type { Deployment, Ending } from "./deployment.ts";
-import { move } from "./move.ts";
-import { findDeployment } from "./record.ts";
+import { findDeployment } from "./rows.ts";
+import { transition } from "./states.ts";
 import type { Store } from "./store.ts";
 
-/** Writes down how a running deployment ended; to be called in a transaction. */
-export function settle(store: Store, deployment: Deployment, { state, exitCode, problem }: Ending): void {
-  move(store, { ...deployment, state: "running" }, state, { exitCode, problem });
+export interface SettleOptions {
+  /** Whether somebody cancelled it: then it does not run again. */
+  readonly isCancelled?: boolean;
+  /** False while the service stops: the next one decides what becomes of an interrupted deployment. */
+  readonly doesResume?: boolean;
 }
 
 /**
- * Decides what becomes of an interrupted deployment; to be called in a transaction. It runs again, unless a newer push
- * of the branch waits, or it was interrupted too often.
+ * Records how a running deployment ended, and what becomes of it if it was interrupted. Call it in a transaction. It is
+ * one transaction because in between another instance may record a newer push, which supersedes an interrupted one.
  *
- * @returns the state it went to, or null where it is not interrupted any more: another instance may have superseded it
+ * @returns the ending as it is recorded
+ */
+export function settle(
+  store: Store,
+  deployment: Deployment,
+  ending: Ending,
+  { isCancelled = false, doesResume = false }: SettleOptions = {},
+): Ending {
+  const mayResume = ending.state === "interrupted";
+  const isUnwanted = mayResume && (isCancelled || isCancelRequested(store, deployment.id));
+  const { state, ...details } = isUnwanted ? cancelledEnding : ending;
+  transition(store, { id: deployment.id, state: "running" }, state, details);
+  if (state === "interrupted" && doesResume) resume(store, deployment.id);
+  return { state, ...details };
+}
+
+/** A deployment that was interrupted this often is given up: it may be what takes the service down. */
+const mostAttempts = 3;
+
+/**
+ * Decides what becomes of an interrupted deployment. Call it in a transaction. It runs again, unless a newer push of the
+ * branch waits, or it was interrupted too often.
+ *
+ * @returns its new state, or null if it is not interrupted any more: another instance may have superseded it
  */
 export function resume(store: Store, id: number): "queued" | "superseded" | "failed" | null {
   const deployment = findDeployment(store, id);
   if (deployment?.state !== "interrupted") return null;
   const newer = findWaiting(store, deployment);
   if (newer !== null) {
-    move(store, deployment, "superseded", { supersededBy: newer });
+    transition(store, deployment, "superseded", { supersededBy: newer });
     return "superseded";
   }
   if (deployment.attempts < mostAttempts) {
-    move(store, deployment, "queued");
+    transition(store, deployment, "queued");
     return "queued";
   }
-  move(store, deployment, "failed", { problem: gaveUp(deployment) });
+  transition(store, deployment, "failed", { problem: gaveUp(deployment) });
   return "failed";
 }
 

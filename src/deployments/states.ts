@@ -1,6 +1,8 @@
-import type { DeploymentState } from "./deployment.ts";
+import type { Problem } from "../problems.ts";
+import type { Deployment, DeploymentState } from "./deployment.ts";
+import type { Store } from "./store.ts";
 
-/** Every legal move of a deployment; what is not here does not happen. */
+/** Every legal transition of a deployment. No other happens. */
 export const transitions: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
   queued: ["running", "superseded", "cancelled"],
   // back to queued: the script could not be started for the moment
@@ -15,11 +17,46 @@ export const transitions: Readonly<Record<DeploymentState, readonly DeploymentSt
   superseded: [],
 };
 
-export function isLegal(from: DeploymentState, to: DeploymentState): boolean {
-  return transitions[from].includes(to);
-}
-
-/** True where nothing more will happen by itself. */
+/** True if nothing more happens to a deployment in this state by itself. */
 export function isFinished(state: DeploymentState): boolean {
   return state !== "queued" && state !== "running" && state !== "interrupted";
 }
+
+interface TransitionDetails {
+  readonly supersededBy?: number | null;
+  readonly exitCode?: number | null;
+  readonly problem?: Problem | null;
+}
+
+/** The table has no such transition, or the deployment is in another state by now. */
+export class IllegalTransition extends Error {
+  override readonly name = "IllegalTransition";
+}
+
+/**
+ * Changes the state of a deployment. Call it in a transaction. Every change of state goes through here, except the
+ * claim and its return to the queue.
+ *
+ * @throws IllegalTransition if the table has no such transition, or the deployment is in another state by now
+ */
+export function transition(
+  store: Store,
+  { id, state: from }: Pick<Deployment, "id" | "state">,
+  to: DeploymentState,
+  { supersededBy = null, exitCode = null, problem = null }: TransitionDetails = {},
+): void {
+  if (!transitions[from].includes(to)) {
+    throw new IllegalTransition(`deployment ${id} cannot go from ${from} to ${to}`);
+  }
+  const { changes } = store.run(
+    `UPDATE deployments SET state = ?, superseded_by = ?, exit_code = ?, problem_code = ?, problem_detail = ?,
+       finished_at_ms = ? WHERE id = ? AND state = ?`,
+    ...[to, supersededBy, exitCode, problem?.code ?? null, problem?.detail ?? null],
+    ...[isFinished(to) ? Date.now() : null, id, from],
+  );
+  if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
+  if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
+}
+
+/** SQL for the last place in the queue. */
+export const lastInQueue = "(SELECT coalesce(max(queue_order), 0) + 1 FROM deployments)";

@@ -2,25 +2,28 @@ import { join } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { openDatabase, openOrMoveAside } from "./open-database.ts";
 
+export type SqlValue = SQLInputValue;
+
+/** A row of a result, by column. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /** The database. Each statement is prepared once; a transaction is the only way to write. */
 export interface Store {
-  readonly all: (sql: string, ...values: readonly SQLInputValue[]) => readonly Row[];
-  readonly get: (sql: string, ...values: readonly SQLInputValue[]) => Row | undefined;
+  readonly all: (sql: string, ...values: readonly SqlValue[]) => readonly Row[];
+  readonly get: (sql: string, ...values: readonly SqlValue[]) => Row | undefined;
   /** @returns the id of the row inserted last and how many rows changed */
-  readonly run: (sql: string, ...values: readonly SQLInputValue[]) => { id: number; changes: number };
-  /** Runs `work` in a transaction that is on disk when this returns; where it throws, nothing of it was promised. */
+  readonly run: (sql: string, ...values: readonly SqlValue[]) => { id: number; changes: number };
+  /** Runs `work` in a transaction, which is on disk when this returns. If it throws, nothing was promised. */
   readonly transaction: <Result>(work: () => Result) => Result;
   readonly close: () => void;
-  /** Where the file was moved that was here and could not be read, or null. */
+  /** Where a damaged database was moved to, or null. */
   readonly movedAsideTo: string | null;
 }
 
 /**
- * Opens the database in `directory`, which is made where it is missing, and brings its schema up to date.
+ * Opens the database in `directory`, which is made if it is missing, and brings its schema up to date.
  *
- * @throws ProblemError `state_unusable` where it cannot be written, or was made by a newer Hotpush
+ * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
 export function openStore(directory: string): Store {
   const path = join(directory, "hotpush.db");
@@ -38,9 +41,9 @@ export function openStore(directory: string): Store {
   }
 
   /**
-   * After a failed write nothing that the page cache says of the log file can be trusted (the kernel may have marked
-   * pages clean that never reached the disk). So the handle is thrown away, and all that is in the log is moved into
-   * the database and synced before anything new is promised.
+   * After a failed write the page cache of the write-ahead log cannot be trusted: the kernel may have marked pages clean
+   * that never reached the disk. So this throws the handle away, then moves the log into the database and syncs it,
+   * before anything new is promised.
    */
   function renew(): void {
     statements.clear();
@@ -75,7 +78,7 @@ export function openStore(directory: string): Store {
   };
 }
 
-/** True for the errors of SQLite that come from the disk, as against those that come from a statement. */
+/** True for errors of SQLite that come from the disk and not from a statement. */
 function isStorageFault(error: unknown): boolean {
   const ioError = 10;
   const corrupt = 11;

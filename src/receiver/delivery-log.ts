@@ -6,8 +6,7 @@ import type { ClientAddress } from "./client-address.ts";
 import type { Would } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
 import type { Crowding } from "./make-room.ts";
-import type { Push } from "./push.ts";
-import type { Recorded } from "./read-delivery.ts";
+import type { Push, PushRecord } from "./push.ts";
 import type { IgnoreReason } from "./select-push.ts";
 import { createToldSingly } from "./told-singly.ts";
 
@@ -16,8 +15,8 @@ export interface DeliveryLog {
   readonly refused: (code: HttpProblemCode, request: IncomingMessage, reason?: string) => void;
   readonly pong: (host: Host, request: IncomingMessage) => void;
   readonly ignored: (host: Host, reason: IgnoreReason, request: IncomingMessage) => void;
-  readonly rehearsed: (host: Host, would: Would, from: string | null) => void;
-  readonly recorded: (push: Push, slot: SecretSlot, recorded: Recorded, from: string | null) => void;
+  readonly dryRun: (host: Host, would: Would, from: string | null) => void;
+  readonly recorded: (push: Push, slot: SecretSlot, recorded: PushRecord, from: string | null) => void;
   readonly notRecorded: (push: Push, error: unknown, from: string | null) => void;
   /** Connections are near their limit. */
   readonly crowded: (crowding: Crowding) => void;
@@ -76,7 +75,7 @@ export function createDeliveryLog(log: Log, clientOf: ClientAddress): DeliveryLo
       };
       log[level](fields, "A delivery was ignored");
     },
-    rehearsed(host, would, from) {
+    dryRun(host, would, from) {
       const fields = { event: "delivery.dry_run", host: host.name, would: Object.keys(would)[0], from };
       log.info(fields, "A dry run was answered; nothing was recorded");
     },

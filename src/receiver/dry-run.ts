@@ -1,10 +1,11 @@
 import type { JsonObject } from "./hosts/payload.ts";
 import { isJsonObject } from "./hosts/payload.ts";
+import type { DeploymentSummary } from "./push.ts";
 
 /** What a push would have come to, had it not been a dry run; one member says which. */
 export type Would =
   | { readonly deploy: PlannedDeployment }
-  | { readonly duplicate: { readonly deployment: KnownDeployment; readonly detail: string } }
+  | { readonly duplicate: { readonly deployment: DeploymentSummary; readonly detail: string } }
   | { readonly ignore: { readonly reason: string; readonly detail: string } }
   /** It would be recorded, and fail at once: the script could not be started. */
   | { readonly fail: { readonly code: string; readonly detail: string } };
@@ -14,14 +15,7 @@ export interface PlannedDeployment {
   readonly commit: string;
   readonly when: "now" | "after";
   /** The deployment that runs and would be waited for. */
-  readonly after?: KnownDeployment;
-}
-
-export interface KnownDeployment {
-  readonly id: number;
-  readonly ref: string;
-  readonly commit: string;
-  readonly state: string;
+  readonly after?: DeploymentSummary;
 }
 
 /** The member of a body that makes its push a dry run. It is signed with the rest, and no git host sends it. */

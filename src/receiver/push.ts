@@ -32,6 +32,20 @@ export interface Push {
   readonly deliveryId: string | null;
 }
 
+/** A deployment, as the sender of a push sees it. */
+export interface DeploymentSummary {
+  readonly id: number;
+  readonly ref: string;
+  readonly commit: string;
+  readonly state: string;
+}
+
+/** What became of a push. A duplicate was recorded before; its `detail` says how to deploy it again. */
+export type PushRecord = { readonly deployment: DeploymentSummary } & (
+  | { readonly kind: "accepted" }
+  | { readonly kind: "duplicate"; readonly detail: string }
+);
+
 export function isMainRef(ref: string): ref is MainRef {
   return (mainRefs as readonly string[]).includes(ref);
 }

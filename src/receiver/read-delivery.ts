@@ -7,7 +7,7 @@ import { type DeliveryLog, deliveryIdOf } from "./delivery-log.ts";
 import { readDryRun, type Would, withoutDryRun } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
 import { isJsonObject } from "./hosts/payload.ts";
-import type { Push } from "./push.ts";
+import type { Push, PushRecord } from "./push.ts";
 import {
   type IgnoreReason,
   ignoreDetails,
@@ -17,25 +17,12 @@ import {
 } from "./select-push.ts";
 import { deliveryDigest, type VerifiableSignature } from "./verify.ts";
 
-/** What a deployment looks like to the sender of a push. */
-export interface RecordedDeployment {
-  readonly id: number;
-  readonly ref: string;
-  readonly commit: string;
-  readonly state: string;
-}
-
-export type Recorded =
-  | { readonly kind: "accepted"; readonly deployment: RecordedDeployment }
-  /** The same delivery was recorded before; `detail` says what a person can do who wants to deploy it again. */
-  | { readonly kind: "duplicate"; readonly deployment: RecordedDeployment; readonly detail: string };
-
 export interface DeliveryOptions extends Selected {
   readonly log: DeliveryLog;
   /** Resolves once the push is on disk. Rejects where it can't be promised: nothing was accepted then. */
-  readonly record: (push: Push) => Promise<Recorded>;
-  /** Says what would become of a push, and does nothing of it. */
-  readonly rehearse: (push: Push) => Promise<Would>;
+  readonly record: (push: Push) => Promise<PushRecord>;
+  /** Answers what recording a push would do, without doing it. */
+  readonly dryRun: (push: Push) => Promise<Would>;
 }
 
 /** A delivery whose signature is right, and what its headers say. */
@@ -75,7 +62,7 @@ export async function readDelivery(delivered: Delivered, options: DeliveryOption
     return refuse("invalid_payload", selection.detail, { pointer: selection.field });
   }
   return kind === "dry-run"
-    ? await rehearse(selection, delivered, options)
+    ? await dryRun(selection, delivered, options)
     : await act(selection, delivered, options);
 }
 
@@ -98,24 +85,24 @@ async function act(selection: Usable, delivered: Delivered, options: DeliveryOpt
   }
 }
 
-/** Answers what would be done. Where that cannot be found out, the push could not be stored either. */
-async function rehearse(selection: Usable, delivered: Delivered, options: DeliveryOptions): Promise<Answer> {
+/** Answers what would be done. If that fails, the push could not be stored either. */
+async function dryRun(selection: Usable, delivered: Delivered, options: DeliveryOptions): Promise<Answer> {
   const { host, request, slot, body } = delivered;
   const from = options.log.clientOf(request);
   if (selection.kind === "pong") return await act(selection, delivered, options);
   if (selection.kind === "ignored") {
     const { reason } = selection;
-    return rehearsed({ ignore: { reason, detail: ignoreDetails[reason] } });
+    return answer({ ignore: { reason, detail: ignoreDetails[reason] } });
   }
   const push = pushOf(selection, delivered, withoutDryRun(body));
   try {
-    return rehearsed(await options.rehearse(push));
+    return answer(await options.dryRun(push));
   } catch (error) {
     return notStored(push, error, from, options.log);
   }
 
-  function rehearsed(would: Would): Answer {
-    options.log.rehearsed(host, would, from);
+  function answer(would: Would): Answer {
+    options.log.dryRun(host, would, from);
     return jsonAnswer(200, { status: "dry-run", would, secret: slot });
   }
 }

@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
 import { join } from "node:path";
+import type { Log } from "../log.ts";
 import { isAllowed, kindOf, ownUid, readStart } from "../platform/files.ts";
 import { findProgram } from "../platform/find-program.ts";
 import type { Problem } from "../problems.ts";
@@ -22,6 +23,13 @@ export async function checkScript(repoPath: string, env: Record<string, string>)
     (await checkOwnership(repoPath, env)) ??
     checkDeployLogDirectory()
   );
+}
+
+/** Logs what would keep the deploy script from starting, if anything. */
+export async function logScriptFault(repoPath: string, env: Record<string, string>, log: Log): Promise<void> {
+  const problem = await checkScript(repoPath, env);
+  if (!problem) return;
+  log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
 }
 
 function checkFile(script: string): Problem | null {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { recordRollback } from "../../src/deployments/roll-back.ts";
+import { recordRollback } from "../../src/deployments/record.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
@@ -30,7 +30,7 @@ test("of a push that moves both branches, only the one that BRANCH names is depl
   assert.deepEqual([main.json.status, master.json.status], ["ignored", "accepted"]);
 });
 
-test("hotpush deploy refuses the branch that BRANCH does not name, and deploys the other", async (t) => {
+test("hotpush deploy refuses a branch that BRANCH does not name and deploys the other", async (t) => {
   const { service, main } = await startWithNewMaster(t, onlyMain);
   const refused = await hotpush(service, "deploy", "master");
   assert.notEqual(refused.code, 0);
@@ -44,7 +44,7 @@ test("hotpush deploy refuses the branch that BRANCH does not name, and deploys t
   assert.deepEqual(branches, ["main"]);
 });
 
-test("what master brought before BRANCH was set is neither caught up with nor run", async (t) => {
+test("catch-up and recovery leave a master from before BRANCH was set alone", async (t) => {
   const { service: before, project } = await startWithNewMaster(t, {});
   await hotpush(before, "deploy", "main");
   await hotpush(before, "deploy", "master");
@@ -69,7 +69,7 @@ test("a deployment of master that waits when BRANCH is set fails and runs nothin
   assert.match(refused.problem?.detail ?? "", /refs\/heads\/master is not deployed: BRANCH names main\./);
 });
 
-test("a roll back is of the branch that BRANCH names, even before that was ever deployed", (t) => {
+test("a roll back uses the branch that BRANCH names, even if it was never deployed", (t) => {
   const store = temporaryStore(t);
   const onlyMain = ["refs/heads/main"] as const;
   assert.equal(recordRollback(store, onlyMain, { commit: commitOf("first") }), null);

@@ -18,14 +18,14 @@ while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
 exit "$(cat go)"
 `;
 
-test("being cancelled when the service was killed, and its script with it, it is cancelled and not run again", async (t) => {
+test("a cancelled deployment that dies with its service is not run again", async (t) => {
   const service = await killInMidCancel(t);
   process.kill(-service.pid, "SIGKILL");
   const next = await service.again();
   await untilCancelled(next);
 });
 
-test("being cancelled when the service was killed, its script is ended by the next service", async (t) => {
+test("the next service ends the script of a deployment that was being cancelled", async (t) => {
   const service = await killInMidCancel(t);
   const next = await service.again();
   await next.log.waitFor(({ event }) => event === "deployment.adopted");
@@ -37,7 +37,7 @@ for (const [exitCode, state] of [
   [3, "cancelled"],
   [0, "succeeded"],
 ] as const) {
-  test(`being cancelled when the service was killed, its script that then ended with ${exitCode} has ${state}`, async (t) => {
+  test(`a script cancelled before a crash that exits with ${exitCode} has ${state}`, async (t) => {
     const service = await killInMidCancel(t);
     letGo(service.repoPath, exitCode);
     await until("the script has ended", () => existsSync(join(service.statePath, "runs/1/exit")));
@@ -46,7 +46,7 @@ for (const [exitCode, state] of [
   });
 }
 
-test("one that was cancelled and is sent again is a new attempt, which a killed service does not end", async (t) => {
+test("a cancelled delivery that is redelivered survives a killed service", async (t) => {
   const push = githubPush();
   const service = await startService(t, { script: stubbornScript });
   await deliver(service.url, push);

@@ -3,11 +3,11 @@ import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import type { Ending, Run, Runner, Start } from "../../src/deployments/deployment.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { findDeployment } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 
-test("one that is cancelled while its script is being started is ended as soon as it runs", async (t) => {
+test("a deployment that is cancelled while it starts is ended as soon as it runs", async (t) => {
   const { queue, start, stateOf } = await startOne(t);
   assert.equal(queue.cancel(1), true);
   const ended = Promise.withResolvers<Ending>();
@@ -19,14 +19,14 @@ test("one that is cancelled while its script is being started is ended as soon a
   await until("it is cancelled", () => stateOf() === "cancelled");
 });
 
-test("one that is cancelled and could not be started for the moment is not tried again", async (t) => {
+test("a cancelled deployment that could not be started is not tried again", async (t) => {
   const { queue, start, stateOf } = await startOne(t);
   assert.equal(queue.cancel(1), true);
   start.resolve({ kind: "try-again", detail: "No process could be made." });
   await until("it is cancelled", () => stateOf() === "cancelled");
 });
 
-test("one that runs is ended also where that cannot be written to disk yet", async (t) => {
+test("a running deployment is cancelled even if the disk fails", async (t) => {
   const { queue, start, stateOf, store } = await startOne(t);
   const ended = Promise.withResolvers<Ending>();
   const end = t.mock.fn((reason: "cancelled" | "interrupted") =>
@@ -46,7 +46,7 @@ test("one that runs is ended also where that cannot be written to disk yet", asy
   assert.equal(end.mock.callCount(), 1);
 });
 
-test("one that is cancelled and turns out to have died with an earlier service is not run again", async (t) => {
+test("a deployment cancelled during recovery whose script is gone is not run again", async (t) => {
   const { queue, start, stateOf } = await startOne(t);
   const ended = Promise.withResolvers<Ending>();
   start.resolve({ kind: "started", run: { ended: ended.promise, end: () => {} } });
@@ -56,7 +56,7 @@ test("one that is cancelled and turns out to have died with an earlier service i
   assert.equal(stateOf(), "cancelled");
 });
 
-test("one that is cancelled when its interruption is on disk is taken out of the queue", async (t) => {
+test("cancelling a deployment whose interruption is on disk removes it from the queue", async (t) => {
   const { queue, start, store, stateOf } = await startOne(t);
   const ended = Promise.withResolvers<Ending>();
   start.resolve({ kind: "started", run: { ended: ended.promise, end: () => {} } });
@@ -74,7 +74,7 @@ test("one that is cancelled when its interruption is on disk is taken out of the
   assert.equal(stateOf(), "cancelled");
 });
 
-test("what neither runs nor waits is left alone", async (t) => {
+test("cancelling what neither runs nor waits changes nothing", async (t) => {
   const { queue } = await startOne(t);
   assert.equal(queue.cancel(2), false);
 });
@@ -89,7 +89,7 @@ async function startOne(t: TestContext) {
     tidy: () => {},
   };
   const queue = createQueue({ store, runner, log: pino({ enabled: false }) });
-  queue.takeOver();
+  queue.start();
   await queue.accept(pushOf());
   const stateOf = () => findDeployment(store, 1)?.state;
   await until("it is claimed", () => stateOf() === "running");

@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { createJudgeHead } from "../../src/deployments/believe-head.ts";
 import { createCatchUp } from "../../src/deployments/catch-up.ts";
 import type { Ending, RemoteHead } from "../../src/deployments/deployment.ts";
-import { recordWish } from "../../src/deployments/record.ts";
+import { createBelieveHead } from "../../src/deployments/doubts.ts";
+import { recordRequest } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 const ref = "refs/heads/main";
 
-test("an older head, as a lagging mirror says it, is believed when it is said twice in a row", async (t) => {
+test("an older head is believed when the remote reports it twice in a row", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   deployed(store, "B");
@@ -22,12 +22,12 @@ test("an older head, as a lagging mirror says it, is believed when it is said tw
   assert.equal(await look("A"), null);
 });
 
-test("an older head that is said twice at once, as after a copied delivery, is not believed for that", (t) => {
+test("an older head that is reported twice at once is not believed", (t) => {
   const store = temporaryStore(t);
   deployed(store, "A");
   deployed(store, "B");
-  const [patient, hasty] = [createJudgeHead(store, 60_000), createJudgeHead(store, 0)];
-  const verdicts = [patient, hasty].map((judge) => [1, 2].map(() => judge(ref, commitOf("A"))));
+  const [patient, hasty] = [createBelieveHead(store, 60_000), createBelieveHead(store, 0)];
+  const verdicts = [patient, hasty].map((believeHead) => [1, 2].map(() => believeHead(ref, commitOf("A"))));
   assert.deepEqual(verdicts, [
     ["doubtful", "doubtful"],
     ["doubtful", "missing"],
@@ -40,7 +40,7 @@ test("a head that was never seen is believed at once", async (t) => {
   assert.equal(await look("B"), commitOf("B"));
 });
 
-test("who rolled back stays there, and so does who cancelled", async (t) => {
+test("catch-up leaves a roll back and a cancelled deployment alone", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   deployed(store, "B");
@@ -50,7 +50,7 @@ test("who rolled back stays there, and so does who cancelled", async (t) => {
   for (let count = 0; count < 3; count += 1) assert.equal(await look("C"), null);
 });
 
-test("who rolled back stays there until the next push, also where its delivery was lost", async (t) => {
+test("a roll back stays until the next push, even if its delivery was lost", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   deployed(store, "B");
@@ -60,7 +60,7 @@ test("who rolled back stays there until the next push, also where its delivery w
   assert.equal(await look("C"), null);
 });
 
-test("a head that only its delivery is remembered of is known: nobody who rolled back is moved to it", async (t) => {
+test("a head known only from its delivery does not undo a roll back", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   deployed(store, "B");
@@ -70,7 +70,7 @@ test("a head that only its delivery is remembered of is known: nobody who rolled
   for (let count = 0; count < 3; count += 1) assert.equal(await look("B"), null);
 });
 
-test("who rolled back is not moved to a tip that only another push's run had checked out", async (t) => {
+test("a tip that only another push's run had checked out does not undo a roll back", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   deployed(store, "B");
@@ -80,20 +80,20 @@ test("who rolled back is not moved to a tip that only another push's run had che
   for (let count = 0; count < 3; count += 1) assert.equal(await look("C"), null);
 });
 
-test("an answer during which a push came is not believed, for it may be older than that", async (t) => {
+test("an answer is not believed if a push came during the question", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   const duringLook = () => record(store, pushOf({ commit: commitOf("C") }));
   assert.equal(await look("B", duringLook), null);
 });
 
-test("an answer that is no commit is none", async (t) => {
+test("an answer that is not a commit counts as no answer", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");
   assert.equal(await look("B", undefined, "--upload-pack=evil"), null);
 });
 
-/** Catch-up over a real database, with a remote that says what it is told to. */
+/** Catch-up over a real database, with a remote that answers as the test sets. */
 function lookingAt(t: TestContext) {
   const store = temporaryStore(t);
   let answer: () => RemoteHead = () => ({ kind: "unknown", detail: "nothing yet" });
@@ -144,6 +144,6 @@ function deployed(store: Store, name: string, state: Ending["state"] = "succeede
 }
 
 function rolledBack(store: Store, name: string): void {
-  store.transaction(() => recordWish(store, { trigger: "rollback", ref, commit: commitOf(name) }));
+  store.transaction(() => recordRequest(store, { trigger: "rollback", ref, commit: commitOf(name) }));
   run(store, "succeeded");
 }

@@ -29,7 +29,7 @@ test("a push that was missed while the service was stopped is deployed after its
   assert.deepEqual([trigger, commit], ["catch-up", missed]);
 });
 
-test("a push whose delivery never comes is found at the next look, and deployed once", async (t) => {
+test("a push whose delivery never comes is found at the next look and deployed once", async (t) => {
   const project = makeProject(t);
   const service = await startService(t, { repoPath: project.repoPath, env: everySecond });
   await deployHead(service, project);
@@ -40,7 +40,7 @@ test("a push whose delivery never comes is found at the next look, and deployed 
   assert.equal(readDeployments(service.statePath).length, 3);
 });
 
-test("the delivery that comes after catch-up has deployed its push makes no second deployment", async (t) => {
+test("a delivery that comes after catch-up makes no second deployment", async (t) => {
   const project = makeProject(t);
   const service = await startService(t, { repoPath: project.repoPath, env: everySecond });
   await deployHead(service, project);
@@ -51,7 +51,7 @@ test("the delivery that comes after catch-up has deployed its push makes no seco
   assert.equal(readDeployments(service.statePath).length, 2);
 });
 
-test("the remote is not even asked before a branch was deployed: the first time is a person's to choose", async (t) => {
+test("the remote is not asked before a first deployment, which a person chooses", async (t) => {
   const project = makeProject(t);
   const looks = await startLooking(t, project);
   project.script("#!/bin/sh\nexit 3\n");
@@ -77,7 +77,7 @@ test("a commit whose deployment failed is not tried again", async (t) => {
   assert.equal((await untilDeployment(looks.service.statePath, 3, isDone)).state, "succeeded");
 });
 
-test("a remote that cannot be asked is told once, and once more after it could be", async (t) => {
+test("a remote that does not answer is logged once, and again after it has answered", async (t) => {
   const project = makeProject(t);
   const looks = await startLooking(t, project);
   await deployHead(looks.service, project);
@@ -88,7 +88,7 @@ test("a remote that cannot be asked is told once, and once more after it could b
   assert.equal(warnings().length, 1);
   assert.match(
     warnings()[0]?.msg ?? "",
-    /^Missed pushes cannot be found for the moment: git ls-remote failed in \S+: /,
+    /^Missed pushes cannot be found at the moment: git ls-remote failed in \S+: /,
   );
 
   renameSync(`${project.remotePath}-away`, project.remotePath);

@@ -51,7 +51,7 @@ test("a roll back to a commit that was passed says what was deployed instead of 
   assert.match(stdout, new RegExp(`goes back to ${tip}\\.\n$`));
 });
 
-test("a script that checks nothing out deploys the commit asked for, and a return is found", async (t) => {
+test("catch-up finds a return to a HEAD that the script never moved", async (t) => {
   const { remotePath, repoPath, commit } = makeProject(t);
   const [unmoved, pushed] = [git(repoPath, "rev-parse", "HEAD"), commit()];
   const service = await startAnswering(t, { repoPath, env: { CATCH_UP_INTERVAL: "1s" } });

@@ -14,7 +14,7 @@ import { until } from "../harness/until.ts";
 
 const longestWaitMs = 60_000;
 
-test("a branch that is pushed back by the same bytes as before is deployed, as the remote says so twice", async (t) => {
+test("a branch pushed back by the same bytes is deployed if the remote says so twice", async (t) => {
   const { service, project, asks } = await startAsking(t);
   const x = head(project);
   const toX = githubPush({ after: x });
@@ -31,7 +31,7 @@ test("a branch that is pushed back by the same bytes as before is deployed, as t
   assert.ok(second - first >= 9_900, JSON.stringify(asks()));
 });
 
-test("a captured delivery deploys nothing, and however often it comes the remote is asked every 10 s", async (t) => {
+test("a captured delivery deploys nothing and asks the remote once in 10 s at most", async (t) => {
   const { service, project, asks } = await startAsking(t);
   const captured = githubPush({ after: head(project) });
   await deployAll(service, [captured]);
@@ -45,7 +45,7 @@ test("a captured delivery deploys nothing, and however often it comes the remote
   assert.equal(readDeployments(service.statePath).length, 2);
 });
 
-test("a captured delivery is not asked about while a newer push waits for a remote that lags", async (t) => {
+test("a captured delivery is not asked about while a newer push waits", async (t) => {
   const { service, project, asks } = await startAsking(t, `${patientScript}exit 0\n`);
   letGo(service.repoPath);
   const x = head(project);
@@ -68,7 +68,7 @@ test("a captured delivery is not asked about while a newer push waits for a remo
   );
 });
 
-test("an old step that a second webhook reports late is asked about, and not deployed", async (t) => {
+test("an old step that a second webhook reports late is asked about and not deployed", async (t) => {
   const { service, project, asks } = await startAsking(t);
   const [a, b] = [head(project), project.commit()];
   await deployAll(service, [githubPush({ before: a, after: b })]);
@@ -91,7 +91,7 @@ test("a branch that really goes from X to Y to X to Y is deployed each time", as
   assert.equal((await untilDeployment(service.statePath, 3, isDone)).commit, y);
 });
 
-test("so it is where no remote can be asked", async (t) => {
+test("a branch that goes from X to Y to X to Y is deployed without a remote, too", async (t) => {
   const service = await startService(t);
   const [x, y] = ["a".repeat(40), "b".repeat(40)];
   await deployAll(service, [githubPush({ before: x, after: y }), githubPush({ before: y, after: x })]);

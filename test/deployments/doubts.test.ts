@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import { createCatchUp } from "../../src/deployments/catch-up.ts";
 import type { RemoteHead } from "../../src/deployments/deployment.ts";
-import { recordPush, recordWish } from "../../src/deployments/record.ts";
+import { recordPush, recordRequest } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, run, temporaryStore } from "../harness/store.ts";
@@ -22,7 +22,7 @@ test("the copy of an old delivery deploys nothing if the remote lags for a momen
   assert.deepEqual(asked.found(), []);
 });
 
-test("the copy of an old delivery is asked about only when nothing of its branch runs or waits", async (t) => {
+test("a copied delivery is asked about when nothing of its branch runs or waits", async (t) => {
   const asked = asking(t, [b, b]);
   asked.deploy(toB);
   asked.deliver(toC);
@@ -34,7 +34,7 @@ test("the copy of an old delivery is asked about only when nothing of its branch
   assert.deepEqual(asked.found(), [b]);
 });
 
-test("a first delivery of a step made again is deployed at once, as the remote confirms it", async (t) => {
+test("a repeated step is deployed at once if the remote confirms it", async (t) => {
   const asked = asking(t, [b]);
   asked.deploy(toB, toC);
   asked.deliver({ ...toB, digest: "reported again" });
@@ -50,7 +50,7 @@ test("a host whose servers lag behind its deliveries is asked again", async (t) 
   assert.deepEqual(asked.found(), [b]);
 });
 
-test("an old step is not deployed if the remote does not answer, but one that can have been made again is", async (t) => {
+test("without an answer a step is deployed only if it can have been made again", async (t) => {
   const asked = asking(t, [unanswered, unanswered]);
   asked.deploy(toB, toC);
   asked.deliver({ ...toB, digest: "reported again" });
@@ -62,10 +62,10 @@ test("an old step is not deployed if the remote does not answer, but one that ca
   assert.deepEqual(asked.found(), [b]);
 });
 
-test("who rolled back stays there, whatever is delivered again", async (t) => {
+test("a roll back stays, whatever is delivered again", async (t) => {
   const asked = asking(t, [c, c, c]);
   asked.deploy(toB, toC);
-  asked.store.transaction(() => recordWish(asked.store, { trigger: "rollback", ref: toB.ref, commit: b }));
+  asked.store.transaction(() => recordRequest(asked.store, { trigger: "rollback", ref: toB.ref, commit: b }));
   run(asked.store, "succeeded");
   asked.deliver(toC);
   asked.deliver({ ...toC, digest: "reported again" });
@@ -110,7 +110,7 @@ function asking(t: TestContext, answers: readonly (string | RemoteHead)[]) {
   t.after(catchUp.stop);
   const deliver = (push: Push) => {
     const { doubt } = store.transaction(() => recordPush(store, push));
-    if (doubt) catchUp.settle(doubt);
+    if (doubt) catchUp.resolve(doubt);
   };
   return {
     store,

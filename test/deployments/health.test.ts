@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { claimNext } from "../../src/deployments/claim.ts";
+import { claimNext } from "../../src/deployments/enqueue.ts";
 import { createHealthCheck } from "../../src/deployments/health.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
@@ -9,7 +9,7 @@ import { until } from "../harness/until.ts";
 
 const atOnce = { probeIntervalMs: 0, overdueMs: 10 };
 
-test("a run that is still there long after its time-out is ill health, until it is gone", async (t) => {
+test("a run long past its time-out makes the service unhealthy until it is gone", async (t) => {
   const store = temporaryStore(t);
   const findFault = createHealthCheck(store, 10, atOnce);
   assert.equal(findFault(), null);
@@ -22,7 +22,7 @@ test("a run that is still there long after its time-out is ill health, until it 
   assert.equal(findFault(), null);
 });
 
-test("a database that cannot be written is ill health", (t) => {
+test("a database that cannot be written makes the service unhealthy", (t) => {
   const store = temporaryStore(t);
   const findFault = createHealthCheck(store, 10, atOnce);
   store.transaction(() => store.run("DROP TABLE probes"));

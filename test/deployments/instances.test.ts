@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { becomeRunner } from "../../src/take-over.ts";
+import { lockRunner } from "../../src/become-leader.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo, patientScript } from "../harness/script.ts";
@@ -32,7 +32,7 @@ test("100 identical deliveries to two instances at the same moment are one deplo
   assert.equal(readDeployments(first.statePath).length, 1);
 });
 
-test("when the one that runs is killed the other takes over, adopts its script and runs what waits", async (t) => {
+test("if the leader is killed, the next adopts its script and runs what waits", async (t) => {
   const { first, second } = await startTwo(t);
   await deliver(first.url, githubPush());
   await first.log.waitFor(({ msg }) => msg === "up");
@@ -45,7 +45,7 @@ test("when the one that runs is killed the other takes over, adopts its script a
   assert.equal(readFileSync(join(first.repoPath, "runs"), "utf8"), "1\n2\n");
 });
 
-test("when the one that runs is stopped the other takes over and runs again what was interrupted", async (t) => {
+test("if the leader is stopped, the next runs the interrupted deployment again", async (t) => {
   const { first, second } = await startTwo(t, { SHUTDOWN_GRACE: "0" });
   await deliver(first.url, githubPush());
   await first.log.waitFor(({ msg }) => msg === "up");
@@ -57,21 +57,21 @@ test("when the one that runs is stopped the other takes over and runs again what
   assert.equal((await second.log.waitForEnding(2)).event, "deployment.succeeded");
 });
 
-test("an instance that waits stops at once when it is told to", async (t) => {
+test("an instance that waits for the lock stops at once on SIGTERM", async (t) => {
   const { second } = await startTwo(t);
   const startMs = performance.now();
   assert.equal(await second.end("SIGTERM"), 0);
   assert.ok(performance.now() - startMs < 5_000);
 });
 
-test("in 25 races of four for the lock one has it at a time, and each has it in the end", async (t) => {
+test("in 25 races of four for the lock, one has it at a time and each gets it", async (t) => {
   for (let race = 0; race < 25; race += 1) {
     const directory = temporaryDirectory(t);
     const signal = new AbortController().signal;
     let holders = 0;
     let turns = 0;
     const run = async () => {
-      const lock = await becomeRunner(directory, { signal, onWait: () => {} });
+      const lock = await lockRunner(directory, { signal, onWait: () => {} });
       assert.ok(lock);
       holders += 1;
       assert.equal(holders, 1);
@@ -85,15 +85,15 @@ test("in 25 races of four for the lock one has it at a time, and each has it in 
   }
 });
 
-test("who waits for the lock and is told to stop does not get it later", async (t) => {
+test("an instance that stops while it waits for the lock does not get it later", async (t) => {
   const directory = temporaryDirectory(t);
   const never = new AbortController().signal;
-  const lock = await becomeRunner(directory, { signal: never, onWait: () => {} });
+  const lock = await lockRunner(directory, { signal: never, onWait: () => {} });
   const stopping = new AbortController();
-  const waiting = becomeRunner(directory, { signal: stopping.signal, onWait: () => stopping.abort() });
+  const waiting = lockRunner(directory, { signal: stopping.signal, onWait: () => stopping.abort() });
   assert.equal(await waiting, null);
   lock?.release();
-  const next = await becomeRunner(directory, {
+  const next = await lockRunner(directory, {
     signal: never,
     onWait: () => assert.fail("the lock is free"),
   });

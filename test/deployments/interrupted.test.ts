@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { claimNext } from "../../src/deployments/claim.ts";
 import type { Ending, Runner } from "../../src/deployments/deployment.ts";
+import { claimNext } from "../../src/deployments/enqueue.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { findDeployment } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import { openStore, type Store } from "../../src/deployments/store.ts";
 import { pushOf, record, run } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -13,10 +13,10 @@ import { until } from "../harness/until.ts";
 const succeeded: Ending = { state: "succeeded", exitCode: 0, problem: null };
 const interrupted: Ending = { state: "interrupted", exitCode: null, problem: null };
 
-test("a push that another instance records while a run is found interrupted is deployed in its place", async (t) => {
+test("a push that another instance records supersedes a run that was interrupted", async (t) => {
   const { store, other } = openTwo(t);
   const endings = [interrupted, succeeded];
-  takeOver(t, store, {
+  startQueue(t, store, {
     ...runnerThat(() => endings.shift()),
     tidy: (id) => void (id === 1 && record(other, pushOf())),
   });
@@ -24,26 +24,26 @@ test("a push that another instance records while a run is found interrupted is d
   await untilSuperseded(store);
 });
 
-test("so is one that comes while the next service finds that a script died with the last one", async (t) => {
+test("a push recorded during recovery supersedes a run whose script is gone", async (t) => {
   const { store, other } = openTwo(t);
   record(store, pushOf());
   store.transaction(() => claimNext(store));
-  takeOver(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
+  startQueue(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
   await untilSuperseded(store);
 });
 
-test("so is one that comes while the next service deals with what the last one interrupted", async (t) => {
+test("a push recorded during recovery supersedes an interrupted deployment", async (t) => {
   const { store, other } = openTwo(t);
   record(store, pushOf());
   run(store, "interrupted");
-  takeOver(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
+  startQueue(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
   await untilSuperseded(store);
 });
 
-test("an ending that the record forbids, as a person has changed it, holds up nothing", async (t) => {
+test("an ending that the changed record does not allow blocks nothing", async (t) => {
   const { store, other } = openTwo(t);
   const ended = Promise.withResolvers<Ending>();
-  takeOver(t, store, {
+  startQueue(t, store, {
     ...runnerThat(() => succeeded),
     start: async ({ id }) => {
       const run = { ended: id === 1 ? ended.promise : Promise.resolve(succeeded), end: () => {} };
@@ -91,10 +91,10 @@ function recordOnce(other: Store): Runner["tidy"] {
   };
 }
 
-function takeOver(t: TestContext, store: Store, runner: Runner): void {
+function startQueue(t: TestContext, store: Store, runner: Runner): void {
   const queue = createQueue({ store, runner, log: pino({ enabled: false }) });
   t.after(() => queue.stop(0));
-  queue.takeOver();
+  queue.start();
 }
 
 async function untilSuperseded(store: Store): Promise<void> {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { claimNext } from "../../src/deployments/claim.ts";
-import { findDeployment, recordWish } from "../../src/deployments/record.ts";
+import { claimNext } from "../../src/deployments/enqueue.ts";
+import { recordRequest } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
-test("an older push that comes late is superseded by the one that is ahead", (t) => {
+test("an older push that comes late is superseded by the newest", (t) => {
   const store = temporaryStore(t);
   record(store, pushOf({ before: commitOf("A"), commit: commitOf("B") }));
   const late = record(store, pushOf({ before: null, commit: commitOf("A") }));
@@ -12,7 +13,7 @@ test("an older push that comes late is superseded by the one that is ahead", (t)
   assert.equal(findDeployment(store, 1)?.state, "queued");
 });
 
-test("an older push that was deployed because the one between was late gives way to the tip again", (t) => {
+test("the tip is deployed again after an older push that was taken for the newest", (t) => {
   const store = temporaryStore(t);
   const [a, b, c] = [commitOf("A"), commitOf("B"), commitOf("C")];
   const tip = pushOf({ before: b, commit: c });
@@ -22,7 +23,7 @@ test("an older push that was deployed because the one between was late gives way
   run(store, "succeeded");
   record(store, pushOf({ before: a, commit: b }));
   assert.equal(run(store, "failed").commit, c);
-  // Whoever now redelivers the tip's push means the deployment that failed.
+  // A redelivery of the tip's push now means the deployment that failed.
   const again = record(store, tip);
   assert.deepEqual([again.kind, again.deployment.commit], ["accepted", c]);
 });
@@ -44,7 +45,7 @@ test("an older push that comes late does not undo what a person put in place", (
   const [a, b] = [commitOf("A"), commitOf("B")];
   record(store, pushOf({ before: a, commit: b }));
   run(store, "succeeded");
-  store.transaction(() => recordWish(store, { trigger: "rollback", ref: "refs/heads/main", commit: a }));
+  store.transaction(() => recordRequest(store, { trigger: "rollback", ref: "refs/heads/main", commit: a }));
   run(store, "succeeded");
   assert.equal(record(store, pushOf({ before: null, commit: a })).deployment.state, "superseded");
   assert.equal(

@@ -48,7 +48,7 @@ test("a child left in the background does not keep an adopted script from ending
 
 for (const error of ["EMFILE", "ENOSPC"]) {
   test(
-    `an adopted script that left one ends also where its exit code cannot be watched for (${error})`,
+    `an adopted script with a child ends even if its exit code cannot be watched (${error})`,
     needs("strace"),
     async (t) => {
       const first = await killWithChild(t);
@@ -61,12 +61,12 @@ for (const error of ["EMFILE", "ENOSPC"]) {
   );
 }
 
-test("an adopted run that is cancelled, and whose lock is never let go, leaves no process and no descriptor", async (t) => {
+test("a cancelled adopted run whose lock stays held leaves no process or descriptor", async (t) => {
   const first = await killWithChild(t);
   const second = await first.again();
   await second.log.waitFor(({ event }) => event === "deployment.adopted");
   await until("its end is waited for", () => childrenOfProcess(second).length === 1);
-  // It cannot write an exit code then, as where the whole group is forced to end.
+  // Then it cannot write an exit code, as if the whole group was killed.
   process.kill(Number(readFileSync(join(second.statePath, "runs/1/pid"), "utf8")), "SIGKILL");
   await ask(second.statePath, "POST", "/deployments/latest/cancel");
   await untilDeployment(second.statePath, 1, ({ state }) => state === "cancelled");
@@ -78,14 +78,14 @@ test("an adopted run that is cancelled, and whose lock is never let go, leaves n
   );
 });
 
-test("a child left in the background does not hide that the script ended while no service ran", async (t) => {
+test("a child in the background does not hide that the script ended without a service", async (t) => {
   const first = await killWithChild(t);
   letGo(first.repoPath);
   const second = await first.again();
   assert.equal((await second.log.waitForEnding(1)).exitCode, 3);
 });
 
-test("a script of an earlier service that still runs is waited for, and nothing starts beside it", async (t) => {
+test("nothing starts beside a script of an earlier service that still runs", async (t) => {
   const service = await startService(t);
   const holder = await holdLock(t, service, 998);
   await deliver(service.url, githubPush());
@@ -96,7 +96,7 @@ test("a script of an earlier service that still runs is waited for, and nothing 
   assert.equal(attempts, 1);
 });
 
-test("what a script left in the background that has ended holds up nothing, though it has the lock", async (t) => {
+test("a child of an ended script blocks nothing, though it holds the lock", async (t) => {
   const service = await startService(t);
   await holdLock(t, service, 998);
   writeFileSync(join(service.statePath, "runs/998/exit"), "0\n");

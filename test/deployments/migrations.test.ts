@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { claimNext } from "../../src/deployments/claim.ts";
 import type { Deployment, DeploymentState } from "../../src/deployments/deployment.ts";
+import { claimNext } from "../../src/deployments/enqueue.ts";
 import { migrations } from "../../src/deployments/migrations.ts";
-import { findDeployment, recordPush } from "../../src/deployments/record.ts";
+import { recordPush } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import { transitions } from "../../src/deployments/states.ts";
 import { openStore } from "../../src/deployments/store.ts";
@@ -21,7 +22,7 @@ const tablesOf = (version: number) =>
   ["deployments", "deliveries", "steps", "probes"].concat(version > 1 ? ["secret_uses"] : []);
 
 for (let version = 1; version < migrations.length; version += 1) {
-  test(`a database of version ${version} is brought up to date with all that it holds`, (t) => {
+  test(`a database of version ${version} is migrated with all that it holds`, (t) => {
     const directory = temporaryDirectory(t);
     const before = writeOldDatabase(directory, version);
     const store = openStore(directory);
@@ -35,7 +36,7 @@ for (let version = 1; version < migrations.length; version += 1) {
     }
   });
 
-  test(`what a database of version ${version} says is acted on: one runs, one waits, a delivery is known`, (t) => {
+  test(`a migrated database of version ${version} keeps its queue and its deliveries`, (t) => {
     const directory = temporaryDirectory(t);
     writeOldDatabase(directory, version);
     const store = openStore(directory);

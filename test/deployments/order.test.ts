@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createJudgeHead, type JudgeHead } from "../../src/deployments/believe-head.ts";
-import { claimNext } from "../../src/deployments/claim.ts";
 import type { Doubt } from "../../src/deployments/doubts.ts";
-import { recordPush, recordWish } from "../../src/deployments/record.ts";
+import { type BelieveHead, createBelieveHead } from "../../src/deployments/doubts.ts";
+import { claimNext } from "../../src/deployments/enqueue.ts";
+import { recordPush, recordRequest } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
@@ -60,7 +60,7 @@ function delivered(histories: fc.Arbitrary<History>): fc.Arbitrary<Delivered> {
   });
 }
 
-test("in whatever order and how often pushes are delivered, with a remote to ask the tip is deployed in the end", (t) => {
+test("with a remote, any order and number of deliveries ends with the tip deployed", (t) => {
   const store = temporaryStore(t);
   fc.assert(
     fc.property(delivered(history), (one) => {
@@ -74,7 +74,7 @@ test("in whatever order and how often pushes are delivered, with a remote to ask
   );
 });
 
-test("the same without a remote, if the branch never came back to a commit", (t) => {
+test("without a remote the tip is deployed if the branch never returned to a commit", (t) => {
   const store = temporaryStore(t);
   const once = history.filter(({ visits }) => new Set(visits).size === visits.length);
   fc.assert(
@@ -85,7 +85,7 @@ test("the same without a remote, if the branch never came back to a commit", (t)
   );
 });
 
-test("pushes that are delivered in order deploy the tip, closed loops and steps made again too", (t) => {
+test("pushes in order deploy the tip, even with loops and repeated steps", (t) => {
   const store = temporaryStore(t);
   const looped = fc.array(fc.constantFrom("A", "B", "C"), { minLength: 2, maxLength: 9 });
   // Without a remote that answers, a step that can have been made again was.
@@ -103,7 +103,7 @@ test("pushes that are delivered in order deploy the tip, closed loops and steps 
   }
 });
 
-test("after a push that was never delivered, one that goes back is the newest, not what was there before", (t) => {
+test("after a push that was never delivered, one that goes back is the newest", (t) => {
   const store = temporaryStore(t);
   // C to D and E to F are delivered, D to E is not; then somebody goes back from F to E.
   const all = pushesOf(["C", "D", "E", "F", "E"], false);
@@ -111,12 +111,12 @@ test("after a push that was never delivered, one that goes back is the newest, n
   assert.equal(lastDeployed(store, { deliveries: heard, runs: [] }, null), commitOf("E"));
 });
 
-test("a late push of an older commit does not come before what the remote has told of", (t) => {
+test("a late push of an older commit does not replace what the remote reported", (t) => {
   const store = temporaryStore(t);
   const [toB, toC] = pushesOf(["A", "B", "C"], false);
   assert.ok(toB && toC);
   store.transaction(() => recordPush(store, toC));
-  store.transaction(() => recordWish(store, { trigger: "catch-up", ref: toC.ref, commit: commitOf("D") }));
+  store.transaction(() => recordRequest(store, { trigger: "catch-up", ref: toC.ref, commit: commitOf("D") }));
   const late = store.transaction(() => recordPush(store, toB));
   assert.equal(late.deployment.state, "superseded");
   assert.equal(store.transaction(() => claimNext(store))?.commit, commitOf("D"));
@@ -164,13 +164,13 @@ function lastDeployed(
     settle(store, claimed, { state, exitCode: null, problem: null });
     return true;
   };
-  const judge = createJudgeHead(store, 0);
+  const believeHead = createBelieveHead(store, 0);
   undone(store, () => {
     deliveries.forEach((push, at) => {
       const { doubt } = recordPush(store, push);
       const state = runs[at];
       if (state) run(state);
-      if (doubt) resolve(store, doubt, remote?.(push) ?? null, judge);
+      if (doubt) resolve(store, doubt, remote?.(push) ?? null, believeHead);
     });
     while (run("succeeded"));
   });
@@ -178,13 +178,18 @@ function lastDeployed(
 }
 
 /** What is made of the remote's answers about one doubtful push, when nothing of the branch waits. */
-function resolve(store: Store, doubt: Doubt, head: string | null, judge: JudgeHead): void {
+function resolve(store: Store, doubt: Doubt, head: string | null, believeHead: BelieveHead): void {
   const { ref, before, commit } = doubt;
   const isHere = head === null ? doubt.isLikely : head === commit;
   if (head === null && !isHere) return;
-  const verdicts = [1, 2].map(() => judge(ref, head ?? commit, isHere && doubt.isFirst));
+  const verdicts = [1, 2].map(() => believeHead(ref, head ?? commit, isHere && doubt.isFirst));
   if (!verdicts.includes("missing")) return;
-  recordWish(store, { trigger: "catch-up", ref, before: isHere ? before : null, commit: head ?? commit });
+  recordRequest(store, {
+    trigger: "catch-up",
+    ref,
+    before: isHere ? before : null,
+    commit: head ?? commit,
+  });
 }
 
 /** Does `work` in a transaction that is rolled back: thousands of histories, and no sync of the disk for any. */

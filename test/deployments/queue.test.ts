@@ -56,7 +56,7 @@ test("100 identical deliveries at the same moment are one deployment and one run
   assert.equal(readDeployments(service.statePath)[0]?.attempts, 1);
 });
 
-test("main and master each get their turn, the one that was pushed first before the other", async (t) => {
+test("main and master each get their turn, in the order of their pushes", async (t) => {
   const service = await startService(t, { script: waitingScript });
   await deliver(service.url, githubPush({ ref: "refs/heads/main" }));
   await deliver(service.url, githubPush({ ref: "refs/heads/master" }));
@@ -77,7 +77,7 @@ test("a failed deployment does not keep the next from running", async (t) => {
   }
 });
 
-test("a failed push that is redelivered runs again, and succeeds once the cause is mended", async (t) => {
+test("a failed push that is redelivered runs again and can succeed", async (t) => {
   const script = '#!/bin/sh\necho "$DEPLOY_ID $1 $2" >>runs\ntest -e go\n';
   const service = await startService(t, { script });
   const push = githubPush();

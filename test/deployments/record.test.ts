@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findDeployment, recordWish } from "../../src/deployments/record.ts";
+import { recordRequest } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
-test("the newest push of a branch waits and the older ones say by which they were superseded", (t) => {
+test("the newest push of a branch waits, and older ones name what superseded them", (t) => {
   const store = temporaryStore(t);
   for (const commit of ["A", "B", "C"]) record(store, pushOf({ commit: commitOf(commit) }));
   assert.deepEqual(placesOf(store), [
@@ -32,7 +33,7 @@ test("a newer push takes the place in the queue of the one it supersedes", (t) =
   assert.deepEqual([run(store, "succeeded").id, run(store, "succeeded").id], [3, 2]);
 });
 
-test("a branch that is pushed all the time does not keep the other from its turn", (t) => {
+test("a branch that is pushed all the time does not starve the other", (t) => {
   const store = temporaryStore(t);
   const refs: string[] = [];
   for (let round = 0; round < 6; round += 1) {
@@ -43,7 +44,7 @@ test("a branch that is pushed all the time does not keep the other from its turn
   assert.equal(refs.filter((ref) => ref === "refs/heads/main").length, 3);
 });
 
-test("the same delivery twice is one deployment, and the second is told of the first", (t) => {
+test("the same delivery twice is one deployment, and the second answer names it", (t) => {
   const store = temporaryStore(t);
   const push = pushOf();
   record(store, push);
@@ -64,7 +65,7 @@ test("the delivery of a push that catch-up found first is linked to that deploym
   const store = temporaryStore(t);
   const commit = commitOf("B");
   const found = store.transaction(() =>
-    recordWish(store, { trigger: "catch-up", ref: "refs/heads/main", commit }),
+    recordRequest(store, { trigger: "catch-up", ref: "refs/heads/main", commit }),
   );
   const push = pushOf({ before: commitOf("A"), commit, pusher: "mara" });
   assert.equal(record(store, push).deployment.id, found.id);
@@ -74,10 +75,10 @@ test("the delivery of a push that catch-up found first is linked to that deploym
   assert.equal(countOf(store, "deployments"), 1);
 });
 
-test("the delivery of a push that catch-up deployed without success is tried", (t) => {
+test("the delivery of a push that catch-up could not deploy is deployed", (t) => {
   const store = temporaryStore(t);
   const commit = commitOf("B");
-  store.transaction(() => recordWish(store, { trigger: "catch-up", ref: "refs/heads/main", commit }));
+  store.transaction(() => recordRequest(store, { trigger: "catch-up", ref: "refs/heads/main", commit }));
   run(store, "failed");
   assert.equal(record(store, pushOf({ commit })).deployment.id, 2);
   assert.equal(findDeployment(store, 2)?.state, "queued");

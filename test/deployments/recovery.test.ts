@@ -28,7 +28,7 @@ for (const [exitCode, state] of [
   [0, "succeeded"],
   [3, "failed"],
 ] as const) {
-  test(`a script that outlives its service is adopted, and its exit code ${exitCode} recorded`, async (t) => {
+  test(`a script that outlives its service is adopted; it exits with ${exitCode}`, async (t) => {
     const first = await startDeploying(t, scriptWithGap);
     await first.end("SIGKILL");
     writeFileSync(join(first.repoPath, "gap"), "");
@@ -56,7 +56,7 @@ for (const [exitCode, state] of [
   });
 }
 
-test("a survivor is adopted through three more deaths, and what is pushed meanwhile waits for it", async (t) => {
+test("a script is adopted through three more crashes, and pushes wait for it", async (t) => {
   let service = await startDeploying(t, scriptWithGap);
   for (let deaths = 0; deaths < 3; deaths += 1) {
     await service.end("SIGKILL");
@@ -69,7 +69,7 @@ test("a survivor is adopted through three more deaths, and what is pushed meanwh
   assert.equal(runsIn(service), "1\n4\n");
 });
 
-test("a script that is killed together with its service runs again, three times at most", async (t) => {
+test("a script that is killed with its service runs again, three times at most", async (t) => {
   let service = await startDeploying(t, scriptWithGap);
   for (const attempt of [1, 2, 3]) {
     await untilDeployment(service.statePath, 1, ({ attempts }) => attempts === attempt);
@@ -83,7 +83,7 @@ test("a script that is killed together with its service runs again, three times 
   assert.equal(runsIn(service), "1\n1\n1\n");
 });
 
-test("a script that was killed together with its service runs again to its end, and so does the next push", async (t) => {
+test("a script that was killed with its service runs again, and so does the next push", async (t) => {
   const service = await startDeploying(t, scriptWithGap);
   await killWithScript(service);
   letEnd(service);
@@ -94,7 +94,7 @@ test("a script that was killed together with its service runs again to its end, 
   await untilDeployment(next.statePath, 2, ({ state }) => state === "succeeded");
 });
 
-test("a script that is still dying when the next service looks runs again, as one killed with its service", async (t) => {
+test("a script that is still dying when the next service starts runs again", async (t) => {
   // What holds the lock of the run and is not to be found by its environment: a process in its last moments.
   const lastMoments =
     "setsid env -i sh -c '>dying; while [ ! -e dead ] && [ -e deploy.sh ]; do sleep 0.02; done' &";
@@ -113,7 +113,7 @@ test("a script that is still dying when the next service looks runs again, as on
   assert.equal(runsIn(next), "1\n1\n");
 });
 
-test("a deployment that died with its service is superseded where a newer push waits", async (t) => {
+test("a deployment that died with its service is superseded if a newer push waits", async (t) => {
   const service = await startDeploying(t, scriptWithGap);
   await deliver(service.url, githubPush());
   await killWithScript(service);
@@ -134,7 +134,7 @@ test("an adopted script still has its time-out", async (t) => {
   assert.throws(() => process.kill(-pid, 0), { code: "ESRCH" });
 });
 
-test("an adopted script is not ended early because the clock on the wall was set ahead", async (t) => {
+test("setting the wall clock ahead does not end an adopted script early", async (t) => {
   const first = await startDeploying(t, scriptWithGap, { DEPLOY_TIMEOUT: "2m" });
   await first.end("SIGKILL");
   const database = new DatabaseSync(databasePath(first.statePath));

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { claimNext } from "../../src/deployments/claim.ts";
-import { findDeployment, recordPush } from "../../src/deployments/record.ts";
-import { pruneHistory } from "../../src/deployments/retention.ts";
+import { claimNext } from "../../src/deployments/enqueue.ts";
+import { pruneHistory } from "../../src/deployments/history.ts";
+import { recordPush } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
@@ -32,7 +33,7 @@ for (const state of ["succeeded", "interrupted", "running"] as const) {
   });
 }
 
-test("who redelivers what succeeded is told how to deploy again", (t) => {
+test("redelivering what succeeded answers how to deploy again", (t) => {
   const store = temporaryStore(t);
   const push = pushOf();
   record(store, push);
@@ -41,10 +42,10 @@ test("who redelivers what succeeded is told how to deploy again", (t) => {
   assert.match(again.kind === "duplicate" ? again.detail : "", /push to it, with an empty commit/);
 });
 
-// Where the host does not say what a push departed from, that it came later is all there is to go by.
+// If the host does not say what a push departed from, only its later arrival counts.
 for (const before of [commitOf("A"), null]) {
   const known = before === null ? "nothing" : "the failed commit";
-  test(`a failed delivery is not tried again after a newer push, which departed from ${known}`, (t) => {
+  test(`a failed delivery is not tried again after a newer push from ${known}`, (t) => {
     const store = temporaryStore(t);
     const old = pushOf({ commit: commitOf("A") });
     record(store, old);
@@ -58,7 +59,7 @@ for (const before of [commitOf("A"), null]) {
   });
 }
 
-test("a failed delivery is tried again where only the other branch was pushed since", (t) => {
+test("a failed delivery is tried again if only the other branch was pushed since", (t) => {
   const store = temporaryStore(t);
   const push = pushOf({ ref: "refs/heads/main" });
   record(store, push);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pino } from "pino";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { findDeployment } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import { readReplacementRequest } from "../../src/rollout/self-update/replacement-request.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
@@ -19,7 +19,7 @@ test("an instance that will be replaced records pushes but starts no deployment"
   const isReplaced = () => state.isReplaced;
   const queue = createQueue({ store, runner, isReplaced, log: pino({ level: "silent" }) });
   t.after(() => queue.stop(0));
-  queue.takeOver();
+  queue.start();
   await until("it is idle", () => !queue.isBusy());
   const { kind, deployment } = await queue.accept(pushOf());
   assert.equal(kind, "accepted");
@@ -41,7 +41,7 @@ test("records a push while replacement.json is unreadable, and deploys it later"
   const isReplaced = () => readReplacementRequest(statePath) !== null;
   const queue = createQueue({ store, runner, isReplaced, log: pino({ level: "silent" }) });
   t.after(() => queue.stop(0));
-  queue.takeOver();
+  queue.start();
   await until("it is idle", () => !queue.isBusy());
   const { kind, deployment } = await queue.accept(pushOf());
   assert.deepEqual([kind, deployment.state], ["accepted", "queued"]);

@@ -48,7 +48,7 @@ for (const [what, damage] of [
   }
 }
 
-test("what became of a lost output is said in the log and in the ending", async (t) => {
+test("the log and the ending report a lost output", async (t) => {
   const first = await killDuringRun(t);
   letGo(first.repoPath, 3);
   await until("the script has ended", () => existsSync(join(first.statePath, exit)));
@@ -85,7 +85,7 @@ for (const [what, damage] of [
   ["lock cannot be opened", (state: string) => replaceByLoop(state, lock)],
   ["output pipe is gone", (state: string) => rmSync(join(state, pipe))],
 ] as const) {
-  test(`a script that still runs is adopted, and nothing starts beside it, if its ${what}`, async (t) => {
+  test(`a script that still runs is adopted and stays alone if its ${what}`, async (t) => {
     const first = await killDuringRun(t);
     damage(first.statePath);
     const second = await first.again();
@@ -99,7 +99,7 @@ for (const [what, damage] of [
   });
 }
 
-test("a push is deployed beside what is left of another run whose lock cannot be opened", async (t) => {
+test("a push is deployed beside the rest of a run whose lock cannot be opened", async (t) => {
   const service = await startService(t);
   mkdirSync(join(service.statePath, "runs/998"), { recursive: true });
   replaceByLoop(service.statePath, "runs/998/lock");

@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import { findDeployment, recordPush } from "../../src/deployments/record.ts";
-import { pruneHistory } from "../../src/deployments/retention.ts";
-import { noteStep } from "../../src/deployments/steps.ts";
+import { pruneHistory } from "../../src/deployments/history.ts";
+import { noteStep } from "../../src/deployments/progress.ts";
+import { recordPush } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import { countOf, pushOf, temporaryStore } from "../harness/store.ts";
 
 const silentLog = pino({ level: "silent" });
 const dayMs = 24 * 3_600_000;
 
-test("the newest 1,000 deployments are kept, with their steps, and no step of the others", (t) => {
+test("the newest 1,000 deployments are kept with their steps, and no other steps", (t) => {
   const store = temporaryStore(t);
   addDeployments(store, 1_005, "succeeded");
   for (const id of [1, 5, 6]) noteStep(store, deploymentOf(store, id), "Build", silentLog);
@@ -23,7 +24,7 @@ test("the newest 1,000 deployments are kept, with their steps, and no step of th
 });
 
 for (const state of ["queued", "running", "interrupted"]) {
-  test(`an old deployment that is ${state} is not forgotten`, (t) => {
+  test(`an old deployment that is ${state} is not pruned`, (t) => {
     const store = temporaryStore(t);
     addDeployments(store, 1_005, "succeeded");
     store.transaction(() => store.run("UPDATE deployments SET state = ? WHERE id = 2", state));
@@ -33,7 +34,7 @@ for (const state of ["queued", "running", "interrupted"]) {
   });
 }
 
-test("a long history is forgotten a part at a time, so that no deployment's end takes long", (t) => {
+test("a long history is pruned a part at a time, so that no deployment waits for it", (t) => {
   const store = temporaryStore(t);
   addDeployments(store, 2_200, "superseded");
   const counts = [1, 2, 3, 4].map(() => {
@@ -43,21 +44,21 @@ test("a long history is forgotten a part at a time, so that no deployment's end 
   assert.deepEqual(counts, [1_700, 1_200, 1_000, 1_000]);
 });
 
-test("ids of pruned deployments are not given again", (t) => {
+test("ids of pruned deployments are not reused", (t) => {
   const store = temporaryStore(t);
   addDeployments(store, 3, "succeeded");
   store.transaction(() => store.run("DELETE FROM deployments"));
   assert.equal(store.transaction(() => recordPush(store, pushOf())).deployment.id, 4);
 });
 
-test("deliveries are remembered for 90 days at least, however many they are", (t) => {
+test("deliveries are kept for 90 days at least, however many they are", (t) => {
   const store = temporaryStore(t);
   addDeliveries(store, 10_050, Date.now() - 89 * dayMs);
   prune(store);
   assert.equal(countOf(store, "deliveries"), 10_050);
 });
 
-test("10,000 deliveries are remembered at least, however old they are", (t) => {
+test("10,000 deliveries are kept at least, however old they are", (t) => {
   const store = temporaryStore(t);
   addDeliveries(store, 10_050, Date.now() - 400 * dayMs);
   prune(store);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { recordWish } from "../../src/deployments/record.ts";
+import { recordRequest } from "../../src/deployments/record.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 const [a, b, c] = [commitOf("A"), commitOf("B"), commitOf("C")];
@@ -15,7 +15,7 @@ test("a push that two webhooks report is one deployment, and no question to the 
   assert.equal(countOf(store, "deployments"), 1);
 });
 
-test("an old step that a second webhook reports late is a duplicate, and the remote is asked", (t) => {
+test("an old step that a second webhook reports late is a duplicate to ask about", (t) => {
   const store = temporaryStore(t);
   record(store, pushOf({ before: a, commit: b }));
   run(store, "succeeded");
@@ -33,7 +33,7 @@ test("an old step that a second webhook reports late is a duplicate, and the rem
   assert.match(late.kind === "duplicate" ? late.detail : "", /The remote is asked/);
 });
 
-test("a step that can have been made again is likely, should the remote not answer", (t) => {
+test("a step that can have been made again is likely if the remote does not answer", (t) => {
   const store = temporaryStore(t);
   record(store, pushOf({ before: a, commit: b }));
   record(store, pushOf({ before: b, commit: a }));
@@ -41,7 +41,7 @@ test("a step that can have been made again is likely, should the remote not answ
   assert.deepEqual([again.kind, again.doubt?.isLikely], ["duplicate", true]);
 });
 
-test("the copy of an old delivery is no first delivery, and the copy of the newest no doubt", (t) => {
+test("a copied old delivery is no first one, and a copy of the newest raises no doubt", (t) => {
   const store = temporaryStore(t);
   const [old, newest] = [pushOf({ before: null, commit: a }), pushOf({ before: null, commit: b })];
   for (const push of [old, newest]) {
@@ -53,7 +53,7 @@ test("the copy of an old delivery is no first delivery, and the copy of the newe
   assert.deepEqual([kind, doubt?.commit, doubt?.isFirst, doubt?.isLikely], ["duplicate", a, false, false]);
 });
 
-test("a failed push that another webhook reports is tried again, as if it was redelivered", (t) => {
+test("a failed push that another webhook reports is tried again", (t) => {
   const store = temporaryStore(t);
   record(store, pushOf({ before: a, commit: b }));
   run(store, "failed");
@@ -62,7 +62,7 @@ test("a failed push that another webhook reports is tried again, as if it was re
   assert.equal(run(store, "succeeded").id, 1);
 });
 
-test("a push to a commit that was never seen raises no doubt, a return to an old one does", (t) => {
+test("a push to a new commit raises no doubt, a return to an old one does", (t) => {
   const store = temporaryStore(t);
   assert.equal(record(store, pushOf({ before: a, commit: b })).doubt, null);
   assert.equal(record(store, pushOf({ before: b, commit: c })).doubt, null);
@@ -83,7 +83,7 @@ test("a step that is reported late does not undo a roll back", (t) => {
   const store = temporaryStore(t);
   record(store, pushOf({ before: a, commit: b }));
   run(store, "succeeded");
-  store.transaction(() => recordWish(store, { trigger: "rollback", ref: "refs/heads/main", commit: a }));
+  store.transaction(() => recordRequest(store, { trigger: "rollback", ref: "refs/heads/main", commit: a }));
   run(store, "succeeded");
   assert.equal(record(store, pushOf({ before: a, commit: b })).kind, "duplicate");
   assert.equal(countOf(store, "deployments"), 2);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startService } from "../harness/service.ts";
 
-test("a state directory that the service makes lets nobody else in", async (t) => {
+test("nobody else can enter a state directory that the service makes", async (t) => {
   const { url, log, statePath } = await startService(t, { script: "#!/bin/sh\necho done\n" });
   await deliver(url, githubPush());
   await log.waitForEnding(1);

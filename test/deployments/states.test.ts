@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DeploymentState } from "../../src/deployments/deployment.ts";
-import { move } from "../../src/deployments/move.ts";
-import { findDeployment, recordPush } from "../../src/deployments/record.ts";
-import { isFinished } from "../../src/deployments/states.ts";
+import { recordPush } from "../../src/deployments/record.ts";
+import { findDeployment } from "../../src/deployments/rows.ts";
+import { isFinished, transition } from "../../src/deployments/states.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 
@@ -43,7 +43,7 @@ for (const from of states) {
     test(`a deployment that is ${from} ${isLegal ? "can become" : "never becomes"} ${to}`, (t) => {
       const store = temporaryStore(t);
       const id = deploymentIn(store, from);
-      const attempt = () => store.transaction(() => move(store, { id, state: from }, to));
+      const attempt = () => store.transaction(() => transition(store, { id, state: from }, to));
       if (isLegal) attempt();
       else assert.throws(attempt, /cannot go from/);
       assert.equal(findDeployment(store, id)?.state, isLegal ? to : from);
@@ -51,26 +51,26 @@ for (const from of states) {
   }
 }
 
-test("a deployment that is not in the state it is thought to be in is not moved", (t) => {
+test("a deployment that is in another state by now keeps it", (t) => {
   const store = temporaryStore(t);
   const id = deploymentIn(store, "succeeded");
-  const attempt = () => store.transaction(() => move(store, { id, state: "running" }, "failed"));
+  const attempt = () => store.transaction(() => transition(store, { id, state: "running" }, "failed"));
   assert.throws(attempt, /is not running any more/);
   assert.equal(findDeployment(store, id)?.state, "succeeded");
 });
 
-test("a move to a finished state notes the time, a move back to the queue forgets it", (t) => {
+test("a finished state records the time, and a return to the queue clears it", (t) => {
   const store = temporaryStore(t);
   const id = deploymentIn(store, "running");
-  store.transaction(() => move(store, { id, state: "running" }, "failed", { exitCode: 3 }));
+  store.transaction(() => transition(store, { id, state: "running" }, "failed", { exitCode: 3 }));
   assert.equal(findDeployment(store, id)?.exitCode, 3);
   assert.ok((findDeployment(store, id)?.finishedAtMs ?? 0) > 0);
-  store.transaction(() => move(store, { id, state: "failed" }, "queued"));
+  store.transaction(() => transition(store, { id, state: "failed" }, "queued"));
   assert.equal(findDeployment(store, id)?.exitCode, null);
   assert.equal(findDeployment(store, id)?.finishedAtMs, null);
 });
 
-test("queued, running and interrupted are the states in which something is still to happen", () => {
+test("queued, running and interrupted are the states that are not finished", () => {
   assert.deepEqual(
     states.filter((state) => !isFinished(state)),
     ["queued", "running", "interrupted"],

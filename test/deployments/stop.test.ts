@@ -10,7 +10,7 @@ import { type RunningService, startService } from "../harness/service.ts";
 
 const deafScript = patientScript.replace("echo up", "trap '' TERM\necho up");
 
-test("by default a service that is stopped while it deploys is gone within 10 s, with exit code 0", async (t) => {
+test("by default a service that is stopped while it deploys exits with 0 within 10 s", async (t) => {
   const service = await startDeploying(t, deafScript);
   const startMs = performance.now();
   assert.equal(await service.end("SIGTERM"), 0);
@@ -32,7 +32,7 @@ test("a deployment that was interrupted by stopping runs again at the next start
   assert.equal(readFileSync(join(next.repoPath, "runs"), "utf8"), "1\n1\n");
 });
 
-test("a deployment that ends within the grace is seen through, and what waits is not started", async (t) => {
+test("a deployment may end within the grace, and what waits is not started", async (t) => {
   const service = await startDeploying(t, patientScript, { SHUTDOWN_GRACE: "30s" });
   await deliver(service.url, githubPush());
   const ended = once(service.child, "exit");

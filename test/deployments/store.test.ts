@@ -19,7 +19,7 @@ test("a new database has the newest schema, a write-ahead log and full syncs", (
   assert.equal(store.get("PRAGMA synchronous")?.synchronous, 2);
 });
 
-test("the state directory is made where it is missing, for nobody else to read", (t) => {
+test("a missing state directory is made, for nobody else to read", (t) => {
   const directory = join(temporaryDirectory(t), "deep", "state");
   reopened(t, directory);
   assert.equal(statSync(directory).mode & 0o777, 0o700);
@@ -35,7 +35,7 @@ test("what was recorded is there when the database is opened again", (t) => {
   assert.equal(second.movedAsideTo, null);
 });
 
-test("a database of an empty file, version 0, is migrated", (t) => {
+test("an empty file, a database of version 0, is migrated", (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "hotpush.db"), "");
   const store = reopened(t, directory);
@@ -50,7 +50,7 @@ test("a database made by a newer Hotpush is refused and left as it is", (t) => {
   database.close();
   const problem = problemOf(() => openStore(directory));
   assert.equal(problem.code, "state_unusable");
-  assert.match(problem.detail, new RegExp(`of version ${migrations.length + 1}.*start the newer Hotpush`));
+  assert.match(problem.detail, new RegExp(`has version ${migrations.length + 1}.*Start the newer Hotpush`));
   assert.deepEqual(
     readdirSync(directory).filter((name) => name.includes("corrupt")),
     [],
@@ -81,7 +81,7 @@ test("a transaction that fails leaves nothing behind and the next one works", (t
   assert.equal(store.transaction(() => recordPush(store, pushOf())).deployment.id, 1);
 });
 
-test("a file that is no database is moved aside, not lost, and a new one takes its place", (t) => {
+test("a file that is no database is moved aside, and a new database is made", (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "hotpush.db"), "this is no database\n".repeat(500));
   const store = reopened(t, directory);

@@ -52,7 +52,7 @@ async function startOnFlipped(t: TestContext, seed: number) {
   const started = await startedOrEnded({ child, log });
   if (!started) {
     assert.equal(child.exitCode, 78, `seed ${seed}`);
-    assert.match(log.otherText.join("\n"), /The database is of version|already exists/);
+    assert.match(log.otherText.join("\n"), /The database has version|already exists/);
     return "refused";
   }
   const url = `http://127.0.0.1:${started.port}`;

@@ -41,7 +41,7 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
         const { ref, commit } = push;
         return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
       },
-      rehearse: async ({ ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
+      dryRun: async ({ ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
     }),
     findFault: () => null,
     bodyLimitBytes,

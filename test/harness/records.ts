@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Deployment } from "../../src/deployments/deployment.ts";
-import { columns, toDeployment } from "../../src/deployments/row.ts";
+import { columns, toDeployment } from "../../src/deployments/rows.ts";
 import { databasePath } from "./database.ts";
 import { until } from "./until.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { claimNext } from "../../src/deployments/claim.ts";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
+import { claimNext } from "../../src/deployments/enqueue.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import { openStore, type Store } from "../../src/deployments/store.ts";

@@ -4,35 +4,40 @@ import type { ControlContext } from "./control/context.ts";
 import { openControl } from "./control/control.ts";
 import type { Door } from "./control/door.ts";
 import type { CatchUp } from "./deployments/catch-up.ts";
-import { keepTrying } from "./deployments/keep-trying.ts";
 import type { Queue } from "./deployments/queue.ts";
+import { keepTrying } from "./deployments/retry.ts";
 import type { SecretUses } from "./deployments/secret-uses.ts";
 import { flock } from "./platform/file-lock.ts";
 import { isSystemError } from "./platform/shortage.ts";
 
-export interface TakeOver extends Omit<ControlContext, "queue" | "catchUp" | "secretUses"> {
+export interface LeaderOptions extends ControlContext {
   readonly queue: Queue;
   readonly catchUp: CatchUp;
   readonly secretUses: SecretUses;
   readonly stopping: AbortSignal;
 }
 
-/** What only one instance has: the right to run deployments, and the door for commands, where it could be opened. */
-export interface Taken {
+/** What only the leader has: the runner lock, and the control socket, if it could be opened. */
+export interface Leadership {
   readonly lock: RunnerLock;
   readonly door: Door | null;
 }
 
-/** Waits for its turn to run deployments, and to answer commands, where several instances share the state directory. */
-export async function takeOver(options: TakeOver): Promise<Taken | null> {
+/**
+ * Waits until this instance is the leader of those that share the state directory. Then it runs deployments and answers
+ * commands.
+ *
+ * @returns null if the service stopped first
+ */
+export async function becomeLeader(options: LeaderOptions): Promise<Leadership | null> {
   const { statePath, queue, catchUp, secretUses, stopping, log } = options;
   const text = "Another instance runs the deployments; this one records";
   const onWait = () => log.info({ event: "runner.waiting" }, text);
-  const what = "This instance cannot find out whether it is the one to run deployments";
-  const become = () => becomeRunner(statePath, { signal: stopping, onWait });
-  const lock = await keepTrying(become, { what, canHeal: isSystemError, signal: stopping, log });
+  const what = "This instance cannot find out whether it may run deployments";
+  const lockOnce = () => lockRunner(statePath, { signal: stopping, onWait });
+  const lock = await keepTrying(lockOnce, { what, canPass: isSystemError, signal: stopping, log });
   if (lock === null) return null;
-  queue.takeOver();
+  queue.start();
   catchUp.start();
   secretUses.begin();
   return { lock, door: await openControl(options) };
@@ -44,15 +49,14 @@ export interface RunnerLock {
 }
 
 /**
- * Waits until this instance is the one that runs deployments. The kernel gives the lock up when its holder dies,
- * however it dies, so it is never stale.
+ * Waits for the runner lock. The kernel releases it when its holder dies, however it dies, so it is never stale.
  *
- * @param options.onWait called where another instance has it now
- * @returns null where `signal` was aborted first
+ * @param options.onWait called if another instance has it now
+ * @returns null if `signal` was aborted first
  */
-export async function becomeRunner(
+export async function lockRunner(
   statePath: string,
-  { signal, onWait }: { signal: AbortSignal; onWait: () => void },
+  { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: () => void },
 ): Promise<RunnerLock | null> {
   const fd = openSync(join(statePath, "runner.lock"), "a", 0o600);
   try {

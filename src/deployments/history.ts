@@ -1,0 +1,101 @@
+import type { Deployment } from "./deployment.ts";
+import { selectDeployment, selectDeployments } from "./rows.ts";
+import type { Store } from "./store.ts";
+
+/** The newest deployments, newest first. */
+export function listDeployments(store: Store, limit: number): readonly Deployment[] {
+  return selectDeployments(store, "ORDER BY id DESC LIMIT ?", limit);
+}
+
+/** What waits, in the order in which it will run. */
+export function listWaiting(store: Store): readonly Deployment[] {
+  return selectDeployments(store, "WHERE state IN ('queued', 'interrupted') ORDER BY queue_order");
+}
+
+export function findRunning(store: Store): Deployment | null {
+  return selectDeployment(store, "WHERE state = 'running'");
+}
+
+/** The deployment that has output to show: the one that runs, else the newest that ever started. */
+export function findLatest(store: Store): Deployment | null {
+  return selectDeployment(store, "WHERE attempts > 0 ORDER BY state = 'running' DESC, id DESC LIMIT 1");
+}
+
+/** The last deployment of each branch that ended and was not superseded. */
+export function listLastOfBranches(store: Store): readonly Deployment[] {
+  return selectDeployments(
+    store,
+    `WHERE id IN (SELECT max(id) FROM deployments
+       WHERE state IN ('succeeded', 'failed', 'timed_out', 'cancelled') GROUP BY ref) ORDER BY ref`,
+  );
+}
+
+/** The one of `refs` that was deployed last, or null if none was. */
+export function findLastRef(store: Store, refs: readonly string[]): string | null {
+  const sql = `SELECT ref FROM deployments WHERE ref IN (${placesFor(refs)}) ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1`;
+  return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
+}
+
+/** The one of `refs` that the last successful deployment of them deployed, or null if none succeeded. */
+export function findLastDeployedRef(store: Store, refs: readonly string[]): string | null {
+  const sql = `SELECT ref FROM deployments WHERE state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY id DESC LIMIT 1`;
+  return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
+}
+
+/**
+ * The last deployment that was asked for the commit with these first digits, and succeeded with another one checked out;
+ * null if there is none.
+ */
+export function findPassedBy(store: Store, commit: string): Deployment | null {
+  const clauses = `WHERE state = 'succeeded' AND checked_out_commit <> commit_id
+    AND substr(commit_id, 1, ?) = ? ORDER BY id DESC LIMIT 1`;
+  return selectDeployment(store, clauses, commit.length, commit);
+}
+
+/** The commit that the last successful deployment of any branch deployed. Roll backs do not count. */
+export function findLastDeployedCommit(store: Store): string | null {
+  const row = store.get(
+    `SELECT coalesce(checked_out_commit, commit_id) AS id FROM deployments
+     WHERE state = 'succeeded' AND trigger <> 'rollback' ORDER BY id DESC LIMIT 1`,
+  );
+  return (row?.id as string | undefined) ?? null;
+}
+
+function placesFor(values: readonly unknown[]): string {
+  return values.map(() => "?").join(", ");
+}
+
+const deploymentsKept = 1_000;
+/** A captured delivery stays known, and so harmless, at least this long. */
+const deliveriesKept = 10_000;
+const deliveriesKeptMs = 90 * 24 * 3_600_000;
+
+/** How much is deleted at once. After a flood of pushes, deleting everything would block the service for seconds. */
+const prunedAtOnce = 500;
+
+/** Deletes the oldest part of a long history. Call it in a transaction. It keeps what has not finished. */
+export function pruneHistory(store: Store): void {
+  const oldestKept = "SELECT id FROM deployments ORDER BY id DESC LIMIT 1 OFFSET ?";
+  const oldest = store.get(oldestKept, deploymentsKept - 1);
+  if (oldest) pruneDeploymentsBefore(store, Number(oldest.id));
+  store.run(
+    `DELETE FROM deliveries WHERE digest IN (
+       SELECT digest FROM deliveries WHERE received_at_ms < ? AND received_at_ms <
+         (SELECT received_at_ms FROM deliveries ORDER BY received_at_ms DESC LIMIT 1 OFFSET ?)
+       ORDER BY received_at_ms LIMIT ${prunedAtOnce})`,
+    Date.now() - deliveriesKeptMs,
+    deliveriesKept - 1,
+  );
+}
+
+function pruneDeploymentsBefore(store: Store, id: number): void {
+  const old = `SELECT id FROM deployments WHERE id < ? AND state NOT IN ('queued', 'running', 'interrupted')
+    ORDER BY id LIMIT ${prunedAtOnce}`;
+  store.run(
+    `UPDATE deliveries SET last_state = (SELECT state FROM deployments WHERE id = deployment_id)
+     WHERE deployment_id IN (${old})`,
+    id,
+  );
+  store.run(`DELETE FROM steps WHERE deployment_id IN (${old})`, id);
+  store.run(`DELETE FROM deployments WHERE id IN (${old})`, id);
+}
