@@ -1,19 +1,26 @@
 import { type BlockList, isIP } from "node:net";
-import { parseAddressList } from "./config/address-list.ts";
 import { parseDurationMs } from "./config/duration.ts";
 import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./config/secret.ts";
 import { readSigners } from "./config/signers-file.ts";
 import { parseSizeBytes } from "./config/size.ts";
 import { defaultStatePath } from "./config/state-path.ts";
+import {
+  absolutePath,
+  durationOrNever,
+  parseAddressList,
+  variableNames,
+  wholeNumber,
+  within,
+} from "./config/values.ts";
 import { ProblemError } from "./problems.ts";
 
-/** What the environment says, read once at start; nothing else in the service reads the environment. */
+/** The settings of the environment, read once at start; nothing else in the service reads them. */
 export interface Config {
   readonly port: number;
   readonly host: string;
   readonly secrets: Secrets;
   readonly bodyLimitBytes: number;
-  /** The proxies whose X-Forwarded-For is believed. */
+  /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
   readonly repoPath: string;
   readonly repository: string | null;
@@ -38,7 +45,7 @@ export type Branch = (typeof branches)[number];
 export type LogLevel = (typeof logLevels)[number];
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One variable: how its text is read, and what is said where it can't be. */
+/** One variable: how its text is read, and the error if it cannot be. */
 interface Variable<Value> {
   readonly fallback: (env: Environment) => string;
   readonly expected: string;
@@ -48,9 +55,8 @@ interface Variable<Value> {
 
 export const branches = ["main", "master"] as const;
 const logLevels = ["debug", "info", "warn", "error"] as const;
-const lists = /[\s,]+/;
 
-/** Every variable but the secrets; README's table is held to this by a test. */
+/** Every variable but the secrets. A test compares the table of the README with this. */
 export const variables = {
   WEBHOOK_PORT: {
     fallback: () => "9000",
@@ -124,8 +130,8 @@ export const variables = {
 /**
  * Reads and checks the whole configuration.
  *
- * @returns the frozen configuration, and sentences about what is allowed but unwise
- * @throws ProblemError `configuration_invalid`, whose detail has a line for each thing that is wrong
+ * @returns the frozen configuration, and warnings about settings that are allowed but unwise
+ * @throws ProblemError `configuration_invalid`, whose detail has a line for each error
  */
 export function loadConfig(env: Environment): { readonly config: Config; readonly warnings: string[] } {
   const faults: string[] = [];
@@ -155,7 +161,7 @@ export function loadConfig(env: Environment): { readonly config: Config; readonl
     throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
   }
   const secrets = { current: makeSecret(current), previous: previous === "" ? null : makeSecret(previous) };
-  // Every null has left a fault behind, so what is left has no null in it.
+  // Every null has added a fault, so no value is null here.
   const config = Object.freeze({ ...values, secrets: Object.freeze(secrets) }) as Config;
   return { config, warnings: secretWarnings(current, previous) };
 }
@@ -174,26 +180,4 @@ function takeSecret(env: Environment, name: "WEBHOOK_SECRET" | "WEBHOOK_SECRET_P
   const fault = source.fault ?? secretFault(name, source.text);
   if (fault) faults.push(fault);
   return source.text;
-}
-
-function wholeNumber(text: string, least: number, most: number): number | null {
-  return /^\d{1,9}$/.test(text) ? within(Number(text), least, most) : null;
-}
-
-function within(value: number | null, least: number, most: number): number | null {
-  return value !== null && value >= least && value <= most ? value : null;
-}
-
-function durationOrNever(text: string): number | null {
-  return text === "0" ? 0 : within(parseDurationMs(text), 1_000, 24 * 3_600_000);
-}
-
-function absolutePath(text: string): string | null {
-  return text.startsWith("/") && !text.includes("\0") ? text.replace(/(?<=.)\/+$/, "") : null;
-}
-
-function variableNames(text: string): readonly string[] | null {
-  const names = text.split(lists).filter((name) => name !== "");
-  const areUsable = names.every((name) => /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("WEBHOOK_SECRET"));
-  return areUsable ? Object.freeze(names) : null;
 }

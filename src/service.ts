@@ -27,7 +27,7 @@ import { logScriptFault } from "./runner/check-script.ts";
 import { checkTools, toolsForSigners } from "./runner/check-tools.ts";
 import { childEnvironment } from "./runner/environment.ts";
 import { createScriptRedactor, findUnredacted, type SecretSources } from "./runner/known-secrets.ts";
-import { lastLoggedId } from "./runner/log-paths.ts";
+import { lastLoggedId } from "./runner/log-file.ts";
 import { readRemoteHead, readSource } from "./runner/repository.ts";
 import { createRunner } from "./runner/runner.ts";
 

@@ -1,13 +1,13 @@
 const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
 
-/** The longest duration a timer can take: above 2^31 - 1 ms Node fires at once. */
+/** The longest duration for a timer: above 2^31 - 1 ms Node fires at once. */
 const longestMs = 24 * unitsMs.h;
 
 /**
- * Reads a duration such as `30m`, `90s`, `1h` or `500ms`; a bare number is refused, so that nobody guesses the unit.
- * `0` is allowed without one. At most 24 h.
+ * Reads a duration such as `30m`, `90s`, `1h` or `500ms`, at most 24 h. A number needs a unit, so that nobody has to guess
+ * it; `0` does not.
  *
- * @returns milliseconds, or null where `text` is no such duration
+ * @returns milliseconds, or null if `text` is no such duration
  */
 export function parseDurationMs(text: string): number | null {
   if (text === "0") return 0;
@@ -17,7 +17,7 @@ export function parseDurationMs(text: string): number | null {
   return ms <= longestMs ? ms : null;
 }
 
-/** Writes a duration for a person: `850 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`. */
+/** Formats a duration for a person: `850 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = Math.round(ms / 100) / 10;

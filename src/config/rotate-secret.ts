@@ -5,7 +5,7 @@ import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/
 import { rewriteFile } from "../platform/replace-file.ts";
 import { secretFault } from "./secret.ts";
 
-/** A change of the secrets that was not made; `message` says why, for a person. */
+/** The secrets could not be changed; `message` says why, for a person. */
 export class RotationError extends Error {
   override readonly name = "RotationError";
 }
@@ -14,13 +14,13 @@ const [current, previous] = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as con
 const secretBytes = 32;
 
 /**
- * Puts a new secret in the place of the one in the `.env` file at `path`, or in the file that its WEBHOOK_SECRET_FILE
- * names, and keeps the old one as the previous. All other lines stay as they are.
+ * Replaces the secret in the `.env` file at `path`, or in the file that its WEBHOOK_SECRET_FILE names, and keeps the old one
+ * as the previous secret. All other lines stay as they are.
  *
- * @param options.secret the new one, where the git host made it; else 32 random bytes in hex
- * @param options.isReplacingPrevious whether a previous secret that is there may be thrown away
+ * @param options.secret the new one, if the git host made it; else 32 random bytes in hex
+ * @param options.isReplacingPrevious whether an existing previous secret may be discarded
  * @returns the new secret, and the file it is in
- * @throws RotationError where the file cannot be read or written, or an earlier rotation is not finished
+ * @throws RotationError if the file cannot be read or written, or an earlier rotation is not finished
  */
 export function rotateSecret(
   path: string,
@@ -30,10 +30,10 @@ export function rotateSecret(
   const secret = options.secret ?? randomBytes(secretBytes).toString("hex");
   const fault = secretFault(current, secret);
   if (fault) throw new RotationError(fault);
-  const { old, isInFile, secretPath, previousPath } = whereSecretsAre(text, path);
+  const { old, isInFile, secretPath, previousPath } = locateSecrets(text, path);
   if (hasPrevious(text) && !options.isReplacingPrevious) {
     throw new RotationError(
-      `${path} has a previous secret already, so an earlier rotation is not finished. Finish it with: hotpush secret drop-previous; or throw it away with --force.`,
+      `${path} has a previous secret already, so an earlier rotation is not finished. Finish it with: hotpush secret drop-previous; or discard the previous secret with --force.`,
     );
   }
   if (old === secret)
@@ -45,7 +45,7 @@ export function rotateSecret(
     write(path, withVariable(kept, current, raw, current));
     return { secret, secretPath };
   }
-  // In this order there is no moment at which the old one is not to be found by a service that starts.
+  // In this order, a service that starts at any moment finds the old secret.
   write(previousPath, `${old}\n`, secretPath);
   write(path, withVariable(text, `${previous}_FILE`, previousPath, `${current}_FILE`));
   write(secretPath, `${secret}\n`);
@@ -54,20 +54,20 @@ export function rotateSecret(
 
 function unwritable(path: string): RotationError {
   return new RotationError(
-    `The new secret has an apostrophe or a line end in it, with which it would be read otherwise from ${path}. Have another one made at the git host, and give that to --stdin. Nothing was changed.`,
+    `The new secret contains an apostrophe or a line end, which cannot be written to ${path}. Generate another one at the git host, and pass it to --stdin. Nothing was changed.`,
   );
 }
 
 /**
- * Takes the previous secret out of the `.env` file at `path`, and removes the file it is in where it has one.
+ * Removes the previous secret from the `.env` file at `path`, and the file that it is in, if it has one.
  *
- * @throws RotationError where there is none
+ * @throws RotationError if there is none
  */
 export function dropPreviousSecret(path: string): void {
   const text = readText(path);
   if (!hasPrevious(text))
     throw new RotationError(`${path} has no previous secret, so there is nothing to drop.`);
-  const { previousPath } = whereSecretsAre(text, path);
+  const { previousPath } = locateSecrets(text, path);
   const isInFile = rawValue(text, `${previous}_FILE`) !== null;
   write(path, withoutVariable(withoutVariable(text, previous), `${previous}_FILE`));
   if (isInFile) rmSync(previousPath, { force: true });
@@ -78,15 +78,15 @@ function hasPrevious(text: string): boolean {
   return Boolean(env[previous] || env[`${previous}_FILE`]);
 }
 
-interface Places {
-  /** "" where there is none yet */
+interface SecretLocations {
+  /** "" if there is none yet */
   readonly old: string;
   readonly isInFile: boolean;
   readonly secretPath: string;
   readonly previousPath: string;
 }
 
-function whereSecretsAre(text: string, path: string): Places {
+function locateSecrets(text: string, path: string): SecretLocations {
   const env = parseEnv(text);
   const secretPath = env[`${current}_FILE`];
   if (!secretPath) {
@@ -118,7 +118,7 @@ function readText(path: string): string {
   }
 }
 
-/** @param like the file whose mode and owner a new one gets: who could read the secret can read the previous one */
+/** @param like a new file gets its mode and owner, so the same users can read it */
 function write(path: string, text: string, like: string = path): void {
   try {
     rewriteFile(path, text, like);

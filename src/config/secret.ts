@@ -24,17 +24,17 @@ export function makeSecret(value: string): Secret {
 /** The built-in default, with which the service refuses to start. */
 const placeholderSecret = "change-me";
 
-/** The command that makes a good secret; said wherever a bad one is refused. */
+/** The command that generates a good secret; every refusal of a bad one names it. */
 export const newSecretCommand = "openssl rand -hex 32";
 
 /** In lower case; the quotes are what `docker run --env` leaves of `WEBHOOK_SECRET=""`. */
 const placeholders = [placeholderSecret, "changeme", "undefined", "null", '""', "''"];
-/** What documents write in the place of a value, copied as it stands: `<webhook_secret>`, `<openssl rand -hex 32>`. */
+/** A placeholder copied from a document: `<webhook_secret>`, `<openssl rand -hex 32>`. */
 const bracketed = /^<[^<>]*>$/;
 const advisedBytes = 16;
-/** Of a signing token of Standard Webhooks, whose key is what follows in base64. */
+/** Begins a signing token of Standard Webhooks; its key follows in base64. */
 const tokenPrefix = "whsec_";
-/** In either alphabet: decoding takes both. */
+/** In either alphabet: decoding accepts both. */
 const wholeBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 const leastTokenBytes = 16;
 
@@ -42,10 +42,10 @@ type SecretName = "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Takes a secret from `NAME`, or from the file that `NAME_FILE` names (one line end at its end is not part of it).
+ * Reads a secret from `NAME`, or from the file that `NAME_FILE` names, without one line end at its end.
  *
- * @returns the text ("" where a previous secret is not set, the placeholder where the current one is not), and a
- *   sentence where it could not be had
+ * @returns the text ("" if a previous secret is not set, the placeholder if the current one is not), and a sentence on
+ *   why it cannot be read, or null
  */
 export function readSecretText(env: Environment, name: SecretName): { text: string; fault: string | null } {
   const path = env[`${name}_FILE`];
@@ -65,7 +65,7 @@ export function readSecretText(env: Environment, name: SecretName): { text: stri
   }
 }
 
-/** A sentence on why `text` is no secret, or null. An empty key would let anybody sign. */
+/** A sentence on why `text` is not a valid secret, or null. An empty key would let anybody sign. */
 export function secretFault(name: SecretName, text: string): string | null {
   if (text === "" && name === "WEBHOOK_SECRET_PREVIOUS") return null;
   const kind = text.trim() === "" ? "empty" : isPlaceholder(text.trim()) ? "still the placeholder" : null;
@@ -73,10 +73,10 @@ export function secretFault(name: SecretName, text: string): string | null {
     return `${name} is ${kind}; make one with: ${newSecretCommand}, and set the same in the webhook's form at the git host.`;
   }
   if (!text.startsWith(tokenPrefix) || isWholeToken(text)) return null;
-  return `${name} begins with ${tokenPrefix} and is no whole signing token: what follows must be at least ${leastTokenBytes} bytes in base64. Copy the token as GitLab shows it when it is made; a masked one has stars in it.`;
+  return `${name} begins with ${tokenPrefix} and is not a whole signing token: the rest must be at least ${leastTokenBytes} bytes in base64. Copy the token as GitLab shows it when it is made; a masked one has stars in it.`;
 }
 
-/** Decoding passes over what is no base64, and a key of nothing would let anybody sign. */
+/** Decoding skips characters that are not base64, and an empty key would let anybody sign. */
 function isWholeToken(text: string): boolean {
   const encoded = text.trim().slice(tokenPrefix.length);
   return wholeBase64.test(encoded) && Buffer.from(encoded, "base64").length >= leastTokenBytes;
@@ -86,7 +86,7 @@ function isPlaceholder(text: string): boolean {
   return bracketed.test(text) || placeholders.includes(text.toLowerCase());
 }
 
-/** Sentences about secrets that work but are unwise. */
+/** Warnings about secrets that work but are unwise. */
 export function secretWarnings(current: string, previous: string): string[] {
   const warnings: string[] = [];
   const bytes = Buffer.byteLength(current);
@@ -96,14 +96,16 @@ export function secretWarnings(current: string, previous: string): string[] {
     );
   }
   if (current !== current.trim()) {
-    warnings.push("WEBHOOK_SECRET begins or ends with white space; the git host must have exactly the same.");
+    warnings.push(
+      "WEBHOOK_SECRET begins or ends with white space; the git host must have exactly the same text.",
+    );
   }
   if (current === previous) warnings.push("WEBHOOK_SECRET_PREVIOUS is the same as WEBHOOK_SECRET.");
   return warnings;
 }
 
 /**
- * Tells one secret from the next: two bytes of a hash, enough for that and too few to guess a secret by.
+ * Distinguishes one secret from the next: two bytes of a hash, which are too few to guess a secret by.
  *
  * @returns 4 hex digits
  */

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { readFileSync, realpathSync } from "node:fs";
 import { resolve, sep } from "node:path";
 
-/** The keys that may sign commits, as the file that ALLOWED_SIGNERS names has them. */
+/** The keys of the file that ALLOWED_SIGNERS names: they may sign commits. */
 export interface Signers {
-  /** Lines in OpenSSH's format of allowed_signers(5). */
+  /** Lines in the format of allowed_signers(5). */
   readonly ssh: readonly SshSigner[];
   /** Armored GPG public keys. */
   readonly pgp: readonly string[];
@@ -24,14 +24,14 @@ const pgpBlock = /-----BEGIN PGP PUBLIC KEY BLOCK-----[\s\S]*?-----END PGP PUBLI
 /**
  * Reads the file with the keys that may sign commits.
  *
- * @returns the keys, or what is wrong with the file as a sentence that begins with ALLOWED_SIGNERS
+ * @returns the keys, or a sentence on what is wrong with the file, which begins with ALLOWED_SIGNERS
  */
 export function readSigners(path: string, repoPath: string): Signers | string {
   const named = `ALLOWED_SIGNERS is ${JSON.stringify(path)}`;
   try {
     const text = readFileSync(path, "utf8");
     if (isWithin(path, repoPath)) {
-      return `${named}, which is inside of the repository: anyone who can push could add a key. Move it out of REPO_PATH.`;
+      return `${named}, which is inside the repository: anyone who can push could add a key. Move it out of REPO_PATH.`;
     }
     const signers = parseSigners(text);
     return typeof signers === "string" ? `${named}, ${signers}` : signers;
@@ -40,7 +40,7 @@ export function readSigners(path: string, repoPath: string): Signers | string {
   }
 }
 
-/** Neither the path itself nor the file that it leads to may be in the repository. */
+/** Neither the path nor the file that it leads to may be in the repository. */
 function isWithin(path: string, repoPath: string): boolean {
   const roots = [resolve(repoPath), real(repoPath)];
   return [resolve(path), real(path)].some((one) =>
@@ -68,7 +68,7 @@ function parseSigners(text: string): Signers | string {
     }
     ssh.push(signer);
   }
-  return ssh.length + pgp.length === 0 ? "which names no key: nothing could be deployed." : { ssh, pgp };
+  return ssh.length + pgp.length === 0 ? "which has no key: nothing could be deployed." : { ssh, pgp };
 }
 
 /** `principals [options] keytype key [comment]`; names and options may be quoted. */
@@ -86,7 +86,7 @@ function parseLine(line: string): SshSigner | null {
   return { line, fingerprint: `SHA256:${digest}`, validFromMs, validUntilMs };
 }
 
-/** The value of an option: YYYYMMDD[HHMM[SS]], of this machine's time zone unless a Z follows; undefined: another form. */
+/** The value of an option: YYYYMMDD[HHMM[SS]] in the time zone of this machine, or UTC with Z; undefined: another form. */
 function instantOf(options: string, name: string): number | null | undefined {
   if (!options.toLowerCase().includes(`${name}=`)) return null;
   const found = new RegExp(`${name}="(\\d{4})(\\d\\d)(\\d\\d)(?:(\\d\\d)(\\d\\d)(\\d\\d)?)?(Z?)"`, "i").exec(

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** XDG base directory specification: state of a program that outlives it, `$HOME/.local/state` by default. */
+/** The state directory by the XDG base directory specification: in `$HOME/.local/state` by default. */
 export function defaultStatePath({
   XDG_STATE_HOME,
   HOME,
@@ -9,8 +9,8 @@ export function defaultStatePath({
 }
 
 /**
- * The file in which git keeps a password where the home directory cannot, as the doctor says in a container: in the state
- * directory, which stays, and is in no build context of an image.
+ * The file in which git keeps a password if the home directory cannot, as the doctor advises in a container. The state
+ * directory persists, and is in no build context of an image.
  */
 export function credentialsPath(statePath: string): string {
   return join(statePath, "git-credentials");

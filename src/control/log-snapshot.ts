@@ -1,6 +1,6 @@
 import { close, fstatSync, openSync, read } from "node:fs";
 import { promisify } from "node:util";
-import { logFiles } from "../runner/log-paths.ts";
+import { logFiles } from "../runner/log-file.ts";
 
 /** What a deployment had printed at one moment. */
 export interface LogSnapshot {

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 
-/** A part of a URL this long is a token, and no word that stands in ordinary output. */
+/** A part of a URL this long is a token, not a word of ordinary output. */
 const leastTokenLength = 16;
 /** A user name this long is a token. */
 const leastUserTokenLength = 20;
 
 /**
- * The secrets in a variable: its whole value if its name looks secret, and passwords and tokens within the value,
- * whatever its name: in URLs, `Authorization` headers, connection strings, JSON and webhook addresses.
+ * The secrets in a variable: its whole value if its name looks secret, and whatever its name, passwords and tokens within
+ * the value: in URLs, `Authorization` headers, connection strings, JSON and webhook addresses.
  */
 export function secretsInVariable(name: string, value: string): readonly string[] {
   const isWhole = looksSecret(name) && !isPath(value);
@@ -30,7 +30,7 @@ export function secretsInText(text: string): readonly string[] {
   return [...new Set([...basic, ...bearer, ...[...users, ...basic.map(fromBase64)].flatMap(passwordsOf)])];
 }
 
-/** A path to a key does not give the key away, and is in half of what git and ssh print. */
+/** The path of a key does not reveal the key, and git and ssh print it often. */
 function isPath(value: string): boolean {
   return value.startsWith("/") && existsSync(value);
 }
@@ -52,12 +52,12 @@ function passwordsInFields(value: string): readonly string[] {
     .flatMap(([, , given = ""]) => [...unquoted(given.trim()), percentDecoded(given.trim())]);
 }
 
-/** Beside names of variables, the short ones of connection strings and signed URLs. */
+/** Besides names of variables, the short names of connection strings and signed URLs. */
 function isSecretField(name: string): boolean {
   return /^(?:pwd|sig|signature|authorization)$/i.test(name) || looksSecret(name.replace(/[ .-]/g, "_"));
 }
 
-/** Within quotes, a quote is doubled (ADO.NET), or a backslash stands before it (libpq). */
+/** Within quotes, a quote is doubled (ADO.NET) or escaped by a backslash (libpq). */
 function unquoted(text: string): readonly string[] {
   const quote = /^(["']).*\1$/s.exec(text)?.[1];
   if (quote === undefined) return [text];
@@ -85,10 +85,10 @@ const webhookPaths = [
   /\/\/[\w.-]+\/open-apis\/bot\/v2\/hook\/([\w-]+)/g, // Feishu
 ];
 
-/** What identifies the sender in a webhook's address: the end of its path, and each token in it. */
+/** The secret part of a webhook's address: the end of its path, and each token in it. */
 function tokensInWebhook(name: string, value: string): readonly string[] {
   const ends = webhookPaths.flatMap((path) => allOf(value, path));
-  // Addresses of services that are not known here: tokens in the path, if the name says what it is.
+  // Of other services: tokens in the path, if the name of the variable has HOOK in it.
   const others = /HOOK/i.test(name) ? allOf(value, /\bhttps?:\/\/[^\s/]+\/([^\s?#]+)/gi) : [];
   const tokens = [...ends, ...others].flatMap((end) => end.split(/[/:@]/));
   return [...ends, ...tokens.filter(({ length }) => length >= leastTokenLength)];
@@ -104,12 +104,12 @@ function secretsInJson(value: string): readonly string[] {
       found.push(...secretsInVariable(key, inner), ...(key === "auth" ? passwordsOf(fromBase64(inner)) : []));
     });
   } catch {
-    // It only begins like JSON, or is nested too deeply for anyone to use it.
+    // It only begins like JSON, or is nested too deeply.
   }
   return found;
 }
 
-/** Of `name:password` the password, and the name if it is as long as a token. */
+/** The password in `name:password`, and the name if it is as long as a token. */
 function passwordsOf(user: string): readonly string[] {
   const [name = "", ...rest] = user.split(":");
   const given = [name.length < leastUserTokenLength ? "" : name, rest.join(":")];
@@ -132,19 +132,19 @@ function allOf(text: string, pattern: RegExp): readonly string[] {
   return Array.from(text.matchAll(pattern), ([, given = ""]) => given);
 }
 
-/** Words by which a name tells that its value is secret, wherever they stand in it. */
-const telling = /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY/i;
-/** Short words, which count where they stand by themselves or at the end; `PWD` alone is the working directory. */
-const tellingWord = /(?:^|_)(?:PASS|PAT|AUTH|JWT)$|KEY(?:_|$)|(?<=.)_PWD$/i;
-/** The value says where a secret is, or something else about it; git's keys are names of settings. */
+/** Words anywhere in a name that mark its value as secret. */
+const secretPart = /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY/i;
+/** Short words that count only alone or at the end; `PWD` alone is the working directory. */
+const secretWord = /(?:^|_)(?:PASS|PAT|AUTH|JWT)$|KEY(?:_|$)|(?<=.)_PWD$/i;
+/** The value is the place or a property of a secret; the keys of git are names of settings. */
 const about = /_(?:FILE|PATH|DIR|SOCK|TTL|EXPIRY|EXPIRES|LENGTH|TYPE|ALGORITHM)$|^GIT_CONFIG_KEY_/i;
 
-/** True where a variable of this name is likely to hold a secret. */
+/** Whether a variable of this name is likely to hold a secret. */
 export function looksSecret(name: string): boolean {
-  return (telling.test(name) || tellingWord.test(name)) && !about.test(name);
+  return (secretPart.test(name) || secretWord.test(name)) && !about.test(name);
 }
 
-/** True where a variable of this name is likely to name the file that a secret is in: `DB_PASSWORD_FILE`. */
+/** Whether a variable of this name is likely to name the file of a secret: `DB_PASSWORD_FILE`. */
 export function looksLikeSecretFile(name: string): boolean {
   return /_FILE$/i.test(name) && looksSecret(name.slice(0, -"_FILE".length));
 }

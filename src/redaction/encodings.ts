@@ -1,17 +1,17 @@
-/** The ways in which a value is written down by common programs, as byte patterns. */
+/** A value in the encodings of common programs, as byte patterns. */
 export interface Encodings {
-  /** To be found as they are. */
+  /** Found as they are. */
   readonly literal: readonly string[];
-  /** Base64 and hex, which programs break into lines and groups. */
+  /** Base64 and hex, which programs split into lines and groups. */
   readonly encoded: readonly string[];
 }
 
-/** So much of a base64 or hex encoding has to stand before a line end for it to be looked for beyond. */
+/** An encoding in base64 or hex is only followed over a line end after this many characters. */
 export const leastBeforeLineEnd = 6;
-/** What is left of an encoding without its beginning is only looked for where it cannot be anything else. */
+/** The least length of an encoding without its beginning, below which ordinary output would match it. */
 const leastRemainder = 6;
 
-/** What each encoder leaves as it is, besides letters and digits. */
+/** The characters that each encoder leaves as they are, besides letters and digits. */
 const unreserved = [
   "-._~", // RFC 3986: curl, jq, Go's PathEscape
   "-._~!'()*", // encodeURIComponent
@@ -31,8 +31,8 @@ export function encodingsOf(value: string): Encodings {
 }
 
 /**
- * The characters that `value` alone decides, wherever it stands in a longer text: three bytes make four characters, so
- * there are three of them. The characters at both ends that it shares with its neighbours are left out.
+ * The characters that depend on `value` alone at any position in a longer text. Three bytes make four characters, so there
+ * are three variants. The characters at both ends that it shares with its neighbours are left out.
  */
 function base64Encodings(value: string): readonly string[] {
   return [0, 1, 2].flatMap((shift) => {
@@ -56,14 +56,14 @@ function urlEncodings(value: string): readonly string[] {
   });
 }
 
-/** With nothing to be left, letters and digits are encoded too. */
+/** If `left` is empty, letters and digits are encoded too. */
 function percentEncoded(byte: number, left: string): string {
   const character = String.fromCharCode(byte);
   const isLeft = left !== "" && (/^[A-Za-z\d]$/.test(character) || left.includes(character));
   return isLeft ? character : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 }
 
-/** As JavaScript, Python, PHP and Go write it, and once more for JSON within JSON. */
+/** As JavaScript, Python, PHP and Go write it, and encoded again for JSON within JSON. */
 function jsonEncodings(value: string): readonly string[] {
   const json = insideQuotes(value);
   const escaped = (text: string, which: RegExp) => text.replace(which, unicodeEscape);
@@ -95,7 +95,7 @@ function shellEncodings(value: string): readonly string[] {
   ];
 }
 
-/** Where a line ends within the first characters of an encoding, the rest of it stands at the beginning of the next. */
+/** If a line ends within the first characters of an encoding, the next line begins with the rest of it. */
 function withRemainder(encoding: string): readonly string[] {
   const rest = encoding.slice(leastBeforeLineEnd - 1);
   return rest.length < leastRemainder ? [encoding] : [encoding, rest];

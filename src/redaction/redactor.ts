@@ -5,23 +5,23 @@ import { createAutomaton } from "./pattern-automaton.ts";
 export interface Redactor {
   readonly text: (text: string) => string;
   /**
-   * A redactor for a stream of bytes that come in pieces. One that is resumed may begin in the midst of a secret, whose
-   * beginning was read by a service that is gone.
+   * A redactor for a stream of bytes. A resumed stream may begin in the middle of a secret, if an earlier service read its
+   * beginning.
    */
   readonly stream: (options?: { readonly isResumed: boolean }) => RedactionStream;
 }
 
 export interface RedactionStream {
   /**
-   * Takes the next piece and gives what can be told now. What may be the beginning of a secret is held back until it
-   * shows what it is: never more than the longest encoding of a secret, less one byte, and what stands between its lines.
+   * Takes the next piece and returns what is redacted so far. A possible beginning of a secret is held back until more
+   * bytes decide: never more than the longest encoding of a secret, less one byte, and the white space between its lines.
    */
   readonly push: (chunk: Buffer) => Buffer;
-  /** Gives what was held back, as nothing follows. */
+  /** Returns what was held back, at the end of the stream. */
   readonly finish: () => Buffer;
 }
 
-/** A piece to be replaced. It begins before 0 where the stars for it were given out already. */
+/** A piece to replace. It begins before 0 if its stars were passed on already. */
 interface Range {
   readonly start: number;
   readonly end: number;
@@ -30,7 +30,7 @@ interface Range {
 const stars = Buffer.from("***");
 const nothing = Buffer.alloc(0);
 
-/** Makes the redactor for `values`: in plain, URL and JSON encoding, quoted for a shell, in base64 and in hex. */
+/** Creates the redactor for `values`: in plain, URL and JSON encoding, quoted for a shell, in base64 and in hex. */
 export function createRedactor(values: Iterable<string>): Redactor {
   const encodings = [...new Set(values)].map(encodingsOf);
   const literal = encodings.flatMap((encoding) => encoding.literal).map((text) => Buffer.from(text));
@@ -46,14 +46,14 @@ export function createRedactor(values: Iterable<string>): Redactor {
     let ranges: readonly Range[] = [];
     const states = automata.map(() => 0);
 
-    function giveOut(bytes: Buffer, found: readonly Range[], limit: number): Buffer {
-      const told = redacted(bytes, found, limit);
-      // A copy: what is held would keep the whole piece in memory.
+    function passOn(bytes: Buffer, found: readonly Range[], limit: number): Buffer {
+      const passedOn = redacted(bytes, found, limit);
+      // A copy, because a view would keep the whole piece in memory.
       held = Buffer.from(bytes.subarray(limit));
       ranges = found
         .filter(({ end }) => end > limit)
         .map(({ start, end }) => ({ start: start - limit, end: end - limit }));
-      return told;
+      return passedOn;
     }
 
     return {
@@ -68,11 +68,11 @@ export function createRedactor(values: Iterable<string>): Redactor {
           states[index] = state;
           return automaton.tailStart(bytes, state);
         });
-        return giveOut(bytes, found, Math.min(...tails));
+        return passOn(bytes, found, Math.min(...tails));
       },
       finish() {
         states.fill(0);
-        return giveOut(held, ranges, held.length);
+        return passOn(held, ranges, held.length);
       },
     };
   }
@@ -90,17 +90,17 @@ export function createRedactor(values: Iterable<string>): Redactor {
 function redacted(bytes: Buffer, ranges: readonly Range[], limit: number): Buffer {
   if (ranges.length === 0) return bytes.subarray(0, limit);
   const parts: Buffer[] = [];
-  let toldTo = 0;
+  let passedTo = 0;
   for (const { start, end } of ranges.toSorted((one, other) => one.start - other.start)) {
     if (start >= limit) break;
-    if (start >= toldTo) parts.push(bytes.subarray(toldTo, start), stars);
-    toldTo = Math.max(toldTo, end);
+    if (start >= passedTo) parts.push(bytes.subarray(passedTo, start), stars);
+    passedTo = Math.max(passedTo, end);
   }
-  if (toldTo < limit) parts.push(bytes.subarray(toldTo, limit));
+  if (passedTo < limit) parts.push(bytes.subarray(passedTo, limit));
   return Buffer.concat(parts);
 }
 
-/** The longest end of one of `patterns` with which `bytes` begins, where it is enough to give the secret away. */
+/** The longest end of one of `patterns` with which `bytes` begins, if it is long enough to reveal the secret. */
 function restAtStart(patterns: readonly Buffer[], bytes: Buffer): readonly Range[] {
   let most = 0;
   for (const pattern of patterns) {
@@ -113,14 +113,14 @@ function restAtStart(patterns: readonly Buffer[], bytes: Buffer): readonly Range
 }
 
 /**
- * What is shorter stands in ordinary output by chance ("root", "5432"), and stars in its place would tell where it
- * stands; its base64 would be five characters of which any text has some.
+ * Shorter values occur in ordinary output by chance ("root", "5432"), and stars would show their position. Their base64
+ * would have at most five characters, which any text contains.
  */
 export const leastRedactedBytes = 6;
-/** Of a value of several lines, such as a private key, each line by itself is redacted, if it is this long. */
+/** In a value of several lines, such as a private key, each line of at least this length is redacted by itself. */
 const leastLineBytes = 12;
 
-/** Values that everybody knows: redacting them hides nothing and makes the output hard to read. */
+/** Common values: redacting them hides nothing and makes the output hard to read. */
 const commonWords = new Set(
   [
     "changeme change-me default disabled docker enabled example localhost mariadb master mongodb mysql password",
@@ -128,10 +128,10 @@ const commonWords = new Set(
   ].flatMap((line) => line.split(" ")),
 );
 
-/** A whole line of PEM that only says what follows. */
+/** A line of PEM that only marks the beginning or the end. */
 const pemBoundary = /^-----(?:BEGIN|END) [A-Z\d ]+-----$/;
 
-/** What of `value` is to be looked for in output: it, or its lines; nothing where that would make no sense. */
+/** The parts of `value` to redact: itself or its lines; none if they are too short or common. */
 export function redactedPartsOf(value: string): readonly string[] {
   const lines = value.trim().split(/\s*\n\s*/);
   const least = lines.length === 1 ? leastRedactedBytes : leastLineBytes;
@@ -140,7 +140,7 @@ export function redactedPartsOf(value: string): readonly string[] {
   );
 }
 
-/** True for a value that would be redacted if only it were longer; a switch or a number is no secret anyway. */
+/** Whether `value` is not redacted only because it is too short; a switch or a small number is no secret anyway. */
 export function isTooShort(value: string): boolean {
   const text = value.trim();
   if (text === "" || isCommon(text) || /^(?:true|false|yes|no|on|off|none|null|\d{1,3})$/i.test(text))

@@ -30,7 +30,7 @@ function namesIn(directory: string): readonly string[] {
   }
 }
 
-/** A secret in a file is a password or a key; what is larger is something else. */
+/** A file with a password or a key is smaller than this. */
 const mostBytes = 64 * 1024;
 
 /** The text of the small file at `path` that holds a secret, or nothing if it is absent, unreadable or something else. */

@@ -9,18 +9,18 @@ import { type RunContext, watchRun } from "./run.ts";
 import { isHeld, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./run-directory.ts";
 import { checkDeployed } from "./signers/check-deployed.ts";
 
-/** A run that is past its time-out already is still given this long. */
+/** The least time that an adopted run gets, even if it is past its time-out. */
 const leastRemainingMs = 1_000;
 
 /**
- * Finds out what became of a run whose service died: by the lock that its script holds and the exit code it left. Files
- * of the run may be missing or unreadable, as in a state directory that was restored from a backup.
+ * Takes over a run whose service died. The lock that its script holds and the exit code that it left say what became of
+ * it. Files of the run may be missing or unreadable, as in a state directory that was restored from a backup.
  *
- * @throws only what `isShortage` is true for
+ * @throws only errors for which `isShortage` is true
  */
 export async function adoptRun(context: RunContext): Promise<Adoption> {
   const wasLocked = await isHeld(context.directory, context.deployment.id, context.repoPath);
-  // Asked in this order: a script that ends in between has written its exit code before it lets go of the lock.
+  // In this order: a script that ends in between writes its exit code before it releases the lock.
   const exitCode = readExitCode(context.directory);
   if (exitCode !== null) {
     const ending = await checkDeployed(context, endedByItself(exitCode, await readRest(context)));
@@ -35,7 +35,7 @@ async function readRest(context: RunContext): Promise<readonly string[]> {
   return output.lastLines();
 }
 
-/** An output that cannot be read on says so in its last line. */
+/** If the output cannot be read on, its last line says so. */
 function resumeOutput(context: RunContext): OutputReader {
   try {
     return openOutput({ ...context, pipePath: context.directory.outputPath, isResumed: true });
@@ -49,16 +49,16 @@ function adoptLiving(context: RunContext) {
   const { deployment, directory, repoPath, timeoutMs, outOfSightMs } = context;
   const output = resumeOutput(context);
   const marks = runMarks(deployment.id, repoPath);
-  /** Ids of processes are used again, and those of another container mean nothing here. */
+  /** Process ids are reused, and those of another container mean nothing here. */
   const group = () => {
     const pid = readPid(directory);
     return pid !== null && hasEnvironment(pid, marks) ? pid : null;
   };
   const pid = group();
-  // A container that is killed lets go of the service's lock before the last process in it is gone.
+  // A killed container releases the service's lock before its last process is gone.
   const wasInSight = pid !== null;
   const remainingMs = Math.max(leastRemainingMs, timeoutMs - (pid === null ? 0 : ageMs(pid)));
-  // Where all of it is out of sight there is no script to be waited for: what holds the lock is dying, or was left behind.
+  // If no process of it is visible, there is no script to wait for: the holder of the lock is dying or was left behind.
   const limits =
     wasInSight || findProcessesOf(deployment.id, repoPath).length > 0
       ? { remainingMs, patienceMs: null }
@@ -67,18 +67,18 @@ function adoptLiving(context: RunContext) {
   return watchRun({ context, output, exited, group, wasInSight, remainingMs: limits.remainingMs });
 }
 
-/** How long until the wait for the lock is begun again, where it could not be. */
+/** The pause before the wait for the lock is retried, if it could not begin. */
 const retryMs = 1_000;
-/** How often the exit code is asked for where its coming cannot be watched. */
+/** The interval of polling for the exit code if its directory cannot be watched. */
 const askMs = 200;
 
 /**
  * Resolves when the script has written its exit code, or when nothing holds its lock any more; never rejects. Both are
- * needed: a process that it left in the background may hold the lock for ever, and a killed script writes no exit code.
+ * needed: a background process of the script may hold the lock for ever, and a killed script writes no exit code.
  *
- * @param options.isKnown aborted when the end is known otherwise: it resolves then, and leaves no process, watch or
+ * @param options.isKnown aborted when the end is known by other means: it then resolves, and leaves no process, watch or
  * descriptor
- * @param options.patienceMs it resolves then at the latest; null: never for that
+ * @param options.patienceMs the longest wait; null: no limit
  */
 export async function waitForEnd(
   directory: RunDirectory,
@@ -94,13 +94,13 @@ export async function waitForEnd(
   stopWatching();
 }
 
-/** Calls `onWritten` when there is an exit code, be it there already; gives the function that ends it. */
+/** Calls `onWritten` when there is an exit code, even if it is there already. @returns a function that stops the watch */
 function watchForExitCode(directory: RunDirectory, onWritten: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;
   const look = () => {
     if (readExitCode(directory) !== null) onWritten();
   };
-  // The system has only so many watches, for all of a user's programs together.
+  // The number of watches is limited, for all programs of a user together.
   const askAgain = () => {
     timer ??= setInterval(look, askMs).unref();
   };
@@ -122,7 +122,7 @@ function watchOrNull({ path }: RunDirectory, onChange: () => void): FSWatcher | 
   }
 }
 
-/** False where the wait could not be begun, for want of a process or of memory: that says nothing about the script. */
+/** False if the wait could not begin, for lack of a process or memory: that says nothing about the script. */
 async function isUnlocked(directory: RunDirectory, signal: AbortSignal): Promise<boolean> {
   try {
     await waitUntilUnlocked(directory, signal);

@@ -4,15 +4,15 @@ import type { Log } from "../log.ts";
 import { isAllowed, kindOf, ownUid, readStart } from "../platform/files.ts";
 import { findProgram } from "../platform/find-program.ts";
 import type { Problem } from "../problems.ts";
-import { checkDeployLogDirectory } from "./log-paths.ts";
+import { checkDeployLogDirectory } from "./environment.ts";
 import { checkOwnership, checkRepository } from "./repository.ts";
 
 /**
- * Looks for what would keep `REPO_PATH/deploy.sh` from starting. The system's own errors mislead: a missing directory,
- * a missing interpreter and Windows line endings are all "no such file or directory" to it.
+ * Checks whether `REPO_PATH/deploy.sh` can start. The system's own errors mislead: it reports "no such file or directory"
+ * for a missing directory, a missing interpreter and Windows line endings alike.
  *
  * @param env the environment that the script will get
- * @returns what is wrong and how to mend it, or null
+ * @returns what is wrong and how to fix it, or null
  */
 export async function checkScript(repoPath: string, env: Record<string, string>): Promise<Problem | null> {
   const script = join(repoPath, "deploy.sh");
@@ -42,12 +42,12 @@ function checkFile(script: string): Problem | null {
     case "broken-link":
       return {
         code: "script_link_broken",
-        detail: `${script} is a link to a file that does not exist. Mend the link, or put the script itself there.`,
+        detail: `${script} is a link to a file that does not exist. Fix the link, or put the script itself there.`,
       };
     case "inaccessible":
       return {
         code: "script_not_readable",
-        detail: `${script} may not be looked at by this user (uid ${ownUid()}). Run: chmod a+rx ${script}`,
+        detail: `This user (uid ${ownUid()}) may not access ${script}. Run: chmod a+rx ${script}`,
       };
     case "directory":
     case "other":
@@ -70,7 +70,7 @@ function checkModes(script: string): Problem | null {
   if (!isAllowed(script, constants.R_OK)) {
     return {
       code: "script_not_readable",
-      detail: `${script} may not be read by this user (uid ${ownUid()}). Run: chmod a+rx ${script}`,
+      detail: `This user (uid ${ownUid()}) may not read ${script}. Run: chmod a+rx ${script}`,
     };
   }
   return null;
@@ -79,14 +79,14 @@ function checkModes(script: string): Problem | null {
 /** The longest `#!` line that Linux reads. */
 const shebangBytes = 256;
 
-/** What is wrong with the first line of `script`, or with the program that it names, or null. */
+/** What is wrong with the first line of `script` or with the program that it names, or null. */
 export function checkInterpreterLine(script: string, searchPath: string): Problem | null {
   const start = readStart(script, shebangBytes).toString();
   const [line = ""] = start.split("\n");
   if (!line.startsWith("#!")) {
     return {
       code: "script_without_interpreter",
-      detail: `${script} does not begin with #!, so nobody knows what is to run it. Make its first line: #!/usr/bin/env bash`,
+      detail: `${script} does not begin with #!, so no program is named to run it. Make its first line: #!/usr/bin/env bash`,
     };
   }
   if (line.endsWith("\r")) {
@@ -112,19 +112,19 @@ function checkInterpreter(script: string, interpreter: string): Problem | null {
   if (kindOf(interpreter) !== "file") {
     return {
       code: "interpreter_missing",
-      detail: `${script} is to be run by ${interpreter}, which is not there. Install it, or name another in the first line of the script.`,
+      detail: `The first line of ${script} names ${interpreter}, which does not exist. Install it, or name another program there.`,
     };
   }
   if (!isAllowed(interpreter, constants.X_OK)) {
     return {
       code: "interpreter_not_executable",
-      detail: `${script} is to be run by ${interpreter}, which is not executable. Name another program in the first line of the script.`,
+      detail: `The first line of ${script} names ${interpreter}, which is not executable. Name another program there.`,
     };
   }
   return null;
 }
 
-/** `#!/usr/bin/env bash` looks bash up in the PATH. */
+/** `#!/usr/bin/env bash` finds bash in the PATH. */
 function checkEnv(
   script: string,
   interpreter: string,
@@ -137,6 +137,6 @@ function checkEnv(
   if (findProgram(program, searchPath) !== null) return null;
   return {
     code: "interpreter_missing",
-    detail: `${script} is to be run by ${program}, which is not in the PATH. Install it, or name another in the first line of the script.`,
+    detail: `The first line of ${script} names ${program}, which is not in the PATH. Install it, or name another program there.`,
   };
 }

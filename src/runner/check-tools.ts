@@ -10,8 +10,8 @@ const tools = [
 const signingTools = { ssh: ["ssh-keygen", "openssh-client"], pgp: ["gpg", "gpg"] } as const;
 
 /**
- * The programs, with the Debian packages they come with, that verify signatures by the keys in ALLOWED_SIGNERS; none if
- * that is not set.
+ * The programs that verify signatures by the keys in ALLOWED_SIGNERS, each with its Debian package; none if that is not
+ * set.
  */
 export function toolsForSigners(
   path: string | null,
@@ -24,8 +24,8 @@ export function toolsForSigners(
 }
 
 /**
- * Makes sure that the programs are there without which no script can be run safely. Looked for, not run: a process
- * each would make every start longer.
+ * Checks that the programs are installed that a safe run of a script needs. It only looks for them: a process for each
+ * would slow down every start.
  *
  * @param forSigners from `toolsForSigners`
  * @throws ProblemError `tool_missing`

@@ -5,26 +5,26 @@ import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
 import type { ProcessEntry } from "./processes.ts";
 
-/** How many of its last lines are kept in the record of a deployment that took too long. */
+/** How many of the last lines the record of a timed-out deployment keeps. */
 const shownLines = 10;
 const longestCommand = 100;
 
-/** What is said of a run that ended by itself with `exitCode`. */
+/** The ending of a run whose script exited with `exitCode`. */
 export function endedByItself(exitCode: number, lastLines: readonly string[]): Ending {
   if (exitCode === 0) return { state: "succeeded", exitCode, problem: null };
   return { state: "failed", exitCode, problem: failure(exitCode, lastLines) };
 }
 
-/** What is said of a run whose script was killed by somebody else than us. */
+/** The ending of a run whose script was killed, but not by this service. */
 export function killed(signal: string | null, lastLines: readonly string[]): Ending {
   const by = signal === null ? "from outside" : `by ${signal}`;
-  const detail = `deploy.sh was killed ${by}, for example for want of memory. ${lastLineOf(lastLines)}`;
+  const detail = `deploy.sh was killed ${by}, for example because memory ran out. ${lastLineOf(lastLines)}`;
   return { state: "failed", exitCode: null, problem: { code: "script_killed", detail } };
 }
 
-/** What is said of a run that was killed with the service that started it, as in a container that is killed. */
+/** The ending of a run that was killed together with its service, as when a container is killed. */
 export function killedWithService(lastLines: readonly string[]): Ending {
-  const detail = `Hotpush was killed while deploy.sh ran, and deploy.sh with it; the deployment runs again. ${lastLineOf(lastLines)}`;
+  const detail = `Hotpush and deploy.sh were killed while deploy.sh ran; the deployment runs again. ${lastLineOf(lastLines)}`;
   return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
 }
 
@@ -33,21 +33,21 @@ export interface EarlyEnd {
   readonly wasForced: boolean;
   readonly timeoutMs: number;
   readonly survivors: readonly ProcessEntry[];
-  /** What ran when its time was over, a line each. */
+  /** The processes that ran at the time-out, one per line. */
   readonly processes: readonly string[];
-  /** The step it was in, or null where it had told of none. */
+  /** The step that ran, or null if the script announced none. */
   readonly step: string | null;
   readonly lastLines: readonly string[];
 }
 
-/** What is said of a run that we ended. */
+/** The ending of a run that this service ended. */
 export function endedEarly(early: EarlyEnd): Ending {
   const { reason, wasForced, timeoutMs, survivors, lastLines } = early;
-  const how = wasForced ? "It did not end when asked and was forced to." : "It ended when asked.";
+  const how = wasForced ? "It did not exit on SIGTERM and was killed." : "It exited on SIGTERM.";
   const left = survivors
     .map(({ pid, command }) => `${pid} (${printable(command, longestCommand)})`)
     .join(", ");
-  const leftover = left === "" ? "" : ` These processes of it still run: ${left}.`;
+  const leftover = left === "" ? "" : ` These of its processes still run: ${left}.`;
   const end = `${how}${leftover} ${lastLineOf(lastLines)}`;
   switch (reason) {
     case "timed_out": {
@@ -58,13 +58,13 @@ export function endedEarly(early: EarlyEnd): Ending {
     case "cancelled":
       return { state: "cancelled", exitCode: null, problem: null };
     case "interrupted": {
-      const detail = `Hotpush was stopped while deploy.sh ran; the deployment runs again when it is back. ${end}`;
+      const detail = `Hotpush was stopped while deploy.sh ran; the deployment runs again when Hotpush starts. ${end}`;
       return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
     }
   }
 }
 
-/** What shows a person what the script was waiting for: on lines of their own, below the sentence. */
+/** Lines below the sentence that show a person what the script was waiting for. */
 function evidence({ lastLines, processes }: EarlyEnd): string {
   const lines = lastLines.filter((line) => line.trim() !== "").slice(-shownLines);
   const block = (title: string, texts: readonly string[]) =>
@@ -76,7 +76,7 @@ function evidence({ lastLines, processes }: EarlyEnd): string {
           lines.map((line) => printable(line)),
         )
       : "",
-    processes.length > 0 ? block("Its processes when its time was over:", processes) : "",
+    processes.length > 0 ? block("Its processes at the time-out:", processes) : "",
   ].join("");
 }
 
@@ -92,15 +92,15 @@ function failure(exitCode: number, lastLines: readonly string[]): Problem {
   };
 }
 
-/** A shell ends with 128 and the number of the signal that killed its last command. */
+/** A shell exits with 128 plus the number of the signal that killed its last command. */
 function signalOf(exitCode: number): string | null {
   const entry = Object.entries(constants.signals).find(([, number]) => number === exitCode - 128);
   return entry?.[0] ?? null;
 }
 
 function meaning(exitCode: number): string {
-  if (exitCode === 126) return ", which says that a command in it could not be run";
-  return exitCode === 127 ? ", which says that a command in it is not installed or not in the PATH" : "";
+  if (exitCode === 126) return ": a command in it could not be run";
+  return exitCode === 127 ? ": a command in it is not installed or not in the PATH" : "";
 }
 
 function lastLineOf(lines: readonly string[]): string {

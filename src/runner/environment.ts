@@ -1,7 +1,12 @@
+import { lstatSync, mkdirSync, type Stats } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Deployment } from "../deployments/deployment.ts";
+import { ownUid } from "../platform/files.ts";
+import type { Problem } from "../problems.ts";
 
-/** What of the service's own environment a script may see; a webhook secret is none of it. */
+/** The variables of the service that a script may see; never a webhook secret. */
 const passedNames = new Set([
   "PATH",
   "HOME",
@@ -18,7 +23,7 @@ const passedNames = new Set([
   "https_proxy",
   "no_proxy",
   "all_proxy",
-  // Where `hotpush rollout` keeps what it knows, so that it is what the service would call its own.
+  // So that `hotpush rollout` in the script uses the state directory of the service.
   "STATE_PATH",
   "XDG_STATE_HOME",
 ]);
@@ -27,7 +32,7 @@ const passedPrefixes = ["HOTPUSH_", "LC_", "DOCKER_", "COMPOSE_", "BUILDX_", "BU
 /** Last in the script's PATH, so that it can say `hotpush rollout`. */
 export const binDirectory = fileURLToPath(new URL("../../bin", import.meta.url));
 
-/** Nobody is there to answer: a tool that would ask has to fail at once instead of hanging. */
+/** Nobody can answer a prompt: a tool that would ask must fail at once instead of hanging. */
 const neverAsk = {
   GIT_TERMINAL_PROMPT: "0",
   GIT_ASKPASS: "/bin/false",
@@ -38,14 +43,14 @@ const neverAsk = {
 
 export interface EnvironmentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Further names that may pass, from DEPLOY_ENV. */
+  /** More names that may pass, from DEPLOY_ENV. */
   readonly deployEnv: readonly string[];
   readonly repoPath: string;
 }
 
 type Environment = Record<string, string>;
 
-/** The part of the environment that every child of the service gets: an allow-list, and nothing that could ask. */
+/** The environment of every child of the service: the variables of an allow-list, and settings that prevent prompts. */
 export function childEnvironment({ env, deployEnv, repoPath }: EnvironmentOptions): Environment {
   const passed: Environment = { ...neverAsk };
   for (const [name, value] of Object.entries(env)) {
@@ -55,11 +60,10 @@ export function childEnvironment({ env, deployEnv, repoPath }: EnvironmentOption
   return { ...passed, PATH: `${path}:${binDirectory}`, REPO_PATH: repoPath };
 }
 
-/** What a deploy script gets: that, and what it is to deploy. */
+/** The environment of a deploy script: that of every child, and the deployment. */
 export function scriptEnvironment(
   options: EnvironmentOptions,
   { id, ref, commit, trigger }: Deployment,
-  logPath: string,
 ): Environment {
   return {
     ...childEnvironment(options),
@@ -68,13 +72,13 @@ export function scriptEnvironment(
     DEPLOY_BRANCH: ref.replace(/^refs\/heads\//, ""),
     DEPLOY_COMMIT: commit,
     DEPLOY_TRIGGER: trigger,
-    DEPLOY_LOG: logPath,
+    DEPLOY_LOG: join(deployLogDirectory(), `deploy-${id}.log`),
   };
 }
 
-/** The same, for a script that has to deploy exactly `commit`, whose signature was verified. */
+/** The same, for a script that must deploy exactly `commit`, whose signature was verified. */
 export function exactEnvironment(environment: Environment, commit: string): Environment {
-  // A replaced object would be another commit under the same name.
+  // A replaced object would be another commit with the same id.
   return { ...environment, DEPLOY_COMMIT: commit, DEPLOY_EXACT: "1", GIT_NO_REPLACE_OBJECTS: "1" };
 }
 
@@ -85,4 +89,39 @@ function isPassed(name: string, deployEnv: readonly string[]): boolean {
     deployEnv.includes(name) ||
     passedPrefixes.some((prefix) => name.startsWith(prefix))
   );
+}
+
+/**
+ * What is wrong with the directory for the scripts' own logs, or null. It has a guessable name in a directory where every
+ * user may write: a user who made it earlier could read the logs, or redirect them by a link.
+ */
+export function checkDeployLogDirectory(): Problem | null {
+  const directory = deployLogDirectory();
+  const stats = makeAndStat(directory);
+  if (!stats) {
+    const detail = `The directory ${directory} for the log of deploy.sh cannot be created. Make ${tmpdir()} writable for this user (uid ${ownUid()}), or set TMPDIR to a directory that is.`;
+    return { code: "temporary_directory_unusable", detail };
+  }
+  if (stats.isDirectory() && stats.uid === ownUid() && (stats.mode & 0o022) === 0) return null;
+  const detail = `${directory}, for the log of deploy.sh, is not a directory to which only this user (uid ${ownUid()}) may write. Run: rm -rf ${directory}; or set TMPDIR to a directory of your own.`;
+  return { code: "temporary_directory_unusable", detail };
+}
+
+/** What is at `directory` after an attempt to create it; null if nothing is, and nothing can be. */
+function makeAndStat(directory: string): Stats | null {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch {
+    // What exists there decides.
+  }
+  try {
+    return lstatSync(directory);
+  } catch {
+    return null;
+  }
+}
+
+/** The directory in which scripts write logs of their own. */
+export function deployLogDirectory(): string {
+  return join(tmpdir(), `hotpush-${ownUid()}`);
 }

@@ -13,7 +13,7 @@ import {
 import { readEnvFiles, readSecretFile } from "../redaction/secret-files.ts";
 import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
 
-/** A secret that output is not to show, and where it was found, for a person. */
+/** A secret that output must not show, with a name for people that says where it was found. */
 export interface KnownSecret {
   readonly name: string;
   readonly value: string;
@@ -24,8 +24,8 @@ export interface SecretSources extends EnvironmentOptions {
 }
 
 /**
- * Finds the secrets that a deploy script may come upon: those of the webhook, in the script's environment, in the
- * repository's environment files, and of git. Looks anew each time, for the files may have changed.
+ * Finds the secrets that a deploy script may print: those of the webhook, of the script's environment, of the repository's
+ * environment files, of Docker and of git. It reads the files each time, because they may have changed.
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   const { secrets, repoPath } = sources;
@@ -52,7 +52,7 @@ function secretsOfEnvFiles(repoPath: string): readonly KnownSecret[] {
   );
 }
 
-/** What `docker login` stored. */
+/** Passwords that `docker login` stored. */
 function secretsOfDocker(path: string): readonly KnownSecret[] {
   const values = secretsInVariable("config", readIfThere(path));
   return values.map((value) => ({ name: `a password in ${path}`, value }));
@@ -62,16 +62,16 @@ function secretsOfVariable(
   repoPath: string,
   name: string,
   value: string,
-  told: string = name,
+  shownName: string = name,
 ): readonly KnownSecret[] {
   const within = secretsInVariable(name, value).map((secret) => ({
-    name: secret === value ? told : `a password in ${told}`,
+    name: secret === value ? shownName : `a password in ${shownName}`,
     value: secret,
   }));
   if (!looksLikeSecretFile(name)) return within;
   return [
     ...within,
-    { name: `the file that ${told} names`, value: readSecretFile(resolve(repoPath, value)) },
+    { name: `the file that ${shownName} names`, value: readSecretFile(resolve(repoPath, value)) },
   ];
 }
 
@@ -80,8 +80,8 @@ function passwordsIn(name: string, text: string): readonly KnownSecret[] {
 }
 
 /**
- * Makes a function that gives the redactor for what a deploy script, or git in its repository, prints at the moment. A new
- * one is only built where the secrets have changed.
+ * Creates a function that returns the redactor for the current output of a deploy script, or of git in its repository. It
+ * builds a new one only if the secrets have changed.
  */
 export function createScriptRedactor(sources: SecretSources): () => Redactor {
   let known: readonly string[] = [];
@@ -95,7 +95,7 @@ export function createScriptRedactor(sources: SecretSources): () => Redactor {
   };
 }
 
-/** A sentence for each secret that is known and too short for its place in output to be found. */
+/** A sentence for each known secret that is too short to be redacted. */
 export function findUnredacted(sources: SecretSources): readonly string[] {
   const tooShort = findSecrets(sources).filter(({ value }) => isTooShort(value));
   return Array.from(
@@ -109,11 +109,11 @@ export function findUnredacted(sources: SecretSources): readonly string[] {
 const mostFiles = 30;
 
 /**
- * The texts of all files of settings that git reads in a repository: its own, its user's, the system's, and what they
- * include, under whatever condition. Git itself could say it exactly, in a process of its own, which would hold up each
- * start of a script.
+ * The texts of all settings files that git reads in a repository: its own, the user's, the system's, and the files that
+ * they include, under any condition. Git itself knows them exactly, but a process for that would delay every start of a
+ * script.
  */
-export function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>): string {
+function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>): string {
   const home = env.HOME ?? "/";
   const left = [
     ...gitDirectories(join(repoPath, ".git")).flatMap((path) => [
@@ -136,8 +136,8 @@ export function readGitSettings(repoPath: string, env: Readonly<Record<string, s
   return texts.join("\n");
 }
 
-/** The text of the file at `path`, or nothing where it is not there or not ours to read. */
-export function readIfThere(path: string): string {
+/** The text of the file at `path`, or nothing if it is missing or not readable. */
+function readIfThere(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
@@ -145,7 +145,7 @@ export function readIfThere(path: string): string {
   }
 }
 
-/** Of a further work tree, and of a submodule, `.git` is a file that names the directory. */
+/** In a linked work tree and in a submodule, `.git` is a file that names the directory. */
 function gitDirectories(path: string): readonly string[] {
   const linked = /^gitdir: (.+)$/m.exec(readIfThere(path))?.[1];
   if (linked === undefined) return [path];

@@ -1,12 +1,12 @@
 import { StringDecoder } from "node:string_decoder";
 
-/** The longest piece of a line that is told at once; the rest of it follows as a line of its own. */
+/** The most characters of a line that are passed on at once; the rest follows as a line of its own. */
 export const longestLine = 8_192;
 
 /** Cuts a stream of bytes into lines of text. */
 export interface LineCutter {
   readonly push: (chunk: Buffer) => void;
-  /** Gives out what is left without a line end. */
+  /** Passes on the rest, which has no line end. */
   readonly finish: () => void;
 }
 
@@ -14,7 +14,7 @@ export function createLineCutter(onLine: (line: string) => void): LineCutter {
   const decoder = new StringDecoder("utf8");
   let rest = "";
 
-  function giveOut(text: string): void {
+  function passOn(text: string): void {
     for (let start = 0; start === 0 || start < text.length; start += longestLine) {
       onLine(text.slice(start, start + longestLine));
     }
@@ -23,7 +23,7 @@ export function createLineCutter(onLine: (line: string) => void): LineCutter {
   function take(text: string): void {
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) giveOut(line.endsWith("\r") ? line.slice(0, -1) : line);
+    for (const line of lines) passOn(line.endsWith("\r") ? line.slice(0, -1) : line);
     while (rest.length > longestLine) {
       onLine(rest.slice(0, longestLine));
       rest = rest.slice(longestLine);
@@ -34,13 +34,13 @@ export function createLineCutter(onLine: (line: string) => void): LineCutter {
     push: (chunk) => take(decoder.write(chunk)),
     finish() {
       take(decoder.end());
-      if (rest !== "") giveOut(rest);
+      if (rest !== "") passOn(rest);
       rest = "";
     },
   };
 }
 
-/** The name of the step that a line says has begun, such as `Build` in `==> Build`, or null. */
+/** The name of the step that a line announces, such as `Build` in `==> Build`, or null. */
 export function stepOf(line: string): string | null {
   return /^==> (\S.{0,199})$/.exec(line.trimEnd())?.[1] ?? null;
 }

@@ -2,8 +2,10 @@ import {
   closeSync,
   createReadStream,
   createWriteStream,
+  existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -12,24 +14,61 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
 
-/** The log of one deployment: its beginning and its end are kept, what is too much in the middle is left out. */
+/** The log of one deployment. It keeps the beginning and the end; if it is too long, the middle is left out. */
 export interface LogFile {
-  /** Writes output as it comes. A full disk costs lines of the log, never the deployment. */
+  /** Writes output as it arrives. A full disk costs lines of the log, never the deployment. */
   readonly write: (chunk: Buffer) => void;
-  /** Puts beginning and end together in the one file that stays. */
+  /** Joins beginning and end in one file. */
   readonly close: () => Promise<void>;
+}
+
+/** The path of the log that the service keeps of a deployment's output. */
+export function logPath(statePath: string, deploymentId: number): string {
+  return join(statePath, "logs", `${deploymentId}.log`);
+}
+
+/** The files of a log in the order of their content; while a deployment runs, the end is in two files of its own. */
+export function logFiles(statePath: string, deploymentId: number): readonly string[] {
+  const path = logPath(statePath, deploymentId);
+  return [path, olderPath(path), newerPath(path)];
+}
+
+const logName = /^(\d{1,15})\.log(?:\.tail-[12])?$/;
+
+/** The highest number of a deployment that has a log, 0 if none has. */
+export function lastLoggedId(statePath: string): number {
+  const directory = join(statePath, "logs");
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return names.reduce((last, name) => Math.max(last, Number(logName.exec(name)?.[1] ?? 0)), 0);
+}
+
+const logsKept = 50;
+
+/** Removes the oldest logs of the service and of the scripts if there are more than 50. */
+export function pruneLogs(statePath: string): void {
+  pruneDirectory(join(statePath, "logs"), logName);
+  if (checkDeployLogDirectory() === null) pruneDirectory(deployLogDirectory(), /^deploy-(\d+)\.log$/);
+}
+
+function pruneDirectory(directory: string, pattern: RegExp): void {
+  if (!existsSync(directory)) return;
+  const idOf = (name: string) => Number(pattern.exec(name)?.[1] ?? Number.NaN);
+  const names = readdirSync(directory).filter((name) => pattern.test(name));
+  const ids = [...new Set(names.map(idOf))].sort((one, other) => other - one);
+  const oldestKept = ids[logsKept - 1] ?? 0;
+  for (const name of names) if (idOf(name) < oldestKept) rmSync(join(directory, name), { force: true });
 }
 
 export const headBytes = 1024 ** 2;
 export const tailBytes = 9 * 1024 ** 2;
 
 /**
- * Opens the log at `path`, or makes it, and goes on where an earlier attempt or an earlier service stopped. What goes
- * past the head is written to two files in turn, each of half a tail, so that the newest output is on disk at any
- * moment and never takes more than its share.
+ * Opens or creates the log at `path`, and continues after what an earlier attempt or service wrote. Output after the head
+ * goes to two files in turn, each half a tail long, so that the newest output is always on disk and its size is bounded.
  */
 export function openLogFile(path: string, limits = { headBytes, tailBytes }): LogFile {
   const halfBytes = Math.floor(limits.tailBytes / 2);
@@ -86,7 +125,7 @@ export function openLogFile(path: string, limits = { headBytes, tailBytes }): Lo
         if (leftOutBytes > 0) append(head, Buffer.from(`\n[${leftOutBytes} bytes left out here]\n`));
         await joinTail(path);
       } catch {
-        // The tail stays beside the log, in two files.
+        // The tail stays in two files beside the log.
       } finally {
         closeSync(head);
       }
@@ -99,7 +138,7 @@ function append(fd: number, bytes: Buffer): void {
   while (offset < bytes.length) offset += writeSync(fd, bytes, offset);
 }
 
-/** What an earlier attempt wrote past the head becomes the older half of the tail. @returns how much of it is left out */
+/** Makes what an earlier attempt wrote after the head the older half of the tail. @returns how many bytes are left out */
 function setTailApart(path: string, headEnd: number, halfBytes: number): number {
   const size = sizeOf(path);
   if (size <= headEnd) return 0;

@@ -4,49 +4,49 @@ import type { RedactionStream, Redactor } from "../redaction/redactor.ts";
 import { createLineCutter, stepOf } from "./lines.ts";
 import { type LogFile, openLogFile } from "./log-file.ts";
 
-/** What becomes of a script's output. */
+/** Receives a script's output. */
 export interface OutputSink {
   readonly onLine: (line: string) => void;
   readonly onStep: (name: string) => void;
 }
 
-/** A script's output that is read. */
+/** Reads a script's output. */
 export interface OutputReader {
-  /** Reads what is still in the pipe, then closes the log; to be called when the script has ended. */
+  /** Reads the rest of the pipe, then closes the log; call it when the script has ended. */
   readonly finish: () => Promise<void>;
-  /** The last lines, for a person who wants to know why it failed. */
+  /** The last lines: they may show a person why it failed. */
   readonly lastLines: () => readonly string[];
   /** The step that began last, or null. */
   readonly step: () => string | null;
-  /** When output came last, or when reading began, by the clock of `performance.now()`. */
+  /** When output last arrived, or when reading began, by the clock of `performance.now()`. */
   readonly quietSinceMs: () => number;
 }
 
 export interface OutputOptions {
   readonly pipePath: string;
   readonly logPath: string;
-  /** Nothing passes that it does not let pass. */
+  /** All output passes through it. */
   readonly redactor: Redactor;
   readonly sink: OutputSink;
   readonly isResumed?: boolean;
 }
 
-/** After the script's end, output of children it left behind may still be on its way; silence of this length ends it. */
+/** After the script's end, output of its remaining children may still arrive; this much silence ends the reading. */
 const silenceMs = 200;
 const longestDrainMs = 2_000;
 const lastLineCount = 20;
 /** Without O_NONBLOCK, opening a pipe waits for its other end. */
 const readWithoutWaiting = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Each step is written to disk, so their number has an end. */
+/** Each step is written to disk, so their number is bounded. */
 const mostSteps = 100;
-/** Past this, lines go to the log file alone: nobody reads them as they pass. */
-const mostToldBytes = 10 * 1024 ** 2;
+/** After this much output, lines go only to the log file. */
+const mostStreamedBytes = 10 * 1024 ** 2;
 
 /**
- * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader holds the
- * script up, as any pipe does, instead of taking memory.
+ * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader makes the
+ * script wait, as any pipe does, instead of using memory.
  *
- * @param options.isResumed whether it reads on where a service that is gone stopped reading
+ * @param options.isResumed whether an earlier service read the first part
  */
 export function openOutput({
   pipePath,
@@ -60,13 +60,13 @@ export function openOutput({
     if (!fstatSync(fd).isFIFO()) throw new Error(`${pipePath} is not a named pipe`);
     return readOutput(fd, { logPath, redaction: redactor.stream({ isResumed }), sink });
   } catch (error) {
-    // Where descriptors have run out, not one may be lost.
+    // When descriptors run out, none may leak.
     closeSync(fd);
     throw error;
   }
 }
 
-/** Stands in for an output of which nothing more can be read: one line in the log says why. */
+/** Stands in for an output that cannot be read on: one line in the log says why. */
 export function lostOutput(
   { logPath, sink }: Pick<OutputOptions, "logPath" | "sink">,
   reason: string,
@@ -84,7 +84,7 @@ export function lostOutput(
         log.write(Buffer.from(`${line}\n`));
         await log.close();
       } catch {
-        // The log of the service has the line, and the ending has it.
+        // The log of the service and the ending have the line.
       }
     },
   };
@@ -99,7 +99,7 @@ interface Destination {
 function readOutput(fd: number, { logPath, redaction, sink }: Destination): OutputReader {
   const log: LogFile = openLogFile(logPath);
   const lastLines: string[] = [];
-  let toldBytes = 0;
+  let streamedBytes = 0;
   let steps = 0;
   let lastStep: string | null = null;
   const cutter = createLineCutter((line) => {
@@ -111,10 +111,10 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
       lastStep = step;
       sink.onStep(step);
     }
-    toldBytes += line.length + 1;
-    if (toldBytes <= mostToldBytes) sink.onLine(line);
+    streamedBytes += line.length + 1;
+    if (streamedBytes <= mostStreamedBytes) sink.onLine(line);
   });
-  const tell = (redacted: Buffer) => {
+  const pass = (redacted: Buffer) => {
     log.write(redacted);
     cutter.push(redacted);
   };
@@ -123,8 +123,8 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
   let lastReadMs = performance.now();
   socket.on("data", (chunk: Buffer) => {
     lastReadMs = performance.now();
-    tell(redaction.push(chunk));
-    // One chunk a turn of the loop: a script that floods its output must not starve what else is going on.
+    pass(redaction.push(chunk));
+    // One chunk per turn of the event loop: a script that floods its output must not starve the rest of the service.
     socket.pause();
     setImmediate(() => socket.resume());
   });
@@ -159,7 +159,7 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
     quietSinceMs: () => lastReadMs,
     async finish() {
       await drain();
-      tell(redaction.finish());
+      pass(redaction.finish());
       cutter.finish();
       await log.close();
     },

@@ -8,7 +8,7 @@ export interface ProcessEntry {
   readonly command: string;
 }
 
-/** The processes that a run has left behind: those whose environment says they were started for it. */
+/** The processes that a run has left behind, found by the marks in their environment. */
 export function findProcessesOf(deploymentId: number, repoPath: string): readonly ProcessEntry[] {
   const marks = runMarks(deploymentId, repoPath);
   return processIds()
@@ -16,21 +16,21 @@ export function findProcessesOf(deploymentId: number, repoPath: string): readonl
     .map((pid) => ({ pid, command: commandOf(pid) }));
 }
 
-/** What every process has in its environment that was started for a deployment, and kept its environment. */
+/** The variables that a deployment's processes have, unless one has emptied its environment. */
 export function runMarks(deploymentId: number, repoPath: string): readonly string[] {
   return [`DEPLOY_ID=${deploymentId}`, `REPO_PATH=${repoPath}`];
 }
 
 /**
- * True while a process with this id lives that was started with all of `marks` in its environment. One that is dead and
- * only waits to be noticed by its parent has none.
+ * True while a process with this id lives that was started with all of `marks` in its environment. A zombie has no
+ * environment.
  */
 export function hasEnvironment(pid: number, marks: readonly string[]): boolean {
   const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
   return marks.every((mark) => entries.includes(mark));
 }
 
-/** A process as the kernel tells of it, to every user. */
+/** What the kernel shows of a process to every user. */
 export interface ProcessStatus extends ProcessEntry {
   readonly parent: number;
   /** The id of its process group. */
@@ -52,17 +52,17 @@ export function readProcesses(): readonly ProcessStatus[] {
   });
 }
 
-/** In units of which the kernel gives start times to user space, whatever it counts in itself. */
+/** The unit of start times in /proc, whatever the kernel counts in. */
 const tickMs = 10;
 
-/** How long a process has been running, by the clock that nobody sets; 0 where it is gone. */
+/** How long a process has been running, by the monotonic clock; 0 if it is gone. */
 export function ageMs(pid: number): number {
   const startTicks = Number(fieldsAfterName(read(`/proc/${pid}/stat`, "latin1"))[19]);
   const uptimeMs = Number(read("/proc/uptime", "latin1").split(" ")[0]) * 1_000;
   return Math.max(0, uptimeMs - startTicks * tickMs) || 0;
 }
 
-/** The fields of a line of `stat` from the third on: the name before may have blanks and brackets in it. */
+/** The fields of a line of `stat` from the third on: the name before them may contain blanks and brackets. */
 function fieldsAfterName(stat: string): readonly string[] {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
@@ -73,7 +73,7 @@ function processIds(): readonly number[] {
     .map(Number);
 }
 
-/** The whole command line: what is to be shown of it is cut when it is redacted. */
+/** The whole command line: it is redacted before it is shortened. */
 function commandOf(pid: number): string {
   return read(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
 }
@@ -88,9 +88,9 @@ function read(path: string, encoding: "utf8" | "latin1"): string {
 }
 
 export interface TreeOptions {
-  /** Whether a process, by its id, was started for this run. */
+  /** Whether a process was started for this run, by its id. */
   readonly isMarked: (pid: number) => boolean;
-  /** The process group of the run, whose leader, supervisor.sh, is ours and not shown; null where it is not known. */
+  /** The process group of the run, whose leader, supervisor.sh, is not shown; null if it is not known. */
   readonly group: number | null;
   readonly redactor: Redactor;
 }
@@ -99,8 +99,8 @@ const mostLines = 30;
 const longestCommand = 160;
 
 /**
- * The processes of a run as lines of text, each below the one that started it: id, state, how long it has been running,
- * command line. A child that another user's rights or an emptied environment hide is found by its parent.
+ * The processes of a run as lines of text, each below its parent: id, state, age, command line. A child is found by its
+ * parent if its environment cannot be read or was emptied.
  */
 export function describeProcesses({ isMarked, group, redactor }: TreeOptions): readonly string[] {
   const all = readProcesses();
@@ -122,7 +122,7 @@ export function describeProcesses({ isMarked, group, redactor }: TreeOptions): r
 }
 
 function described({ pid, state, ageMs, command }: ProcessStatus, redactor: Redactor): string {
-  // Redacted before it is cut: half a secret would not be found.
+  // Redacted before it is shortened: half a secret would not be found.
   return `${pid} ${states[state] ?? state}, ${formatDuration(ageMs)}: ${printable(redactor.text(command), longestCommand)}`;
 }
 
@@ -138,8 +138,8 @@ const states: Readonly<Record<string, string>> = {
 };
 
 /**
- * Signals `group`, a process group by the id of its leader; false where nothing of it is left. What is left may belong
- * to another user, by sudo for example, and not be ours to signal.
+ * Signals `group`, a process group by the id of its leader; false if no process of it is left. The rest of a group may
+ * belong to another user, for example by sudo, so that this process may not signal it.
  */
 export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   try {
@@ -154,14 +154,14 @@ export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean 
 }
 
 const lookIntervalMs = 50;
-/** How long a killed process may take to be gone; a zombie that nobody reaps never is. */
+/** The longest wait for a killed process to be gone: a zombie that nobody reaps never is. */
 const goneMs = 2_000;
 
 /**
- * Ends a process group: asks with SIGTERM, waits for `graceMs`, forces what is left with SIGKILL. All of the group is
- * meant, the children of the script too, even where the script itself has ended.
+ * Ends a process group: sends SIGTERM, waits up to `graceMs`, then sends SIGKILL. It ends the whole group, even if the
+ * script itself has ended and only its children are left.
  *
- * @returns whether force was needed; resolves when nothing of the group is left
+ * @returns whether SIGKILL was needed; resolves when no process of the group is left
  */
 export function terminateGroup(group: number, graceMs: number): Promise<{ readonly wasForced: boolean }> {
   const deadlineMs = performance.now() + graceMs;

@@ -64,8 +64,8 @@ function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source
 const usualTimeoutMs = 30_000;
 
 /**
- * Asks the remote of the repository what `ref` points at now, with the credentials that the script would use. What git
- * has started for it (ssh, git-remote-https) is gone with it when the time is over.
+ * Asks the remote of the repository which commit `ref` is at, with the credentials that the script would use. At the
+ * time-out, git is killed with the programs that it started (ssh, git-remote-https).
  */
 export async function readRemoteHead(
   options: SecretSources & { readonly signal?: AbortSignal },
@@ -73,7 +73,7 @@ export async function readRemoteHead(
   timeoutMs: number = usualTimeoutMs,
 ): Promise<RemoteHead> {
   const env = childEnvironment(options);
-  // By the name that examples/deploy.sh takes, where DEPLOY_ENV lets it have it.
+  // The variable of examples/deploy.sh, if DEPLOY_ENV passes it.
   const remote = env.DEPLOY_REMOTE || "origin";
   const ending = await runGit(options.repoPath, ["ls-remote", "--", remote, ref], {
     ...{ env, timeoutMs },
@@ -91,7 +91,7 @@ export async function readRemoteHead(
       : ending.kind === "not_found"
         ? "git is not installed"
         : `the remote did not answer within ${timeoutMs / 1_000} s`;
-  // Git may name the URL of the remote, with what stands in it.
+  // Git may print the URL of the remote, with its password.
   const redactor = createScriptRedactor(options)();
   return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${redactor.text(reason)}` };
 }
@@ -102,7 +102,7 @@ function commitOf(output: string, ref: string): string | null {
   return rows.find(([, name]) => name === ref)?.[0] ?? null;
 }
 
-/** What would keep anything from running in the repository directory, or null. */
+/** What prevents a program from running in the repository directory, or null. */
 export function checkRepository(repoPath: string): Problem | null {
   const entry = kindOf(repoPath);
   if (entry === "missing") {
@@ -124,15 +124,15 @@ export function checkRepository(repoPath: string): Problem | null {
 function repositoryNotAccessible(repoPath: string): Problem {
   return {
     code: "repository_not_accessible",
-    detail: `${repoPath} may not be entered by this user (uid ${ownUid()}). Run: chown -R ${ownUid()} ${repoPath}`,
+    detail: `This user (uid ${ownUid()}) may not enter ${repoPath}. Run: chown -R ${ownUid()} ${repoPath}`,
   };
 }
 
 /**
- * Git does nothing in a repository of another user, unless it was told to trust it. Asked only where the owner is
- * another one.
+ * Git does nothing in a repository of another user, unless its settings trust that repository. It is asked only if the
+ * owner is another user.
  *
- * @param env the environment that the script will get, whose settings of git count
+ * @param env the environment that the script will get, with its settings of git
  */
 export async function checkOwnership(repoPath: string, env: Record<string, string>): Promise<Problem | null> {
   const owner = lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false })?.uid;
@@ -142,6 +142,6 @@ export async function checkOwnership(repoPath: string, env: Record<string, strin
   const isRefused =
     ending?.kind === "exited" && ending.lastLines.some((line) => line.includes("dubious ownership"));
   if (!isRefused) return null;
-  const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses it to this one (uid ${ownUid()}). Run: chown -R ${ownUid()} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
+  const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses to use it as this user (uid ${ownUid()}). Run: chown -R ${ownUid()} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
   return { code: "repository_dubious_ownership", detail };
 }

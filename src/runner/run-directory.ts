@@ -5,8 +5,8 @@ import { isShortage } from "../platform/shortage.ts";
 import { findProcessesOf } from "./processes.ts";
 
 /**
- * What a run leaves on disk while it lives, so that it can be found again by a service that did not start it:
- * `pid` and `exit`, written by supervisor.sh; `output`, a named pipe that it makes; `lock`, which the script holds.
+ * The files of a run, by which a service that did not start it finds it: `pid` and `exit`, written by supervisor.sh;
+ * `output`, a named pipe that it makes; `lock`, which the script holds. Services of other versions rely on these names.
  */
 export interface RunDirectory {
   readonly path: string;
@@ -33,7 +33,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
   };
 }
 
-/** Makes the directory anew; what is in it is for supervisor.sh to make. */
+/** Recreates the directory, empty. */
 export function makeRunDirectory({ path }: RunDirectory): void {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -43,12 +43,12 @@ export function removeRunDirectory({ path }: RunDirectory): void {
   rmSync(path, { recursive: true, force: true });
 }
 
-/** The exit code that supervisor.sh wrote down, or null where the script has not ended by itself. */
+/** The exit code that supervisor.sh recorded, or null if the script has not ended by itself. */
 export function readExitCode({ exitPath }: RunDirectory): number | null {
   return readNumber(exitPath);
 }
 
-/** The process id of supervisor.sh, which is that of its process group too. */
+/** The process id of supervisor.sh, which is also the id of its process group. */
 export function readPid({ pidPath }: RunDirectory): number | null {
   return readNumber(pidPath);
 }
@@ -64,10 +64,10 @@ async function isLocked({ lockPath }: RunDirectory): Promise<boolean> {
 }
 
 /**
- * True while a script, or what it left behind, still runs: by its lock, or by the process table if the lock cannot be
- * asked for.
+ * True while a script, or a process that it left behind, still runs: by its lock, or by the process table if the lock
+ * cannot be tested.
  *
- * @throws only what `isShortage` is true for
+ * @throws only errors for which `isShortage` is true
  */
 export async function isHeld(
   directory: RunDirectory,
@@ -82,7 +82,7 @@ export async function isHeld(
   }
 }
 
-/** Waits until nothing holds the lock of the run any more, or `signal` is aborted. */
+/** Waits until no process holds the lock of the run any more, or `signal` is aborted. */
 export async function waitUntilUnlocked({ lockPath }: RunDirectory, signal: AbortSignal): Promise<void> {
   const fd = openIfThere(lockPath);
   if (fd === null) return;

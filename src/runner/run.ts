@@ -10,7 +10,7 @@ import type { VerifyTip } from "./signers/verify-tip.ts";
 import { watchSilence } from "./silence.ts";
 import type { SupervisorExit } from "./supervisor.ts";
 
-/** All that one run of the script is made of. */
+/** Everything that one run of the script needs. */
 export interface RunContext {
   readonly deployment: Deployment;
   readonly statePath: string;
@@ -19,26 +19,26 @@ export interface RunContext {
   readonly refs: readonly string[];
   readonly directory: RunDirectory;
   readonly environment: Record<string, string>;
-  /** Finds out whether the branch may be deployed; null: commits need no signature. */
+  /** Checks whether the branch may be deployed; null: commits need no signature. */
   readonly verifyTip: VerifyTip | null;
   readonly logPath: string;
   readonly redactor: Redactor;
   readonly timeoutMs: number;
-  /** How long a script that has run out of time may take to end by itself. */
+  /** How long a script may take to exit after its time-out, before it is killed. */
   readonly timeoutGraceMs: number;
-  /** How long a run that is adopted, and of which no process is to be found, may take to let go of its lock. */
+  /** How long an adopted run without a visible process may take to release its lock. */
   readonly outOfSightMs: number;
-  /** A silence of this length is told; 0: never. */
+  /** A silence of this length is logged; 0: never. */
   readonly silenceMs: number;
   readonly sink: OutputSink & { readonly onSilent: (silence: Silence) => void };
 }
 
-/** A script that prints nothing, and what is known of why. */
+/** A period without output, and what may explain it. */
 export interface Silence {
   readonly silentMs: number;
   readonly step: string | null;
   readonly lastLine: string | null;
-  /** A line for each process, below the one that started it. */
+  /** A line for each process, below its parent. */
   readonly processes: readonly string[];
 }
 
@@ -46,25 +46,25 @@ export interface Watched {
   readonly context: RunContext;
   readonly output: OutputReader;
   /**
-   * Resolves when supervisor.sh, and so the script, has ended; null where nobody saw how. Told by `isKnown` when the end is
-   * known and nobody waits any more.
+   * Resolves when supervisor.sh, and so the script, has ended; null if nobody saw how. `isKnown` is aborted when nobody
+   * waits for it any more.
    */
   readonly exited: (isKnown: AbortSignal) => Promise<SupervisorExit | null>;
-  /** The process group to end, or null where it is not to be found any more. */
+  /** The process group to end, or null if it cannot be found any more. */
   readonly group: () => number | null;
-  /** Whether its supervisor was in sight when it was adopted; one that was not died with its service, unless it says how it ended. */
+  /** Whether its supervisor was visible at the adoption; else it died with its service, unless it left an exit code. */
   readonly wasInSight: boolean;
-  /** How long until its time-out; null where it has none, as it is not waited for that long. */
+  /** The time until its time-out; null if it has none, because it is not waited for that long. */
   readonly remainingMs: number | null;
 }
 
-/** With this supervisor.sh ends where the script was never started. */
+/** Exit code of supervisor.sh if the script was not started. */
 const notStartedCode = 75;
 
-/** How long what is left of a script may take to end, whose supervisor was killed from outside. */
+/** How long the rest of a script may take to exit after its supervisor was killed from outside. */
 const remainsGraceMs = 2_000;
 
-/** Sees a script through to its end: by itself, at its time-out, or when it is told to. The first reason counts. */
+/** Waits for the end of a script: by itself, at its time-out, or on request. The first reason counts. */
 export function watchRun(watched: Watched): Run {
   const { context, output, exited, group, remainingMs } = watched;
   const terminated = Promise.withResolvers<Termination>();
@@ -82,17 +82,17 @@ export function watchRun(watched: Watched): Run {
   function end(reason: EarlyEnd["reason"], graceMs: number): void {
     if (hasEnded) return;
     hasEnded = true;
-    // Looked at now: afterwards they are gone.
+    // Read now: later they are gone.
     const processes = reason === "timed_out" ? processesOf(watched) : [];
     const resolve = (wasForced: boolean) => terminated.resolve({ reason, wasForced, processes });
     void terminate(group(), graceMs).then(resolve);
   }
 
-  // Where the whole machine was asleep, the script's end may be waiting to be seen in this very turn of the loop.
+  // If the whole machine slept, the end of the script may be an event of this very turn of the loop.
   const timeOut = () => setImmediate(() => end("timed_out", context.timeoutGraceMs));
   const timer = remainingMs === null ? undefined : setTimeout(timeOut, remainingMs);
 
-  async function seeEnd(): Promise<Ending | NotStarted> {
+  async function waitForEnding(): Promise<Ending | NotStarted> {
     const exit = await Promise.race([exited(known.signal), terminated.promise.then(() => null)]);
     known.abort();
     clearTimeout(timer);
@@ -102,7 +102,7 @@ export function watchRun(watched: Watched): Run {
     return await concludeExit(watched, exit);
   }
 
-  return { ended: seeEnd(), end };
+  return { ended: waitForEnding(), end };
 }
 
 interface Termination {
@@ -127,8 +127,8 @@ async function concludeTermination({ context, output }: Watched, termination: Te
     command: redactor.text(command),
   }));
   await output.finish();
-  const told = { step: output.step(), lastLines: output.lastLines() };
-  return endedEarly({ ...termination, ...told, timeoutMs, survivors });
+  const printed = { step: output.step(), lastLines: output.lastLines() };
+  return endedEarly({ ...termination, ...printed, timeoutMs, survivors });
 }
 
 async function concludeExit(watched: Watched, exit: SupervisorExit | null): Promise<Ending | NotStarted> {
@@ -144,7 +144,7 @@ async function concludeExit(watched: Watched, exit: SupervisorExit | null): Prom
   return { state: "not_started", detail: `The script could not be started (${reason}).` };
 }
 
-/** The exit code of the script where supervisor.sh could not write it down, or null where there was no script. */
+/** The exit code of a script if supervisor.sh could not write it to its file, or null if no script was started. */
 function seenExitCode(exit: SupervisorExit | null): number | null {
   return exit === null || exit.code === notStartedCode ? null : exit.code;
 }

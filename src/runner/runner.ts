@@ -6,7 +6,7 @@ import { adoptRun } from "./adopt.ts";
 import { scriptEnvironment } from "./environment.ts";
 import { createScriptRedactor, type SecretSources } from "./known-secrets.ts";
 import { longestLine } from "./lines.ts";
-import { deployLogPath, logPath, pruneLogs } from "./log-paths.ts";
+import { logPath, pruneLogs } from "./log-file.ts";
 import type { RunContext, Silence } from "./run.ts";
 import { removeRunDirectory, runDirectory } from "./run-directory.ts";
 import type { Signing, VerifyTip } from "./signers/verify-tip.ts";
@@ -17,22 +17,22 @@ export interface RunnerOptions extends SecretSources {
   /** The branches that are deployed: no script is started for any other. */
   readonly refs: readonly string[];
   readonly deployTimeoutMs: number;
-  /** A script that prints nothing for this long is told of; 0: never. */
+  /** A warning is logged after this much silence; 0: never. */
   readonly deploySilenceMs: number;
-  /** 15 s where it is not given. */
+  /** Default: 15 s. */
   readonly timeoutGraceMs?: number;
-  /** 60 s where it is not given. */
+  /** Default: 60 s. */
   readonly outOfSightMs?: number;
   /** Which commits may be deployed; null: commits need no signature. */
   readonly signing: Signing | null;
   readonly log: Log;
-  /** Told of each step that a script begins. */
+  /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
-  /** Told of each line that a script prints, as it stands. */
+  /** Called with each line that a script prints, unchanged. */
   readonly onLine?: (deployment: Deployment, line: string) => void;
 }
 
-/** Runs deploy scripts; that there is only one at a time is seen to by who asks. */
+/** Runs deploy scripts. The caller starts only one at a time. */
 export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
   const currentRedactor = createScriptRedactor(options);
@@ -42,7 +42,7 @@ export function createRunner(options: RunnerOptions): Runner {
     repoPath: options.repoPath,
     refs: options.refs,
     directory: runDirectory(statePath, deployment.id),
-    environment: scriptEnvironment(options, deployment, deployLogPath(deployment.id)),
+    environment: scriptEnvironment(options, deployment),
     verifyTip: verifierOf(options),
     logPath: logPath(statePath, deployment.id),
     redactor: currentRedactor(),
@@ -67,8 +67,8 @@ export function createRunner(options: RunnerOptions): Runner {
         removeRunDirectory(runDirectory(statePath, deploymentId));
         pruneLogs(statePath);
       } catch (error) {
-        // What lies about does no harm: it is cleared away next time.
-        log.warn({ event: "runner.untidy", err: error }, "What is left of old runs could not be removed");
+        // Old files do no harm, and the next run removes them.
+        log.warn({ event: "runner.untidy", err: error }, "Files of old runs could not be removed");
       }
     },
   };
@@ -78,7 +78,7 @@ function verifierOf(options: RunnerOptions): VerifyTip | null {
   const { signing, log } = options;
   if (signing === null) return null;
   return async (deployment) => {
-    // Most projects need no signatures, so this is loaded with the first deployment that does.
+    // Most projects need no signatures, so this is loaded with the first deployment that needs one.
     const { verifyTip } = await import("./signers/verify-tip.ts");
     const tip = await verifyTip({ ...options, ...signing }, deployment);
     if (tip.kind === "verified") {

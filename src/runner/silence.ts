@@ -1,15 +1,15 @@
 export interface SilenceOptions {
   /** 0: never. At most 24 h. */
   readonly silenceMs: number;
-  /** When output came last, by the clock of `performance.now()`. */
+  /** When output last arrived, by the clock of `performance.now()`. */
   readonly quietSinceMs: () => number;
   readonly onSilent: (silentMs: number) => void;
 }
 
 /**
- * Tells of a silence of `silenceMs`, once, and again each time it has become twice as long.
+ * Reports a silence of `silenceMs`, and again each time it has become twice as long.
  *
- * @returns a function that ends the watch
+ * @returns a function that stops the watch
  */
 export function watchSilence({ silenceMs, quietSinceMs, onSilent }: SilenceOptions): () => void {
   const measure = createSilenceMeasure(silenceMs, quietSinceMs());
@@ -18,13 +18,13 @@ export function watchSilence({ silenceMs, quietSinceMs, onSilent }: SilenceOptio
 
   function look(): void {
     if (isOver) return;
-    const { toldMs, nextMs } = measure(performance.now(), quietSinceMs());
-    if (toldMs !== null) onSilent(toldMs);
+    const { reportedMs, nextMs } = measure(performance.now(), quietSinceMs());
+    if (reportedMs !== null) onSilent(reportedMs);
     lookIn(nextMs);
   }
 
   function lookIn(ms: number): void {
-    // Where this process was asleep, output may be waiting to be read in this very turn of the loop.
+    // If this process slept, output may be an event of this very turn of the loop.
     timer = setTimeout(() => setImmediate(look), Math.ceil(ms));
   }
 
@@ -36,18 +36,21 @@ export function watchSilence({ silenceMs, quietSinceMs, onSilent }: SilenceOptio
 }
 
 /**
- * Makes a function that says, of a moment and of when output came last before it, how long a silence is to be told now,
- * or null, and in how many milliseconds to ask again.
+ * Creates a function that takes a time and the time of the last output before it. It returns the length of the silence to
+ * report now, or null, and the milliseconds until the next call.
  */
 export function createSilenceMeasure(silenceMs: number, startMs: number) {
   let sinceMs = startMs;
-  let tellAfterMs = silenceMs;
-  return (nowMs: number, latestMs: number): { readonly toldMs: number | null; readonly nextMs: number } => {
-    if (latestMs !== sinceMs) tellAfterMs = silenceMs;
+  let reportAfterMs = silenceMs;
+  return (
+    nowMs: number,
+    latestMs: number,
+  ): { readonly reportedMs: number | null; readonly nextMs: number } => {
+    if (latestMs !== sinceMs) reportAfterMs = silenceMs;
     sinceMs = latestMs;
     const silentMs = nowMs - sinceMs;
-    const isTold = silentMs >= tellAfterMs;
-    while (tellAfterMs <= silentMs) tellAfterMs *= 2;
-    return { toldMs: isTold ? silentMs : null, nextMs: tellAfterMs - silentMs };
+    const isReported = silentMs >= reportAfterMs;
+    while (reportAfterMs <= silentMs) reportAfterMs *= 2;
+    return { reportedMs: isReported ? silentMs : null, nextMs: reportAfterMs - silentMs };
   };
 }

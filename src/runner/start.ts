@@ -19,8 +19,8 @@ import { noteVerified } from "./signers/check-deployed.ts";
 import { type Supervisor, startSupervisor } from "./supervisor.ts";
 
 /**
- * Starts `REPO_PATH/deploy.sh <ref> <commit>`, after looking for what would keep it from starting and for a script that
- * a dead service left running.
+ * Starts `REPO_PATH/deploy.sh <ref> <commit>`. First it checks what would prevent the start, and whether a script of a
+ * dead service still runs.
  */
 export async function startRun(context: RunContext): Promise<Start> {
   try {
@@ -30,7 +30,7 @@ export async function startRun(context: RunContext): Promise<Start> {
     if (survivor !== null) {
       return {
         kind: "try-again",
-        detail: `The script of deployment ${survivor} still runs, started by an earlier service.`,
+        detail: `The script of deployment ${survivor}, started by an earlier service, still runs.`,
       };
     }
     return await startVerified(context);
@@ -41,7 +41,7 @@ export async function startRun(context: RunContext): Promise<Start> {
   }
 }
 
-/** A roll back takes images that were built already: there is nothing to fetch and to verify. */
+/** A roll back uses images that exist already: there is nothing to fetch and to verify. */
 async function startVerified(context: RunContext): Promise<Start> {
   const { deployment, environment, verifyTip } = context;
   if (verifyTip === null || deployment.trigger === "rollback") {
@@ -54,18 +54,18 @@ async function startVerified(context: RunContext): Promise<Start> {
   return { kind: "started", run: await spawnScript({ ...context, ...exact }, commit) };
 }
 
-/** BRANCH may have been set since the deployment was recorded, or another instance may not have it. */
+/** BRANCH may have been set after the deployment was recorded, or differ in another instance. */
 function checkRef({ deployment: { ref }, refs }: RunContext): Problem | null {
   if (refs.includes(ref)) return null;
   const detail = `${ref} is not deployed: BRANCH names ${refs.join(", ").replace("refs/heads/", "")}. Nothing was run. To deploy that branch: hotpush deploy`;
   return { code: "branch_not_selected", detail };
 }
 
-/** Another run whose script still runs; what is left of those that are over is cleared away. */
+/** Another run whose script still runs; the files of ended runs are removed. */
 async function findSurvivor({ statePath, repoPath, deployment }: RunContext): Promise<number | null> {
   for (const id of listRuns(statePath)) {
     const directory = runDirectory(statePath, id);
-    // What a script that has ended left in the background may hold its lock for ever.
+    // A background process of an ended script may hold its lock for ever.
     const hasEnded = id === deployment.id || readExitCode(directory) !== null;
     if (!hasEnded && (await isHeld(directory, id, repoPath))) return id;
     removeRunDirectory(directory);
@@ -104,7 +104,7 @@ async function runScript(context: RunContext, supervisor: Supervisor): Promise<R
   }
 }
 
-/** A roll back takes the images that are here; the script would pull and build what the branch is now. */
+/** A roll back uses the images of this machine; the script would pull and build the current branch. */
 function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): readonly string[] {
   if (trigger === "rollback") return [join(binDirectory, "hotpush"), "rollout", "--to", commit];
   return [join(repoPath, "deploy.sh"), ref, commit];

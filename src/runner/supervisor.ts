@@ -11,18 +11,18 @@ export interface SupervisorExit {
   readonly signal: string | null;
 }
 
-/** supervisor.sh, with the lock of its run, before it starts the script. */
+/** A supervisor.sh that holds the lock of its run and has not started the script yet. */
 export interface Supervisor {
   readonly pid: number;
   readonly exited: Promise<SupervisorExit>;
   readonly startScript: () => void;
-  /** Ends it without a script. */
+  /** Ends it without starting the script. */
   readonly dismiss: () => Promise<void>;
 }
 
 export interface SupervisorOptions {
   readonly directory: RunDirectory;
-  /** The file of the run's lock, open here. */
+  /** A descriptor of the run's lock file, open in this process. */
   readonly lockFd: number;
   readonly command: readonly string[];
   readonly cwd: string;
@@ -30,10 +30,10 @@ export interface SupervisorOptions {
 }
 
 /**
- * Starts supervisor.sh in a process group of its own. It takes the lock before there is a script, so that there is no moment
- * at which a service that dies leaves one without it.
+ * Starts supervisor.sh in a process group of its own. It takes the lock before the script starts, so a service that dies
+ * never leaves a script without its lock.
  *
- * @throws Error with a `code` where it cannot be done at the moment
+ * @throws Error with a `code` if the machine cannot do it now
  */
 export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   const { directory, lockFd, command, cwd, environment } = options;
@@ -45,7 +45,7 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   }) as ChildProcessByStdio<Writable, Readable, null>;
   const exited = exitOf(child);
   const { pid } = await hasSpawned(child);
-  // Where it has ended by itself there is nobody to be told.
+  // It may have ended by itself.
   child.stdin.on("error", () => {});
   await isReady(child.stdout, exited);
   return {
@@ -67,7 +67,7 @@ async function isReady(output: AsyncIterable<Buffer>, exited: Promise<Supervisor
   }
   const { code, signal } = await exited;
   const reason = said.trim().split("\n")[0] || `${signal ?? `exit code ${code}`}`;
-  const text = `its lock and the pipe for its output could not be made: ${reason}`;
+  const text = `its lock or the pipe for its output could not be set up: ${reason}`;
   throw Object.assign(new Error(text), { code: "not_ready" });
 }
 

@@ -14,7 +14,7 @@ test("a given secret that would be read otherwise from the file is refused, and 
   const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`);
   const { status, stderr } = rotateTo("abc'def ghijklmnopq", target.cwd);
   assert.equal(status, 1);
-  assert.match(stderr, /has an apostrophe or a line end in it.*Have another one made/);
+  assert.match(stderr, /contains an apostrophe or a line end.*Generate another one/);
   assert.equal(readFileSync(path, "utf8"), `WEBHOOK_SECRET=${testSecret}\n`);
 });
 

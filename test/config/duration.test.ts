@@ -33,14 +33,14 @@ const refused = [
 ];
 
 for (const text of refused) {
-  test(`${JSON.stringify(text)} is no duration`, () => assert.equal(parseDurationMs(text), null));
+  test(`${JSON.stringify(text)} is not a duration`, () => assert.equal(parseDurationMs(text), null));
 }
 
 test("a bare number other than 0 is never given a unit", () => {
   fc.assert(fc.property(fc.integer({ min: 1 }), (number) => parseDurationMs(String(number)) === null));
 });
 
-test("whatever is taken is a whole number that a timer can take", () => {
+test("an accepted duration is a whole number in the range of a timer", () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^\d{1,10}(ms|s|m|h)$/)), (text) => {
       const ms = parseDurationMs(text);

@@ -25,7 +25,7 @@ const bad = [
 ];
 
 for (const text of bad) {
-  test(`the secret ${JSON.stringify(text)} is refused with the command that makes a good one`, () => {
+  test(`the secret ${JSON.stringify(text)} is refused with the command for a good one`, () => {
     assert.match(secretFault("WEBHOOK_SECRET", text) ?? "", /^WEBHOOK_SECRET is .+openssl rand -hex 32/);
   });
 }
@@ -39,28 +39,28 @@ for (const token of [
   "whsec_MfKQ9r8GKYqrTwjUPD8ILP****",
   "whsec_c2hvcnQ=",
 ]) {
-  test(`the signing token ${token}, whose key would be next to nothing, is refused`, () => {
+  test(`the signing token ${token} without a real key is refused`, () => {
     assert.match(secretFault("WEBHOOK_SECRET", token) ?? "", /no whole signing token: .* at least 16 bytes/);
     assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", token) ?? "", /^WEBHOOK_SECRET_PREVIOUS begins/);
   });
 }
 
-test("a whole signing token is taken", () => {
+test("a whole signing token is accepted", () => {
   assert.equal(secretFault("WEBHOOK_SECRET", `whsec_${Buffer.alloc(32, 7).toString("base64")}`), null);
 });
 
-test("angle brackets within a secret, or around a part of it, make no placeholder of it", () => {
+test("a secret with angle brackets inside is not a placeholder", () => {
   for (const text of [`<${good}`, `${good}>`, `a<${good}>`, `<a>${good}<b>`])
     assert.equal(secretFault("WEBHOOK_SECRET", text), null, text);
 });
 
-test("a previous secret may be missing but is no less checked", () => {
+test("a previous secret may be missing, but is checked as strictly", () => {
   assert.equal(secretFault("WEBHOOK_SECRET_PREVIOUS", ""), null);
   assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", " ") ?? "", /^WEBHOOK_SECRET_PREVIOUS is empty/);
   assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", "changeme") ?? "", /placeholder/);
 });
 
-test("a secret under 16 bytes is warned of, with its length; one of 16 is not", () => {
+test("a warning names the length of a secret under 16 bytes", () => {
   assert.match(secretWarnings("a".repeat(15), "")[0] ?? "", /15 bytes.+openssl rand -hex 32/);
   assert.deepEqual(secretWarnings("a".repeat(16), ""), []);
   assert.deepEqual(secretWarnings("ä".repeat(8), ""), [], "bytes count, not characters");
@@ -81,14 +81,14 @@ const endings: readonly [string, string][] = [
 
 for (const name of ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const) {
   for (const [ending, expected] of endings) {
-    test(`of ${JSON.stringify(ending)} at the end of ${name}_FILE one line end is not part of it`, (t) => {
+    test(`one line end in ${JSON.stringify(ending)} at the end of ${name}_FILE is removed`, (t) => {
       const path = join(temporaryDirectory(t), "secret");
       writeFileSync(path, good + ending);
       assert.deepEqual(readSecretText({ [`${name}_FILE`]: path }, name), { text: expected, fault: null });
     });
   }
 
-  test(`${name}_FILE that is missing, or a directory, is named with the reason`, (t) => {
+  test(`a ${name}_FILE that is missing or a directory is named with the reason`, (t) => {
     const directory = temporaryDirectory(t);
     for (const [path, reason] of [
       [join(directory, "none"), "ENOENT"],
@@ -108,7 +108,7 @@ for (const name of ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const) {
   });
 }
 
-test("an empty variable beside a file is as good as none", (t) => {
+test("an empty variable beside a file counts as not set", (t) => {
   const path = join(temporaryDirectory(t), "secret");
   writeFileSync(path, good);
   assert.equal(

@@ -9,7 +9,7 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 
 const block = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n=abcd\n-----END PGP PUBLIC KEY BLOCK-----\n";
 
-test("both kinds of keys are read from one file, with the fingerprint that ssh-keygen gives", (t) => {
+test("both kinds of keys are read from one file, with the fingerprints of ssh-keygen", (t) => {
   const { publicKey } = makeSshKey(t);
   const text = `# who\n"ada lovelace",*@example.com namespaces="git,file",valid-after="20200101" ${publicKey} laptop\n\n${block}\n${block}`;
   const signers = read(t, text);
@@ -36,7 +36,7 @@ for (const [value, instant] of [
 
 const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP5m0yB8p2dYdEXuwnfE6mQ8bV3t6Jm9m1cXk3oQ7w2A";
 for (const [what, text, says] of [
-  ["an empty file", "\n# nobody\n", /which names no key: nothing could be deployed\.$/],
+  ["an empty file", "\n# nobody\n", /which has no key: nothing could be deployed\.$/],
   ["a key without principals", `${key}\n`, /whose line 1 is neither/],
   ["a key that is cut", "# x\nada ssh-ed25519 AAAA\n", /whose line 2 is neither/],
   ["a key of another type", `ada ${key.replace("ssh-ed25519", "ssh-rsa")}\n`, /whose line 1 is neither/],
@@ -49,7 +49,7 @@ for (const [what, text, says] of [
   });
 }
 
-test("a file in the repository is refused, also by a link to it and by a link in it", (t) => {
+test("a file in the repository is refused, also if a link leads to or from it", (t) => {
   const root = temporaryDirectory(t);
   const [repoPath, outside, inside] = [join(root, "app"), join(root, "signers"), join(root, "app/signers")];
   mkdirSync(repoPath);
@@ -59,7 +59,7 @@ test("a file in the repository is refused, also by a link to it and by a link in
   writeFileSync(join(root, "real"), `ada ${key}\n`);
   symlinkSync(join(root, "real"), join(repoPath, "leads-out"));
   for (const path of [inside, outside, join(root, "link/signers"), join(repoPath, "leads-out")]) {
-    assert.match(String(readSigners(path, repoPath)), /which is inside of the repository/, path);
+    assert.match(String(readSigners(path, repoPath)), /which is inside the repository/, path);
   }
   assert.equal(typeof readSigners(join(root, "real"), repoPath), "object");
   assert.match(String(readSigners(join(root, "nowhere"), repoPath)), /cannot be read \(ENOENT\)\.$/);

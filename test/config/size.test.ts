@@ -31,7 +31,7 @@ const refused = [
 ];
 
 for (const text of refused) {
-  test(`${JSON.stringify(text)} is no size`, () => assert.equal(parseSizeBytes(text), null));
+  test(`${JSON.stringify(text)} is not a size`, () => assert.equal(parseSizeBytes(text), null));
 }
 
 test("a bare number is never given a unit", () => {
@@ -51,7 +51,7 @@ for (const [bytes, text] of written) {
   test(`${bytes} bytes are written as ${text}`, () => assert.equal(formatSize(bytes), text));
 }
 
-test("what is written for a whole number of units is read as the same number", () => {
+test("a formatted whole number of units is read as the same number", () => {
   const units = fc.constantFrom(1_024, 1_024 ** 2);
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), units, (count, unit) => {

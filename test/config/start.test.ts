@@ -9,7 +9,7 @@ import { needs } from "../harness/requirements.ts";
 import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
-/** A second where there is nothing else to do; the tests run beside others. */
+/** It takes a second on an idle machine; the tests run beside others. */
 const longestStartMs = 10_000;
 
 async function giveUp(t: TestContext, env: Record<string, string>, wrapper: readonly string[] = []) {
@@ -28,7 +28,7 @@ async function giveUp(t: TestContext, env: Record<string, string>, wrapper: read
   return { exitCode, tookMs, text: log.otherText.join("\n"), lines: log.otherText };
 }
 
-test("all that is wrong is said at once, each by its name on a line of its own, and nothing else", async (t) => {
+test("all errors are reported together, each with its name on a line of its own", async (t) => {
   const { exitCode, lines, tookMs } = await giveUp(t, {
     WEBHOOK_SECRET: " ",
     WEBHOOK_SECRET_PREVIOUS_FILE: "/nowhere",
@@ -56,7 +56,7 @@ test("all that is wrong is said at once, each by its name on a line of its own, 
   );
 });
 
-test("a port that a user may not take is refused, with what to do", needs("otherUser"), async (t) => {
+test("a port that the user may not open is refused, with advice", needs("otherUser"), async (t) => {
   const limit = Number(readFileSync("/proc/sys/net/ipv4/ip_unprivileged_port_start", "utf8"));
   if (limit <= 80) return t.skip("anybody may take port 80 here");
   const { exitCode, text } = await giveUp(
@@ -68,13 +68,13 @@ test("a port that a user may not take is refused, with what to do", needs("other
   assert.match(text, /Port 80 may not be taken by this user\. Set WEBHOOK_PORT/);
 });
 
-test("an address that is not this machine's is refused by name", async (t) => {
+test("an address of another machine is refused by name", async (t) => {
   const { exitCode, text } = await giveUp(t, { WEBHOOK_HOST: "192.0.2.1" });
   assert.equal(exitCode, 78);
   assert.match(text, /192\.0\.2\.1.+Set WEBHOOK_HOST/);
 });
 
-test("a state directory that a user may not write is refused by name", needs("otherUser"), async (t) => {
+test("a state directory that the user may not write is refused by name", needs("otherUser"), async (t) => {
   const { exitCode, text } = await giveUp(t, {}, becomeNobody);
   assert.equal(exitCode, 78);
   assert.match(text, /The state directory .+ cannot be used .+ set STATE_PATH/);
@@ -88,7 +88,7 @@ test("a .env that cannot be read is refused", async (t) => {
   assert.match(log.otherText.join("\n"), /\.env is there but cannot be read \(EISDIR\)/);
 });
 
-test("the service runs on what .env says, and the environment wins over it", async (t) => {
+test("the service uses .env, and the environment takes precedence", async (t) => {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "$GREETING"\n');
   const lines = [
@@ -105,7 +105,7 @@ test("the service runs on what .env says, and the environment wins over it", asy
   assert.deepEqual(service.log.outputOf(1), ["from .env"]);
 });
 
-test("a short secret is warned of in the log, and works", async (t) => {
+test("a short secret works, with a warning in the log", async (t) => {
   const service = await startService(t, { env: { WEBHOOK_SECRET: "short" } });
   const warning = await service.log.waitFor(({ event }) => event === "config.unwise");
   assert.match(warning.msg ?? "", /5 bytes/);

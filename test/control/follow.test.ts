@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { logFiles } from "../../src/runner/log-paths.ts";
+import { logFiles } from "../../src/runner/log-file.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
 import { untilDeployment } from "../harness/records.ts";

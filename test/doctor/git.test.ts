@@ -44,7 +44,7 @@ testBroken([
     name: "another user owns it",
     check: "ownership",
     options: needs("root"),
-    says: /belongs to the user with uid 65534, so git refuses it to this one/,
+    says: /belongs to the user with uid 65534, so git refuses to use it as this user/,
     breakIt: ({ repoPath }) => void execFileSync("chown", ["-R", "65534", repoPath]),
   },
   {

@@ -13,7 +13,7 @@ import { brokenScripts } from "../runner/script-set-ups.ts";
 /** Whose cure is no command that a test can run: a program that does not exist cannot be installed. */
 const notRunnable = ["a script whose interpreter env does not find"];
 
-/** The ten ways of test/runner, each mended here by the command that the report gives. */
+/** The ten ways of test/runner, each repaired here by the command of the report. */
 const ways: readonly BrokenCase[] = brokenScripts.map((setUp) => ({
   name: setUp.name,
   check: "deploy-script",
@@ -53,7 +53,7 @@ testBroken([
   {
     name: "a directory for logs that all may write to",
     check: "deploy-script",
-    says: /in which deploy\.sh writes its log, is not a directory to which this user/,
+    says: /for the log of deploy\.sh, is not a directory to which only this user/,
     breakIt({ temporaryPath }) {
       const path = join(temporaryPath, `hotpush-${process.getuid?.()}`);
       mkdirSync(path);
@@ -63,7 +63,7 @@ testBroken([
   {
     name: "a temporary directory that is a file",
     check: "deploy-script",
-    says: /in which deploy\.sh writes its log, cannot be made/,
+    says: /for the log of deploy\.sh cannot be created/,
     breakIt({ temporaryPath }) {
       rmSync(temporaryPath, { recursive: true });
       writeFileSync(temporaryPath, "");

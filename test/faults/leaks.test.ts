@@ -10,7 +10,7 @@ import { startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-test("200 deployments leave no descriptor, no process and no run directory behind", async (t) => {
+test("200 deployments leave no descriptor, process or run directory behind", async (t) => {
   const script = "#!/bin/sh\necho '==> Deploy'\n[ $((DEPLOY_ID % 4)) != 0 ]\n";
   const service = await startService(t, { script });
   const pid = service.child.pid ?? 0;
@@ -28,7 +28,7 @@ test("200 deployments leave no descriptor, no process and no run directory behin
   assert.deepEqual(zombiesOf(pid), []);
 });
 
-test("the logs of 50 deployments are kept, and those the scripts wrote themselves", async (t) => {
+test("the logs of 50 deployments are kept, and those that the scripts wrote", async (t) => {
   const temporaryPath = temporaryDirectory(t);
   const script = '#!/bin/sh\necho own >"$DEPLOY_LOG"\necho told\n';
   const service = await startService(t, { script, env: { TMPDIR: temporaryPath } });
@@ -48,10 +48,10 @@ test("the logs of 50 deployments are kept, and those the scripts wrote themselve
   assert.equal(statSync(join(temporaryPath, ownDirectory)).mode & 0o777, 0o700);
 });
 
-test("a script that cannot be started leaves no descriptor behind, however often it is tried", async (t) => {
+test("retrying a script that cannot start leaves no descriptor behind", async (t) => {
   const { runner, repoPath, statePath } = createTestRunner(t);
   writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
-  // A directory where the log is to be: the pipe is open when that shows.
+  // A directory in place of the log: the pipe is open when that fails.
   mkdirSync(join(statePath, "logs/1.log"), { recursive: true });
   const before = readdirSync("/proc/self/fd").length;
   for (let count = 0; count < 20; count += 1) {

@@ -70,7 +70,7 @@ test("a deployment runs once where its lock could not be taken at first", async 
   });
   await deliver(service.url, githubPush());
   const { msg } = await service.log.waitFor(({ event }) => event === "deployment.not_started");
-  assert.match(String(msg), /its lock and the pipe for its output could not be made: flock: fork failed/);
+  assert.match(String(msg), /its lock or the pipe for its output could not be set up: flock: fork failed/);
   await assertRanOnce(service, 1);
 });
 

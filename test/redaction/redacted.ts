@@ -31,7 +31,7 @@ export function encodings(secret: string): Readonly<Record<string, string>> {
   };
 }
 
-/** Writes the pieces to the stream and ends it. @returns all that it told */
+/** Writes the pieces to the stream and ends it. @returns all of its output */
 export function redacted(stream: RedactionStream, pieces: readonly Buffer[]): string {
   return Buffer.concat([...pieces.map((piece) => stream.push(piece)), stream.finish()]).toString();
 }

@@ -15,16 +15,16 @@ for (const [title, secret] of [
     }
   });
 
-  test(`${title} is redacted in base64 within longer texts and over several lines, wherever a write ends`, () => {
+  test(`${title} is redacted in base64 in longer texts and over lines, wherever a write ends`, () => {
     for (const [before, after, lineLength] of texts(secret)) {
       for (const encoding of ["base64", "base64url"] as const) {
         const bytes = Buffer.from(`${before}${secret}${after}`);
         const line = new RegExp(`.{${lineLength || 1_000}}`, "g");
-        const told = redactedAnyhow(secret, `${bytes.toString(encoding).replace(line, "$&\r\n")}\n`);
-        // At each end one character tells of its neighbour too, and what stands alone before a line end is not known.
+        const output = redactedAnyhow(secret, `${bytes.toString(encoding).replace(line, "$&\r\n")}\n`);
+        // At each end one character also depends on its neighbour, and few characters before a line end are not matched.
         const most = (Buffer.byteLength(before + after) * 8) / 6 + 2 + (lineLength === 0 ? 0 : 5);
-        const rest = told.replace(/\*\*\*|[\r\n=]/g, "");
-        assert.ok(told.includes("***") && rest.length <= most, `${before}…${after} gave ${told}`);
+        const rest = output.replace(/\*\*\*|[\r\n=]/g, "");
+        assert.ok(output.includes("***") && rest.length <= most, `${before}…${after} gave ${output}`);
       }
     }
   });
@@ -35,7 +35,7 @@ test("texts are redacted too, and a redactor without secrets changes nothing", (
   assert.equal(createRedactor([]).text("all of it"), "all of it");
 });
 
-/** Texts of which programs make base64, and how many characters a line of it has. */
+/** Texts that programs encode in base64, and the characters per line. */
 function texts(secret: string): readonly (readonly [before: string, after: string, lineLength: number])[] {
   return [
     ["", "", 0],
@@ -53,8 +53,8 @@ function redactedAnyhow(secret: string, text: string): string {
   const bytes = Buffer.from(text);
   const whole = redacted(redactor.stream(), [bytes]);
   for (let at = 0; at <= bytes.length; at += 1) {
-    const told = redacted(redactor.stream(), [bytes.subarray(0, at), bytes.subarray(at)]);
-    assert.equal(told, whole, `${text}, cut at ${at}`);
+    const output = redacted(redactor.stream(), [bytes.subarray(0, at), bytes.subarray(at)]);
+    assert.equal(output, whole, `${text}, cut at ${at}`);
   }
   const single = Array.from(bytes, (byte) => Buffer.of(byte));
   assert.equal(redacted(redactor.stream(), single), whole, `${text}, byte by byte`);

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { createRedactor } from "../../src/redaction/redactor.ts";
 import { hexSecret, redacted } from "./redacted.ts";
 
-test("a line that holds no beginning of a secret is told at once, and so is what follows a whole secret", () => {
+test("a line without a beginning of a secret, and output after a secret, pass at once", () => {
   const stream = createRedactor([hexSecret]).stream();
   assert.equal(stream.push(Buffer.from("no line end yet")).toString(), "no line end yet");
   assert.equal(stream.push(Buffer.from("\nthe secret begins 7d1f")).toString(), "\nthe secret begins ");
@@ -14,12 +14,12 @@ test("a line that holds no beginning of a secret is told at once, and so is what
   assert.equal(stream.finish().toString(), "7d1f0c5e");
 });
 
-test("never more is held back than the longest encoding, less one byte", () => {
+test("at most the longest encoding less one byte is held back", () => {
   const secret = "a".repeat(50);
   const property = fc.property(fc.string({ unit: fc.constantFrom("a", "%", "6", "1", "YWFh") }), (text) => {
     const bytes = Buffer.from(text.repeat(20));
-    const told = createRedactor([secret]).stream().push(bytes);
-    assert.ok(bytes.length < 300 || told.length > 0);
+    const output = createRedactor([secret]).stream().push(bytes);
+    assert.ok(bytes.length < 300 || output.length > 0);
     const stream = createRedactor([secret]).stream();
     for (const byte of bytes) stream.push(Buffer.of(byte));
     assert.ok(stream.finish().length < 50 * 3);
@@ -27,7 +27,7 @@ test("never more is held back than the longest encoding, less one byte", () => {
   fc.assert(property, { numRuns: 200 });
 });
 
-test("what only looks like the beginning of an encoded secret is let go after some blank bytes", () => {
+test("what only looks like the beginning of an encoded secret passes after some blanks", () => {
   const stream = createRedactor([hexSecret]).stream();
   const begun = Buffer.from(hexSecret).toString("hex").slice(0, 40);
   assert.equal(stream.push(Buffer.from(begun)).length, 0);
@@ -35,7 +35,7 @@ test("what only looks like the beginning of an encoded secret is let go after so
   assert.equal(stream.push(Buffer.from(" ")).toString(), `${begun}${" ".repeat(17)}`);
 });
 
-test("a stream that goes on where another broke off redacts the rest of a secret, the other having told its beginning to nobody", () => {
+test("a resumed stream redacts the rest of a secret whose beginning was held back", () => {
   const redactor = createRedactor([hexSecret]);
   const encoded = Buffer.from(hexSecret).toString("hex");
   for (const encoding of [hexSecret, encoded]) {

@@ -10,7 +10,7 @@ import { until } from "../harness/until.ts";
 
 const outOfSightMs = 100;
 
-test("a run whose lock is held by nothing in sight is not waited for until its time-out, and runs again", async (t) => {
+test("an adopted run without a visible process runs again before its time-out", async (t) => {
   const own = createTestRunner(t, { outOfSightMs });
   await holdLock(t, own, {});
   const ending = await (await adopt(own)).ended;
@@ -19,13 +19,13 @@ test("a run whose lock is held by nothing in sight is not waited for until its t
   assert.equal((await own.run("#!/bin/sh\n", 1)).state, "succeeded");
 });
 
-test("it has that long also where the time-out of a deployment is shorter", async (t) => {
+test("an adopted run has that long even if the time-out of a deployment is shorter", async (t) => {
   const own = createTestRunner(t, { outOfSightMs: 1_500, deployTimeoutMs: 100 });
   await holdLock(t, own, {});
   assert.equal((await (await adopt(own)).ended).state, "interrupted");
 });
 
-test("a run is waited for whose supervisor is gone and of which another process is in sight", async (t) => {
+test("a run whose supervisor is gone is waited for while a process of it is visible", async (t) => {
   const own = createTestRunner(t, { outOfSightMs });
   const holder = await holdLock(t, own, { DEPLOY_ID: "1", REPO_PATH: own.repoPath });
   const run = await adopt(own);
@@ -40,7 +40,7 @@ test("a run is waited for whose supervisor is gone and of which another process 
   assert.equal((await run.ended).state, "interrupted");
 });
 
-/** A process with `marks` in its environment that holds the lock of deployment 1, all of which else is gone. */
+/** A process with `marks` in its environment that holds the lock of deployment 1, the rest of which is gone. */
 async function holdLock(t: TestContext, { statePath }: TestRunner, marks: Record<string, string>) {
   const directory = join(statePath, "runs/1");
   mkdirSync(directory, { recursive: true });

@@ -14,17 +14,17 @@ import { type BrokenSetUp, brokenPlaces, type Place } from "./set-ups.ts";
 
 const brokenSetUps = [...brokenPlaces, ...brokenScripts];
 
-/** The first sentence of each message, without its paths: what tells one from the other. */
+/** The first sentence of each message, without its paths: it distinguishes the faults. */
 const said = new Map<string, string>();
 const asRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to give files to another user" };
 
 for (const setUp of brokenSetUps) {
   const runs = setUp.isUnprivileged ? needs("otherUser") : asRoot;
-  test(`${setUp.name}: told at start, told at the run, and mended by what is told`, runs, async (t) => {
+  test(`${setUp.name}: reported at start and at the run, and fixed by the advice`, runs, async (t) => {
     const { place, service } = await startBroken(t, setUp);
-    const told = await service.log.waitFor(({ event }) => event === "script.unusable");
-    assert.equal(told.code, setUp.code);
-    assert.match(told.msg ?? "", /^No push can be deployed: /);
+    const reported = await service.log.waitFor(({ event }) => event === "script.unusable");
+    assert.equal(reported.code, setUp.code);
+    assert.match(reported.msg ?? "", /^No push can be deployed: /);
 
     const push = githubPush();
     assert.equal((await deliver(service.url, push)).status, 202);
@@ -32,23 +32,23 @@ for (const setUp of brokenSetUps) {
     const { problem, state } = (await untilDeployment(service.statePath, 1, isFailed)) ?? {};
     assert.deepEqual([state, problem?.code, ending.code], ["failed", setUp.code, setUp.code]);
     assert.equal(ending.msg, `Deployment 1 failed: ${problem?.detail}`);
-    assert.equal(told.msg, `No push can be deployed: ${problem?.detail}`);
+    assert.equal(reported.msg, `No push can be deployed: ${problem?.detail}`);
     said.set(setUp.name, problem?.detail.replaceAll(/\S*\/\S*|\d+/g, "…") ?? "");
 
     const cure = setUp.cure.exec(problem?.detail ?? "");
     assert.ok(cure, `the message says what to do: ${problem?.detail}`);
-    setUp.mend(place, cure);
+    setUp.repair(place, cure);
     assert.equal((await deliver(service.url, push)).status, 202);
-    const mended = await untilDeployment(
+    const repaired = await untilDeployment(
       service.statePath,
       1,
       ({ state }) => state !== "failed" && isFinished(state),
     );
-    assert.equal(mended.state, "succeeded");
+    assert.equal(repaired.state, "succeeded");
   });
 }
 
-test("what is broken in different ways is told in different words", asRoot, () => {
+test("different faults have different messages", asRoot, () => {
   const seen = brokenSetUps.filter(({ name }) => said.has(name));
   const codes = new Set(seen.map(({ code }) => code));
   assert.ok(codes.size >= 10);
@@ -56,12 +56,12 @@ test("what is broken in different ways is told in different words", asRoot, () =
   assert.ok(messages.size >= codes.size, `${messages.size} messages for ${codes.size} codes`);
 });
 
-test("where all is well nothing is told at start", async (t) => {
+test("nothing is reported at start if the script can run", async (t) => {
   const service = await startService(t);
   assert.ok(!service.log.lines.some(({ event }) => event === "script.unusable"));
 });
 
-test("a script that breaks after the start is told at the run", async (t) => {
+test("a script that breaks after the start is reported at the run", async (t) => {
   const service = await startService(t);
   chmodSync(join(service.repoPath, "deploy.sh"), 0o644);
   await deliver(service.url, githubPush());

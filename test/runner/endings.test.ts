@@ -22,7 +22,7 @@ const signalsOfShell = [
   "SIGTERM",
 ] as const;
 
-test("every exit code from 0 to 255 is recorded as it is", async (t) => {
+test("every exit code from 0 to 255 is recorded unchanged", async (t) => {
   const runner = createTestRunner(t);
   for (let code = 0; code <= 255; code += 1) {
     const ending = await runner.run(`#!/bin/sh\necho bye\nexit ${code}\n`);
@@ -32,7 +32,7 @@ test("every exit code from 0 to 255 is recorded as it is", async (t) => {
 });
 
 for (const signal of signalsOfShell) {
-  test(`a script that is killed by ${signal} has failed, and the message names the signal`, async (t) => {
+  test(`a script killed by ${signal} has failed, and the message names the signal`, async (t) => {
     const ending = await createTestRunner(t).run(`#!/bin/sh\necho so far\nkill -${signal.slice(3)} $$\n`);
     const exitCode = 128 + constants.signals[signal];
     assert.deepEqual([ending.state, ending.exitCode], ["failed", exitCode]);
@@ -49,11 +49,11 @@ test("a script whose whole process group is killed from outside has failed", asy
   assert.deepEqual([ending.state, ending.exitCode, ending.problem?.code], ["failed", null, "script_killed"]);
   assert.equal(
     ending.problem?.detail,
-    "deploy.sh was killed by SIGKILL, for example for want of memory. Its last line: so far",
+    "deploy.sh was killed by SIGKILL, for example because memory ran out. Its last line: so far",
   );
 });
 
-test("the sentence of a failure has the exit code and the last line that says something", () => {
+test("the message of a failure has the exit code and the last line that is not blank", () => {
   assert.equal(
     endedByItself(3, ["==> Build", "no space left", "", "  "]).problem?.detail,
     "deploy.sh ended with exit code 3. Its last line: no space left",
@@ -66,18 +66,18 @@ test("exit codes 126 and 127 are explained", () => {
   assert.match(endedByItself(127, []).problem?.detail ?? "", /is not installed or not in the PATH\./);
 });
 
-test("a last line cannot play tricks on a terminal and is not endless", () => {
+test("a last line cannot control a terminal and is bounded", () => {
   const detail =
     endedByItself(1, [`\u001b[31mred\u001b[0m\u202e ${"x".repeat(5_000)}`]).problem?.detail ?? "";
   assert.match(detail, /Its last line: red {2}x+…$/);
   assert.ok(detail.length < 400);
 });
 
-test("a script that nobody saw end says that it was killed from outside", () => {
+test("a script whose end nobody saw is reported as killed from outside", () => {
   assert.match(killed(null, []).problem?.detail ?? "", /^deploy\.sh was killed from outside/);
 });
 
-test("a time-out names the setting and its value, how it ended and what still runs", () => {
+test("a time-out names the setting, its value, how the script ended and what still runs", () => {
   const survivors = [{ pid: 42, command: "sleep 1000" }];
   const early = {
     timeoutMs: 1_800_000,
@@ -93,10 +93,10 @@ test("a time-out names the setting and its value, how it ended and what still ru
     problem: {
       code: "deployment_timed_out",
       detail:
-        "deploy.sh ran for longer than 30 min, the value of DEPLOY_TIMEOUT. It did not end when asked and was forced to. These processes of it still run: 42 (sleep 1000). Its last line: pulling",
+        "deploy.sh ran for longer than 30 min, the value of DEPLOY_TIMEOUT. It did not exit on SIGTERM and was killed. These of its processes still run: 42 (sleep 1000). Its last line: pulling",
     },
   });
-  const told = endedEarly({
+  const ending = endedEarly({
     ...early,
     reason: "timed_out",
     survivors: [],
@@ -105,13 +105,13 @@ test("a time-out names the setting and its value, how it ended and what still ru
     processes: ["41 sleeping, 30 min: git fetch", "  42 sleeping, 30 min: ssh git@git.example"],
   });
   assert.equal(
-    told.problem?.detail,
+    ending.problem?.detail,
     [
-      "deploy.sh ran for longer than 30 min, the value of DEPLOY_TIMEOUT. It was in the step Pull. It did not end when asked and was forced to. Its last line: pulling",
+      "deploy.sh ran for longer than 30 min, the value of DEPLOY_TIMEOUT. It was in the step Pull. It did not exit on SIGTERM and was killed. Its last line: pulling",
       "Its last lines:",
       ...Array.from({ length: 9 }, (_, index) => `  line ${index + 21}`),
       "  pulling",
-      "Its processes when its time was over:",
+      "Its processes at the time-out:",
       "  41 sleeping, 30 min: git fetch",
       "    42 sleeping, 30 min: ssh git@git.example",
     ].join("\n"),
@@ -119,12 +119,12 @@ test("a time-out names the setting and its value, how it ended and what still ru
   const asked = endedEarly({ ...early, reason: "interrupted", wasForced: false, survivors: [] });
   assert.equal(
     asked.problem?.detail,
-    "Hotpush was stopped while deploy.sh ran; the deployment runs again when it is back. It ended when asked. Its last line: pulling",
+    "Hotpush was stopped while deploy.sh ran; the deployment runs again when Hotpush starts. It exited on SIGTERM. Its last line: pulling",
   );
   assert.equal(endedEarly({ ...early, reason: "cancelled" }).state, "cancelled");
 });
 
-/** A shell ends with 128 and the number of a signal where that killed its last command. */
+/** A shell exits with 128 plus the number of the signal that killed its last command. */
 function codeOf(exitCode: number): string | undefined {
   if (exitCode === 0) return undefined;
   const isSignal = Object.values(constants.signals).some((number) => number === exitCode - 128);

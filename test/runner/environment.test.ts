@@ -27,7 +27,7 @@ const alwaysThere = [
 // Node itself hands the last one on while the coverage of the tests is measured.
 const shellsOwn = new Set(["PWD", "OLDPWD", "SHLVL", "_", "NODE_V8_COVERAGE"]);
 
-test("the script sees what the allow-list names, what it is to deploy, and nothing else", async (t) => {
+test("the script sees the allow-list, its deployment, and nothing else", async (t) => {
   const passed = {
     HOME: "/root",
     LANG: "C.UTF-8",
@@ -59,7 +59,7 @@ test("the script sees what the allow-list names, what it is to deploy, and nothi
   assert.deepEqual(names, [...alwaysThere, ...Object.keys(passed), "API_KEY"].sort());
 });
 
-test("no child of the service has the secret, the long-lived ones neither", async (t) => {
+test("no child of the service has the secret, not even a long-lived one", async (t) => {
   const script = "#!/bin/sh\nwhile [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done\n";
   const first = await startService(t, { script, env: { WEBHOOK_SECRET_PREVIOUS: `${testSecret}-old` } });
   const second = await first.again();
@@ -76,7 +76,7 @@ test("no child of the service has the secret, the long-lived ones neither", asyn
   }
 });
 
-test("what is to be deployed is in the arguments and in the environment", async (t) => {
+test("the deployment is in the arguments and in the environment", async (t) => {
   const service = await startService(t, {
     script: '#!/bin/sh\necho "$# $1 $2"\nenv | grep -E "^(DEPLOY|REPO)_" | sort\n',
   });
@@ -95,7 +95,7 @@ test("what is to be deployed is in the arguments and in the environment", async 
   ]);
 });
 
-test("a payload full of shell tricks reaches the script in no other way than as a commit id", async (t) => {
+test("only the commit id of a payload full of shell tricks reaches the script", async (t) => {
   const service = await startService(t, { script: '#!/bin/sh\necho "$*"\nenv\n' });
   const trick = "$(touch canary);`touch canary`|touch canary\n--upload-pack=touch canary";
   const after = randomCommit();
@@ -115,7 +115,7 @@ test("a payload full of shell tricks reaches the script in no other way than as 
   );
 });
 
-test("the script starts in the repository, with no other descriptors than 0 to 3", async (t) => {
+test("the script starts in the repository with only the descriptors 0 to 3", async (t) => {
   const service = await startService(t, {
     script: "#!/bin/sh\npwd\nls /proc/$$/fd\nreadlink /proc/$$/fd/0\n",
   });
@@ -131,7 +131,7 @@ test("the script starts in the repository, with no other descriptors than 0 to 3
   );
 });
 
-test("the script ignores and blocks no signal, and has the umask of the service", async (t) => {
+test("the script ignores and blocks no signal and has the umask of the service", async (t) => {
   // Not a shell: shells have signals of their own. As the interpreter, cat prints what it is given, itself included.
   const service = await startService(t, { script: "#!/usr/bin/env -S cat /proc/self/status\n" });
   await deliver(service.url, githubPush());
@@ -153,7 +153,7 @@ test("the script is the leader's child in a process group of its own", async (t)
   assert.equal(group, session);
 });
 
-test("git that would ask for a password fails at once", async (t) => {
+test("git fails at once instead of asking for a password", async (t) => {
   const runner = createTestRunner(t);
   const script =
     "#!/bin/sh\ngit -c credential.helper= credential fill <<END\nprotocol=https\nhost=git.example\n\nEND\n";

@@ -8,7 +8,7 @@ import { isTooShort, redactedPartsOf } from "../../src/redaction/redactor.ts";
 import { createScriptRedactor, findSecrets, findUnredacted } from "../../src/runner/known-secrets.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
-test("secrets are found in the environment, in .env, in URLs and in the settings of git, and nothing else is", (t) => {
+test("secrets are found in the environment, .env, URLs and git settings, and no others", (t) => {
   const { sources, repoPath } = place(t, {
     HOTPUSH_TOKEN: "from the environment",
     EXTRA_PASSWORD: "named by DEPLOY_ENV",
@@ -51,7 +51,7 @@ test("secrets are found in the environment, in .env, in URLs and in the settings
   );
 });
 
-test("the settings of git are found from a further work tree, and where they are included", (t) => {
+test("git settings of a linked work tree and included files are found", (t) => {
   const { sources, repoPath } = place(t, {});
   const git = (...args: readonly string[]) => execFileSync("git", ["-C", repoPath, ...args]);
   git("init", "--quiet");
@@ -80,7 +80,7 @@ test("the settings of git are found from a further work tree, and where they are
   }
 });
 
-test("what a file holds that a variable names as one of a secret is found, and other files are not read", (t) => {
+test("a secret file that a variable names is read, and no other file", (t) => {
   const { sources, repoPath } = place(t, {
     HOTPUSH_PASSWORD_FILE: "db_password",
     HOTPUSH_KEY_FILE: "pipe",
@@ -99,7 +99,7 @@ test("what a file holds that a variable names as one of a secret is found, and o
   assert.ok(!found.some((value) => value === "no secret" || value.startsWith("xxx")));
 });
 
-test("what docker login stored is found", (t) => {
+test("passwords stored by docker login are found", (t) => {
   const { sources } = place(t, {});
   const auth = Buffer.from("me:secret-of-the-registry").toString("base64");
   mkdirSync(join(sources.env.HOME, ".docker"));
@@ -108,7 +108,7 @@ test("what docker login stored is found", (t) => {
   assert.ok(found.includes(auth) && found.includes("secret-of-the-registry"), found.join(", "));
 });
 
-test(".env is read anew for each redactor, as it may have changed", (t) => {
+test(".env is read again for each redactor, because it may have changed", (t) => {
   const { sources, repoPath } = place(t, {});
   const path = join(repoPath, ".env");
   const currentRedactor = createScriptRedactor(sources);
@@ -119,7 +119,7 @@ test(".env is read anew for each redactor, as it may have changed", (t) => {
   assert.equal(currentRedactor().text("the-first-one, the-second-one"), "the-first-one, ***");
 });
 
-test("what is short or known to everybody is not redacted, and a warning names what is too short", (t) => {
+test("short and common values are not redacted, and a warning names the short ones", (t) => {
   const { sources, repoPath } = place(t, {});
   const lines = [
     "A_TOKEN=short",
@@ -140,7 +140,7 @@ test("what is short or known to everybody is not redacted, and a warning names w
   );
 });
 
-test("of a value of several lines each long line is redacted, and what only says what follows is not", () => {
+test("each long line of a value is redacted, but no PEM boundary", () => {
   const line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw";
   const key = `-----BEGIN PRIVATE KEY-----\n${line}\r\n  ${line}x\nMII=\n-----END PRIVATE KEY-----\n`;
   assert.deepEqual(redactedPartsOf(key), [line, `${line}x`]);

@@ -12,7 +12,7 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 
 const mebibyte = 1024 ** 2;
 
-test("of 30 MB of output the log keeps the first mebibyte and the last nine at most", async (t) => {
+test("the log of 30 MB of output keeps the first mebibyte and at most the last nine", async (t) => {
   const runner = createTestRunner(t);
   const ending = await runner.run("#!/bin/sh\necho first line\nseq 3900000\necho last line\n");
   assert.equal(ending.state, "succeeded");
@@ -27,7 +27,7 @@ test("of 30 MB of output the log keeps the first mebibyte and the last nine at m
   assert.equal(log.length - note.length + leftOut, whole);
 });
 
-test("the log of a script that was tried again and again stays within its limit", async (t) => {
+test("the log of a script that ran many times stays within its limit", async (t) => {
   const runner = createTestRunner(t);
   for (const attempt of ["one", "two", "three"]) {
     await runner.run(
@@ -41,7 +41,7 @@ test("the log of a script that was tried again and again stays within its limit"
   }
 });
 
-test("where the service dies the log keeps what it had of the tail, and goes on", async (t) => {
+test("if the service dies, the log keeps its tail and continues", async (t) => {
   const path = join(temporaryDirectory(t), "1.log");
   const limits = { headBytes: 4, tailBytes: 8 };
   const dead = openLogFile(path, limits);
@@ -53,7 +53,7 @@ test("where the service dies the log keeps what it had of the tail, and goes on"
   await dead.close();
 });
 
-test("where a disk refuses a tail the deployment goes on without", async (t) => {
+test("if the disk refuses the tail, the deployment goes on without it", async (t) => {
   const path = join(temporaryDirectory(t), "1.log");
   const log = openLogFile(path, { headBytes: 4, tailBytes: 8 });
   mkdirSync(`${path}.tail-2`);
@@ -62,13 +62,13 @@ test("where a disk refuses a tail the deployment goes on without", async (t) => 
   assert.match(readFileSync(path, "utf8"), /^head\n\[\d+ bytes left out here\]\n/);
 });
 
-test("an output of a little less than the head is kept whole", async (t) => {
+test("an output slightly shorter than the head is kept whole", async (t) => {
   const runner = createTestRunner(t);
   await runner.run("#!/bin/sh\nseq 150000\n");
   assert.equal(runner.log(), `${Array.from({ length: 150_000 }, (_, index) => index + 1).join("\n")}\n`);
 });
 
-test("while a script floods its output for seconds /health answers and memory stays bounded", async (t) => {
+test("a script that floods its output blocks neither /health nor fills memory", async (t) => {
   const script = "#!/bin/sh\ntimeout 4 yes\ntrue\n";
   const service = await startService(t, { script });
   await deliver(service.url, githubPush());
@@ -97,7 +97,7 @@ test("while a script floods its output for seconds /health answers and memory st
   assert.ok(readLog(service.statePath, 1).length <= 10 * mebibyte + 100);
 });
 
-test("lines are told as they come, with the deployment's id, and what has no line end too", async (t) => {
+test("lines are logged as they come, with the deployment's id, even an unfinished one", async (t) => {
   const service = await startService(t, {
     script: "#!/bin/sh\nprintf 'one\\n\\ntwo'\nprintf ' and a half' >&2\n",
   });
@@ -107,7 +107,7 @@ test("lines are told as they come, with the deployment's id, and what has no lin
   assert.equal(readLog(service.statePath, 1), "one\n\ntwo and a half");
 });
 
-test("a line is told before the script has ended", async (t) => {
+test("a line is logged before the script has ended", async (t) => {
   const script = "#!/bin/sh\necho now\nwhile [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done\n";
   const service = await startService(t, { script });
   await deliver(service.url, githubPush());
@@ -115,7 +115,7 @@ test("a line is told before the script has ended", async (t) => {
   assert.ok(!service.log.lines.some(({ event }) => event === "deployment.succeeded"));
 });
 
-test("Windows line ends, colours and control characters are not passed on, the log file has them all", async (t) => {
+test("line ends, colours and control characters are only in the log file", async (t) => {
   const runner = createTestRunner(t);
   await runner.run(
     "#!/bin/sh\nprintf 'one\\r\\n\\033[31mred\\033[0m\\n\\033]0;title\\007bell\\a\\n50%%\\r100%%\\n'\n",
@@ -124,27 +124,27 @@ test("Windows line ends, colours and control characters are not passed on, the l
   assert.equal(runner.log(), "one\r\n\u001b[31mred\u001b[0m\n\u001b]0;title\u0007bell\u0007\n50%\r100%\n");
 });
 
-test("bytes that are no UTF-8 are replaced, and a character cut in two by the pipe is not", async (t) => {
+test("invalid UTF-8 is replaced, but not a character split by the pipe", async (t) => {
   const runner = createTestRunner(t);
   await runner.run("#!/bin/sh\nprintf 'a\\377b\\n\\303'\nsleep 0.1\nprintf '\\251\\n\\303'\n");
   assert.deepEqual(runner.lines, ["a\ufffdb", "é", "\ufffd"]);
 });
 
-test("a line of 1 MB without an end is told in pieces, and nothing of it is lost", async (t) => {
+test("a line of 1 MB without an end is passed on in pieces, and nothing is lost", async (t) => {
   const runner = createTestRunner(t);
   await runner.run("#!/bin/sh\nhead -c 1000000 /dev/zero | tr '\\0' x\n");
   assert.ok(runner.lines.every((line) => line.length <= 8_192));
   assert.equal(runner.lines.join("").length, 1_000_000);
 });
 
-test("steps are noticed, told and stored in their order", async (t) => {
+test("steps are found, logged and stored in order", async (t) => {
   const script =
     "#!/bin/sh\necho '==> Pull'\necho ' ==> no step'\necho '==>none'\necho '==> '\necho '==> Build the image '\n";
   const service = await startService(t, { script });
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
-  const told = service.log.lines.filter(({ event }) => event === "deployment.step").map(({ step }) => step);
-  assert.deepEqual(told, ["Pull", "Build the image"]);
+  const logged = service.log.lines.filter(({ event }) => event === "deployment.step").map(({ step }) => step);
+  assert.deepEqual(logged, ["Pull", "Build the image"]);
   assert.deepEqual(readSteps(service.statePath, 1), ["1: Pull", "1: Build the image"]);
 });
 
@@ -162,13 +162,13 @@ test("a child that keeps the output open does not hold the deployment", async (t
   assert.ok(Math.min(...tookMs) < 1_000, `it took ${tookMs.join(", ")} ms`);
 });
 
-test("a child that goes on writing after the script's end does not hold the deployment either", async (t) => {
+test("a child that writes after the script's end does not hold the deployment", async (t) => {
   const runner = createTestRunner(t);
   const ending = await runner.run("#!/bin/sh\n(timeout 8 yes) &\nsleep 0.1\necho bye\n");
   assert.equal(ending.state, "succeeded");
 });
 
-test("what is written at the very end is in the log", async (t) => {
+test("output at the very end is in the log", async (t) => {
   const runner = createTestRunner(t);
   for (let count = 0; count < 20; count += 1) {
     await runner.run("#!/bin/sh\nseq 2000\necho the end\n");

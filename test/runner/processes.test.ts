@@ -8,7 +8,7 @@ import { until } from "../harness/until.ts";
 
 const repoPath = "/srv/the app";
 
-test("the processes of a run are found by the marks in their environment, with their commands", async (t) => {
+test("a run's processes are found by the marks in their environment, with commands", async (t) => {
   const { pid } = await start(t, { DEPLOY_ID: "70001", REPO_PATH: repoPath });
   await start(t, { DEPLOY_ID: "700010", REPO_PATH: repoPath });
   await start(t, { DEPLOY_ID: "70001", REPO_PATH: "/srv/another" });
@@ -16,14 +16,14 @@ test("the processes of a run are found by the marks in their environment, with t
   assert.deepEqual(findProcessesOf(70_001, repoPath), [{ pid, command: "sleep 600" }]);
 });
 
-test("the processes of a run are found where the path of the repository is not ASCII", async (t) => {
+test("a run's processes are found if the repository's path is not ASCII", async (t) => {
   const path = "/srv/bücher/東京";
   const { pid = 0 } = await start(t, { DEPLOY_ID: "70004", REPO_PATH: path });
   assert.equal(hasEnvironment(pid, runMarks(70_004, path)), true);
   assert.deepEqual(findProcessesOf(70_004, path), [{ pid, command: "sleep 600" }]);
 });
 
-test("a process without all of the marks, or that is gone, does not have them", async (t) => {
+test("a process without all marks, or that is gone, does not match", async (t) => {
   const child = await start(t, { DEPLOY_ID: "70002", REPO_PATH: repoPath });
   const pid = child.pid ?? 0;
   assert.ok(hasEnvironment(pid, ["DEPLOY_ID=70002", `REPO_PATH=${repoPath}`]));
@@ -33,7 +33,7 @@ test("a process without all of the marks, or that is gone, does not have them", 
   assert.ok(!hasEnvironment(pid, ["DEPLOY_ID=70002"]));
 });
 
-test("a dead process whose parent has not noticed is none of a run", async (t) => {
+test("a zombie does not belong to a run", async (t) => {
   // It dies when its parent is no shell any more: that might notice.
   const child = 'until read -r name </proc/$PPID/comm && [ "$name" = sleep ]; do :; done';
   const text = `sh -c '${child}' & echo $!; exec sleep 600`;
@@ -50,7 +50,7 @@ test("a dead process whose parent has not noticed is none of a run", async (t) =
   process.kill(zombie, 0);
 });
 
-test("the age of a process is known without the clock on the wall", async (t) => {
+test("the age of a process does not depend on the wall clock", async (t) => {
   const { pid = 0 } = await start(t, {});
   const startMs = performance.now();
   await until("some time has gone", () => performance.now() - startMs > 500);

@@ -39,7 +39,7 @@ echo "the last line has $(head -n 1 "$REPO_PATH/printed")" >&2
 exit 3
 `;
 
-test("a script prints its secrets in every encoding: neither the live output, the log, the database nor an answer shows one", async (t) => {
+test("secrets that a script prints, in any encoding, are shown and stored nowhere", async (t) => {
   const repoPath = temporaryDirectory(t);
   execFileSync("git", ["init", "--quiet", repoPath]);
   const remote = `https://oauth2:${gitToken}@git.example/app.git`;
@@ -63,7 +63,7 @@ test("a script prints its secrets in every encoding: neither the live output, th
   assert.equal(readSteps(service.statePath, 1)[0], "1: Log in with ***");
 });
 
-test("credentials of registries, databases and chat services in a script's variables do not reach the log", async (t) => {
+test("credentials of registries, databases and chat services do not reach the log", async (t) => {
   const auth = Buffer.from("deployer:secret-of-the-registry").toString("base64");
   const env = {
     DOCKER_AUTH_CONFIG: JSON.stringify({ auths: { "registry.example": { auth } } }),
@@ -91,7 +91,7 @@ echo secret-of-the-registry, secret of ado.net, secret-of-go, abcdefghijklmnopqr
   }
 });
 
-test("a script that outlives the service is redacted by the next one too, in the midst of a secret as well", async (t) => {
+test("the next service redacts an adopted script too, even in the middle of a secret", async (t) => {
   const script = `#!/bin/sh
 printf 'the secret is %.20s' "$A_TOKEN"
 touch halfway
@@ -117,7 +117,7 @@ echo "once more: $A_TOKEN"
   assert.deepEqual(second.log.outputOf(1).at(-1), "once more: ***");
 });
 
-test("a secret that came into .env after the service started is redacted in the next deployment", async (t) => {
+test("a secret added to .env after the start is redacted in the next deployment", async (t) => {
   const service = await startService(t, { script: '#!/bin/sh\n. ./.env\necho "it is $API_KEY"\n' });
   for (const key of ["the-key-of-today", "the-key-of-tomorrow"]) {
     writeFileSync(join(service.repoPath, ".env"), `API_KEY=${key}\n`);
@@ -128,7 +128,7 @@ test("a secret that came into .env after the service started is redacted in the 
   }
 });
 
-test("where git names the remote with its token in an error, the log does not", async (t) => {
+test("the log does not show the token of a remote that git names in an error", async (t) => {
   const repoPath = temporaryDirectory(t);
   const binPath = temporaryDirectory(t);
   const remote = `https://oauth2:${gitToken}@git.example/app.git`;
@@ -146,14 +146,14 @@ test("where git names the remote with its token in an error, the log does not", 
   assert.match(line.msg ?? "", /unable to access 'https:\/\/oauth2:\*\*\*@git\.example/);
 });
 
-test("a secret that is too short to be redacted is named when the service starts, and its value is not", async (t) => {
+test("a secret too short to be redacted is named at start, without its value", async (t) => {
   const service = await startService(t, { env: { DEPLOY_ENV: "A_TOKEN", A_TOKEN: "q7w" } });
   const line = await service.log.waitFor(({ event }) => event === "redaction.too_short");
   assert.match(line.msg ?? "", /^The value of A_TOKEN has fewer than 6 characters/);
   assert.ok(!JSON.stringify(line).includes("q7w"));
 });
 
-test("a flood of output is redacted, and what only begins like a secret is there to its last byte", async (t) => {
+test("a flood of output is redacted, and what only begins like a secret is kept whole", async (t) => {
   const runner = createTestRunner(t, { env: { PATH: process.env.PATH, HOTPUSH_TOKEN: ownToken } });
   await runner.run(
     `#!/bin/sh\nyes "$HOTPUSH_TOKEN" | head -n 100000\nprintf 'end %s %.3s' "$HOTPUSH_TOKEN" "$HOTPUSH_TOKEN"\n`,

@@ -11,7 +11,7 @@ export const brokenScripts: readonly BrokenSetUp[] = [
     code: "script_missing",
     cure: /Copy examples\/deploy\.sh there, run: chmod \+x deploy\.sh, and commit it\.$/,
     make: ({ repoPath }) => mkdirSync(repoPath),
-    mend({ scriptPath }) {
+    repair({ scriptPath }) {
       copyFileSync(new URL("../../examples/deploy.sh", import.meta.url), scriptPath);
       writeFileSync(scriptPath, quickScript);
       chmodSync(scriptPath, 0o755);
@@ -20,12 +20,12 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   {
     name: "a script that is a link to nothing",
     code: "script_link_broken",
-    cure: /Mend the link, or put the script itself there\.$/,
+    cure: /Fix the link, or put the script itself there\.$/,
     make({ repoPath, scriptPath }) {
       mkdirSync(repoPath);
       symlinkSync("scripts/deploy.sh", scriptPath);
     },
-    mend(place) {
+    repair(place) {
       mkdirSync(join(place.repoPath, "scripts"));
       writeScript(join(place.repoPath, "scripts/deploy.sh"), quickScript);
     },
@@ -35,7 +35,7 @@ export const brokenScripts: readonly BrokenSetUp[] = [
     code: "script_not_a_file",
     cure: /Move it away and put the script there\.$/,
     make: ({ scriptPath }) => void mkdirSync(scriptPath, { recursive: true }),
-    mend({ scriptPath }) {
+    repair({ scriptPath }) {
       rmSync(scriptPath, { recursive: true });
       writeScript(scriptPath, quickScript);
     },
@@ -48,10 +48,10 @@ export const brokenScripts: readonly BrokenSetUp[] = [
       makeRepository(place);
       chmodSync(place.scriptPath, 0o644);
     },
-    mend: runInShell,
+    repair: runInShell,
   },
   {
-    name: "a script that may be run and not read",
+    name: "a script that may be executed but not read",
     code: "script_not_readable",
     cure: /Run: (chmod a\+rx \S+)$/,
     isUnprivileged: true,
@@ -59,49 +59,49 @@ export const brokenScripts: readonly BrokenSetUp[] = [
       makeRepository(place);
       chmodSync(place.scriptPath, 0o711);
     },
-    mend: runInShell,
+    repair: runInShell,
   },
   {
     name: "a script without a first line that names its interpreter",
     code: "script_without_interpreter",
     cure: /Make its first line: (#!\S+ \S+)$/,
     make: (place) => makeRepository(place, "echo hello\n"),
-    mend: ({ scriptPath }, [, line]) => void writeScript(scriptPath, `${line}\necho hello\n`),
+    repair: ({ scriptPath }, [, line]) => void writeScript(scriptPath, `${line}\necho hello\n`),
   },
   {
     name: "an empty script",
     code: "script_without_interpreter",
     cure: /Make its first line: (#!\S+ \S+)$/,
     make: (place) => makeRepository(place, ""),
-    mend: ({ scriptPath }, [, line]) => void writeScript(scriptPath, `${line}\n`),
+    repair: ({ scriptPath }, [, line]) => void writeScript(scriptPath, `${line}\n`),
   },
   {
     name: "a script whose first line names nothing",
     code: "script_without_interpreter",
     cure: /begins with #! and names no program\. Make its first line: (#!\S+ \S+)$/,
     make: (place) => makeRepository(place, "#! \necho hello\n"),
-    mend: ({ scriptPath }, [, line]) => void writeScript(scriptPath, `${line}\necho hello\n`),
+    repair: ({ scriptPath }, [, line]) => void writeScript(scriptPath, `${line}\necho hello\n`),
   },
   {
     name: "a script with Windows line endings",
     code: "script_crlf",
     cure: /Run: (sed -i 's\/\\r\$\/\/' \S+), add the line "deploy\.sh text eol=lf" to \.gitattributes/,
     make: (place) => makeRepository(place, quickScript.replaceAll("\n", "\r\n")),
-    mend: runInShell,
+    repair: runInShell,
   },
   {
-    name: "a script whose interpreter is not there",
+    name: "a script whose interpreter does not exist",
     code: "interpreter_missing",
     cure: /Install it, or name another in the first line of the script\.$/,
     make: (place) => makeRepository(place, "#!/opt/none/bash\necho hello\n"),
-    mend: ({ scriptPath }) => void writeScript(scriptPath, quickScript),
+    repair: ({ scriptPath }) => void writeScript(scriptPath, quickScript),
   },
   {
     name: "a script whose interpreter env does not find",
     code: "interpreter_missing",
-    cure: /is to be run by none-such, which is not in the PATH\. Install it, or name another/,
+    cure: /names none-such, which is not in the PATH\. Install it, or name another/,
     make: (place) => makeRepository(place, "#!/usr/bin/env -S none-such -e\necho hello\n"),
-    mend: ({ scriptPath }) => void writeScript(scriptPath, quickScript),
+    repair: ({ scriptPath }) => void writeScript(scriptPath, quickScript),
   },
   {
     name: "a script whose interpreter is not executable",
@@ -111,6 +111,6 @@ export const brokenScripts: readonly BrokenSetUp[] = [
       writeFileSync(join(place.besidePath, "interpreter"), "");
       makeRepository(place, `#!${join(place.besidePath, "interpreter")}\n`);
     },
-    mend: ({ scriptPath }) => void writeScript(scriptPath, quickScript),
+    repair: ({ scriptPath }) => void writeScript(scriptPath, quickScript),
   },
 ];

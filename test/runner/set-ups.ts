@@ -17,17 +17,17 @@ export interface Place {
   readonly besidePath: string;
 }
 
-/** A way in which no script can be started, and what the message tells to do about it. */
+/** A fault that prevents the start of a script, and the advice of its message. */
 export interface BrokenSetUp {
   readonly name: string;
   readonly code: ProblemCode;
   /** What the message has to say of the cure. */
   readonly cure: RegExp;
-  /** True where the service runs as `nobody`, for root may do everything. */
+  /** Whether the service runs as `nobody`, because root may do everything. */
   readonly isUnprivileged?: boolean;
   readonly make: (place: Place) => void;
   /** Does what the message says. */
-  readonly mend: (place: Place, cure: RegExpExecArray) => void;
+  readonly repair: (place: Place, cure: RegExpExecArray) => void;
 }
 
 export const brokenPlaces: readonly BrokenSetUp[] = [
@@ -36,14 +36,14 @@ export const brokenPlaces: readonly BrokenSetUp[] = [
     code: "repository_missing",
     cure: /Clone the repository there, mount it, or set REPO_PATH\.$/,
     make: () => {},
-    mend: (place) => makeRepository(place),
+    repair: (place) => makeRepository(place),
   },
   {
     name: "a file in place of the repository directory",
     code: "repository_not_a_directory",
     cure: /Set it to the root of the repository\.$/,
     make: ({ repoPath }) => writeFileSync(repoPath, ""),
-    mend(place) {
+    repair(place) {
       unlinkSync(place.repoPath);
       makeRepository(place);
     },
@@ -57,21 +57,21 @@ export const brokenPlaces: readonly BrokenSetUp[] = [
       makeRepository(place);
       chmodSync(place.repoPath, 0o700);
     },
-    mend: runInShell,
+    repair: runInShell,
   },
   {
     name: "a git repository of another user",
     code: "repository_dubious_ownership",
     cure: /Run: (chown -R \d+ [^\s;]+); or/,
     make: makeRepositoryOfAnother,
-    mend: runInShell,
+    repair: runInShell,
   },
   {
     name: "a git repository of another user, cured by trusting them",
     code: "repository_dubious_ownership",
     cure: /trust that user, run: (git config --global --add safe\.directory \S+)$/,
     make: makeRepositoryOfAnother,
-    mend: runInShell,
+    repair: runInShell,
   },
   {
     name: "a link in place of the directory for the script's own log",
@@ -81,7 +81,7 @@ export const brokenPlaces: readonly BrokenSetUp[] = [
       makeRepository(place);
       symlinkSync(place.besidePath, logDirectory(place));
     },
-    mend: runInShell,
+    repair: runInShell,
   },
   {
     name: "a directory for the script's own log that belongs to another user",
@@ -92,7 +92,7 @@ export const brokenPlaces: readonly BrokenSetUp[] = [
       mkdirSync(logDirectory(place));
       chownSync(logDirectory(place), nobody, nobody);
     },
-    mend: runInShell,
+    repair: runInShell,
   },
   {
     name: "a directory for the script's own log to which all may write",
@@ -103,7 +103,7 @@ export const brokenPlaces: readonly BrokenSetUp[] = [
       mkdirSync(logDirectory(place));
       chmodSync(logDirectory(place), 0o777);
     },
-    mend: runInShell,
+    repair: runInShell,
   },
   {
     name: "a temporary directory that is a file",
@@ -114,7 +114,7 @@ export const brokenPlaces: readonly BrokenSetUp[] = [
       rmSync(place.temporaryPath, { recursive: true });
       writeFileSync(place.temporaryPath, "");
     },
-    mend({ temporaryPath }) {
+    repair({ temporaryPath }) {
       unlinkSync(temporaryPath);
       mkdirSync(temporaryPath);
     },

@@ -24,36 +24,36 @@ const options = {
   env: { DEPLOY_SILENCE: "1s", DEPLOY_ENV: "A_TOKEN", A_TOKEN: token, SHUTDOWN_GRACE: "0" },
 };
 
-test("a silence is told once, and again each time it has doubled", () => {
+test("a silence is reported once, and again each time it has doubled", () => {
   const measure = createSilenceMeasure(20, 100);
-  assert.deepEqual(measure(119, 100), { toldMs: null, nextMs: 1 });
-  assert.deepEqual(measure(120, 100), { toldMs: 20, nextMs: 20 });
-  assert.deepEqual(measure(139, 100), { toldMs: null, nextMs: 1 });
-  assert.deepEqual(measure(141, 100), { toldMs: 41, nextMs: 39 });
-  assert.deepEqual(measure(500, 100), { toldMs: 400, nextMs: 240 });
+  assert.deepEqual(measure(119, 100), { reportedMs: null, nextMs: 1 });
+  assert.deepEqual(measure(120, 100), { reportedMs: 20, nextMs: 20 });
+  assert.deepEqual(measure(139, 100), { reportedMs: null, nextMs: 1 });
+  assert.deepEqual(measure(141, 100), { reportedMs: 41, nextMs: 39 });
+  assert.deepEqual(measure(500, 100), { reportedMs: 400, nextMs: 240 });
 });
 
-test("output begins a new silence, of which the first is told again", () => {
+test("output begins a new silence, which is reported from the beginning", () => {
   const measure = createSilenceMeasure(20, 0);
-  assert.deepEqual(measure(20, 15), { toldMs: null, nextMs: 15 });
-  assert.deepEqual(measure(200, 15), { toldMs: 185, nextMs: 135 });
-  assert.deepEqual(measure(320, 310), { toldMs: null, nextMs: 10 });
-  assert.deepEqual(measure(330, 310), { toldMs: 20, nextMs: 20 });
+  assert.deepEqual(measure(20, 15), { reportedMs: null, nextMs: 15 });
+  assert.deepEqual(measure(200, 15), { reportedMs: 185, nextMs: 135 });
+  assert.deepEqual(measure(320, 310), { reportedMs: null, nextMs: 10 });
+  assert.deepEqual(measure(330, 310), { reportedMs: 20, nextMs: 20 });
 });
 
-test("no silence is told where the setting is 0, nor after the watch has ended", async (t) => {
-  const told: number[] = [];
+test("no silence is reported if the setting is 0, or after the watch has ended", async (t) => {
+  const reported: number[] = [];
   const quietSinceMs = () => 0;
-  const onSilent = (silentMs: number) => void told.push(silentMs);
+  const onSilent = (silentMs: number) => void reported.push(silentMs);
   t.after(watchSilence({ silenceMs: 0, quietSinceMs, onSilent }));
   watchSilence({ silenceMs: 1, quietSinceMs, onSilent })();
   const counted: number[] = [];
   t.after(watchSilence({ silenceMs: 1, quietSinceMs, onSilent: (silentMs) => void counted.push(silentMs) }));
-  await until("another watch has told", () => counted.length > 0);
-  assert.deepEqual(told, []);
+  await until("another watch has reported", () => counted.length > 0);
+  assert.deepEqual(reported, []);
 });
 
-test("a script that hangs is reported while it runs: its step, its last line and what it waits for", async (t) => {
+test("a script that hangs is reported with its step, last line and processes", async (t) => {
   const service = await startService(t, options);
   await deliver(service.url, githubPush());
   const line = await service.log.waitFor(({ event }) => event === "deployment.silent");
@@ -69,7 +69,7 @@ test("a script that hangs is reported while it runs: its step, its last line and
   await service.end();
 });
 
-test("a script that was adopted and hangs is reported too", async (t) => {
+test("an adopted script that hangs is reported too", async (t) => {
   const first = await startService(t, options);
   await deliver(first.url, githubPush());
   await first.log.waitFor(({ event, msg }) => event === "deployment.output" && msg === "asking with ***");
@@ -80,7 +80,7 @@ test("a script that was adopted and hangs is reported too", async (t) => {
   await second.end();
 });
 
-test("a script that is timed out leaves its last lines and its processes in the record", async (t) => {
+test("the record of a timed-out script has its last lines and its processes", async (t) => {
   const service = await startService(t, { ...options, env: { ...options.env, DEPLOY_TIMEOUT: "1s" } });
   await deliver(service.url, githubPush());
   const { problem } = await untilDeployment(service.statePath, 1, ({ state }) => state === "timed_out");
@@ -89,7 +89,7 @@ test("a script that is timed out leaves its last lines and its processes in the 
     sentence,
     /^deploy\.sh ran for longer than 1 s, the value of DEPLOY_TIMEOUT\. It was in the step Pull\. /,
   );
-  const at = rest.indexOf("Its processes when its time was over:");
+  const at = rest.indexOf("Its processes at the time-out:");
   assert.deepEqual(rest.slice(0, at), ["Its last lines:", "  ==> Pull", "  asking with ***"]);
   assertTree(rest.slice(at + 1));
 });

@@ -7,7 +7,7 @@ import { runDirectory } from "../../src/runner/run-directory.ts";
 import { startSupervisor } from "../../src/runner/supervisor.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
-test("a supervisor whose service is gone before it is told to go on starts no script", (t) => {
+test("a supervisor whose service dies before its go-ahead starts no script", (t) => {
   const { directory, lockFd, script, mark } = makeRun(t);
   const supervisor = join(import.meta.dirname, "../../src/runner/supervisor.sh");
   // Nobody is at the other end of its standard input any more, while what it says is still read.
@@ -21,7 +21,7 @@ test("a supervisor whose service is gone before it is told to go on starts no sc
   assert.ok(!existsSync(mark));
 });
 
-test("a supervisor that is dismissed has ended without a script", async (t) => {
+test("a dismissed supervisor ends without a script", async (t) => {
   const { directory, lockFd, script, mark } = makeRun(t);
   const supervisor = await startSupervisor({ ...started(t), directory, lockFd, command: [script] });
   await supervisor.dismiss();
@@ -29,14 +29,14 @@ test("a supervisor that is dismissed has ended without a script", async (t) => {
   assert.ok(!existsSync(mark));
 });
 
-test("where somebody else has the lock of a run, no second supervisor gets ready", async (t) => {
+test("no second supervisor gets ready while the lock of a run is held", async (t) => {
   const { directory, lockFd, script } = makeRun(t);
   const first = await startSupervisor({ ...started(t), directory, lockFd, command: [script] });
   t.after(first.dismiss);
   const otherFd = openLock(t, directory.lockPath);
   await assert.rejects(
     startSupervisor({ ...started(t), directory, lockFd: otherFd, command: [script] }),
-    /its lock and the pipe for its output could not be made: flock did not get the lock, somebody else may have it/,
+    /its lock or the pipe for its output could not be set up: flock did not get the lock, another process may hold it/,
   );
 });
 

@@ -15,7 +15,7 @@ import { until } from "../harness/until.ts";
 const quickTimeout = { deployTimeoutMs: 300, timeoutGraceMs: 500 };
 const longGrace = { deployTimeoutMs: 300, timeoutGraceMs: 30_000 };
 
-test("a script that runs out of time is asked to end, and has time to clean up", async (t) => {
+test("a script that times out gets SIGTERM, and time to clean up", async (t) => {
   const runner = createTestRunner(t, longGrace);
   const ending = await runner.run(
     "#!/bin/sh\ntrap 'echo cleaning; sleep 0.3; echo clean; exit 5' TERM\nwhile :; do sleep 0.02; done\n",
@@ -24,31 +24,31 @@ test("a script that runs out of time is asked to end, and has time to clean up",
   assert.deepEqual(runner.lines.slice(-2), ["cleaning", "clean"]);
   assert.equal(
     detailOf(ending).split("\n")[0],
-    "deploy.sh ran for longer than 300 ms, the value of DEPLOY_TIMEOUT. It ended when asked. Its last line: clean",
+    "deploy.sh ran for longer than 300 ms, the value of DEPLOY_TIMEOUT. It exited on SIGTERM. Its last line: clean",
   );
 });
 
-test("a script that ends with 0 when its time is over has still timed out", async (t) => {
+test("a script that exits with 0 after its time-out has still timed out", async (t) => {
   const runner = createTestRunner(t, longGrace);
   const ending = await runner.run("#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.02; done\n");
   assert.equal(ending.state, "timed_out");
 });
 
-test("a script that does not listen is forced to end after the grace period, not before", async (t) => {
+test("a script that ignores SIGTERM is killed after the grace period, not before", async (t) => {
   const runner = createTestRunner(t, quickTimeout);
   const startMs = performance.now();
   const ending = await runner.run("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.02; done\n");
   assert.ok(performance.now() - startMs >= 800);
   assert.equal(ending.state, "timed_out");
-  assert.match(detailOf(ending), /It did not end when asked and was forced to\. It printed nothing\.$/m);
+  assert.match(detailOf(ending), /It did not exit on SIGTERM and was killed\. It printed nothing\.$/m);
 });
 
-test("a script that is stopped by a signal is forced to end as well", async (t) => {
+test("a script stopped by a signal is killed as well", async (t) => {
   const ending = await createTestRunner(t, quickTimeout).run("#!/bin/sh\nkill -STOP $$\n");
   assert.equal(ending.state, "timed_out");
 });
 
-test("children and grandchildren that ignore the question are gone too", async (t) => {
+test("children and grandchildren that ignore SIGTERM are gone too", async (t) => {
   const runner = createTestRunner(t, quickTimeout);
   const stubborn = 'trap "" TERM; echo $$; while :; do sleep 0.02; done';
   await runner.run(
@@ -58,7 +58,7 @@ test("children and grandchildren that ignore the question are gone too", async (
   for (const pid of runner.lines) assert.ok(isGone(Number(pid)), `process ${pid} is gone`);
 });
 
-test("children that outlive a script that was asked are gone before the ending is told", async (t) => {
+test("children that outlive the script are gone before the ending is known", async (t) => {
   const runner = createTestRunner(t, quickTimeout);
   const stubborn = 'trap "" TERM; echo $$; while :; do sleep 0.02; done';
   const ending = await runner.run(`#!/bin/sh\nsh -c '${stubborn}' &\nexec sleep 600\n`);
@@ -66,10 +66,10 @@ test("children that outlive a script that was asked are gone before the ending i
   assert.ok(isGone(Number(runner.lines[0])));
 });
 
-test("a process that left the group is reported with its id and its command", async (t) => {
+test("a process that left the group is reported with its id and command", async (t) => {
   const runner = createTestRunner(t, quickTimeout);
   const ending = await runner.run("#!/bin/sh\nsetsid sleep 987 &\nwhile :; do sleep 0.02; done\n");
-  const [, pid] = /These processes of it still run: (\d+) \(sleep 987\)\./.exec(detailOf(ending)) ?? [];
+  const [, pid] = /These of its processes still run: (\d+) \(sleep 987\)\./.exec(detailOf(ending)) ?? [];
   assert.ok(pid, detailOf(ending));
   process.kill(Number(pid), "SIGKILL");
 });
@@ -83,7 +83,7 @@ test("a run can be cancelled, and the first reason to end it counts", async (t) 
   assert.deepEqual(await run.ended, { state: "cancelled", exitCode: null, problem: null });
 });
 
-test("a run that has ended cannot be ended any more", async (t) => {
+test("a run that has ended cannot be ended again", async (t) => {
   const runner = createTestRunner(t);
   const { run } = await runner.start("#!/bin/sh\nexit 0\n");
   await run.ended;
@@ -91,7 +91,7 @@ test("a run that has ended cannot be ended any more", async (t) => {
   assert.equal((await run.ended).state, "succeeded");
 });
 
-test("a deployment that ended while the whole service was asleep has not timed out", async (t) => {
+test("a deployment that ended while the whole service slept has not timed out", async (t) => {
   const script = "#!/bin/sh\nsleep 1\ntouch done\n";
   const service = await startService(t, { script, env: { DEPLOY_TIMEOUT: "2s" } });
   await deliver(service.url, githubPush());
@@ -103,7 +103,7 @@ test("a deployment that ended while the whole service was asleep has not timed o
   assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
 });
 
-test("through the whole service: a time-out is recorded and the next push runs", async (t) => {
+test("the service records a time-out and runs the next push", async (t) => {
   const script = "#!/bin/sh\n[ $DEPLOY_ID = 2 ] || sleep 600\n";
   const service = await startService(t, { script, env: { DEPLOY_TIMEOUT: "1s" } });
   await deliver(service.url, githubPush());
@@ -113,7 +113,7 @@ test("through the whole service: a time-out is recorded and the next push runs",
 });
 
 test(
-  "a group in which only processes of another user are left is no fault of ours",
+  "a group in which only processes of another user are left causes no error",
   needs("otherUser"),
   async (t) => {
     const pid = await sleeperOfItsOwnGroup(t);
@@ -127,7 +127,7 @@ test(
   },
 );
 
-test("a group of which nothing is left is said to be gone", async (t) => {
+test("a group without processes counts as gone", async (t) => {
   const pid = await sleeperOfItsOwnGroup(t);
   process.kill(pid, "SIGKILL");
   await until("it is gone", () => !signalGroup(pid, 0));

@@ -48,7 +48,7 @@ function isMarkedExecutable(script: string): boolean {
 }
 
 function programIn(detail: string): string {
-  return /is to be run by (\S+), which/.exec(detail)?.[1] ?? "";
+  return /names (\S+), which/.exec(detail)?.[1] ?? "";
 }
 
 function runsShell(detail: string): boolean {

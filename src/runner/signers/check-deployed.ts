@@ -14,14 +14,14 @@ interface CheckedRun {
 const mostTries = 30;
 const retryMs = 1_000;
 
-/** Keeps the commit that was verified beside the run, for whichever service sees its end. */
+/** Stores the verified commit with the run, for the service that sees its end. */
 export function noteVerified({ verifiedPath }: RunDirectory, commit: string): void {
   writeFileSync(verifiedPath, commit, { mode: 0o600 });
 }
 
 /**
- * Fails a run that succeeded if a commit was verified for it and another one is checked out at its end, or that cannot be
- * found out. Never rejects: if the machine is short of something, it is tried again for a while.
+ * Fails a successful run if a commit was verified for it and another one is checked out at its end, or if the two cannot
+ * be compared. Never rejects: if the machine is short of a resource, it retries for a while.
  */
 export async function checkDeployed(run: CheckedRun, ending: Ending): Promise<Ending> {
   if (ending.state !== "succeeded") return ending;

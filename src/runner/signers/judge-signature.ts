@@ -1,5 +1,6 @@
 import type { Signers } from "../../config/signers-file.ts";
 import { printable } from "../../platform/terminal/printable.ts";
+import type { Problem } from "../../problems.ts";
 
 /** Whose signature a commit has, or what is wrong with it; `detail` names the key as git's tools do, or is empty. */
 export type Verdict =
@@ -9,7 +10,7 @@ export type Verdict =
 export type SignatureFault = "unsigned" | "unknown" | "expired" | "revoked" | "bad";
 
 export interface RawSignature {
-  /** What `git verify-commit --raw` printed: gpg's status lines, or what ssh-keygen said. */
+  /** The output of `git verify-commit --raw`: the status lines of gpg, or the output of ssh-keygen. */
   readonly lines: readonly string[];
   /** Whether it exited with 0. */
   readonly isGood: boolean;
@@ -18,7 +19,7 @@ export interface RawSignature {
   readonly pgpKeys: readonly string[];
 }
 
-/** Reads what git's tools said of the signature of a commit. Whatever is not known to be good is a fault. */
+/** Reads the output of git's tools about the signature of a commit. A signature that is not known to be good is a fault. */
 export function judgeSignature(raw: RawSignature): Verdict {
   const status = raw.lines
     .filter((line) => line.startsWith("[GNUPG:] "))
@@ -30,7 +31,7 @@ function judgePgp({ isGood, pgpKeys }: RawSignature, status: readonly (readonly 
   const find = (...names: readonly string[]) => status.find(([name = ""]) => names.includes(name));
   const [, keyId = "", ...owner] =
     find("GOODSIG", "EXPSIG", "EXPKEYSIG", "REVKEYSIG", "BADSIG", "ERRSIG") ?? [];
-  // The last field is the primary key, by whose fingerprint a key is known.
+  // The last field is the fingerprint of the primary key, which identifies a key.
   const primary = find("VALIDSIG")?.at(-1) ?? "";
   if (isGood && pgpKeys.includes(primary))
     return { kind: "good", signer: printable(decoded(owner.join(" "))) };
@@ -40,7 +41,7 @@ function judgePgp({ isGood, pgpKeys }: RawSignature, status: readonly (readonly 
   return { kind: find("BADSIG") ? "bad" : "unknown", detail };
 }
 
-/** gpg percent-encodes what is not plain. */
+/** gpg percent-encodes special characters. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -57,10 +58,53 @@ function judgeSsh({ lines, isGood, signers }: RawSignature): Verdict {
   if (text.includes("incorrect signature")) return { kind: "bad", detail: "" };
   if (text.includes("not permitted"))
     return { kind: "unknown", detail: "its line allows other namespaces than git" };
-  // Of a revoked key, which the file names, ssh-keygen says nothing more.
+  // This is all that ssh-keygen prints for a key that the file of revoked keys names.
   if (text.includes("Could not verify signature")) return { kind: "revoked", detail: "" };
   const detail = printable(`${key} key ${fingerprint}`);
   const known = signers.ssh.find((one) => one.fingerprint === fingerprint);
   const hasLimit = known !== undefined && (known.validFromMs !== null || known.validUntilMs !== null);
   return { kind: hasLimit ? "expired" : "unknown", detail };
+}
+
+const advice: Readonly<Record<SignatureFault, readonly [Problem["code"], string, string]>> = {
+  unsigned: [
+    "commit_unsigned",
+    "is not signed",
+    "Sign it and push again: git commit --amend --no-edit --gpg-sign; git config commit.gpgSign true signs all later ones.",
+  ],
+  unknown: [
+    "signer_unknown",
+    "is signed by a key that is not allowed",
+    "Find out who pushed it. If you trust the key, add it to that file; else sign the commit with a key that is in it.",
+  ],
+  expired: [
+    "signer_expired",
+    "is signed by a key that is not valid now, or was not when it signed",
+    "Renew the key, put it into that file, and sign the commit with it.",
+  ],
+  revoked: [
+    "signer_revoked",
+    "is signed by a key that was revoked",
+    "Find out who pushed it: somebody may use a stolen key. Sign the commit with another key.",
+  ],
+  bad: [
+    "signature_bad",
+    "has a signature that does not match its content",
+    "Find out who pushed it: the commit was changed after it was signed.",
+  ],
+};
+
+/** Why a commit may not be deployed, and what to do. */
+export function signatureProblem(
+  fault: SignatureFault,
+  {
+    commit,
+    signersPath,
+    key,
+  }: { readonly commit: string; readonly signersPath: string; readonly key: string },
+): Problem {
+  const [code, what, next] = advice[fault];
+  const named = key === "" ? "" : ` (${key})`;
+  const detail = `Commit ${commit.slice(0, 7)} ${what}${named}. ALLOWED_SIGNERS is ${signersPath}. Nothing was run. ${next}`;
+  return { code, detail };
 }

@@ -7,22 +7,22 @@ import { judgeSignature, type Verdict } from "./judge-signature.ts";
 
 export interface VerifyOptions {
   readonly repoPath: string;
-  /** A directory that is made for this, and removed; only this user may write beside it. */
+  /** A directory that is created for this and removed; only this user may write in its parent. */
   readonly scratchPath: string;
-  /** Where `signers` came from; `<path>.revoked`, if it exists, has SSH keys that are revoked. */
+  /** The file of `signers`; `<path>.revoked`, if it exists, has the revoked SSH keys. */
   readonly signersPath: string;
   readonly signers: Signers;
-  /** With which git may read the repository. */
+  /** The environment in which git can read the repository. */
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
-/** A signature could not be judged, because a tool is missing or does not work. */
+/** A signature could not be verified, because a tool is missing or does not work. */
 export class VerificationError extends Error {
   override readonly name = "VerificationError";
 }
 
-/** What the tools see: files of this one verification. */
+/** The directory and environment of one verification. */
 interface Scratch {
   readonly path: string;
   readonly env: Readonly<Record<string, string>>;
@@ -34,9 +34,9 @@ const timeoutMs = 30_000;
 
 /**
  * Verifies that `commit`, which is in the repository, is signed by an allowed key that is valid now. Git runs in a
- * directory of its own, which has the repository's objects and none of its settings, refs or replacements.
+ * directory of its own, with the repository's objects but none of its settings, refs or replacements.
  *
- * @throws VerificationError if one of git, ssh-keygen and gpg cannot be run, with what it said
+ * @throws VerificationError with the output of the tool if git, ssh-keygen or gpg cannot be run
  */
 export async function verifyCommit(commit: string, options: VerifyOptions): Promise<Verdict> {
   const path = options.scratchPath;
@@ -60,7 +60,7 @@ export async function verifyCommit(commit: string, options: VerifyOptions): Prom
   }
 }
 
-/** Settings on the command line win over any file; those of the scratch directory are ours as well. */
+/** Settings on the command line take precedence over any file. */
 function gitOptions(path: string): readonly string[] {
   const settings = {
     "gpg.program": "gpg",
@@ -89,7 +89,7 @@ async function prepare(path: string, commit: string, options: VerifyOptions): Pr
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
   };
-  // Git judges by the commit's own date, which its author chooses: a key must be valid now as well.
+  // Git checks validity at the commit's date, which its author chooses: a key must be valid now as well.
   const valid = signers.ssh.filter((signer) => isValidAt(signer, Date.now()));
   writeFileSync(join(path, "allowed_signers"), valid.map(({ line }) => `${line}\n`).join(""));
   writeFileSync(join(path, "revoked"), readIfThere(`${signersPath}.revoked`));
@@ -121,7 +121,7 @@ function readIfThere(path: string): Buffer {
   }
 }
 
-/** @returns the fingerprints of the keys; only these count, wherever else gpg might find one */
+/** @returns the fingerprints of the keys; no other key that gpg may find counts */
 async function importKeys(
   blocks: readonly string[],
   env: Record<string, string>,

@@ -8,11 +8,11 @@ import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const succeeded = { state: "succeeded", exitCode: 0, problem: null } as const;
 
-test("a run for which nothing was verified is left as it is", async (t) => {
+test("a run without a verified commit keeps its ending", async (t) => {
   assert.equal(await checkDeployed(makeRun(t), succeeded), succeeded);
 });
 
-test("a run that ends with the verified commit has succeeded, with another one it fails", async (t) => {
+test("a run succeeds with the verified commit, and fails with another one", async (t) => {
   const run = makeRun(t);
   noteVerified(run.directory, git(run.repoPath, "rev-parse", "HEAD"));
   assert.equal(await checkDeployed(run, succeeded), succeeded);

@@ -17,10 +17,10 @@ import { makeGpgKey, makeSshKey } from "../../harness/signing.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 import { until } from "../../harness/until.ts";
 
-/** Says what the script was told. */
-const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_EXACT $DEPLOY_COMMIT" >"$REPO_PATH/told"\n' };
+/** Writes what the script received. */
+const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_EXACT $DEPLOY_COMMIT" >"$REPO_PATH/received"\n' };
 
-test("a tip that an allowed SSH key signed is deployed, and the script is told to take exactly that", async (t) => {
+test("a tip signed by an allowed SSH key is deployed, and exactly that commit", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   writeFileSync(join(project.workPath, "restart.sh"), "", { mode: 0o755 });
@@ -28,13 +28,13 @@ test("a tip that an allowed SSH key signed is deployed, and the script is told t
   const ended = await deployPush(service, commit);
   assert.deepEqual([ended.state, ended.problem], ["succeeded", null]);
   assert.equal(project.head(), commit);
-  assert.equal(readFileSync(join(project.repoPath, "told"), "utf8"), `1 ${commit}\n`);
+  assert.equal(readFileSync(join(project.repoPath, "received"), "utf8"), `1 ${commit}\n`);
   const verified = service.log.lines.find(({ event }) => event === "deployment.verified");
   assert.deepEqual([verified?.commit, verified?.signer], [commit, "ada@example.com"]);
   assert.equal(existsSync(join(service.statePath, "signers")), false);
 });
 
-test("an unsigned tip is refused before anything of it runs", async (t) => {
+test("an unsigned tip is refused before any of it runs", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   const [before, refs] = [project.head(), git(project.repoPath, "for-each-ref")];
@@ -45,7 +45,7 @@ test("an unsigned tip is refused before anything of it runs", async (t) => {
   assert.equal(git(project.repoPath, "for-each-ref"), refs);
 });
 
-test("a tip that a stranger signed is refused, and the key is named", async (t) => {
+test("a tip signed by an unknown key is refused, and the key is named", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   const [ssh, gpg] = [makeSshKey(t), makeGpgKey(t)];
@@ -57,7 +57,7 @@ test("a tip that a stranger signed is refused, and the key is named", async (t) 
   assert.match(byGpg.problem?.detail ?? "", /GPG key [0-9A-F]{16}/);
 });
 
-test("a merge that the git host signed with GPG is deployed, beside SSH keys in one file", async (t) => {
+test("a merge signed with GPG by the git host is deployed, beside SSH keys in one file", async (t) => {
   const project = makeSignedProject(t);
   const host = makeGpgKey(t);
   project.allow(`# people\nada@example.com ${project.key.publicKey}\n\n${host.publicKey}`);
@@ -74,7 +74,7 @@ test("a merge that the git host signed with GPG is deployed, beside SSH keys in 
   assert.equal(verified?.signer, "Git Host <noreply@git.example>");
 });
 
-test("a key that expired is refused, even if the commit claims an earlier date", async (t) => {
+test("an expired key is refused, even if the commit claims an earlier date", async (t) => {
   const project = makeSignedProject(t);
   project.allow(`ada@example.com valid-before="20210101" ${project.key.publicKey}\n`);
   const service = await startSigned(t, project);
@@ -86,7 +86,7 @@ test("a key that expired is refused, even if the commit claims an earlier date",
   assert.equal(ended.problem?.code, "signer_expired");
 });
 
-test("a key that was revoked is refused, of SSH and of GPG", async (t) => {
+test("a revoked key is refused, of SSH and of GPG", async (t) => {
   const project = makeSignedProject(t);
   const gpg = makeGpgKey(t);
   const byGpg = project.push(gpg);
@@ -106,7 +106,7 @@ test("a key that may not sign commits is refused", async (t) => {
   assert.match(ended.problem?.detail ?? "", /its line allows other namespaces than git/);
 });
 
-test("a commit that was changed after it was signed is refused", async (t) => {
+test("a commit changed after it was signed is refused", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   const signed = git(project.workPath, "cat-file", "commit", project.push(project.key));
@@ -122,7 +122,7 @@ test("a commit that was changed after it was signed is refused", async (t) => {
   assert.equal(ended.problem?.code, "signature_bad");
 });
 
-test("a force push to an older signed commit is refused, and an operator may deploy it by hand", async (t) => {
+test("a force push to an older signed commit is refused, unless deployed by hand", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   const older = project.head();
@@ -141,7 +141,7 @@ test("a force push to an older signed commit is refused, and an operator may dep
   assert.equal(project.head(), older);
 });
 
-test("by hand an unsigned commit is refused as well", async (t) => {
+test("an unsigned commit is refused when deployed by hand as well", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   project.push(null);
@@ -162,7 +162,7 @@ test("a script that checks out another commit fails its deployment", async (t) =
   assert.ok(ended.problem?.detail.includes(`${before.slice(0, 7)} is checked out`), ended.problem?.detail);
 });
 
-test("a commit that is not in the branch is refused, whatever a signed delivery says", async (t) => {
+test("a commit that is not in the branch is refused, even in a signed delivery", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   const base = git(project.workPath, "rev-parse", "HEAD");
@@ -173,7 +173,7 @@ test("a commit that is not in the branch is refused, whatever a signed delivery 
   assert.match(ended.problem?.detail ?? "", /is not in refs\/heads\/main/);
 });
 
-test("settings, replacements and keys that the repository has weaken nothing", async (t) => {
+test("settings, replacements and keys of the repository weaken nothing", async (t) => {
   const project = makeSignedProject(t);
   const stranger = makeSshKey(t);
   const service = await startSigned(t, project);
@@ -200,7 +200,7 @@ test("settings, replacements and keys that the repository has weaken nothing", a
   );
 });
 
-test("the end of a script that outlived its service is compared as well", async (t) => {
+test("the commit of an adopted script is compared as well", async (t) => {
   const project = makeSignedProject(t);
   const script =
     '#!/bin/sh\ngit pull --quiet origin main\ngit checkout --quiet --detach HEAD~1\nwhile [ -d "$REPO_PATH" ] && [ ! -e go ]; do sleep 0.02; done\n';
@@ -216,12 +216,12 @@ test("the end of a script that outlived its service is compared as well", async 
   assert.deepEqual([ended.state, ended.problem?.code], ["failed", "other_commit_deployed"]);
 });
 
-test("the service does not start with a file of keys that it cannot use, and exits with 78", async (t) => {
+test("the service exits with 78 if it cannot use the file of keys", async (t) => {
   const project = makeSignedProject(t);
   for (const [path, says] of [
-    [join(project.repoPath, "signers"), "which is inside of the repository"],
+    [join(project.repoPath, "signers"), "which is inside the repository"],
     [join(project.workPath, "nowhere"), "which cannot be read (ENOENT)"],
-    [project.signersPath, "which names no key"],
+    [project.signersPath, "which has no key"],
   ] as const) {
     if (!path.endsWith("nowhere")) writeFileSync(path, "");
     const statePath = temporaryDirectory(t);
@@ -233,7 +233,7 @@ test("the service does not start with a file of keys that it cannot use, and exi
   }
 });
 
-test("the service does not start without the program that verifies the kind of keys it has", async (t) => {
+test("the service does not start without the program that verifies its keys", async (t) => {
   const project = makeSignedProject(t);
   const bin = temporaryDirectory(t);
   for (const name of ["flock", "mkfifo", "git"]) {
@@ -256,7 +256,7 @@ test("the service does not start without the program that verifies the kind of k
   );
 });
 
-test("a service that is stopped while the remote does not answer leaves the deployment queued", async (t) => {
+test("a service stopped while the remote does not answer leaves the deployment queued", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   const port = await listenHere(t, createServer());

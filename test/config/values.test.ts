@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { test } from "node:test";
-import { parseAddressList } from "../../src/config/address-list.ts";
+import { parseAddressList } from "../../src/config/values.ts";
 
 const contains = (text: string, address: string) =>
   parseAddressList(text)?.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
 
-test("a list has its addresses and subnets of both families, and nothing beside them", () => {
+test("a list has its addresses and subnets of both families, and nothing else", () => {
   const text = "192.0.2.7, 198.51.100.0/24\t2001:db8::/32 2001:db9::1";
   for (const inside of ["192.0.2.7", "198.51.100.255", "2001:db8:ffff::1", "2001:db9::1"]) {
     assert.equal(contains(text, inside), true, inside);
@@ -25,7 +25,7 @@ test("private_ranges are the private networks and this machine", () => {
   }
 });
 
-test("an entry that is no address, subnet or known word makes the whole list unusable", () => {
+test("an invalid entry makes the whole list invalid", () => {
   for (const text of [
     "proxy",
     "10.0.0.1/33",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { secretsInVariable } from "../../src/redaction/detect-secrets.ts";
+import { looksSecret, secretsInVariable } from "../../src/redaction/detect-secrets.ts";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
@@ -82,7 +82,7 @@ test("passwords are found in JSON, those of Docker's registries decoded too", ()
   assert.deepEqual(secretsInVariable("APP_SETTINGS", "[".repeat(100_000)), []);
 });
 
-test("nothing is found in values that hold no secret", () => {
+test("nothing is found in values without a secret", () => {
   for (const value of [
     "git@github.com:octo/app.git",
     "registry.example:5000/octo/app:1.2",
@@ -100,7 +100,7 @@ test("nothing is found in values that hold no secret", () => {
   }
 });
 
-test("a value of 64 KiB costs no time to speak of, whatever is in it", () => {
+test("a value of 64 KiB is searched in little time, whatever is in it", () => {
   for (const part of [
     "a.",
     " ",
@@ -122,5 +122,54 @@ test("a value of 64 KiB costs no time to speak of, whatever is in it", () => {
       secretsInVariable("HOOK", text);
     const tookMs = performance.now() - startMs;
     assert.ok(tookMs < 2_000, `${part} took ${tookMs} ms`);
+  }
+});
+
+test("names of secrets are recognised in their usual spellings", () => {
+  for (const name of [
+    "GITHUB_TOKEN",
+    "NPM_TOKEN",
+    "SECRET",
+    "SECRET_KEY_BASE",
+    "DB_PASSWORD",
+    "PGPASSWORD",
+    "MYSQL_PASSWD",
+    "DB_PASS",
+    "DB_PWD",
+    "SSH_PASSPHRASE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "APP_KEY",
+    "STRIPE_APIKEY",
+    "stripeApiKey",
+    "JWT_PRIVATE_KEY",
+    "GOOGLE_CREDENTIALS",
+    "GITLAB_PAT",
+    "REDIS_AUTH",
+  ]) {
+    assert.ok(looksSecret(name), name);
+  }
+});
+
+test("names without a secret, or of a secret's place, are left alone", () => {
+  for (const name of [
+    "PATH",
+    "PWD",
+    "OLDPWD",
+    "HOME",
+    "SSH_AUTH_SOCK",
+    "GIT_ASKPASS",
+    "GIT_AUTHOR_NAME",
+    "SSH_ASKPASS",
+    "COMPOSE_PROJECT_NAME",
+    "KEYBOARD",
+    "DB_PASSWORD_FILE",
+    "SSL_KEY_PATH",
+    "COMPOSE_FILE",
+    "LANG",
+    "PATTERN",
+    "COMPASS",
+  ]) {
+    assert.ok(!looksSecret(name), name);
   }
 });

@@ -1,17 +1,22 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
+import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { readCommit } from "../../src/platform/git.ts";
-import { noteHead, readSource } from "../../src/runner/repository.ts";
+import { noteHead, readRemoteHead, readSource } from "../../src/runner/repository.ts";
 import { makeRunDirectory, runDirectory } from "../../src/runner/run-directory.ts";
-import { randomCommit } from "../harness/delivery.ts";
+import { randomCommit, testSecret } from "../harness/delivery.ts";
+import { listenHere } from "../harness/listen.ts";
+import { git, makeProject } from "../harness/project.ts";
 import { makeRepository, type TestRepository } from "../harness/repository.ts";
 import { deploymentWith } from "../harness/runs.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 
-test("a commit that was passed by then is recorded as the newer one that is checked out", async (t) => {
+test("the newer commit that is checked out is recorded", async (t) => {
   const repository = makeRepository(t);
   const pushed = repository.commit("What was pushed");
   const tip = repository.commit("What main was by then\n\nWith a body.");
@@ -43,7 +48,7 @@ test("a start notes the HEAD of the repository, or that there is none", async (t
   assert.equal(readFileSync(directory.headPath, "utf8"), "");
 });
 
-test("a roll back names the commit that it goes back to, and no commit checked out", async (t) => {
+test("a roll back records the commit it goes back to, and no commit checked out", async (t) => {
   const repository = makeRepository(t);
   const commit = repository.commit("The good one");
   repository.commit("The bad one");
@@ -54,7 +59,7 @@ test("a roll back names the commit that it goes back to, and no commit checked o
   assert.equal(await read(repository, { ...back, commit: randomCommit() }, "succeeded"), null);
 });
 
-test("subject and author cannot steer a terminal, and are short", async (t) => {
+test("subject and author cannot control a terminal, and are short", async (t) => {
   const repository = makeRepository(t);
   const hostile = `\u001b]0;owned\u0007\u001b[31mred\u202e\r\u2028${"x".repeat(500)}`;
   repository.git("config", "i18n.logOutputEncoding", "UTF-16");
@@ -68,7 +73,7 @@ test("subject and author cannot steer a terminal, and are short", async (t) => {
   assert.equal(name, "Eve  Evil");
 });
 
-test("a subject of megabytes is cut off by git", async (t) => {
+test("git cuts a subject of megabytes", async (t) => {
   const { directory, git, write } = makeRepository(t);
   write("message", "x".repeat(4 * 1024 ** 2));
   git("commit", "--quiet", "--allow-empty", "--file", `${directory}/message`);
@@ -76,7 +81,7 @@ test("a subject of megabytes is cut off by git", async (t) => {
   assert.match(commit?.subject ?? "", /^x{900,998}\.\.$/);
 });
 
-test("outside of git, and with no git at all, nothing is known", async (t) => {
+test("outside a git repository, and without git, nothing is recorded", async (t) => {
   const directory = temporaryDirectory(t);
   assert.equal(await read({ directory }, {}, "succeeded"), null);
   assert.equal(
@@ -105,4 +110,45 @@ async function read(
   }
   const options = { env, deployEnv: [], repoPath: directory, statePath };
   return await readSource(options, { ...deploymentWith(1), ...fields }, state);
+}
+
+const secrets = { current: makeSecret(testSecret), previous: null };
+
+test("a remote that does not answer in time is reported, and no process is left", async (t) => {
+  const { repoPath } = makeProject(t);
+  const port = await listenHere(t, createServer());
+  const url = `http://127.0.0.1:${port}/shop.git`;
+  git(repoPath, "remote", "set-url", "origin", url);
+  const asking = readRemoteHead(
+    { env: process.env, deployEnv: [], repoPath, secrets },
+    "refs/heads/main",
+    1_000,
+  );
+  await until("git asks", () => processesWith(url).length > 0);
+  const head = await asking;
+  assert.match(head.kind === "unknown" ? head.detail : "", /the remote did not answer within 1 s$/);
+  await until("all are gone", () => processesWith(url).length === 0);
+});
+
+test("the remote is the one that the script pulls from", async (t) => {
+  const { repoPath } = makeProject(t);
+  git(repoPath, "remote", "rename", "origin", "upstream");
+  const head = await readRemoteHead(
+    { env: { ...process.env, DEPLOY_REMOTE: "upstream" }, deployEnv: ["DEPLOY_REMOTE"], repoPath, secrets },
+    "refs/heads/main",
+  );
+  assert.deepEqual(head, { kind: "head", commit: git(repoPath, "rev-parse", "upstream/main") });
+});
+
+/** The processes with `text` among their arguments; zombies have none. */
+function processesWith(text: string): readonly string[] {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(text));
+}
+
+function argumentsOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
 }

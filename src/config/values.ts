@@ -1,0 +1,60 @@
+import { BlockList, isIP } from "node:net";
+import { parseDurationMs } from "./duration.ts";
+
+const separators = /[\s,]+/;
+
+/** The ranges of private networks and of this machine, as in Caddy's `private_ranges`. */
+const privateRanges = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "fd00::/8", "::1"];
+
+/**
+ * Reads IP addresses, subnets in CIDR notation and the word `private_ranges`, separated by commas or spaces.
+ *
+ * @returns null if any entry is something else
+ */
+export function parseAddressList(text: string): BlockList | null {
+  const list = new BlockList();
+  const entries = text.split(separators).filter((entry) => entry !== "");
+  const ranges = entries.flatMap((entry) => (entry === "private_ranges" ? privateRanges : [entry]));
+  return ranges.every((range) => addRange(list, range)) ? list : null;
+}
+
+function addRange(list: BlockList, range: string): boolean {
+  const [address = "", prefix, ...rest] = range.split("/");
+  const version = isIP(address);
+  if (version === 0 || address.includes("%") || rest.length > 0) return false;
+  const family = version === 4 ? "ipv4" : "ipv6";
+  if (prefix === undefined) {
+    list.addAddress(address, family);
+    return true;
+  }
+  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > (version === 4 ? 32 : 128)) return false;
+  list.addSubnet(address, Number(prefix), family);
+  return true;
+}
+
+/** Reads a whole number of at most 9 digits from `least` to `most`. @returns null if `text` is anything else */
+export function wholeNumber(text: string, least: number, most: number): number | null {
+  return /^\d{1,9}$/.test(text) ? within(Number(text), least, most) : null;
+}
+
+/** `value` if it is a number from `least` to `most`, else null. */
+export function within(value: number | null, least: number, most: number): number | null {
+  return value !== null && value >= least && value <= most ? value : null;
+}
+
+/** Reads a duration from 1 s to 24 h, or 0 for never. @returns milliseconds, or null if `text` is anything else */
+export function durationOrNever(text: string): number | null {
+  return text === "0" ? 0 : within(parseDurationMs(text), 1_000, 24 * 3_600_000);
+}
+
+/** Reads an absolute path, without slashes at its end. @returns null if `text` is anything else */
+export function absolutePath(text: string): string | null {
+  return text.startsWith("/") && !text.includes("\0") ? text.replace(/(?<=.)\/+$/, "") : null;
+}
+
+/** Reads names of variables, none of them of a webhook secret. @returns null if any entry is something else */
+export function variableNames(text: string): readonly string[] | null {
+  const names = text.split(separators).filter((name) => name !== "");
+  const areUsable = names.every((name) => /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("WEBHOOK_SECRET"));
+  return areUsable ? Object.freeze(names) : null;
+}
