@@ -80,7 +80,7 @@ const askMs = 200;
  * descriptor
  * @param options.patienceMs the longest wait; null: no limit
  */
-export async function waitForEnd(
+async function waitForEnd(
   directory: RunDirectory,
   { isKnown, patienceMs }: { readonly isKnown: AbortSignal; readonly patienceMs: number | null },
 ): Promise<void> {

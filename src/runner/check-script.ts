@@ -80,7 +80,7 @@ function checkModes(script: string): Problem | null {
 const shebangBytes = 256;
 
 /** What is wrong with the first line of `script` or with the program that it names, or null. */
-export function checkInterpreterLine(script: string, searchPath: string): Problem | null {
+function checkInterpreterLine(script: string, searchPath: string): Problem | null {
   const start = readStart(script, shebangBytes).toString();
   const [line = ""] = start.split("\n");
   if (!line.startsWith("#!")) {

@@ -3,7 +3,7 @@ import { printable } from "../../platform/terminal/printable.ts";
 import type { Problem } from "../../problems.ts";
 
 /** Whose signature a commit has, or what is wrong with it; `detail` names the key as git's tools do, or is empty. */
-export type Verdict =
+export type SignatureVerdict =
   | { readonly kind: "good"; readonly signer: string }
   | { readonly kind: SignatureFault; readonly detail: string };
 
@@ -20,14 +20,17 @@ export interface RawSignature {
 }
 
 /** Reads the output of git's tools about the signature of a commit. A signature that is not known to be good is a fault. */
-export function judgeSignature(raw: RawSignature): Verdict {
+export function judgeSignature(raw: RawSignature): SignatureVerdict {
   const status = raw.lines
     .filter((line) => line.startsWith("[GNUPG:] "))
     .map((line) => line.slice(9).split(" "));
   return status.length > 0 ? judgePgp(raw, status) : judgeSsh(raw);
 }
 
-function judgePgp({ isGood, pgpKeys }: RawSignature, status: readonly (readonly string[])[]): Verdict {
+function judgePgp(
+  { isGood, pgpKeys }: RawSignature,
+  status: readonly (readonly string[])[],
+): SignatureVerdict {
   const find = (...names: readonly string[]) => status.find(([name = ""]) => names.includes(name));
   const [, keyId = "", ...owner] =
     find("GOODSIG", "EXPSIG", "EXPKEYSIG", "REVKEYSIG", "BADSIG", "ERRSIG") ?? [];
@@ -50,7 +53,7 @@ function decoded(text: string): string {
   }
 }
 
-function judgeSsh({ lines, isGood, signers }: RawSignature): Verdict {
+function judgeSsh({ lines, isGood, signers }: RawSignature): SignatureVerdict {
   const text = lines.join("\n");
   const [, signer] = /^Good "git" signature for (.+) with \S+ key /m.exec(text) ?? [];
   if (isGood && signer !== undefined) return { kind: "good", signer: printable(signer) };

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import type { Signers } from "../../config/signers-file.ts";
 import { runGit } from "../../platform/git.ts";
 import { runCommand } from "../../platform/run-command.ts";
-import { judgeSignature, type Verdict } from "./judge-signature.ts";
+import { judgeSignature, type SignatureVerdict } from "./judge-signature.ts";
 
 export interface VerifyOptions {
   readonly repoPath: string;
@@ -38,7 +38,7 @@ const timeoutMs = 30_000;
  *
  * @throws VerificationError with the output of the tool if git, ssh-keygen or gpg cannot be run
  */
-export async function verifyCommit(commit: string, options: VerifyOptions): Promise<Verdict> {
+export async function verifyCommit(commit: string, options: VerifyOptions): Promise<SignatureVerdict> {
   const path = options.scratchPath;
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { mode: 0o700 });
