@@ -92,7 +92,7 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   {
     name: "a script whose interpreter does not exist",
     code: "interpreter_missing",
-    cure: /Install it, or name another in the first line of the script\.$/,
+    cure: /Install it, or name another program there\.$/,
     make: (place) => makeRepository(place, "#!/opt/none/bash\necho hello\n"),
     repair: ({ scriptPath }) => void writeScript(scriptPath, quickScript),
   },
@@ -106,7 +106,7 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   {
     name: "a script whose interpreter is not executable",
     code: "interpreter_not_executable",
-    cure: /Name another program in the first line of the script\.$/,
+    cure: /Name another program there\.$/,
     make(place) {
       writeFileSync(join(place.besidePath, "interpreter"), "");
       makeRepository(place, `#!${join(place.besidePath, "interpreter")}\n`);
