@@ -40,7 +40,10 @@ for (const token of [
   "whsec_c2hvcnQ=",
 ]) {
   test(`the signing token ${token} without a real key is refused`, () => {
-    assert.match(secretFault("WEBHOOK_SECRET", token) ?? "", /not a whole signing token: .* at least 16 bytes/);
+    assert.match(
+      secretFault("WEBHOOK_SECRET", token) ?? "",
+      /not a whole signing token: .* at least 16 bytes/,
+    );
     assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", token) ?? "", /^WEBHOOK_SECRET_PREVIOUS begins/);
   });
 }
