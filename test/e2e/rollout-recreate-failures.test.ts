@@ -77,7 +77,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.equal(code, 1, output);
     assert.match(
       output,
-      /cache +roll back .* the old version could not be brought back: Container cache-of-\S+ ended with exit code 1 before it was healthy; cache is away/,
+      /cache +roll back .* the old version could not be brought back: Container cache-of-\S+ ended with exit code 1 before it was healthy; cache is down/,
     );
     assert.match(output, /FAILED: Container cache-of-\S+ was not healthy after/);
   });
