@@ -65,7 +65,7 @@ test("a file is sent as it is, as a dry run too; what can't be marked is not sen
   await service.log.waitForEnding(1);
   const again = await send("--file", "push.json", "--dry-run");
   assert.equal(again.code, 1);
-  assert.match(again.stderr, /knows it already\. This delivery was deployed already/);
+  assert.match(again.stderr, /knows it already\. Already deployed\./);
   repository.write("push.json", "[]");
   assert.match((await send("--file", "push.json", "--dry-run")).stderr, /not a JSON object/);
   assert.match((await send("--file", "none.json")).stderr, /none\.json cannot be read \(ENOENT\)/);

@@ -75,7 +75,7 @@ test("a delivery that was deployed is known again in a dry run", async (t) => {
   await service.log.waitForEnding(1);
   const would = await wouldOf(service, dry(push));
   assert.equal((would.duplicate?.deployment as { id: number } | undefined)?.id, 1);
-  assert.match(String(would.duplicate?.detail), /deployed already/);
+  assert.match(String(would.duplicate?.detail), /Already deployed\./);
 });
 
 test("a push that was overtaken would not be deployed", async (t) => {
