@@ -128,7 +128,7 @@ test("a database of a newer version is left as it is: exit code 78 and what to d
   database.close();
   const { code, text } = await startInVain(t, statePath);
   assert.equal(code, 78);
-  assert.match(text, /version 99.*start the newer Hotpush/);
+  assert.match(text, /version 99.*Start the newer Hotpush/);
 });
 
 test("a read-only state directory is refused: exit code 78 and what to do", needs("mount"), async (t) => {
