@@ -2,12 +2,12 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import type { Check } from "../doctor/check.ts";
 import { checks } from "../doctor/checks.ts";
-import { count, examine } from "../doctor/examine.ts";
-import { jsonReport } from "../doctor/report/json-report.ts";
-import { textReport } from "../doctor/report/text-report.ts";
-import { makeScene } from "../doctor/scene.ts";
-import { readSettings } from "../doctor/settings/settings.ts";
-import { webhookUrl } from "../doctor/web/public-url.ts";
+import { makeDoctorContext } from "../doctor/context.ts";
+import { jsonReport, textReport } from "../doctor/report.ts";
+import { countResults, runChecks } from "../doctor/run-checks.ts";
+import { webhookUrl } from "../doctor/service/public-url.ts";
+import { readSettings } from "../doctor/settings.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
 import { newCommand, type Surroundings } from "./command.ts";
 
 interface Options {
@@ -62,8 +62,8 @@ async function runDoctor(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const settings = readSettings(env, process.cwd(), envFile);
-  const examined = await examine(makeScene(settings, url ?? null), chosen);
-  const isColored = process.stdout.isTTY && !env.NO_COLOR;
-  process.stdout.write(json ? `${jsonReport(examined)}\n` : textReport(examined, isColored));
-  return count(examined).problems === 0 ? 0 : 1;
+  const reports = await runChecks(makeDoctorContext(settings, url ?? null), chosen);
+  const { paint } = openTerminal(process.stdout, env);
+  process.stdout.write(json ? `${jsonReport(reports)}\n` : textReport(reports, paint));
+  return countResults(reports).problems === 0 ? 0 : 1;
 }

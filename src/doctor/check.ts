@@ -1,4 +1,5 @@
-import type { Scene } from "./scene.ts";
+import type { DoctorContext } from "./context.ts";
+import type { Fix } from "./fix.ts";
 
 /** The headings of the report, in its order. */
 export const groups = [
@@ -11,56 +12,56 @@ export const groups = [
   "Compose file",
 ] as const;
 
-/** One thing that is looked at. `id` names it in the report, in the JSON and in docs/troubleshooting.md. */
+/** One check. Its `id` names it in the report, in the JSON and in docs/troubleshooting.md. */
 export interface Check {
   readonly id: string;
   readonly group: (typeof groups)[number];
-  /** What it looks at, for a person. */
+  /** The claim that it checks, for a person. */
   readonly subject: string;
-  readonly look: (scene: Scene) => Result | Promise<Result>;
+  readonly probe: (context: DoctorContext) => CheckResult | Fault | Promise<CheckResult | Fault>;
 }
 
-/** What a look gave: all right, nothing to look at, or what is wrong. */
-export type Result =
+/** What a check found: all is right, there is nothing to check, or what is wrong. */
+export type CheckResult =
   | { readonly outcome: "ok"; readonly fact: string }
   | { readonly outcome: "skipped"; readonly reason: string }
   | { readonly outcome: "faulty"; readonly faults: readonly Fault[] };
 
-/** A `problem` keeps a push from being deployed, or lets somebody in; a `warning` will be regretted later. */
-export interface Fault extends Cure {
+/** A `problem` keeps a push from being deployed, or lets somebody in. A `warning` costs requests or will cost work. */
+export interface Fault extends Fix {
   readonly severity: "problem" | "warning";
   readonly text: string;
 }
 
-/** How a fault is mended, as far as it can be said exactly. */
-export interface Cure {
-  /** What mends it when it is pasted into a shell of the user that the text names, else of this one. */
-  readonly command?: string;
-  /** What to write into a file or a form, where no command can do it. */
-  readonly change?: string;
-}
-
-/** All right; `fact` is what was found, in a few words. */
-export function ok(fact: string): Result {
+/** All is right. @param fact what was found, in a few words */
+export function ok(fact: string): CheckResult {
   return { outcome: "ok", fact };
 }
 
-/** Not looked at, because of `reason`. */
-export function skipped(reason: string): Result {
+/** Nothing was checked, because of `reason`. */
+export function skip(reason: string): CheckResult {
   return { outcome: "skipped", reason };
 }
 
-/** A fault that keeps a push from being deployed, told in a sentence. */
-export function problem(text: string, cure: Cure = {}): Fault {
-  return { severity: "problem", text, ...cure };
+/** For the checks of containers. */
+export const noComposeFile: CheckResult = skip("the repository has no compose file");
+
+/** A fault that keeps a push from being deployed. @param text one or two sentences */
+export function problem(text: string, fix: Fix = {}): Fault {
+  return { severity: "problem", text, ...fix };
 }
 
-/** A fault that will be regretted later, told in a sentence. */
-export function warning(text: string, cure: Cure = {}): Fault {
-  return { severity: "warning", text, ...cure };
+/** A fault that costs requests or will cost work. @param text one or two sentences */
+export function warning(text: string, fix: Fix = {}): Fault {
+  return { severity: "warning", text, ...fix };
 }
 
-/** The result of a check that has found `faults`; `fact` is said where there are none. */
-export function judge(faults: readonly Fault[], fact: string): Result {
+/** The result of a check that found any number of faults. @param fact what is right if there are none */
+export function okUnless(faults: readonly Fault[], fact: string): CheckResult {
   return faults.length === 0 ? ok(fact) : { outcome: "faulty", faults };
+}
+
+/** The result of a probe, which may be a single fault. */
+export function resultOf(found: CheckResult | Fault): CheckResult {
+  return "severity" in found ? { outcome: "faulty", faults: [found] } : found;
 }

@@ -1,7 +1,12 @@
 import type { Check } from "./check.ts";
+import { configurationCheck } from "./configuration/configuration.ts";
+import { secretCommittedCheck } from "./configuration/secret-committed.ts";
+import { settingsIgnoredCheck, settingsModeCheck } from "./configuration/settings-file.ts";
+import { userCheck } from "./configuration/user.ts";
+import { diskSpaceCheck } from "./disk/disk-space.ts";
+import { stateDirectoryCheck, stateFileSystemCheck } from "./disk/state.ts";
 import { composeCheck, composeFileCheck } from "./docker/compose.ts";
-import { dockerEngineCheck } from "./docker/docker-engine.ts";
-import { dockerSocketCheck } from "./docker/docker-socket.ts";
+import { dockerEngineCheck, dockerSocketCheck } from "./docker/engine.ts";
 import { repositoryPathCheck } from "./docker/repository-path.ts";
 import { branchCheck } from "./git/branch.ts";
 import { hostKeyCheck } from "./git/host-key.ts";
@@ -9,34 +14,25 @@ import { remoteCheck } from "./git/remote.ts";
 import { ownershipCheck, repositoryCheck } from "./git/repository.ts";
 import { signersCheck } from "./git/signers.ts";
 import { containerNameLint, networkLint, portsLint } from "./lint/clashes.ts";
-import { volumesLint } from "./lint/data.ts";
 import { dependsOnLint } from "./lint/depends-on.ts";
-import { healthcheckLint } from "./lint/health.ts";
-import { labelLint } from "./lint/labels.ts";
+import { healthcheckLint } from "./lint/healthcheck.ts";
+import { labelLint } from "./lint/label.ts";
 import { liveFileLint } from "./lint/live-file.ts";
-import { restartPolicyLint } from "./lint/restart-policy.ts";
+import { restartLint } from "./lint/restart.ts";
 import { stopGraceLint } from "./lint/stop-grace.ts";
-import { committedScriptCheck } from "./script/committed-script.ts";
-import { deployScriptCheck } from "./script/deploy-script.ts";
+import { volumesLint } from "./lint/volumes.ts";
+import { committedScriptCheck, deployScriptCheck, writableByOthersCheck } from "./script/deploy-script.ts";
 import { toolsCheck } from "./script/tools.ts";
-import { writableByOthersCheck } from "./script/writable-by-others.ts";
+import { clockCheck } from "./service/clock.ts";
 import { portCheck } from "./service/port.ts";
+import { publicUrlCheck } from "./service/public-url.ts";
 import { restartCheck } from "./service/restart.ts";
 import { runningCheck, secretInUseCheck } from "./service/running.ts";
 import { versionCheck } from "./service/version.ts";
-import { configCheck } from "./settings/config.ts";
-import { secretCommittedCheck } from "./settings/secret-committed.ts";
-import { settingsIgnoredCheck, settingsModeCheck } from "./settings/settings-file.ts";
-import { userCheck } from "./settings/user.ts";
-import { diskSpaceCheck } from "./state/disk-space.ts";
-import { stateFileSystemCheck } from "./state/file-system.ts";
-import { stateDirectoryCheck } from "./state/state-directory.ts";
-import { clockCheck } from "./web/clock.ts";
-import { publicUrlCheck } from "./web/public-url.ts";
 
-/** Everything that `hotpush doctor` looks at, in the order of its report. docs/troubleshooting.md is held to it. */
+/** The checks of `hotpush doctor`, in the order of its report. A test holds docs/troubleshooting.md to it. */
 export const checks: readonly Check[] = [
-  configCheck,
+  configurationCheck,
   settingsModeCheck,
   settingsIgnoredCheck,
   secretCommittedCheck,
@@ -75,5 +71,5 @@ export const checks: readonly Check[] = [
   volumesLint,
   dependsOnLint,
   stopGraceLint,
-  restartPolicyLint,
+  restartLint,
 ];

@@ -39,7 +39,7 @@ export async function checkedOutCommit(repository: string, env: NodeJS.ProcessEn
   return output !== null && isFullCommit(output.trim()) ? output.trim() : null;
 }
 
-/** A commit as git has it. Its texts come from whoever wrote it: untrusted, up to 1,000 columns long. */
+/** A commit as git has it. Its texts are untrusted, and up to 1,000 columns long. */
 export interface Commit {
   readonly id: string;
   readonly subject: string;

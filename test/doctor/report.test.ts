@@ -2,18 +2,20 @@ import "../harness/environment.ts";
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { judge, ok, problem, type Result, skipped, warning } from "../../src/doctor/check.ts";
+import { type CheckResult, ok, okUnless, problem, resultOf, skip, warning } from "../../src/doctor/check.ts";
 import { checks } from "../../src/doctor/checks.ts";
-import { type Examined, examine } from "../../src/doctor/examine.ts";
-import { jsonReport } from "../../src/doctor/report/json-report.ts";
-import { textReport, wrapCommand } from "../../src/doctor/report/text-report.ts";
-import { makeScene } from "../../src/doctor/scene.ts";
-import { readSettings } from "../../src/doctor/settings/settings.ts";
+import { makeDoctorContext } from "../../src/doctor/context.ts";
+import { jsonReport, textReport, wrapCommand } from "../../src/doctor/report.ts";
+import { type CheckReport, runChecks } from "../../src/doctor/run-checks.ts";
+import { readSettings } from "../../src/doctor/settings.ts";
+import { openTerminal, type Terminal } from "../../src/platform/terminal/terminal.ts";
 
+const plainly: Terminal["paint"] = (_, text) => text;
+const inColor = openTerminal({ isTTY: true } as NodeJS.WriteStream, {}).paint;
 const path = "/srv/a very/long path/that has 'quotes'/and goes on/and on/and on/and on/and on/to its end";
 const longText = `${"A sentence that goes on and on. ".repeat(8)}`;
 
-function examined(results: readonly Result[]): readonly Examined[] {
+function reportsOf(results: readonly CheckResult[]): readonly CheckReport[] {
   return results.map((result, index) => ({ check: checks[index] ?? assert.fail("too many"), result }));
 }
 
@@ -22,32 +24,29 @@ function withoutColors(text: string): string {
   return text.replaceAll(/\x1b\[\d+m/g, "");
 }
 
-const everything: readonly Result[] = [
+const everything: readonly CheckResult[] = [
   ok("a fact"),
   ok(longText),
-  skipped(longText),
-  judge(
-    [
-      problem(longText, {
-        command: `sed -i 's/a/b/' /srv/app/.env && ${"chmod 600 /srv/app/.env && ".repeat(5)}true`,
-      }),
-    ],
-    "",
+  skip(longText),
+  resultOf(
+    problem(longText, {
+      command: `sed -i 's/a/b/' /srv/app/.env && ${"chmod 600 /srv/app/.env && ".repeat(5)}true`,
+    }),
   ),
-  judge([warning(longText, { change: longText }), problem("Short.")], ""),
+  okUnless([warning(longText, { change: longText }), problem("Short.")], ""),
 ];
 
-test("no line of the report is wider than 80 columns, with and without colors", () => {
+test("no line of the report is wider than 80 columns, with and without colours", () => {
   for (const isColored of [false, true]) {
-    const report = withoutColors(textReport(examined(everything), isColored));
+    const report = withoutColors(textReport(reportsOf(everything), isColored ? inColor : plainly));
     for (const line of report.split("\n")) assert.ok(line.length <= 80, `${line.length}: ${line}`);
   }
 });
 
-test("colors are only what is asked for, and say nothing that the words do not", () => {
-  const plain = textReport(examined(everything), false);
+test("colours only repeat what the words say", () => {
+  const plain = textReport(reportsOf(everything), plainly);
   assert.ok(!plain.includes("\x1b"));
-  const colored = textReport(examined(everything), true);
+  const colored = textReport(reportsOf(everything), inColor);
   assert.ok(colored.includes("\x1b[31m"));
   assert.equal(withoutColors(colored), plain);
 });
@@ -65,22 +64,22 @@ test("a command that takes several lines does the same when it is pasted", () =>
   assert.equal(outputs[1], outputs[0]);
 });
 
-const endings: readonly (readonly [readonly Result[], string])[] = [
+const endings: readonly (readonly [readonly CheckResult[], string])[] = [
   [[ok("a"), ok("b")], "All 2 checks passed"],
-  [[ok("a"), skipped("b")], "1 check passed, 1 skipped"],
-  [[ok("a"), judge([problem("a"), problem("b"), warning("c")], "")], "2 problems, 1 warning"],
-  [[judge([warning("a"), warning("b")], "")], "2 warnings"],
-  [[judge([problem("a")], "")], "1 problem"],
+  [[ok("a"), skip("b")], "1 check passed, 1 skipped"],
+  [[ok("a"), okUnless([problem("a"), problem("b"), warning("c")], "")], "2 problems, 1 warning"],
+  [[okUnless([warning("a"), warning("b")], "")], "2 warnings"],
+  [[resultOf(problem("a"))], "1 problem"],
 ];
 
 for (const [results, line] of endings) {
   test(`the last line is "${line}"`, () => {
-    assert.equal(textReport(examined(results), false).trimEnd().split("\n").at(-1), line);
+    assert.equal(textReport(reportsOf(results), plainly).trimEnd().split("\n").at(-1), line);
   });
 }
 
 test("the JSON has every member of its contract, and the numbers of the last line", () => {
-  const report = JSON.parse(jsonReport(examined(everything)));
+  const report = JSON.parse(jsonReport(reportsOf(everything)));
   const { problems, warnings, passed, skipped: left } = report;
   assert.deepEqual([problems, warnings, passed, left], [2, 1, 2, 1]);
   assert.deepEqual(Object.keys(report), ["problems", "warnings", "passed", "skipped", "checks"]);
@@ -92,12 +91,12 @@ test("the JSON has every member of its contract, and the numbers of the last lin
   }
 });
 
-test("a check that fails itself is a warning, and the others go on", async () => {
+test("a check that itself fails is a warning, and the others go on", async () => {
   const [check] = checks;
   assert.ok(check);
-  const failing = { ...check, look: () => Promise.reject(new Error("EIO: of the test")) };
-  const scene = makeScene(readSettings({}, "/nonexistent"), null);
-  const [failed, passed] = await examine(scene, [failing, { ...check, look: () => ok("a fact") }]);
+  const failing = { ...check, probe: () => Promise.reject(new Error("EIO: of the test")) };
+  const context = makeDoctorContext(readSettings({}, "/nonexistent"), null);
+  const [failed, passed] = await runChecks(context, [failing, { ...check, probe: () => ok("a fact") }]);
   assert.equal(passed?.result.outcome, "ok");
   assert.ok(failed?.result.outcome === "faulty");
   assert.equal(failed.result.faults[0]?.severity, "warning");

@@ -6,9 +6,9 @@ import { test } from "node:test";
 import {
   type DoctorOptions,
   git,
-  look,
   makePlace,
   type Place,
+  probe,
   runDoctor,
   setSettings,
 } from "../harness/doctor.ts";
@@ -52,7 +52,7 @@ onEngine("hotpush doctor with a real Docker", (env) => {
     assert.equal(stdout.trimEnd().split("\n").at(-1), `All ${args.length} checks passed`, stdout);
   });
 
-  test("a line that is taken out or put in is found as compose resolves it, and right when it is as before", async (t) => {
+  test("a changed line is found as compose resolves it, and the old file passes", async (t) => {
     const { place, run } = makeExample(t, env);
     const inApp = (line: string) => (text: string) =>
       text.replace("    build: app\n", `    build: app\n    ${line}\n`);
@@ -74,21 +74,21 @@ onEngine("hotpush doctor with a real Docker", (env) => {
     const good = readFileSync(join(place.repoPath, "compose.yaml"), "utf8");
     for (const [id, edit] of edits) {
       editCompose(place, edit);
-      const told = await look(place, id, run);
-      assert.equal(told.outcome, "faulty", `${id}: ${JSON.stringify(told)}`);
+      const found = await probe(place, id, run);
+      assert.equal(found.outcome, "faulty", `${id}: ${JSON.stringify(found)}`);
       writeFileSync(join(place.repoPath, "compose.yaml"), good);
-      assert.equal((await look(place, id, run)).outcome, "ok", id);
+      assert.equal((await probe(place, id, run)).outcome, "ok", id);
     }
   });
 
-  test("a variable that is missing is told in compose's words, and there after it is written", async (t) => {
+  test("a missing variable is reported in compose's words, and passes after it is written", async (t) => {
     const { place, run } = makeExample(t, env);
     const settings = readFileSync(place.envFile, "utf8");
     writeFileSync(place.envFile, settings.replace(/^WEBHOOK_SECRET=.*\n/m, ""));
-    const told = await look(place, "compose-file", run);
-    assert.match(told.faults[0]?.text ?? "", /write WEBHOOK_SECRET to/);
+    const found = await probe(place, "compose-file", run);
+    assert.match(found.faults[0]?.text ?? "", /write WEBHOOK_SECRET to/);
     setSettings(place, { WEBHOOK_SECRET: "f".repeat(64) });
-    assert.equal((await look(place, "compose-file", run)).outcome, "ok");
+    assert.equal((await probe(place, "compose-file", run)).outcome, "ok");
   });
 
   test("a health check in the image is one", async (t) => {
@@ -100,10 +100,10 @@ onEngine("hotpush doctor with a real Docker", (env) => {
     editCompose(place, (text) =>
       text.replace("build: app", `image: ${image}`).replace(/ {4}healthcheck:.*?(?= {4}labels:)/s, ""),
     );
-    assert.equal((await look(place, "lint-healthcheck", run)).outcome, "faulty");
+    assert.equal((await probe(place, "lint-healthcheck", run)).outcome, "faulty");
     writeFileSync(join(place.root, "Dockerfile"), "FROM caddy:2\nHEALTHCHECK CMD true\n");
     docker("build", "--quiet", "--tag", image, "--file", join(place.root, "Dockerfile"), place.home);
     t.after(() => docker("image", "rm", "--force", image));
-    assert.equal((await look(place, "lint-healthcheck", run)).outcome, "ok");
+    assert.equal((await probe(place, "lint-healthcheck", run)).outcome, "ok");
   });
 });

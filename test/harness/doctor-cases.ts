@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, type TestOptions, test } from "node:test";
-import { type DoctorFault, type DoctorOptions, look, makePlace, type Place, runInShell } from "./doctor.ts";
+import { type DoctorFault, type DoctorOptions, makePlace, type Place, probe, runInShell } from "./doctor.ts";
 
-/** Something that is broken for real, which one check has to find and its own words have to mend. */
+/** A real fault. The check has to find it, and its own command has to fix it. */
 export interface BrokenCase {
   readonly name: string;
   readonly check: string;
@@ -12,29 +12,25 @@ export interface BrokenCase {
   readonly breakIt: (place: Place, t: TestContext) => unknown;
   /** How the doctor is run; the same before and after. */
   readonly run?: DoctorOptions | ((place: Place) => DoctorOptions);
-  /** Does what the report says, where that is not just to run its command in a shell. */
-  readonly mend?: (place: Place, fault: DoctorFault, t: TestContext) => unknown;
+  /** Does what the report says, if that is more than to run its command in a shell. */
+  readonly fix?: (place: Place, fault: DoctorFault, t: TestContext) => unknown;
 }
 
-/** For each: the check passes at first, finds what is broken, and passes again when its command was run. */
+/** For each: the check finds the fault, and passes after its command has run. */
 export function testBroken(cases: readonly BrokenCase[]): void {
   for (const broken of cases) {
-    test(
-      `${broken.check}: ${broken.name}: told, and mended by what is told`,
-      broken.options ?? {},
-      async (t) => {
-        const place = makePlace(t);
-        await broken.breakIt(place, t);
-        const run = typeof broken.run === "function" ? broken.run(place) : (broken.run ?? {});
-        const told = await look(place, broken.check, run);
-        const fault = told.faults.find(({ text }) => broken.says.test(text));
-        assert.ok(fault, `${broken.says} in ${JSON.stringify(told)}`);
-        assert.equal(fault.severity, broken.severity ?? "problem");
-        await (broken.mend ?? runCommand)(place, fault, t);
-        const after = await look(place, broken.check, run);
-        assert.deepEqual([after.outcome, after.faults], ["ok", []], `after ${fault.command ?? fault.change}`);
-      },
-    );
+    test(`${broken.check}: ${broken.name}: found and fixed`, broken.options ?? {}, async (t) => {
+      const place = makePlace(t);
+      await broken.breakIt(place, t);
+      const run = typeof broken.run === "function" ? broken.run(place) : (broken.run ?? {});
+      const found = await probe(place, broken.check, run);
+      const fault = found.faults.find(({ text }) => broken.says.test(text));
+      assert.ok(fault, `${broken.says} in ${JSON.stringify(found)}`);
+      assert.equal(fault.severity, broken.severity ?? "problem");
+      await (broken.fix ?? runCommand)(place, fault, t);
+      const after = await probe(place, broken.check, run);
+      assert.deepEqual([after.outcome, after.faults], ["ok", []], `after ${fault.command ?? fault.change}`);
+    });
   }
 }
 

@@ -1,11 +1,13 @@
 import { execFile, execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isInContainer } from "../../src/platform/docker/mountinfo.ts";
 import { testSecret } from "./delivery.ts";
+import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
-/** A set-up in which everything is right: a checkout with a remote, settings, and a home of its own. */
+/** A set-up without a fault: a checkout with a remote, settings, and a home of its own. */
 export interface Place {
   readonly root: string;
   readonly repoPath: string;
@@ -46,6 +48,11 @@ export interface Ended {
   readonly stdout: string;
   readonly stderr: string;
 }
+
+/** The options of a test of what the doctor reports on the machine itself; in a container it reports something else. */
+export const onMachine = isInContainer()
+  ? { skip: "the doctor reports something else in a container" }
+  : needs("mount", "otherUser");
 
 /** The variables that every process of a test on `place` gets. */
 export function placeEnvironment({ home, temporaryPath }: Place): Record<string, string> {
@@ -90,7 +97,7 @@ export function makePlace(scope: Scope, within: string = temporaryDirectory(scop
   return place;
 }
 
-/** A port that no other test takes: below those that the system gives out, and another in each test process. */
+/** A port that no other test takes: below those that the system assigns, and different in each test process. */
 export const unusedPort = 12_000 + (process.pid % 20_000);
 
 function settingsOf({ repoPath, statePath }: Place): string {
@@ -130,7 +137,7 @@ export function runDoctor(place: Place, options: DoctorOptions = {}): Promise<En
 }
 
 /** The result of one check. */
-export async function look(place: Place, id: string, options: DoctorOptions = {}): Promise<DoctorCheck> {
+export async function probe(place: Place, id: string, options: DoctorOptions = {}): Promise<DoctorCheck> {
   const ended = await runDoctor(place, { ...options, args: [id, "--json", ...(options.args ?? [])] });
   const report: { readonly checks: readonly DoctorCheck[] } = JSON.parse(ended.stdout || "{}");
   const [check] = report.checks;
@@ -138,7 +145,7 @@ export async function look(place: Place, id: string, options: DoctorOptions = {}
   return check;
 }
 
-/** Runs a command that was printed, as the person who reads it would: in a shell. */
+/** Runs a printed command in a shell, as its reader would. */
 export function runInShell(place: Place, command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return run("sh", ["-c", command], {
     cwd: place.repoPath,

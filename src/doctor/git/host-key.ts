@@ -1,33 +1,32 @@
 import { dirname } from "node:path";
-import { type Check, judge, ok, problem, skipped } from "../check.ts";
-import { quote } from "../quote.ts";
-import { hiddenSshCommand } from "./hidden-command.ts";
-import { readSshSettings, type SshSettings } from "./ssh-settings.ts";
+import { type Check, ok, problem, skip } from "../check.ts";
+import { quote } from "../fix.ts";
+import { overriddenSshCommand, readSshSettings, type SshSettings } from "./ssh.ts";
 
-/** By its key ssh knows that the host is the same as before; a person is asked once, but here there is none. */
+/** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
 export const hostKeyCheck: Check = {
   id: "host-key",
   group: "Git",
   subject: "ssh knows the key of the git host",
-  async look(scene) {
-    const answer = await scene.remote();
-    if (answer.kind === "none" || answer.kind === "unasked") return skipped("there is no remote to ask");
-    const { scheme, host } = answer.address;
-    if (scheme !== "ssh") return skipped("the remote is not reached by ssh");
+  async probe(context) {
+    const answer = await context.remote();
+    if (answer.kind === "none" || answer.kind === "unasked") return skip("there is no remote to ask");
+    const { scheme, host } = answer.url;
+    if (scheme !== "ssh") return skip("the remote does not use ssh");
     if (answer.kind === "refs") return ok(`${host} is known`);
     if (answer.cause !== "host-key-unknown" && answer.cause !== "host-key-changed") {
-      return skipped("ssh did not get that far, or got further: see remote");
+      return skip("ssh failed before it compared the key, or after: see remote");
     }
-    if ((await hiddenSshCommand(scene)) !== null)
-      return skipped("the command for ssh comes first: see remote");
-    const ssh = await readSshSettings(answer.address, scene.scriptEnv);
+    if ((await overriddenSshCommand(context)) !== null)
+      return skip("the command for ssh comes first: see remote");
+    const ssh = await readSshSettings(answer.url, context);
     if (answer.cause === "host-key-changed") {
-      const text = `The key of ${ssh.knownAs} is another one than before. If the git host has told of a new key, forget the old one; if not, somebody may be in between. Compare the fingerprint that is printed:`;
+      const text = `The key of ${ssh.knownAs} has changed. If the git host has announced a new key, forget the old one; if not, somebody may intercept the connection. Compare the fingerprint that this prints:`;
       const forget = `ssh-keygen -R ${quote(ssh.knownAs)} -f ${quote(ssh.knownHostsFile)}`;
-      return judge([problem(text, { command: `${forget} && ${learnCommand(ssh)}` })], "");
+      return problem(text, { command: `${forget} && ${learnCommand(ssh)}` });
     }
-    const text = `The key of ${ssh.knownAs} is not in ${ssh.knownHostsFile}, and nobody is there to say yes. Compare the fingerprint that is printed with the one that the git host publishes:`;
-    return judge([problem(text, { command: learnCommand(ssh) })], "");
+    const text = `The key of ${ssh.knownAs} is not in ${ssh.knownHostsFile}, and nobody is there to confirm it. Compare the fingerprint that this prints with the one that the git host publishes:`;
+    return problem(text, { command: learnCommand(ssh) });
   },
 };
 

@@ -1,17 +1,146 @@
+import { statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { kindOf, readStart, statOf } from "../../platform/files.ts";
+import type { ProblemCode } from "../../problems.ts";
 import { checkScript } from "../../runner/check-script.ts";
-import { type Check, judge, problem, skipped } from "../check.ts";
-import { cureOfScript } from "./script-cures.ts";
+import { deployLogDirectory } from "../../runner/environment.ts";
+import { type Check, ok, problem, skip, warning } from "../check.ts";
+import { type Fix, gitIn, quote } from "../fix.ts";
 
-/** The same look that the service takes before each run. */
+const example = fileURLToPath(new URL("../../../examples/deploy.sh", import.meta.url));
+const bash = "#!/usr/bin/env bash";
+
+/** Linux reads no more of it. */
+const longestFirstLine = 256;
+
+/** Checks what the service checks before each run. */
 export const deployScriptCheck: Check = {
   id: "deploy-script",
   group: "Script",
   subject: "deploy.sh can be started",
-  async look({ repoPath, scriptEnv }) {
+  async probe({ repoPath, scriptEnv }) {
     const found = await checkScript(repoPath, scriptEnv);
-    if (found?.code.startsWith("repository_")) return skipped("the repository comes first");
-    if (found === null) return judge([], "deploy.sh can be started");
-    const text = found.detail.replace(/(?<=\.) (?:Run|Copy|Make its|Install it|Mend|Move|Name).*$/s, "");
-    return judge([problem(text, cureOfScript(found, repoPath))], "");
+    if (found === null) return ok("deploy.sh can be started");
+    if (found.code.startsWith("repository_")) return skip("the repository comes first");
+    const text = found.detail.replace(
+      /(?<=\.) (?:Run|Copy|Make|Install|Mend|Fix|Repair|Move|Name|Put|Set)\b.*$/s,
+      "",
+    );
+    return problem(text, fixOf(found.code, repoPath));
   },
 };
+
+/** A pull brings what was committed: a mode that was only changed here is lost at the first deployment. */
+export const committedScriptCheck: Check = {
+  id: "committed-script",
+  group: "Script",
+  subject: "deploy.sh is committed with its execute bit",
+  async probe({ repoPath, readGit }) {
+    if (!statOf(join(repoPath, "deploy.sh"))?.isFile()) return skip("there is no deploy.sh");
+    const staged = await readGit("ls-files", "--stage", "--", "deploy.sh");
+    if (staged === null) return skip("git does not work in the repository yet");
+    if (staged.startsWith("100755")) return ok("committed as executable");
+    const command = `${gitIn(repoPath)} add --chmod=+x deploy.sh`;
+    if (staged === "") {
+      const text =
+        "deploy.sh is not in git: a clone of the repository cannot be deployed. Add, commit and push it.";
+      return warning(text, { command });
+    }
+    const text =
+      "deploy.sh is in git without its execute bit, so the next pull removes it here too. Then commit and push.";
+    return problem(text, { command });
+  },
+};
+
+/** Anyone who can change or replace the script runs commands with the rights of the service. */
+export const writableByOthersCheck: Check = {
+  id: "writable-by-others",
+  group: "Script",
+  subject: "only the owner and the group can change what runs",
+  probe({ repoPath }) {
+    const paths = [repoPath, join(repoPath, "deploy.sh"), join(repoPath, ".git")];
+    const open = paths.filter((path) => ((statOf(path)?.mode ?? 0) & 0o002) !== 0);
+    if (open.length === 0) return ok("only their owner and group can");
+    const text = `Every user of this machine can write to ${open.join(" and ")}, and so controls what runs.`;
+    return problem(text, { command: `chmod o-w ${open.map(quote).join(" ")}` });
+  },
+};
+
+/** The command that fixes what `checkScript` has found, by its code. */
+function fixOf(code: ProblemCode, repoPath: string): Fix {
+  const script = join(repoPath, "deploy.sh");
+  const file = quote(script);
+  const interpreter = interpreterOf(script);
+  const firstLine = `sed -i '1s|.*|${bash}|' ${file}`;
+  const commands: Partial<Record<ProblemCode, string>> = {
+    script_missing: installExample(repoPath),
+    script_link_broken: `rm ${file} && ${installExample(repoPath)}`,
+    script_not_a_file: `mv ${file} ${quote(`${script}.aside`)} && ${installExample(repoPath)}`,
+    script_not_executable: isMarkedExecutable(script)
+      ? `mount -o remount,exec "$(findmnt --noheadings --output TARGET --target ${file})"`
+      : `chmod +x ${file}`,
+    script_not_readable: `chmod a+rx ${file}`,
+    script_without_interpreter:
+      interpreter === "" ? firstLine : `printf '%s\\n' '${bash}' "$(cat ${file})" > ${file}`,
+    script_crlf: `sed -i 's/\\r$//' ${file} && echo 'deploy.sh text eol=lf' >> ${quote(join(repoPath, ".gitattributes"))}`,
+    interpreter_missing: isShell(interpreter) ? firstLine : installInterpreter(interpreter),
+    interpreter_not_executable: `chmod a+rx ${quote(interpreter ?? "")}`,
+    temporary_directory_unusable: fixTemporary(),
+  };
+  const command = commands[code];
+  return command === undefined ? {} : { command };
+}
+
+function installExample(repoPath: string): string {
+  const target = quote(join(repoPath, "deploy.sh"));
+  return `install -m 755 ${quote(example)} ${target} && ${gitIn(repoPath)} add --chmod=+x deploy.sh`;
+}
+
+/** True if the file itself is executable, so that its file system forbids it. */
+function isMarkedExecutable(script: string): boolean {
+  return (statSync(script, { throwIfNoEntry: false })?.mode ?? 0) % 2 === 1;
+}
+
+/** The program that the `#!` line names, "" if it names none; null if there is no such line. */
+function interpreterOf(script: string): string | null {
+  const line = firstLineOf(script);
+  if (!line.startsWith("#!")) return null;
+  const [program = "", ...rest] = line
+    .slice(2)
+    .trim()
+    .split(/[ \t]+/);
+  if (!program.endsWith("/env") || kindOf(program) !== "file") return program;
+  return rest.find((word) => !word.startsWith("-") && !word.includes("=")) ?? program;
+}
+
+function firstLineOf(script: string): string {
+  try {
+    return readStart(script, longestFirstLine).toString().split("\n")[0] ?? "";
+  } catch {
+    return ""; // Missing, or a directory.
+  }
+}
+
+function isShell(interpreter: string | null): boolean {
+  return /(?:^|\/)(?:ba|da|z|k|a)?sh$/.test(interpreter ?? "");
+}
+
+function installInterpreter(interpreter: string | null): string {
+  const name = interpreter?.split("/").at(-1) ?? "";
+  const packages: Readonly<Record<string, string>> = {
+    node: "nodejs",
+    php: "php-cli",
+    python: "python-is-python3",
+  };
+  return `apt-get install -y ${quote(packages[name] ?? name)}`;
+}
+
+/** The directory for logs is replaced if it exists; else the temporary directory is made usable. */
+function fixTemporary(): string {
+  const directory = deployLogDirectory();
+  if (!["missing", "inaccessible"].includes(kindOf(directory))) return `rm -rf ${quote(directory)}`;
+  const path = quote(tmpdir());
+  return `{ [ -d ${path} ] || rm -f ${path}; } && mkdir -p ${path} && chmod 1777 ${path}`;
+}

@@ -1,43 +1,42 @@
 import { findProgram } from "../../platform/find-program.ts";
 import { toolsForSigners } from "../../runner/check-tools.ts";
-import { type Check, judge, problem } from "../check.ts";
-import { hasComposeFile } from "../docker/compose-file.ts";
-import type { Scene } from "../scene.ts";
+import { type Check, okUnless, problem } from "../check.ts";
+import type { DoctorContext } from "../context.ts";
+import { hasComposeFile } from "../docker/probe-docker.ts";
 
-/** Programs, and the Debian packages that they come with. */
-const always = [
+/** A program, and the Debian package that has it. */
+type Tool = readonly [program: string, packages: string];
+
+const always: readonly Tool[] = [
   ["flock", "util-linux"],
   ["mkfifo", "coreutils"],
   ["git", "git"],
-] as const;
+];
 
-/** Each is started by the service, by the example of a deploy.sh, or by `hotpush rollout`. */
+/** The programs that the service, the example of a deploy.sh, or `hotpush rollout` starts. */
 export const toolsCheck: Check = {
   id: "tools",
   group: "Script",
   subject: "the programs that a deployment needs are installed",
-  async look(scene) {
-    const needed = [...always, ...(await sshOf(scene)), ...dockerOf(scene), ...signingOf(scene)];
-    const missing = needed.filter(([program]) => findProgram(program, scene.scriptEnv.PATH ?? "") === null);
-    const faults = missing.map(([program, name]) =>
+  async probe(context) {
+    const needed = [...always, ...(await toolsForRemote(context)), ...otherTools(context)];
+    const missing = needed.filter(([program]) => findProgram(program, context.scriptEnv.PATH ?? "") === null);
+    const faults = missing.map(([program, packages]) =>
       problem(`${program} is not installed, or not in the PATH of the service. As root:`, {
-        command: `apt-get install -y ${name}`,
+        command: `apt-get install -y ${packages}`,
       }),
     );
-    return judge(faults, needed.map(([program]) => program).join(", "));
+    return okUnless(faults, needed.map(([program]) => program).join(", "));
   },
 };
 
-async function sshOf({ remote }: Scene): Promise<readonly (readonly [string, string])[]> {
+async function toolsForRemote({ remote }: DoctorContext): Promise<readonly Tool[]> {
   const answer = await remote();
-  const isSsh = "address" in answer && answer.address.scheme === "ssh";
-  return isSsh ? [["ssh", "openssh-client"]] : [];
+  return "url" in answer && answer.url.scheme === "ssh" ? [["ssh", "openssh-client"]] : [];
 }
 
-function signingOf({ allowedSigners, repoPath }: Scene): readonly (readonly [string, string])[] {
-  return toolsForSigners(allowedSigners, repoPath).filter(([program]) => program !== "git");
-}
-
-function dockerOf({ repoPath, settings }: Scene): readonly (readonly [string, string])[] {
-  return hasComposeFile(repoPath, settings.env) ? [["docker", "docker.io docker-compose docker-buildx"]] : [];
+function otherTools({ allowedSigners, repoPath, settings }: DoctorContext): readonly Tool[] {
+  const docker: Tool = ["docker", "docker.io docker-compose docker-buildx"];
+  const signing = toolsForSigners(allowedSigners, repoPath).filter(([program]) => program !== "git");
+  return [...(hasComposeFile(repoPath, settings.env) ? [docker] : []), ...signing];
 }

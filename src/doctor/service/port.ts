@@ -1,40 +1,39 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { type Check, type Fault, judge, ok, problem, skipped } from "../check.ts";
-import type { Scene } from "../scene.ts";
-import { findInCompose } from "./in-compose.ts";
+import { ownUid } from "../../platform/files.ts";
+import { type Check, type Fault, ok, problem, skip } from "../check.ts";
+import type { DoctorContext } from "../context.ts";
+import { findInCompose } from "./own-service.ts";
 
-/** Only one program can listen on a port: the service itself, or nobody yet. */
+/** Only one program can listen on a port: the service itself, or none yet. */
 export const portCheck: Check = {
   id: "port",
   group: "Service",
-  subject: "the port is the service's, or free for it",
-  async look(scene) {
-    const { host, port } = scene;
-    if ((await scene.service()).kind === "hotpush") return ok(`Hotpush listens on ${port}`);
-    if ((await findInCompose(scene)) !== null) return skipped("the service has its port in a container");
+  subject: "the service has the port, or can take it",
+  async probe(context) {
+    const { host, port } = context;
+    if ((await context.service()).kind === "hotpush") return ok(`Hotpush listens on ${port}`);
+    if ((await findInCompose(context)) !== null) return skip("the service has its port in a container");
     const code = await tryToListen(host, port);
-    return code === null ? ok(`${port} is free`) : judge([await refused(code, scene)], "");
+    return code === null ? ok(`${port} is free`) : await refused(code, context);
   },
 };
 
-async function refused(code: string, { host, port, settings }: Scene): Promise<Fault> {
+async function refused(code: string, { host, port, settings }: DoctorContext): Promise<Fault> {
   if (code === "EADDRINUSE") {
     const free = await freePort(host);
-    return problem(
-      `Port ${port} is taken by another program (ss -ltnp 'sport = :${port}' shows which). ${free} is free; the proxy, or the form of the git host, must name it too.`,
-      settings.set("WEBHOOK_PORT", String(free)),
-    );
+    const text = `Port ${port} is taken by another program (ss -ltnp 'sport = :${port}' shows which). ${free} is free; the proxy, or the form of the git host, must name it too.`;
+    return problem(text, settings.set("WEBHOOK_PORT", String(free)));
   }
   if (code === "EACCES") {
-    const text = `Port ${port} may not be taken by this user (uid ${process.getuid?.()}); ports above 1023 may.`;
+    const text = `This user (uid ${ownUid()}) may not take port ${port}; ports above 1023 are open to all users.`;
     return problem(text, settings.set("WEBHOOK_PORT", "9000"));
   }
   const text = `The service cannot listen on ${host}:${port} (${code}): that is no address of this machine.`;
   return problem(text, settings.unset("WEBHOOK_HOST"));
 }
 
-/** @returns null where it went well, else the error's code */
+/** @returns null if it worked, else the error's code */
 async function tryToListen(host: string, port: number): Promise<string | null> {
   const server = createServer();
   try {

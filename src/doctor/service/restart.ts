@@ -1,41 +1,54 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Check, judge, ok, problem, skipped, warning } from "../check.ts";
-import { isInContainer } from "../in-container.ts";
-import { quote } from "../quote.ts";
-import { containerRestartFaults } from "./container-restart.ts";
-import { hotpushServiceOf } from "./own-compose-service.ts";
-import { readUnit } from "./unit.ts";
+import { isInContainer } from "../../platform/docker/mountinfo.ts";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
+import { type Check, type CheckResult, type Fault, ok, problem, skip, warning } from "../check.ts";
+import type { DoctorContext } from "../context.ts";
+import { quote } from "../fix.ts";
+import { ownComposeService, readUnit } from "./own-service.ts";
 
 /** After a reboot nobody is there to start it. */
 export const restartCheck: Check = {
   id: "restart",
   group: "Service",
-  subject: "the service comes back after a crash and a reboot",
-  async look(scene) {
-    const compose = await scene.compose();
-    const own = compose.kind === "model" ? hotpushServiceOf(compose.model) : null;
+  subject: "the service starts again after a crash and a reboot",
+  async probe(context) {
+    const own = await ownComposeService(context);
     if (own !== null) {
-      const { restart } = own.service;
-      if (restart === "always" || restart === "unless-stopped") return ok(`restart: ${restart}`);
+      if (survivesReboot(own.service.restart)) return ok(`restart: ${own.service.restart}`);
       const text = `The compose service ${own.name} has no restart policy that survives a crash and a reboot.`;
-      return judge([problem(text, { change: `services.${own.name}.restart: unless-stopped` })], "");
+      return problem(text, { change: `services.${own.name}.restart: unless-stopped` });
     }
-    const unit = await readUnit(scene.scriptEnv);
+    const unit = await readUnit(context);
     if (unit.kind === "unit") {
       const text = "systemd does not start Hotpush after a reboot.";
-      const faults = unit.isEnabled ? [] : [problem(text, { command: "systemctl enable hotpush" })];
-      return judge(faults, "the systemd unit is enabled");
+      const command = "systemctl enable hotpush";
+      return unit.isEnabled ? ok("the systemd unit is enabled") : problem(text, { command });
     }
-    if (isInContainer()) {
-      const faults = await containerRestartFaults(scene);
-      if (faults === null) return skipped("Docker knows, and cannot be asked about this container");
-      return judge(faults, "Docker brings the container back");
-    }
-    const text = "No systemd unit and no compose service brings Hotpush back after a reboot.";
-    return judge([warning(text, { command: installUnit() })], "");
+    if (isInContainer()) return await checkContainer(context);
+    const text = "No systemd unit and no compose service starts Hotpush again after a reboot.";
+    return warning(text, { command: installUnit() });
   },
 };
+
+interface Inspected {
+  readonly HostConfig?: { readonly RestartPolicy?: { readonly Name?: string } };
+}
+
+/** Asks Docker about the container that this process runs in. */
+async function checkContainer({ engine }: DoctorContext): Promise<CheckResult | Fault> {
+  const answer = await engine();
+  const own = answer.kind === "answers" ? await findOwnContainer(answer.engine) : null;
+  if (answer.kind !== "answers" || own === null) return skip("Docker cannot be asked about this container");
+  const inspected: Inspected = JSON.parse((await answer.engine.get(`/containers/${own.id}/json`)).toString());
+  if (survivesReboot(inspected.HostConfig?.RestartPolicy?.Name)) return ok("Docker restarts the container");
+  const text = "This container has no restart policy that survives a crash and a reboot. On the host:";
+  return problem(text, { command: `docker update --restart unless-stopped ${own.id.slice(0, 12)}` });
+}
+
+function survivesReboot(policy: string | undefined): boolean {
+  return policy === "always" || policy === "unless-stopped";
+}
 
 function installUnit(): string {
   const unit = fileURLToPath(new URL("../../../examples/systemd/hotpush.service", import.meta.url));

@@ -1,58 +1,56 @@
 import { basename, dirname, join } from "node:path";
 import { binDirectory } from "../../runner/environment.ts";
-import { type Check, type Cure, judge, ok, problem, skipped } from "../check.ts";
-import { quote } from "../quote.ts";
-import type { Scene } from "../scene.ts";
-import type { Settings } from "../settings/settings.ts";
-import { findInCompose } from "./in-compose.ts";
-import { hotpushServiceOf } from "./own-compose-service.ts";
-import { readUnit } from "./unit.ts";
+import { type Check, ok, problem, skip } from "../check.ts";
+import type { DoctorContext } from "../context.ts";
+import { type Fix, quote } from "../fix.ts";
+import type { Settings } from "../settings.ts";
+import { findInCompose, ownComposeService, readUnit } from "./own-service.ts";
 
-/** A push that comes while nothing listens is found later by the next catch-up, or never, if it is the first. */
+/** If nothing listens, the next catch-up finds a push; nothing finds the first push of a new project. */
 export const runningCheck: Check = {
   id: "running",
   group: "Service",
   subject: "the service runs",
-  async look(scene) {
-    const service = await scene.service();
+  async probe(context) {
+    const service = await context.service();
     if (service.kind === "hotpush") return ok(`it answers at ${service.url}`);
-    const inCompose = await findInCompose(scene);
+    const inCompose = await findInCompose(context);
     if (inCompose?.kind === "serving") return ok(`in the container ${inCompose.container}`);
-    const text = `Hotpush does not answer on port ${scene.port}: nobody receives a push.`;
-    if (scene.configFaults.length > 0) return judge([problem(`${text} Mend its configuration first.`)], "");
-    return judge([problem(text, await startCommand(scene))], "");
+    const text = `Hotpush does not answer on port ${context.port}: nobody receives a push.`;
+    if (context.configFaults.length > 0) return problem(`${text} Fix its configuration first.`);
+    return problem(text, await startCommand(context));
   },
 };
 
-/** A service that was not started again since has the secret that it read then. */
+/** The service has the secret that it read when it started. */
 export const secretInUseCheck: Check = {
   id: "secret-in-use",
   group: "Service",
   subject: "the running service has the secret that is set here",
-  async look(scene) {
-    const service = await scene.service();
-    if (service.kind !== "hotpush") return skipped("there is no service at a port of this machine");
-    if (service.acceptsSecret === null) return skipped("there is no secret that could be tried");
+  async probe(context) {
+    const service = await context.service();
+    if (service.kind !== "hotpush") return skip("no service answers at the port on this machine");
+    if (service.acceptsSecret === null) return skip("there is no secret to try");
     if (service.acceptsSecret) return ok("it has accepted a signed ping");
     const text =
-      "The running service refuses what is signed with the secret that is set here: it was started with another one. Start it again.";
-    return judge([problem(text, await startCommand(scene))], "");
+      "The running service refuses a ping signed with the secret that is set here: it was started with another one. Restart it.";
+    return problem(text, await startCommand(context));
   },
 };
 
-/** What starts the service, or starts it again, in the way in which this machine is set up. */
-async function startCommand(scene: Scene): Promise<Cure> {
-  const { settings, repoPath, scriptEnv } = scene;
-  if ((await readUnit(scriptEnv)).kind === "unit") return { command: "systemctl restart hotpush" };
-  const compose = await scene.compose();
-  const own = compose.kind === "model" ? hotpushServiceOf(compose.model) : null;
+/** Starts or restarts the service in the way that this machine is set up for. */
+async function startCommand(context: DoctorContext): Promise<Fix> {
+  if ((await readUnit(context)).kind === "unit") return { command: "systemctl restart hotpush" };
+  const own = await ownComposeService(context);
   if (own !== null) {
-    return { command: `docker compose --project-directory ${quote(repoPath)} up --detach ${own.name}` };
+    return {
+      command: `docker compose --project-directory ${quote(context.repoPath)} up --detach ${own.name}`,
+    };
   }
-  return { command: `${variablesCommand(settings)}${quote(join(binDirectory, "hotpush"))}` };
+  return { command: `${variablesCommand(context.settings)}${quote(join(binDirectory, "hotpush"))}` };
 }
 
-/** The service reads `.env` in its working directory by itself, and no other file. */
+/** The service itself reads only `.env` in its working directory. */
 function variablesCommand({ file, isFileThere }: Settings): string {
   if (!isFileThere) return "";
   return basename(file) === ".env" ? `cd ${quote(dirname(file))} && ` : `set -a && . ${quote(file)} && `;

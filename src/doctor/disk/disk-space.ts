@@ -1,0 +1,86 @@
+import { existsSync, type StatsFs, statfsSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { formatSize } from "../../config/size.ts";
+import { nearestExisting } from "../../platform/files.ts";
+import { type Check, type Fault, okUnless, problem } from "../check.ts";
+import type { DoctorContext } from "../context.ts";
+import { quote } from "../fix.ts";
+
+interface Place {
+  readonly content: string;
+  readonly path: string;
+  readonly neededBytes: number;
+  /** Frees space there without losing anything that is needed, or shows what takes most. */
+  readonly command: string;
+}
+
+const mebibyte = 1024 ** 2;
+
+/** A checkout, a log or a database needs a few files at once; a build of a web app makes tens of thousands. */
+const neededFiles = 1_000;
+
+/** `hotpush rollout` does not build images with less free space (docs/rollout.md, HOTPUSH_MIN_FREE). */
+export const diskSpaceCheck: Check = {
+  id: "disk-space",
+  group: "Disk",
+  subject: "there is enough space for the state, the checkout, logs and images",
+  async probe(context) {
+    const seenDevices = new Set<number>();
+    const faults: Fault[] = [];
+    const free: string[] = [];
+    for (const place of await placesOf(context)) {
+      const path = nearestExisting(place.path);
+      const device = statSync(path).dev;
+      if (seenDevices.has(device)) continue;
+      seenDevices.add(device);
+      const stats = statfsSync(path);
+      const fault = faultOf(place, path, stats);
+      if (fault) faults.push(fault);
+      free.push(`${formatSize(stats.bavail * stats.bsize)} at ${place.path}`);
+    }
+    return okUnless(faults, free.join(", "));
+  },
+};
+
+/** In order of need: of the places on one disk, the first counts. */
+async function placesOf({
+  statePath,
+  repoPath,
+  scriptEnv,
+  engine,
+}: DoctorContext): Promise<readonly Place[]> {
+  const docker = await engine();
+  const root = docker.kind === "answers" && existsSync(docker.rootPath) ? docker.rootPath : null;
+  const prune = "docker builder prune --force && docker image prune --force";
+  const place = (content: string, path: string, mebibytes: number, command = largestIn(path)) => ({
+    ...{ content, path, command },
+    neededBytes: mebibytes * mebibyte,
+  });
+  return [
+    ...(root === null ? [] : [place("images", root, 1024, prune)]),
+    place("the repository", repoPath, 256),
+    place("the state", statePath, 64),
+    place("logs of scripts", scriptEnv.TMPDIR ?? tmpdir(), 16),
+  ];
+}
+
+/** A person has to choose what to remove: this shows the largest. */
+function largestIn(path: string): string {
+  return `du -ax --block-size=1K ${quote(nearestExisting(path))} | sort -nr | head -n 10`;
+}
+
+function faultOf(
+  { content, neededBytes, command }: Place,
+  path: string,
+  { bavail, bsize, ffree, files }: StatsFs,
+): Fault | null {
+  const bytes = bavail * bsize;
+  if (bytes < neededBytes) {
+    const text = `Only ${formatSize(bytes)} are free at ${path}, for ${content}; at least ${formatSize(neededBytes)} are needed. Free some space.`;
+    return problem(text, { command });
+  }
+  // File systems that allocate inodes on demand report 0 of 0.
+  if (files === 0 || ffree >= neededFiles) return null;
+  const text = `Only ${ffree} more files can be created at ${path}, for ${content}: it has no inodes left. Remove directories with many small files.`;
+  return problem(text, { command: `du -x --inodes ${quote(path)} | sort -nr | head -n 10` });
+}

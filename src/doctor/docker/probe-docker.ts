@@ -1,0 +1,107 @@
+import { loadModel } from "../../platform/compose/ask-compose.ts";
+import { versionCommand } from "../../platform/compose/commands.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
+import { type ComposeOptions, runCompose } from "../../platform/compose/run-compose.ts";
+import { connectEngine, defaultDockerHost, type Engine } from "../../platform/docker/engine.ts";
+import { withDotenv } from "../../platform/env-file.ts";
+import { outputIfGood } from "../../platform/run-command.ts";
+import { ProblemError } from "../../problems.ts";
+import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
+import { stackFiles } from "../../rollout/swarm/stack-file.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Whether the repository is deployed with compose or as a stack, by the rule of examples/deploy.sh. */
+export function hasComposeFile(repoPath: string, env: Environment): boolean {
+  return stackFiles({ projectDirectory: repoPath, files: [] }, seenByCompose(repoPath, env)).length > 0;
+}
+
+/** Compose reads `.env` beside its file. Another check reports one that cannot be read. */
+function seenByCompose(repoPath: string, env: Environment): Environment {
+  try {
+    return withDotenv(env, repoPath);
+  } catch {
+    return env;
+  }
+}
+
+/** What compose reports of itself and of the project in the repository. */
+export type ComposeAnswer =
+  | { readonly kind: "no-file" }
+  | { readonly kind: "no-compose" }
+  | { readonly kind: "swarm"; readonly version: string }
+  | { readonly kind: "invalid"; readonly version: string; readonly lines: readonly string[] }
+  | { readonly kind: "model"; readonly version: string; readonly model: ComposeModel };
+
+const composeTimeoutMs = 10_000;
+
+/** Asks compose for its version and for the project in `repoPath`. Takes 10 s at most. */
+export async function probeCompose(repoPath: string, env: Record<string, string>): Promise<ComposeAnswer> {
+  if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
+  const options: ComposeOptions = {
+    env,
+    signal: AbortSignal.timeout(composeTimeoutMs),
+    target: { projectDirectory: repoPath, files: [] },
+    lockDescriptor: undefined,
+  };
+  const version = await readVersion(options);
+  if (version === null) return { kind: "no-compose" };
+  try {
+    if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version };
+    return { kind: "model", version, model: await loadModel(options) };
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    const { evidence = [] } = error.problem;
+    return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] };
+  }
+}
+
+async function readVersion(options: ComposeOptions): Promise<string | null> {
+  try {
+    const ending = await runCompose(options, versionCommand(), { timeoutMs: composeTimeoutMs });
+    return outputIfGood(ending)?.replace(/^v/, "") ?? null;
+  } catch (error) {
+    if (error instanceof ProblemError) return null;
+    throw error;
+  }
+}
+
+/** What the Docker engine reports of itself. */
+export type EngineAnswer =
+  | {
+      readonly kind: "answers";
+      readonly engine: Engine;
+      readonly version: string;
+      readonly apiVersion: string;
+      /** Its directory on the host; it has the images. */
+      readonly rootPath: string;
+    }
+  | EngineFailure;
+
+export interface EngineFailure {
+  readonly kind: "failed";
+  /** The system's code, such as EACCES; "address" if DOCKER_HOST is not supported. */
+  readonly code: string;
+  readonly text: string;
+  readonly socketPath: string | null;
+}
+
+const engineTimeoutMs = 4_000;
+
+/** Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most. */
+export async function probeEngine(env: Environment): Promise<EngineAnswer> {
+  const dockerHost = env.DOCKER_HOST || defaultDockerHost;
+  try {
+    const engine = connectEngine(dockerHost, engineTimeoutMs);
+    const get = async (path: string) => JSON.parse((await engine.get(path)).toString());
+    const [{ Version, ApiVersion }, { DockerRootDir }] = await Promise.all([get("/version"), get("/info")]);
+    return { kind: "answers", engine, version: Version, apiVersion: ApiVersion, rootPath: DockerRootDir };
+  } catch (error) {
+    if (!(error instanceof ProblemError) && !(error instanceof SyntaxError)) throw error;
+    const cause = error.cause as NodeJS.ErrnoException | undefined;
+    const socketPath = dockerHost.startsWith("unix://") ? dockerHost.slice("unix://".length) : null;
+    const isSupported = socketPath !== null || dockerHost.startsWith("tcp://");
+    const code = cause?.code ?? (isSupported ? "answer" : "address");
+    return { kind: "failed", code, text: error.message, socketPath };
+  }
+}

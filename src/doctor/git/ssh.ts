@@ -1,0 +1,66 @@
+import { homedir, userInfo } from "node:os";
+import type { GitRemoteUrl } from "../../platform/git-remote-url.ts";
+import { outputOf } from "../../platform/run-command.ts";
+import { type Fault, problem } from "../check.ts";
+import type { DoctorContext } from "../context.ts";
+import { quote } from "../fix.ts";
+
+/** How the ssh that git starts would reach the remote, by its own account (`ssh -G`). */
+export interface SshSettings {
+  /** As known_hosts names the host: with its port if that is not 22. */
+  readonly knownAs: string;
+  readonly hostname: string;
+  readonly port: string;
+  readonly knownHostsFile: string;
+  /** Private keys that it would try, whether they exist or not. */
+  readonly keys: readonly string[];
+}
+
+/** Asks ssh, with the options of GIT_SSH_COMMAND; quotes in that are not understood. */
+export async function readSshSettings(
+  { host, user, port }: GitRemoteUrl,
+  { scriptEnv: env }: DoctorContext,
+): Promise<SshSettings> {
+  const [program = "ssh", ...options] = (env.GIT_SSH_COMMAND ?? "ssh").replaceAll(/["']/g, "").split(/\s+/);
+  const target = user === null ? (host ?? "") : `${user}@${host}`;
+  const withPort = port === null ? [] : ["-p", String(port)];
+  const output = (await outputOf([program, ...options, ...withPort, "-G", target], { env })) ?? "";
+  const values = (name: string) =>
+    output.split("\n").flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1)] : []));
+  const hostname = values("hostname")[0] ?? host ?? "";
+  const realPort = values("port")[0] ?? "22";
+  const knownHosts = (values("userknownhostsfile")[0] ?? "").split(" ").filter(Boolean);
+  return {
+    hostname,
+    port: realPort,
+    knownAs: realPort === "22" ? hostname : `[${hostname}]:${realPort}`,
+    knownHostsFile: expand(knownHosts[0] ?? "~/.ssh/known_hosts"),
+    keys: values("identityfile").map(expand),
+  };
+}
+
+/** OpenSSH takes the home directory from the user database, not from HOME. */
+function expand(path: string): string {
+  return path.replace(/^~(?=\/)/, homeOfUser());
+}
+
+function homeOfUser(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    return homedir(); // A user without an entry, for example by `user: "1234"` in a compose file.
+  }
+}
+
+/**
+ * The service sets GIT_SSH_COMMAND so that ssh never prompts. That overrides core.sshCommand of the repository: a key or a
+ * known host that only core.sshCommand names is not used.
+ */
+export async function overriddenSshCommand({ settings, readGit }: DoctorContext): Promise<Fault | null> {
+  if (settings.env.GIT_SSH_COMMAND !== undefined) return null;
+  const own = await readGit("config", "core.sshCommand");
+  if (own === null) return null;
+  const text =
+    "The service's own GIT_SSH_COMMAND, with which ssh never prompts, overrides core.sshCommand of the repository. Combine them:";
+  return problem(text, settings.set("GIT_SSH_COMMAND", quote(`${own} -o BatchMode=yes`)));
+}

@@ -1,0 +1,104 @@
+import type { Terminal } from "../platform/terminal/terminal.ts";
+import { wrapText } from "../platform/terminal/wrap.ts";
+import { type Fault, groups } from "./check.ts";
+import { type CheckReport, countResults, type ResultCounts } from "./run-checks.ts";
+
+const columns = 80;
+const margin = "      ";
+
+type Paint = Terminal["paint"];
+
+/** The report for programs. docs/troubleshooting.md is its contract: every member is always there. */
+export function jsonReport(reports: readonly CheckReport[]): string {
+  return JSON.stringify({ ...countResults(reports), checks: reports.map(checkJson) });
+}
+
+function checkJson({ check: { id, group, subject }, result }: CheckReport) {
+  return {
+    id,
+    group,
+    subject,
+    outcome: result.outcome,
+    fact: result.outcome === "ok" ? result.fact : result.outcome === "skipped" ? result.reason : null,
+    faults: (result.outcome === "faulty" ? result.faults : []).map(({ severity, text, command, change }) => ({
+      severity,
+      text,
+      command: command ?? null,
+      change: change ?? null,
+    })),
+  };
+}
+
+/** The report for a person: a line per check, and below it what is wrong and how to fix it. */
+export function textReport(reports: readonly CheckReport[], paint: Paint): string {
+  const sections = groups.flatMap((group) => {
+    const mine = reports.filter(({ check }) => check.group === group);
+    return mine.length === 0
+      ? []
+      : [[paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))]];
+  });
+  const end = lastLine(countResults(reports));
+  return `${sections.map((lines) => lines.join("\n")).join("\n\n")}\n\n${paint("bold", end)}\n`;
+}
+
+function checkLines({ check, result }: CheckReport, paint: Paint): readonly string[] {
+  const name = check.id.padEnd(19);
+  const hanging = (mark: string, text: string) => {
+    const [first = "", ...rest] = wrapText(oneLine(text), columns - 24);
+    return [`  ${mark} ${name} ${first}`, ...rest.map((line) => `${" ".repeat(24)}${line}`)];
+  };
+  if (result.outcome === "ok") return hanging(paint("green", "✓"), result.fact);
+  if (result.outcome === "skipped") {
+    return hanging(paint("dim", "-"), `skipped: ${result.reason}`).map((line) => paint("dim", line));
+  }
+  const isProblem = result.faults.some(({ severity }) => severity === "problem");
+  const head = `  ${isProblem ? paint("red", "✗") : paint("yellow", "!")} ${check.id}`;
+  return [head, ...result.faults.flatMap((fault) => faultLines(fault, paint))];
+}
+
+function faultLines({ text, command, change }: Fault, paint: Paint): readonly string[] {
+  const width = columns - margin.length;
+  const lines = wrapText(oneLine(text), width).map((line) => `${margin}${line}`);
+  const indented = (heading: string, fix: readonly string[]) => [heading, ...fix.map((line) => `  ${line}`)];
+  const run = command === undefined ? [] : indented("Run:", wrapCommand(command, width - 2));
+  const write = change === undefined ? [] : indented("Change:", wrapText(oneLine(change), width - 2));
+  return [...lines, ...[...run, ...write].map((line) => `${margin}${paint("bold", line)}`)];
+}
+
+function lastLine({ problems, warnings, passed, skipped }: ResultCounts): string {
+  if (problems + warnings > 0)
+    return [plural(problems, "problem"), plural(warnings, "warning")].filter(Boolean).join(", ");
+  const all = passed === 1 ? "1 check passed" : `All ${passed} checks passed`;
+  return skipped === 0 ? all : `${all}, ${skipped} skipped`;
+}
+
+function plural(number: number, word: string): string {
+  return number === 0 ? "" : `${number} ${word}${number === 1 ? "" : "s"}`;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}
+
+/**
+ * Breaks a command into lines of at most `width` columns that can be pasted as they are: a shell goes on after `&&`, `||` and
+ * `|`, and after a backslash between words. Quoted text is never broken. If there are several lines, each `&&` ends one.
+ */
+export function wrapCommand(command: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of shellWords(command)) {
+    const last = lines.at(-1);
+    const continuation = " \\".length;
+    const isComplete = command.length > width && last?.endsWith("&&");
+    if (last !== undefined && !isComplete && last.length + 1 + word.length + continuation <= width) {
+      lines[lines.length - 1] = `${last} ${word}`;
+    } else lines.push(lines.length === 0 ? word : `  ${word}`);
+  }
+  return lines.map((line, index) =>
+    index === lines.length - 1 || /(?:&&|\|)$/.test(line) ? line : `${line} \\`,
+  );
+}
+
+function shellWords(command: string): readonly string[] {
+  return command.match(/(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+/g) ?? [];
+}
