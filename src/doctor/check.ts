@@ -18,11 +18,11 @@ export interface Check {
   readonly group: (typeof groups)[number];
   /** The claim that it checks, for a person. */
   readonly subject: string;
-  readonly probe: (context: DoctorContext) => CheckResult | Fault | Promise<CheckResult | Fault>;
+  readonly probe: (context: DoctorContext) => ProbeResult | Fault | Promise<ProbeResult | Fault>;
 }
 
 /** What a check found: all is right, there is nothing to check, or what is wrong. */
-export type CheckResult =
+export type ProbeResult =
   | { readonly outcome: "ok"; readonly fact: string }
   | { readonly outcome: "skipped"; readonly reason: string }
   | { readonly outcome: "faulty"; readonly faults: readonly Fault[] };
@@ -34,17 +34,17 @@ export interface Fault extends Fix {
 }
 
 /** All is right. @param fact what was found, in a few words */
-export function ok(fact: string): CheckResult {
+export function ok(fact: string): ProbeResult {
   return { outcome: "ok", fact };
 }
 
 /** Nothing was checked, because of `reason`. */
-export function skip(reason: string): CheckResult {
+export function skip(reason: string): ProbeResult {
   return { outcome: "skipped", reason };
 }
 
 /** For the checks of containers. */
-export const noComposeFile: CheckResult = skip("the repository has no compose file");
+export const noComposeFile: ProbeResult = skip("the repository has no compose file");
 
 /** A fault that keeps a push from being deployed. @param text one or two sentences */
 export function problem(text: string, fix: Fix = {}): Fault {
@@ -57,11 +57,11 @@ export function warning(text: string, fix: Fix = {}): Fault {
 }
 
 /** The result of a check that found any number of faults. @param fact what is right if there are none */
-export function okUnless(faults: readonly Fault[], fact: string): CheckResult {
+export function okUnless(faults: readonly Fault[], fact: string): ProbeResult {
   return faults.length === 0 ? ok(fact) : { outcome: "faulty", faults };
 }
 
 /** The result of a probe, which may be a single fault. */
-export function resultOf(found: CheckResult | Fault): CheckResult {
+export function resultOf(found: ProbeResult | Fault): ProbeResult {
   return "severity" in found ? { outcome: "faulty", faults: [found] } : found;
 }

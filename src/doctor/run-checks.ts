@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Check, type CheckResult, resultOf, warning } from "./check.ts";
+import { type Check, type ProbeResult, resultOf, warning } from "./check.ts";
 import { checks } from "./checks.ts";
 import type { DoctorContext } from "./context.ts";
 
 /** A check and what it found. */
 export interface CheckReport {
   readonly check: Check;
-  readonly result: CheckResult;
+  readonly result: ProbeResult;
 }
 
 /** Longer than any program and any request that a check waits for. */
@@ -20,7 +20,7 @@ export function runChecks(
   return Promise.all(chosen.map(async (check) => ({ check, result: await runCheck(check, context) })));
 }
 
-async function runCheck({ probe }: Check, context: DoctorContext): Promise<CheckResult> {
+async function runCheck({ probe }: Check, context: DoctorContext): Promise<ProbeResult> {
   const ending = new AbortController();
   const late = sleep(longestMs, null, { signal: ending.signal, ref: true }).catch(() => null);
   try {
@@ -45,7 +45,7 @@ export interface ResultCounts {
 /** Counts the faults by severity, and the checks that have none. */
 export function countResults(reports: readonly CheckReport[]): ResultCounts {
   const faults = reports.flatMap(({ result }) => (result.outcome === "faulty" ? result.faults : []));
-  const withOutcome = (outcome: CheckResult["outcome"]) =>
+  const withOutcome = (outcome: ProbeResult["outcome"]) =>
     reports.filter(({ result }) => result.outcome === outcome).length;
   return {
     problems: faults.filter(({ severity }) => severity === "problem").length,

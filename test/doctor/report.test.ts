@@ -2,7 +2,7 @@ import "../harness/environment.ts";
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { type CheckResult, ok, okUnless, problem, resultOf, skip, warning } from "../../src/doctor/check.ts";
+import { ok, okUnless, type ProbeResult, problem, resultOf, skip, warning } from "../../src/doctor/check.ts";
 import { checks } from "../../src/doctor/checks.ts";
 import { makeDoctorContext } from "../../src/doctor/context.ts";
 import { jsonReport, textReport, wrapCommand } from "../../src/doctor/report.ts";
@@ -15,7 +15,7 @@ const inColor = openTerminal({ isTTY: true } as NodeJS.WriteStream, {}).paint;
 const path = "/srv/a very/long path/that has 'quotes'/and goes on/and on/and on/and on/and on/to its end";
 const longText = `${"A sentence that goes on and on. ".repeat(8)}`;
 
-function reportsOf(results: readonly CheckResult[]): readonly CheckReport[] {
+function reportsOf(results: readonly ProbeResult[]): readonly CheckReport[] {
   return results.map((result, index) => ({ check: checks[index] ?? assert.fail("too many"), result }));
 }
 
@@ -24,7 +24,7 @@ function withoutColors(text: string): string {
   return text.replaceAll(/\x1b\[\d+m/g, "");
 }
 
-const everything: readonly CheckResult[] = [
+const everything: readonly ProbeResult[] = [
   ok("a fact"),
   ok(longText),
   skip(longText),
@@ -64,7 +64,7 @@ test("a command that takes several lines does the same when it is pasted", () =>
   assert.equal(outputs[1], outputs[0]);
 });
 
-const endings: readonly (readonly [readonly CheckResult[], string])[] = [
+const endings: readonly (readonly [readonly ProbeResult[], string])[] = [
   [[ok("a"), ok("b")], "All 2 checks passed"],
   [[ok("a"), skip("b")], "1 check passed, 1 skipped"],
   [[ok("a"), okUnless([problem("a"), problem("b"), warning("c")], "")], "2 problems, 1 warning"],

@@ -12,7 +12,7 @@ import { dirname, join } from "node:path";
 import { variables } from "../../config.ts";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "../../platform/files.ts";
-import { type Check, type CheckResult, type Fault, ok, problem, skip, warning } from "../check.ts";
+import { type Check, type Fault, ok, type ProbeResult, problem, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import { type Fix, quote } from "../fix.ts";
 import { findInCompose } from "../service/own-service.ts";
@@ -36,13 +36,13 @@ export const stateFileSystemCheck: Check = {
 /** From the host, the state of a service in a container cannot be checked. */
 async function unlessInContainer(
   context: DoctorContext,
-  check: (context: DoctorContext) => CheckResult | Fault,
-): Promise<CheckResult | Fault> {
+  check: (context: DoctorContext) => ProbeResult | Fault,
+): Promise<ProbeResult | Fault> {
   if ((await findInCompose(context)) === null) return check(context);
   return skip("it is in the container: docker compose exec hotpush hotpush doctor");
 }
 
-function checkDirectory({ statePath }: DoctorContext): CheckResult | Fault {
+function checkDirectory({ statePath }: DoctorContext): ProbeResult | Fault {
   const user = `uid ${ownUid()}`;
   const kind = kindOf(statePath);
   if (kind === "missing") {
@@ -115,7 +115,7 @@ const unfit: ReadonlyMap<number, { readonly name: string; readonly reason: strin
 ]);
 const overlay = 0x794c7630;
 
-function checkFileSystem({ statePath, settings }: DoctorContext): CheckResult | Fault {
+function checkFileSystem({ statePath, settings }: DoctorContext): ProbeResult | Fault {
   const type = typeAt(statePath);
   if (type === overlay && isInContainer()) {
     const text = `${statePath} is in the container's own layers, which are removed when it is replaced. In the compose file, give Hotpush a volume:`;

@@ -1,5 +1,5 @@
 import { type Branch, branches } from "../../config.ts";
-import { type Check, type CheckResult, type Fault, ok, problem, skip, warning } from "../check.ts";
+import { type Check, type Fault, ok, type ProbeResult, problem, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import { gitIn } from "../fix.ts";
 
@@ -26,7 +26,7 @@ function judgeSetting(
   { branch, settings }: DoctorContext,
   found: readonly Branch[],
   refs: ReadonlyMap<string, string>,
-): CheckResult | Fault {
+): ProbeResult | Fault {
   const commitOf = (name: Branch) => refs.get(`refs/heads/${name}`);
   if (branch !== null && found.includes(branch)) {
     return ok(`${branch} is at ${commitOf(branch)?.slice(0, 7)}`);

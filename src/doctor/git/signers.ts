@@ -5,7 +5,7 @@ import { readSigners } from "../../config/signers-file.ts";
 import { statOf } from "../../platform/files.ts";
 import { signatureProblem } from "../../runner/signers/judge-signature.ts";
 import { VerificationError, verifyCommit } from "../../runner/signers/verify-commit.ts";
-import { type Check, type CheckResult, type Fault, ok, problem, skip, warning } from "../check.ts";
+import { type Check, type Fault, ok, type ProbeResult, problem, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import { quote } from "../fix.ts";
 
@@ -53,7 +53,7 @@ interface Verifying extends DoctorContext {
   readonly scratchPath: string;
 }
 
-async function judgeCommit(commit: string, verifying: Verifying): Promise<CheckResult | Fault> {
+async function judgeCommit(commit: string, verifying: Verifying): Promise<ProbeResult | Fault> {
   const { path: signersPath, signers, scratchPath, repoPath, scriptEnv: env } = verifying;
   const { signal } = new AbortController();
   const options = { repoPath, scratchPath, signersPath, signers, env, signal };

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { findOwnContainer } from "../../platform/docker/own-container.ts";
-import { type Check, type CheckResult, type Fault, ok, problem, skip, warning } from "../check.ts";
+import { type Check, type Fault, ok, type ProbeResult, problem, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import { quote } from "../fix.ts";
 import { ownComposeService, readUnit } from "./own-service.ts";
@@ -36,7 +36,7 @@ interface Inspected {
 }
 
 /** Asks Docker about the container that this process runs in. */
-async function checkContainer({ engine }: DoctorContext): Promise<CheckResult | Fault> {
+async function checkContainer({ engine }: DoctorContext): Promise<ProbeResult | Fault> {
   const answer = await engine();
   const own = answer.kind === "answers" ? await findOwnContainer(answer.engine) : null;
   if (answer.kind !== "answers" || own === null) return skip("Docker cannot be asked about this container");
