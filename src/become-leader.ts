@@ -1,8 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { ControlContext } from "./control/context.ts";
-import { openControl } from "./control/control.ts";
-import type { Door } from "./control/door.ts";
+import { type ControlSocket, openControlSocket } from "./control/control-socket.ts";
+import type { ControlContext } from "./control/route.ts";
 import type { CatchUp } from "./deployments/catch-up.ts";
 import type { Queue } from "./deployments/queue.ts";
 import { keepTrying } from "./deployments/retry.ts";
@@ -20,7 +19,7 @@ export interface LeaderOptions extends ControlContext {
 /** What only the leader has: the runner lock, and the control socket, if it could be opened. */
 export interface Leadership {
   readonly lock: RunnerLock;
-  readonly door: Door | null;
+  readonly controlSocket: ControlSocket | null;
 }
 
 /**
@@ -40,7 +39,7 @@ export async function becomeLeader(options: LeaderOptions): Promise<Leadership |
   queue.start();
   catchUp.start();
   secretUses.begin();
-  return { lock, door: await openControl(options) };
+  return { lock, controlSocket: await openControlSocket(options) };
 }
 
 /** The right to run deployments, held by one of the instances that share a state directory. */

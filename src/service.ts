@@ -77,7 +77,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const address = receiver.address() as AddressInfo;
   const scriptEnv = childEnvironment(script);
   const leading = becomeLeader({
-    ...{ ...deployments, store, feed: events, findFault, statePath, repoPath, address, log },
+    ...{ ...deployments, store, events, findFault, statePath, repoPath, address, log },
     stopping: stopping.signal,
     refs: refsOf(config.branch),
     hostDirectory: (directory) => hostDirectory(directory, scriptEnv.DOCKER_HOST),
@@ -104,7 +104,7 @@ export async function startService(config: Config, env: Environment, log: Log): 
     await closeReceiver(receiver, lastAnswersMs);
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;
-    leadership?.door?.close();
+    leadership?.controlSocket?.close();
     leadership?.lock.release();
     secretUses.close();
     store.close();

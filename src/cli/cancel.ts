@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ask } from "../control/client.ts";
+import { callService } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { asking, reportedUser } from "./ask-service.ts";
@@ -30,7 +30,7 @@ async function cancel(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const path = `/deployments/${wanted ?? "latest"}/cancel`;
-  const { deployment: asked } = await ask<{ deployment: DeploymentJson }>(
+  const { deployment: asked } = await callService<{ deployment: DeploymentJson }>(
     statePath,
     "POST",
     path,

@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from "commander";
-import { ask } from "../control/client.ts";
+import { callService } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { asking, reportedUser } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
@@ -37,7 +37,12 @@ async function deploy(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const body = { ref: branch, ...reportedUser(env) };
-  const { deployment } = await ask<{ deployment: DeploymentJson }>(statePath, "POST", "/deployments", body);
+  const { deployment } = await callService<{ deployment: DeploymentJson }>(
+    statePath,
+    "POST",
+    "/deployments",
+    body,
+  );
   const { id, ref, commit } = deployment;
   const said = `Deployment ${id} deploys ${branchOf(ref)} at ${shortCommit(commit)}.`;
   return await seeThrough(deployment, { env, statePath, said, isDetached: detach, isJson: json });

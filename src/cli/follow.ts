@@ -1,5 +1,5 @@
+import { type EventsOptions, readEvents } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { type EventsOptions, readEvents } from "../control/read-events.ts";
 import { isFinished } from "../deployments/states.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { refuse } from "./command.ts";

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { formatDuration } from "../config/duration.ts";
-import { ask } from "../control/client.ts";
+import { callService } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { formatTable } from "../platform/terminal/table.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
@@ -29,7 +29,11 @@ export function makeHistoryCommand({ env, finish }: Surroundings): Command {
       finish(
         await asking(env, async (statePath) => {
           const path = `/deployments?limit=${limit}`;
-          const history = await ask<{ deployments: readonly DeploymentJson[] }>(statePath, "GET", path);
+          const history = await callService<{ deployments: readonly DeploymentJson[] }>(
+            statePath,
+            "GET",
+            path,
+          );
           const terminal = openTerminal(process.stdout, env);
           terminal.print(...(json ? [JSON.stringify(history)] : historyLines(history.deployments, terminal)));
           return 0;

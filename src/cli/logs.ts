@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { ask, open } from "../control/client.ts";
+import { callService, openStream, readEvents } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { readEvents } from "../control/read-events.ts";
 import { isFinished } from "../deployments/states.ts";
 import { harmless, openTerminal } from "../platform/terminal/terminal.ts";
 import { createLineCutter } from "../runner/lines.ts";
@@ -55,7 +54,7 @@ async function printLog(statePath: string, id: number | null, env: NodeJS.Proces
   const terminal = openTerminal(process.stdout, env);
   const cutter = createLineCutter((line) => terminal.print(harmless(line)));
   let isEmpty = true;
-  for await (const piece of await open(statePath, `/deployments/${id ?? "latest"}/log`)) {
+  for await (const piece of await openStream(statePath, `/deployments/${id ?? "latest"}/log`)) {
     isEmpty = false;
     if (terminal.isInteractive) cutter.push(piece);
     else process.stdout.write(piece);
@@ -69,7 +68,7 @@ async function printLog(statePath: string, id: number | null, env: NodeJS.Proces
 /** On standard error, so that what is piped is the script's output and nothing else. */
 async function printEnding(statePath: string, id: number | null, env: NodeJS.ProcessEnv): Promise<void> {
   const path = `/deployments/${id ?? "latest"}`;
-  const { deployment } = await ask<{ deployment: DeploymentJson }>(statePath, "GET", path);
+  const { deployment } = await callService<{ deployment: DeploymentJson }>(statePath, "GET", path);
   if (!isFinished(deployment.state)) return;
   const terminal = openTerminal(process.stderr, env);
   terminal.print(...endingLines(deployment, terminal));

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { ask, NotRunningError } from "../control/client.ts";
+import { callService, NotRunningError } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { asking, reportedUser } from "./ask-service.ts";
 import { newCommand, type Surroundings } from "./command.ts";
@@ -46,7 +46,7 @@ async function rollBack(
 ): Promise<number> {
   const to = directory === undefined ? undefined : resolve(directory);
   const body = { version: wanted, directory: to, ...reportedUser(env) };
-  const { deployment } = await ask<{ deployment: DeploymentJson }>(
+  const { deployment } = await callService<{ deployment: DeploymentJson }>(
     statePath,
     "POST",
     "/rollback",

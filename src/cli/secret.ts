@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { dropPreviousSecret, RotationError, rotateSecret } from "../config/rotate-secret.ts";
-import { ask } from "../control/client.ts";
+import { callService } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { statePathOf } from "./ask-service.ts";
@@ -107,7 +107,7 @@ function usualEnvFile({ REPO_PATH: repoPath }: NodeJS.ProcessEnv): string {
 /** What the service knows of its secrets, or null where it cannot be asked. */
 async function askForSecrets(env: NodeJS.ProcessEnv): Promise<StatusJson["secrets"] | null> {
   try {
-    return (await ask<StatusJson>(statePathOf(env), "GET", "/status")).secrets;
+    return (await callService<StatusJson>(statePathOf(env), "GET", "/status")).secrets;
   } catch {
     return null;
   }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { ask } from "../control/client.ts";
+import { callService } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { asking } from "./ask-service.ts";
@@ -18,7 +18,7 @@ export function makeStatusCommand({ env, finish }: Surroundings): Command {
     .action(async ({ json }: { readonly json?: boolean }) =>
       finish(
         await asking(env, async (statePath) => {
-          const status = await ask<StatusJson>(statePath, "GET", "/status");
+          const status = await callService<StatusJson>(statePath, "GET", "/status");
           const terminal = openTerminal(process.stdout, env);
           terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal)));
           return status.health.isHealthy ? 0 : 1;

@@ -1,6 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
-import type { ControlEvent } from "../control/teller.ts";
+import type { ControlEvent } from "../control/event-writer.ts";
 import { isFinished } from "../deployments/states.ts";
 import { type Progress, showProgress } from "../platform/terminal/progress.ts";
 import { harmless, type Terminal } from "../platform/terminal/terminal.ts";

@@ -1,63 +1,99 @@
 import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { openHttp } from "../platform/http-client.ts";
+import type { ControlEvent } from "./event-writer.ts";
 import { openDirectory, shortSocketPath, socketPath } from "./socket-path.ts";
 
-/** The service could not be asked: `message` says where it was looked for and why not, for a person. */
+/** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
 export class NotRunningError extends Error {
   override readonly name = "NotRunningError";
 }
 
-/** The service refused what was asked; `message` is its own sentence. */
+/** The service refused the request; `message` is the service's own sentence. */
 export class RefusedError extends Error {
   override readonly name = "RefusedError";
 }
 
 /**
- * Asks the service whose state is in `statePath`.
+ * Sends a request to the service whose state is in `statePath`.
  *
  * @returns the JSON object that it answered
- * @throws NotRunningError where it does not run or cannot be reached, RefusedError where it says no
+ * @throws NotRunningError if it does not run or cannot be reached, RefusedError if it refuses
  */
-export async function ask<Answer>(
+export async function callService<Answer>(
   statePath: string,
   method: "GET" | "POST",
   path: string,
   body?: object,
 ): Promise<Answer> {
-  const response = await send(statePath, method, path, body);
-  return JSON.parse(await textOf(response)) as Answer;
+  const response = await send(statePath, path, { method, body });
+  return JSON.parse(await text(response)) as Answer;
 }
 
-/** As `ask`, for an answer that goes on: gives its pieces as they come. */
-export async function open(
+/**
+ * Opens an answer that goes on; yields its pieces as they come.
+ *
+ * @throws as `callService`
+ */
+export async function openStream(
   statePath: string,
   path: string,
   signal?: AbortSignal,
 ): Promise<AsyncIterable<Buffer>> {
-  return await send(statePath, "GET", path, undefined, signal);
+  return await send(statePath, path, { method: "GET", signal });
 }
 
-async function send(
+export interface EventsOptions {
+  /** null: the deployment that runs, else the last that did. */
+  readonly id: number | null;
+  /** Whether to go on until the deployment has ended. */
+  readonly isFollowing: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Yields the events of a deployment as the service sends them. Ends early if `signal` is aborted or the service goes
+ * away; the caller notices this because the last deployment that it got is not finished.
+ *
+ * @throws as `callService`
+ */
+export async function* readEvents(
   statePath: string,
-  method: string,
-  path: string,
-  body?: object,
-  signal?: AbortSignal,
-): Promise<IncomingMessage> {
-  const response = await connect(statePath, method, path, body, signal).catch((error: unknown) => {
-    throw unreachable(statePath, error as NodeJS.ErrnoException);
+  { id, isFollowing, signal }: EventsOptions,
+): AsyncGenerator<ControlEvent, void, void> {
+  try {
+    const path = `/deployments/${id ?? "latest"}/events?follow=${isFollowing}`;
+    let rest = "";
+    const decoder = new TextDecoder();
+    for await (const piece of await openStream(statePath, path, signal)) {
+      const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) yield JSON.parse(line) as ControlEvent;
+    }
+  } catch (error) {
+    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
+  }
+}
+
+interface SendOptions {
+  readonly method: string;
+  readonly body?: object | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+async function send(statePath: string, path: string, options: SendOptions): Promise<IncomingMessage> {
+  const response = await connect(statePath, path, options).catch((error: NodeJS.ErrnoException) => {
+    throw unreachable(statePath, error);
   });
   if ((response.statusCode ?? 500) < 400) return response;
-  const { detail } = JSON.parse(await textOf(response)) as { readonly detail: string };
+  const { detail } = JSON.parse(await text(response)) as { readonly detail: string };
   throw new RefusedError(detail);
 }
 
 async function connect(
   statePath: string,
-  method: string,
   path: string,
-  body?: object,
-  signal?: AbortSignal,
+  { method, body, signal }: SendOptions,
 ): Promise<IncomingMessage> {
   const directory = openDirectory(statePath);
   try {
@@ -68,39 +104,30 @@ async function connect(
   }
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
-  return Buffer.concat(chunks).toString("utf8");
-}
-
 function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
   if (error.name === "AbortError") return error;
-  const path = socketPath(statePath);
-  switch (error.code) {
+  const why = reasonOf(error.code, statePath, socketPath(statePath));
+  return why === null ? error : new NotRunningError(why);
+}
+
+function reasonOf(code: string | undefined, statePath: string, path: string): string | null {
+  const notRunning = `No Hotpush runs deployments in ${statePath}:`;
+  switch (code) {
     case "ENOENT":
     case "ENOTDIR":
-      return new NotRunningError(
-        `No Hotpush runs deployments in ${statePath}: there is no ${path}. ${nextSteps}`,
-      );
+      return `${notRunning} there is no ${path}. ${nextSteps}`;
     case "ECONNREFUSED":
-      return new NotRunningError(
-        `No Hotpush runs deployments in ${statePath}: ${path} is left of one that is gone. ${nextSteps}`,
-      );
+      return `${notRunning} ${path} was left by a service that is gone. ${nextSteps}`;
     case "EACCES":
     case "EPERM":
-      return new NotRunningError(
-        `${path} is for the user of the service alone. Run this as that user, or as root: sudo hotpush …`,
-      );
+      return `Only the user of the service may use ${path}. Run this as that user, or as root: sudo hotpush …`;
     case "ECONNRESET":
     case "EPIPE":
-      return new NotRunningError(
-        "The service stopped, or is busy with other commands. Try again in a moment.",
-      );
+      return "The service stopped, or is busy with other commands. Try again in a moment.";
     default:
-      return error;
+      return null;
   }
 }
 
 const nextSteps =
-  "Start it, or set STATE_PATH to where its state is; where it runs in a container: docker compose exec hotpush hotpush status";
+  "Start it, or set STATE_PATH to its state directory. If it runs in a container: docker compose exec hotpush hotpush status";

@@ -3,38 +3,52 @@ import { findLastRef } from "../deployments/history.ts";
 import { recordRequest } from "../deployments/record.ts";
 import { findDeployment } from "../deployments/rows.ts";
 import { isCommitId } from "../receiver/push.ts";
-import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
-import { json, type Reply, refusal } from "./reply.ts";
-import { reportedName } from "./request-body.ts";
-import type { Asked } from "./routes.ts";
+import {
+  type ControlContext,
+  type ControlReply,
+  type ControlRequest,
+  jsonReply,
+  refusal,
+  reportedName,
+} from "./route.ts";
 
 /**
- * Records a deployment of what the branch is at the remote now. A person asked for it, so it runs even where the same
- * commit is deployed already; like a push it takes the place of what waits for the branch.
+ * Records a deployment of the branch's present head at the remote. A person requested it, so it runs even if the same
+ * commit is deployed already. Like a push it supersedes what waits for the branch.
  */
-export async function deployNow(context: ControlContext, { body }: Asked): Promise<Reply> {
-  const refs = refsFor(context, body.ref);
+export async function deployNow(context: ControlContext, { body }: ControlRequest): Promise<ControlReply> {
+  const refs = candidateRefs(context, body.ref);
   if (refs === null) return refusal(400, notDeployed(context));
-  const found = await findHead(context, refs);
-  if (typeof found === "string") return refusal(409, `Nothing to deploy: ${found}`);
+  const head = await findHead(context, refs);
+  if (typeof head === "string") return refusal(409, `Nothing to deploy: ${head}`);
   const { store, queue, feed, log } = context;
-  const wish = { trigger: "manual", ...found, requestedBy: reportedName(body) } as const;
+  const requestedBy = reportedName(body);
   const superseded: [number, number][] = [];
-  const { id } = store.transaction(() => recordRequest(store, wish, (one, by) => superseded.push([one, by])));
+  const { id } = store.transaction(() =>
+    recordRequest(store, { trigger: "manual", ...head, requestedBy }, (one, by) => superseded.push([one, by])),
+  );
   for (const [one, by] of superseded) {
     logSuperseded(log, one, by);
     feed.publish(one, { kind: "changed" });
   }
-  log.info(
-    { event: "control.deploy", deployment: id, ...found, requestedBy: wish.requestedBy },
-    `Deployment ${id} was asked for by a command`,
-  );
+  const text = `Deployment ${id} was requested by a command`;
+  log.info({ event: "control.deploy", deployment: id, ...head, requestedBy }, text);
   queue.wake();
   const deployment = findDeployment(store, id);
   return deployment
-    ? json({ deployment: deploymentJson(deployment) }, 202)
-    : refusal(500, "It was not recorded.");
+    ? jsonReply({ deployment: deploymentJson(deployment) }, 202)
+    : refusal(500, "The deployment was not recorded.");
+}
+
+/** The requested branch, else the one deployed last, else every branch that is deployed; null if it is none of them. */
+function candidateRefs({ store, refs }: ControlContext, wanted: unknown): readonly string[] | null {
+  if (wanted === undefined || wanted === null) {
+    const last = findLastRef(store, refs);
+    return last === null ? refs : [last];
+  }
+  const ref = `refs/heads/${String(wanted).replace(/^refs\/heads\//, "")}`;
+  return refs.some((one) => one === ref) ? [ref] : null;
 }
 
 function notDeployed({ refs }: ControlContext): string {
@@ -46,26 +60,16 @@ function notDeployed({ refs }: ControlContext): string {
   return `${only} To go back to an earlier commit: hotpush rollback <commit>`;
 }
 
-/** The branch asked for, else the one deployed last, else all that could be; null if it is none of those. */
-function refsFor({ store, refs }: ControlContext, asked: unknown): readonly string[] | null {
-  if (asked === undefined || asked === null) {
-    const last = findLastRef(store, refs);
-    return last === null ? refs : [last];
-  }
-  const ref = `refs/heads/${String(asked).replace(/^refs\/heads\//, "")}`;
-  return refs.some((one) => one === ref) ? [ref] : null;
-}
-
-/** The first of `refs` that the remote has, or why there is none. */
+/** The first of `refs` that the remote has, or the reasons why there is none. */
 async function findHead(
   { readRemoteHead }: ControlContext,
   refs: readonly string[],
 ): Promise<{ readonly ref: string; readonly commit: string } | string> {
-  const reasons: string[] = [];
+  const reasons = new Set<string>();
   for (const ref of refs) {
     const head = await readRemoteHead(ref);
     if (head.kind === "head" && isCommitId(head.commit)) return { ref, commit: head.commit };
-    reasons.push(head.kind === "unknown" ? head.detail : `the remote gave no commit for ${ref}.`);
+    reasons.add(head.kind === "unknown" ? head.detail : `the remote gave no commit for ${ref}.`);
   }
-  return [...new Set(reasons)].join(" ");
+  return [...reasons].join(" ");
 }

@@ -29,7 +29,7 @@ export interface DeploymentJson {
   readonly durationMs: number | null;
 }
 
-/** A person by the name that a command reported: nothing proves it. */
+/** A person by the name that a command reported; nothing proves it. */
 export interface ReportedJson {
   readonly name: string;
   readonly reported: true;
@@ -67,7 +67,7 @@ function reportedJson(name: string | null): ReportedJson | null {
   return name === null ? null : { name, reported: true };
 }
 
-/** A moment as ISO 8601 in UTC. */
+/** A moment in ISO 8601, UTC. */
 export function instant(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -4,26 +4,22 @@ import type { DeploymentEvent } from "../deployments/event-bus.ts";
 import { findDeployment } from "../deployments/rows.ts";
 import { isFinished } from "../deployments/states.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
-import type { ControlContext } from "./context.ts";
 import { deploymentJson } from "./deployment-json.ts";
+import { createEventWriter, createStepWriter, type EventWriter, type StepWriter } from "./event-writer.ts";
 import { notFound, wantedDeployment } from "./history.ts";
-import { drained } from "./log.ts";
-import { type LogSnapshot, openLogSnapshot } from "./log-snapshot.ts";
-import type { Reply } from "./reply.ts";
-import type { Asked } from "./routes.ts";
-import { createStepTeller, type StepTeller } from "./step-teller.ts";
-import { createTeller, type Teller } from "./teller.ts";
+import { type LogSnapshot, openLogSnapshot, sendSnapshot } from "./log.ts";
+import type { ControlContext, ControlReply, ControlRequest } from "./route.ts";
 
-/** How soon a change is seen that another instance made, to which nothing in this process points. */
+/** How soon a change by another instance is noticed, which no event in this process announces. */
 const lookIntervalMs = 1_000;
-/** What is held back for a moment, while what was printed before is still being told. */
+/** Events held back while the log so far is still being sent; later ones are in the log as well. */
 const mostHeld = 10_000;
 
 /**
- * Tells what a deployment has printed and done, and, unless `follow=false`, what it does from now on, when it happens.
- * The first event is the deployment as it is, the last one the deployment as it ended.
+ * Sends what a deployment has printed and done and, unless `follow=false`, what it does from now on, at once. The first
+ * event is the deployment as it is, the last one the deployment as it ended.
  */
-export function followDeployment(context: FollowContext, { id, query }: Asked): Reply {
+export function followDeployment(context: FollowContext, { id, query }: ControlRequest): ControlReply {
   const deployment = wantedDeployment(context.store, id);
   if (deployment === null) return notFound(id);
   const isFollowing = query.get("follow") !== "false";
@@ -37,7 +33,7 @@ export function followDeployment(context: FollowContext, { id, query }: Asked): 
   };
 }
 
-type FollowContext = Pick<ControlContext, "store" | "feed" | "statePath" | "log">;
+type FollowContext = Pick<ControlContext, "store" | "events" | "statePath" | "log">;
 
 interface Reader {
   readonly context: FollowContext;
@@ -45,36 +41,36 @@ interface Reader {
 }
 
 interface Following extends Reader {
-  readonly teller: Teller;
-  readonly steps: StepTeller;
+  readonly writer: EventWriter;
+  readonly writeSteps: StepWriter;
   readonly snapshot: LogSnapshot;
   readonly cutter: LineCutter;
   readonly stop: () => void;
-  /** As it was told last. */
-  told: Deployment;
+  /** The deployment as it was sent last. */
+  sent: Deployment;
   hasLiveLines: boolean;
-  /** What happens while what was printed before is still being told; null: that is over. */
+  /** Events that came while the log so far was being sent; null once it was sent. */
   held: DeploymentEvent[] | null;
 }
 
 async function follow(reader: Reader, id: number, isFollowing: boolean): Promise<void> {
   const following = startFollowing(reader, id);
-  const { response, steps, snapshot, cutter } = following;
-  tellDeployment(following);
-  await replay(snapshot, response, cutter.push);
-  if (isFinished(following.told.state) || !isFollowing) return conclude(following);
+  const { response, writeSteps, snapshot, cutter } = following;
+  sendDeployment(following);
+  await sendSnapshot(snapshot, response, cutter.push);
+  if (isFinished(following.sent.state) || !isFollowing) return conclude(following);
   const missed = following.held ?? [];
   following.held = null;
-  steps.tellAll(following.told);
+  writeSteps(following.sent);
   for (const event of missed) if (!response.writableEnded) take(following, event);
 }
 
-/** In one turn of the loop: what is in the log now, and what comes after. */
+/** Subscribes and opens the log in one turn of the event loop, so that no line is lost or sent twice. */
 function startFollowing({ context, response }: Reader, id: number): Following {
-  const { store, feed, statePath } = context;
-  const teller = createTeller(response);
-  const steps = createStepTeller(store, teller.tell);
-  const unfollow = feed.subscribe(id, (event) => {
+  const { store, events, statePath } = context;
+  const writer = createEventWriter(response);
+  const writeSteps = createStepWriter(store, writer);
+  const unfollow = events.subscribe(id, (event) => {
     if (following.held === null) take(following, event);
     else if (following.held.length < mostHeld) following.held.push(event);
   });
@@ -86,30 +82,30 @@ function startFollowing({ context, response }: Reader, id: number): Following {
   response.on("close", stop);
   let stepLines = 0;
   const cutter = createLineCutter((line) => {
-    if (stepOf(line) !== null) steps.tellAll(following.told, ++stepLines);
-    teller.tell({ event: "line", line });
+    if (stepOf(line) !== null) writeSteps(following.sent, ++stepLines);
+    writer.write({ event: "line", line });
   });
   const snapshot = openLogSnapshot(statePath, id);
-  const parts = { context, teller, steps, response, snapshot, cutter, stop };
-  const told = findDeployment(store, id) as Deployment;
-  const following: Following = { ...parts, told, hasLiveLines: false, held: [] };
+  const parts = { context, writer, writeSteps, response, snapshot, cutter, stop };
+  const sent = findDeployment(store, id) as Deployment;
+  const following: Following = { ...parts, sent, hasLiveLines: false, held: [] };
   return following;
 }
 
-function tellDeployment({ teller, told }: Following): void {
-  teller.tell({ event: "deployment", deployment: deploymentJson(told) });
+function sendDeployment({ writer, sent }: Following): void {
+  writer.write({ event: "deployment", deployment: deploymentJson(sent) });
 }
 
 function take(following: Following, event: DeploymentEvent): void {
   if (event.kind === "changed") look(following);
-  else if (event.kind === "step") following.steps.tellAll(following.told);
+  else if (event.kind === "step") following.writeSteps(following.sent);
   else {
     following.hasLiveLines = true;
-    following.teller.tell({ event: "line", line: event.line });
+    following.writer.write({ event: "line", line: event.line });
   }
 }
 
-/** Nobody waits for this one: a fault of the disk costs the telling, and not the service. */
+/** Called by a timer, so nothing else catches a fault of the disk: it ends this stream and not the service. */
 function lookAgain(following: Following): void {
   if (following.held !== null) return;
   try {
@@ -120,36 +116,24 @@ function lookAgain(following: Following): void {
 }
 
 function look(following: Following): void {
-  const { context, told } = following;
-  const now = findDeployment(context.store, told.id);
-  if (now !== null && now.state === told.state && now.attempts === told.attempts) return;
-  following.told = now ?? told;
+  const { context, sent } = following;
+  const now = findDeployment(context.store, sent.id);
+  if (now !== null && now.state === sent.state && now.attempts === sent.attempts) return;
+  following.sent = now ?? sent;
   if (now === null || isFinished(now.state)) conclude(following);
-  else tellDeployment(following);
+  else sendDeployment(following);
 }
 
 function conclude(following: Following): void {
-  const { teller, steps, cutter, stop, told, hasLiveLines } = following;
+  const { writer, writeSteps, cutter, stop, sent, hasLiveLines } = following;
   stop();
   if (!hasLiveLines) cutter.finish();
-  steps.tellAll(told);
-  tellDeployment(following);
-  teller.end();
+  writeSteps(sent);
+  sendDeployment(following);
+  writer.end();
 }
 
 function giveUp({ context, response }: Reader, error: unknown): void {
   context.log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
   response.destroy();
-}
-
-async function replay(
-  snapshot: LogSnapshot,
-  response: ServerResponse,
-  push: (piece: Buffer) => void,
-): Promise<void> {
-  for await (const piece of snapshot.read()) {
-    if (response.destroyed) return;
-    push(piece);
-    if (response.writableNeedDrain) await drained(response);
-  }
 }

@@ -2,35 +2,34 @@ import type { Deployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
 import { listSteps } from "../deployments/progress.ts";
 import { findDeployment } from "../deployments/rows.ts";
-import type { ControlContext } from "./context.ts";
 import { deploymentJson, stepJson } from "./deployment-json.ts";
-import { json, type Reply, refusal } from "./reply.ts";
-import type { Asked } from "./routes.ts";
+import { type ControlContext, type ControlReply, type ControlRequest, jsonReply, refusal } from "./route.ts";
 
 const usualLimit = 20;
 /** As many as are kept. */
 const largestLimit = 1_000;
 
-export function showHistory({ store }: ControlContext, { query }: Asked): Reply {
+export function showHistory({ store }: ControlContext, { query }: ControlRequest): ControlReply {
   const limit = Number(query.get("limit") ?? usualLimit);
   if (!Number.isSafeInteger(limit) || limit < 1)
-    return refusal(400, "The limit is a number from 1 to 1,000.");
+    return refusal(400, "The limit must be a number from 1 to 1,000.");
   const deployments = listDeployments(store, Math.min(limit, largestLimit));
-  return json({ deployments: deployments.map(deploymentJson) });
+  return jsonReply({ deployments: deployments.map(deploymentJson) });
 }
 
-export function showDeployment({ store }: ControlContext, { id }: Asked): Reply {
+export function showDeployment({ store }: ControlContext, { id }: ControlRequest): ControlReply {
   const deployment = wantedDeployment(store, id);
   if (deployment === null) return notFound(id);
-  return json({ deployment: deploymentJson(deployment), steps: listSteps(store, deployment).map(stepJson) });
+  const steps = listSteps(store, deployment).map(stepJson);
+  return jsonReply({ deployment: deploymentJson(deployment), steps });
 }
 
-/** The deployment with `id`, or the one that runs, else the last that did. */
+/** The deployment with `id`; without one, the deployment that runs, else the last that did. */
 export function wantedDeployment(store: ControlContext["store"], id: number | null): Deployment | null {
   return id === null ? findLatest(store) : findDeployment(store, id);
 }
 
-export function notFound(id: number | null): Reply {
+export function notFound(id: number | null): ControlReply {
   if (id === null) return refusal(404, "Nothing was deployed yet. Push to main, or run: hotpush deploy");
-  return refusal(404, `There is no deployment ${id}, or not any more. See: hotpush history`);
+  return refusal(404, `There is no deployment ${id}; it may have been pruned. See: hotpush history`);
 }

@@ -12,49 +12,44 @@ export interface SecretJson {
 export interface SecretsJson {
   readonly current: SecretJson;
   readonly previous: SecretJson | null;
-  /** null where there is no previous one. */
+  /** null if there is no previous one. */
   readonly canDropPrevious: boolean | null;
   readonly advice: string | null;
 }
 
 const dayMs = 24 * 3_600_000;
-/** Long enough for every webhook of a project to have been used, in most. */
+/** In most projects, every webhook is used within this time. */
 const quietMs = 7 * dayMs;
 
 /**
- * Says whether the previous secret can go: when the current one has signed a delivery since the previous one last did,
- * and the previous one has signed none for seven days.
+ * Decides whether the previous secret is safe to drop: the current one has signed a delivery since the previous one last
+ * did, and the previous one has signed none for seven days.
  */
 export function judgeSecrets(
   { current, previous }: ReturnType<SecretUses["read"]>,
   nowMs: number,
 ): SecretsJson {
-  const judged =
-    previous === null ? { canDropPrevious: null, advice: null } : judge(current, previous, nowMs);
-  return { current: secretJson(current), previous: previous && secretJson(previous), ...judged };
+  const advice = previous && adviceOn(current, previous, nowMs);
+  return {
+    current: secretJson(current),
+    previous: previous && secretJson(previous),
+    canDropPrevious: advice === null ? null : advice === safeToDrop,
+    advice,
+  };
 }
 
-function judge(current: SecretUse, previous: SecretUse, nowMs: number) {
-  const no = (advice: string) => ({ canDropPrevious: false, advice });
-  // Nobody can have been watching for longer than the current secret is known.
+const safeToDrop =
+  "Safe to drop: not used for 7 days, and the current secret was used since. Run: hotpush secret drop-previous";
+
+function adviceOn(current: SecretUse, previous: SecretUse, nowMs: number): string {
+  // Before the current secret was known, nothing was observed.
   const quietSinceMs = Math.max(previous.lastUsedAtMs ?? 0, current.knownSinceMs);
   const isCurrentUsed = (current.lastUsedAtMs ?? 0) > (previous.lastUsedAtMs ?? 0);
-  if (!isCurrentUsed) {
-    return no(
-      "Not safe to drop: the current secret was not used since. Set it in the webhook's form at the git host.",
-    );
-  }
-  if (nowMs - quietSinceMs < quietMs) {
-    const quiet = age(nowMs - quietSinceMs);
-    return no(
-      `Safe to drop when it was not used for 7 days; so far ${quiet}. Where this service has one webhook only, it is safe now: the current secret was used since.`,
-    );
-  }
-  return {
-    canDropPrevious: true,
-    advice:
-      "Safe to drop: not used for 7 days, and the current secret was used since. Run: hotpush secret drop-previous",
-  };
+  if (!isCurrentUsed)
+    return "Not safe to drop: the current secret was not used since. Set it in the webhook's form at the git host.";
+  if (nowMs - quietSinceMs >= quietMs) return safeToDrop;
+  const quiet = age(nowMs - quietSinceMs);
+  return `Safe to drop when it was not used for 7 days; so far ${quiet}. If this service has only one webhook, it is safe now: the current secret was used since.`;
 }
 
 function secretJson({ knownSinceMs, lastUsedAtMs, host, deliveryId }: SecretUse): SecretJson {

@@ -1,59 +1,95 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "../platform/http-server.ts";
 import { ProblemError } from "../problems.ts";
-import type { ControlContext } from "./context.ts";
-import { type Reply, refusal } from "./reply.ts";
-import { readRequestBody } from "./request-body.ts";
-import { findRoute } from "./routes.ts";
+import { cancelDeployment } from "./cancel.ts";
+import { deployNow } from "./deploy.ts";
+import { followDeployment } from "./follow.ts";
+import { showDeployment, showHistory } from "./history.ts";
+import { showLog } from "./log.ts";
+import { requestRollback } from "./rollback.ts";
+import { type ControlContext, type ControlReply, type ControlRequest, type Route, refusal } from "./route.ts";
+import { showStatus } from "./status.ts";
 
-/** A command asks at once and reads at once. */
+/** `{id}` is a number, or `latest`. */
+const routes: Readonly<Record<string, Route>> = {
+  "GET /status": showStatus,
+  "GET /deployments": showHistory,
+  "GET /deployments/{id}": showDeployment,
+  "GET /deployments/{id}/log": showLog,
+  "GET /deployments/{id}/events": followDeployment,
+  "POST /deployments": deployNow,
+  "POST /deployments/{id}/cancel": cancelDeployment,
+  "POST /rollback": requestRollback,
+};
+
+/** A command sends its request at once and reads the answer at once. */
 const idleSocketMs = 30_000;
+const longestBodyBytes = 16 * 1024;
 
 /**
- * What answers behind the operator's door: HTTP/1.1 and JSON, one request a connection. It is not public: the
- * commands and this come from one release, and what programs can rely on is what the commands print with --json.
+ * The API behind the control socket: HTTP/1.1 and JSON, one request per connection. It is not public: it and the
+ * commands come from one release. The stable interface for programs is what the commands print with --json.
  */
 export function createControlServer(context: ControlContext): Server {
   const server = createServer({ maxHeaderSize: 8_192, requireHostHeader: false }, (request, response) => {
     response.on("error", () => response.destroy());
-    void decide(request, context).then((reply) => conclude(request, response, reply));
+    void answer(request, context).then((reply) => sendReply(request, response, reply));
   });
   server.timeout = idleSocketMs;
   server.on("clientError", (_error, socket) => socket.destroy());
   return server;
 }
 
-async function decide(request: IncomingMessage, context: ControlContext): Promise<Reply> {
+async function answer(request: IncomingMessage, context: ControlContext): Promise<ControlReply> {
   try {
-    const url = new URL(request.url ?? "/", "http://control");
-    const route = findRoute(request.method ?? "", url.pathname);
-    if (route === null)
-      return refusal(404, "This Hotpush does not know what was asked for. Are both of one version?");
+    const { pathname, searchParams: query } = new URL(request.url ?? "/", "http://control");
+    const found = findRoute(request.method ?? "", pathname);
+    if (!found) return refusal(404, "This Hotpush does not know this request. Are both of the same version?");
     const body = await readRequestBody(request);
-    if (body === null) return refusal(400, "What was asked for is not JSON, or too much of it.");
-    return await route.answer(context, { id: route.id, query: url.searchParams, body });
+    if (body === null) return refusal(400, "The request body is not a JSON object, or is too large.");
+    return await found.route(context, { id: found.id, query, body });
   } catch (error) {
     if (error instanceof ProblemError) return refusal(409, error.message);
-    context.log.error(
-      { event: "control.failed", err: error },
-      "A command failed because of a fault in Hotpush",
-    );
-    return refusal(500, "A fault in Hotpush kept it from answering. The log of the service says more.");
+    const text = "A command failed because of a fault in Hotpush";
+    context.log.error({ event: "control.failed", err: error }, text);
+    return refusal(500, "Hotpush could not answer because of an internal fault. See the log of the service.");
   }
 }
 
-function conclude(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+function findRoute(method: string, path: string): { readonly route: Route; id: number | null } | null {
+  const [, word] = /^\/deployments\/(\d{1,15}|latest)(?=\/|$)/.exec(path) ?? [];
+  const route = routes[`${method} ${word === undefined ? path : path.replace(word, "{id}")}`];
+  return route ? { route, id: word === undefined || word === "latest" ? null : Number(word) } : null;
+}
+
+/** The JSON object in the body, `{}` if the body is empty, null if it is neither. */
+async function readRequestBody(request: IncomingMessage): Promise<ControlRequest["body"] | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > longestBodyBytes) return null;
+    chunks.push(chunk);
+  }
+  if (bytes === 0) return {};
+  try {
+    const value = JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
+    return typeof value === "object" && value !== null ? (value as ControlRequest["body"]) : null;
+  } catch {
+    return null;
+  }
+}
+
+function sendReply(request: IncomingMessage, response: ServerResponse, reply: ControlReply): void {
   response.setHeader("connection", "close");
   if (reply.kind === "json") {
     const body = JSON.stringify(reply.value);
-    response.writeHead(reply.status, {
-      "content-type": "application/json",
-      "content-length": Buffer.byteLength(body),
-    });
+    const length = Buffer.byteLength(body);
+    response.writeHead(reply.status, { "content-type": "application/json", "content-length": length });
     response.end(body);
     return;
   }
-  // Who follows a deployment may be told nothing for as long as its script is silent.
+  // A stream of events has no time-out: a script may be silent for long.
   request.socket.setTimeout(0);
   response.writeHead(200, { "content-type": reply.type });
   response.flushHeaders();

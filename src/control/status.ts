@@ -2,9 +2,8 @@ import type { CatchUpReport } from "../deployments/catch-up.ts";
 import { findRunning, listLastOfBranches, listWaiting } from "../deployments/history.ts";
 import { listSteps } from "../deployments/progress.ts";
 import { readVersion } from "../version.ts";
-import type { ControlContext } from "./context.ts";
 import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson } from "./deployment-json.ts";
-import { json, type Reply } from "./reply.ts";
+import { type ControlContext, type ControlReply, jsonReply } from "./route.ts";
 import { judgeSecrets, type SecretsJson } from "./secrets.ts";
 
 /** What `hotpush status --json` prints; docs/cli.md has each member. */
@@ -17,7 +16,7 @@ export interface StatusJson {
   /** The branches that are deployed. */
   readonly branches: readonly string[];
   readonly statePath: string;
-  /** null where nothing runs; `step` is null before the first one. */
+  /** null if nothing runs; `step` is null before the first one. */
   readonly running: { readonly deployment: DeploymentJson; readonly step: StepJson | null } | null;
   readonly waiting: readonly DeploymentJson[];
   readonly last: readonly DeploymentJson[];
@@ -32,10 +31,10 @@ export interface CatchUpJson {
   readonly failure: string | null;
 }
 
-export function showStatus(context: ControlContext): Reply {
+export function showStatus(context: ControlContext): ControlReply {
   const { store, startedAtMs, address, repoPath, refs, statePath, catchUp, secretUses } = context;
   const fault = context.findFault();
-  const status: StatusJson = {
+  return jsonReply({
     version: readVersion(),
     startedAt: instant(startedAtMs),
     address: address.address,
@@ -49,8 +48,7 @@ export function showStatus(context: ControlContext): Reply {
     health: { isHealthy: fault === null, detail: fault },
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
-  };
-  return json(status);
+  } satisfies StatusJson);
 }
 
 function runningJson({ store }: ControlContext): StatusJson["running"] {

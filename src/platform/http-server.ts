@@ -1,2 +1,5 @@
-/** Node's HTTP without what `import` of `node:http` drags in (see receiver/http.ts): a command must answer at once too. */
-export const { createServer, request } = process.getBuiltinModule("node:http");
+/**
+ * The parts of Node's HTTP that a server needs. An `import` of `node:http` evaluates all its exports, and so loads the
+ * WebSocket and fetch of undici, which nothing here uses: 14 MB of memory and 30 ms of every start.
+ */
+export const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");

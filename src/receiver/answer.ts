@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { STATUS_CODES } from "../platform/http-server.ts";
 import { type HttpProblemCode, type Problem, problems } from "../problems.ts";
 import { discard } from "./discard.ts";
-import { STATUS_CODES } from "./http.ts";
 
 /** An answer ready to be sent: the body is text already. */
 export interface Answer {

@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer } from "../platform/http-server.ts";
 import { type Answer, answerAndClose, isClosing, jsonAnswer, problemAnswer, sendAnswer } from "./answer.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
-import { createServer } from "./http.ts";
 import { checkHead } from "./request-head.ts";
 import type { Outcome } from "./webhook.ts";
 

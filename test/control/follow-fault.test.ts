@@ -10,7 +10,7 @@ import { listenHere } from "../harness/listen.ts";
 import { pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-test("a database that cannot be read any more ends the following, is told, and costs nothing else", async (t) => {
+test("a database fault ends the stream of events, is logged, and costs nothing else", async (t) => {
   const statePath = temporaryDirectory(t);
   const store = openStore(statePath);
   record(store, pushOf());

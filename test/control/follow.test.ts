@@ -27,7 +27,7 @@ echo two
 printf 'no line end'
 `;
 
-test("who comes in the middle sees what was printed before, and each line and step once", async (t) => {
+test("a late follower sees the output so far, and each line and step once", async (t) => {
   const service = await startAnswering(t, { script: steppingScript });
   await deliver(service.url, githubPush());
   const early = await startCommand(t, service, "logs", "-f", "--json");
@@ -37,10 +37,10 @@ test("who comes in the middle sees what was printed before, and each line and st
   letGo(service.repoPath);
   for (const { ended, lines } of [early, late]) {
     assert.equal(await ended, 0);
-    assert.deepEqual(told(lines), expected);
+    assert.deepEqual(eventsOf(lines), expected);
   }
   const after = await hotpush(service, "logs", "--json");
-  assert.deepEqual(told(after.stdout.trimEnd().split("\n")).slice(1), expected.slice(1));
+  assert.deepEqual(eventsOf(after.stdout.trimEnd().split("\n")).slice(1), expected.slice(1));
 });
 
 const expected = [
@@ -58,7 +58,7 @@ const expected = [
   "deployment succeeded",
 ];
 
-test("a deployment that waits is followed through its turn", async (t) => {
+test("following a waiting deployment goes on through its run", async (t) => {
   const service = await startAnswering(t, { script: steppingScript });
   await deliver(service.url, githubPush());
   await deliver(service.url, githubPush());
@@ -66,13 +66,13 @@ test("a deployment that waits is followed through its turn", async (t) => {
   await command.waitForLine(/queued/);
   letGo(service.repoPath);
   assert.equal(await command.ended, 0);
-  const events = told(command.lines);
+  const events = eventsOf(command.lines);
   assert.deepEqual(events.slice(0, 2), ["deployment queued", "deployment running"]);
   assert.equal(events.at(-1), "deployment succeeded");
   assert.ok(events.includes("without a break"));
 });
 
-test("one that gives way while it is followed says so and ends", async (t) => {
+test("following ends when the deployment is superseded, and says so", async (t) => {
   const service = await startAnswering(t, { script: steppingScript });
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f", "2");
@@ -83,7 +83,7 @@ test("one that gives way while it is followed says so and ends", async (t) => {
   letGo(service.repoPath);
 });
 
-test("a reader that stops reading costs lines, which are counted, and neither memory nor the deployment", async (t) => {
+test("a stopped reader costs counted lines, but no memory and no deployment", async (t) => {
   const lines = 100_000;
   const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
   const service = await startAnswering(t, { script });
@@ -105,12 +105,12 @@ test("a reader that stops reading costs lines, which are counted, and neither me
   assert.equal(seen + skipped, lines + 1);
 });
 
-test("who reads slowly what was printed before gets all of it, though the deployment ends meanwhile", async (t) => {
+test("a slow reader gets the whole log, even if the deployment ends meanwhile", async (t) => {
   const lines = 60_000;
   const script = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\necho printed\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho last\n`;
   const service = await startAnswering(t, { script });
   await deliver(service.url, githubPush());
-  // Not from the service's own log, which leaves lines out where it is not read in time.
+  // Not from the service's own log, which leaves lines out if it is not read in time.
   await until("all is read", () =>
     logFiles(service.statePath, 1).some(
       (path) => existsSync(path) && readFileSync(path, "utf8").endsWith("\nprinted\n"),
@@ -129,7 +129,7 @@ test("who reads slowly what was printed before gets all of it, though the deploy
   assert.deepEqual([events.length, events.at(-1)?.line], [lines + 2, "last"]);
 });
 
-test("a service that goes away ends the following with exit code 1 and the way to go on", async (t) => {
+test("if the service goes away, following ends with 1 and says how to go on", async (t) => {
   const service = await startAnswering(t, { script: steppingScript });
   await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f");
@@ -140,7 +140,7 @@ test("a service that goes away ends the following with exit code 1 and the way t
   letGo(service.repoPath);
 });
 
-function told(lines: readonly string[]): readonly string[] {
+function eventsOf(lines: readonly string[]): readonly string[] {
   return lines.map((text) => {
     const { event, line, step, deployment } = JSON.parse(text) as Event;
     if (event === "line") return line ?? "";

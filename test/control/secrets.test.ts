@@ -43,7 +43,7 @@ for (const { what, current, previous, can } of verdicts) {
   });
 }
 
-test("where there is no previous secret there is nothing to say of it", () => {
+test("without a previous secret there is no advice", () => {
   const judged = judgeSecrets({ current: use(1, 1), previous: null }, nowMs);
   assert.deepEqual([judged.previous, judged.canDropPrevious, judged.advice], [null, null, null]);
 });

@@ -4,7 +4,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openDoor } from "../../src/control/door.ts";
+import { listenInStateDirectory } from "../../src/control/control-socket.ts";
 import { openDirectory, shortSocketPath, socketPath } from "../../src/control/socket-path.ts";
 import { hotpush, type Target } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";
@@ -13,15 +13,15 @@ import { until } from "../harness/until.ts";
 
 const greet = (socket: Socket) => void socket.end("hello");
 
-test("the socket is for its user alone, and nothing else is left beside it", async (t) => {
+test("only its user may use the socket, and no other file is left beside it", async (t) => {
   const statePath = temporaryDirectory(t);
-  const door = await openDoor(statePath, greet);
-  t.after(door.close);
+  const controlSocket = await listenInStateDirectory(statePath, greet);
+  t.after(controlSocket.close);
   assert.equal(statSync(socketPath(statePath)).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(statePath), ["control.sock"]);
 });
 
-test("a socket that a dead service left is replaced, and the door is gone when it is closed", async (t) => {
+test("a dead service's socket is replaced, and closing removes the new one", async (t) => {
   const statePath = temporaryDirectory(t);
   const service = await startService(t, { statePath });
   await until("the socket", () => existsSync(socketPath(statePath)));
@@ -31,41 +31,41 @@ test("a socket that a dead service left is replaced, and the door is gone when i
   assert.equal(refused.code, 1);
   assert.match(
     refused.stderr,
-    /^hotpush: No Hotpush runs deployments in .*: .* is left of one that is gone\. Start it/,
+    /^hotpush: No Hotpush runs deployments in .*: .* was left by a service that is gone\. Start it/,
   );
-  const door = await openDoor(statePath, greet);
+  const controlSocket = await listenInStateDirectory(statePath, greet);
   assert.notEqual(lstatSync(socketPath(statePath)).ino, left);
-  assert.equal(await said(statePath), "hello");
-  door.close();
+  assert.equal(await readAll(statePath), "hello");
+  controlSocket.close();
   assert.equal(existsSync(socketPath(statePath)), false);
 });
 
-test("who leaves does not take the socket of a newcomer along", async (t) => {
+test("closing does not remove the socket of a newer instance", async (t) => {
   const statePath = temporaryDirectory(t);
-  const old = await openDoor(statePath, greet);
-  const newcomer = await openDoor(statePath, (socket) => void socket.end("the new one"));
+  const old = await listenInStateDirectory(statePath, greet);
+  const newcomer = await listenInStateDirectory(statePath, (socket) => void socket.end("the new one"));
   t.after(newcomer.close);
   old.close();
-  assert.equal(await said(statePath), "the new one");
+  assert.equal(await readAll(statePath), "the new one");
 });
 
 test("a state directory whose path is longer than a socket's address works", async (t) => {
   const statePath = join(temporaryDirectory(t), "a".repeat(120), "b".repeat(120));
   mkdirSync(statePath, { recursive: true });
-  const door = await openDoor(statePath, greet);
-  assert.equal(await said(statePath), "hello");
-  door.close();
+  const controlSocket = await listenInStateDirectory(statePath, greet);
+  assert.equal(await readAll(statePath), "hello");
+  controlSocket.close();
   const service = await startService(t, { statePath });
   await until("the socket", () => existsSync(socketPath(statePath)));
   const { code, stdout } = await hotpush(service, "status");
   assert.deepEqual([code, stdout.split(" ")[0]], [0, "Hotpush"]);
 });
 
-test("of more connections than a person can need, the last are closed", async (t) => {
+test("connections beyond 32 are closed", async (t) => {
   const statePath = temporaryDirectory(t);
   const open: Socket[] = [];
-  const door = await openDoor(statePath, (socket) => open.push(socket));
-  t.after(door.close);
+  const controlSocket = await listenInStateDirectory(statePath, (socket) => open.push(socket));
+  t.after(controlSocket.close);
   const directory = openDirectory(statePath);
   let closed = 0;
   const sockets = Array.from({ length: 40 }, () =>
@@ -82,7 +82,7 @@ test("of more connections than a person can need, the last are closed", async (t
   for (const socket of sockets) socket.destroy();
 });
 
-test("the instance that takes over answers the commands, and the state directory keeps no other socket", async (t) => {
+test("the next leader answers commands, and leaves no second socket behind", async (t) => {
   const first = await startService(t);
   await until("the socket", () => existsSync(socketPath(first.statePath)));
   const second = await first.again();
@@ -93,13 +93,13 @@ test("the instance that takes over answers the commands, and the state directory
   assert.ok(!readdirSync(first.statePath).includes(".control"));
 });
 
-/** The port of the service that answers a command, or null where none does. */
+/** The port of the service that answers a command, or null if none does. */
 async function answeringPort(target: Target): Promise<number | null> {
   const { code, stdout } = await hotpush(target, "status", "--json");
   return code === 0 ? (JSON.parse(stdout) as { port: number }).port : null;
 }
 
-async function said(statePath: string): Promise<string> {
+async function readAll(statePath: string): Promise<string> {
   const directory = openDirectory(statePath);
   const socket = connect(shortSocketPath(directory)).setEncoding("utf8");
   let text = "";

@@ -1,0 +1,64 @@
+import type { ServerResponse } from "node:http";
+import type { CatchUpReport } from "../deployments/catch-up.ts";
+import type { RemoteHead } from "../deployments/deployment.ts";
+import type { Feed } from "../deployments/feed.ts";
+import type { Queue } from "../deployments/queue.ts";
+import type { SecretUses } from "../deployments/secret-uses.ts";
+import type { Store } from "../deployments/store.ts";
+import type { Log } from "../log.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import type { MainRef } from "../receiver/push.ts";
+
+/** What the routes need of the service. */
+export interface ControlContext {
+  readonly store: Store;
+  readonly queue: Pick<Queue, "wake" | "cancel">;
+  readonly feed: Feed;
+  readonly secretUses: Pick<SecretUses, "read">;
+  /** The branches that are deployed: both, or the one that BRANCH names. */
+  readonly refs: readonly MainRef[];
+  readonly catchUp: { readonly report: () => CatchUpReport };
+  readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
+  /** What is wrong with the service, or null. */
+  readonly findFault: () => string | null;
+  readonly statePath: string;
+  readonly repoPath: string;
+  /** The path of a directory on the host, which identifies a project in roll-outs; the same outside of a container. */
+  readonly hostDirectory: (directory: string) => Promise<string>;
+  readonly address: { readonly address: string; readonly port: number };
+  readonly startedAtMs: number;
+  readonly log: Log;
+}
+
+export interface ControlRequest {
+  /** The number in the path, or null for "the one that runs, else the last". */
+  readonly id: number | null;
+  readonly query: URLSearchParams;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** One JSON object, or a stream that goes on. */
+export type ControlReply =
+  | { readonly kind: "json"; readonly status: number; readonly value: object }
+  | { readonly kind: "stream"; readonly type: string; readonly write: (response: ServerResponse) => void };
+
+export type Route = (
+  context: ControlContext,
+  request: ControlRequest,
+) => ControlReply | Promise<ControlReply>;
+
+export function jsonReply(value: object, status = 200): ControlReply {
+  return { kind: "json", status, value };
+}
+
+/** A refusal that the person at the terminal reads: what is refused, why, and the next step. */
+export function refusal(status: 400 | 404 | 405 | 409 | 413 | 500 | 503, detail: string): ControlReply {
+  return jsonReply({ detail }, status);
+}
+
+const longestName = 100;
+
+/** The user that a command reports, printable and at most 100 characters; null if it names none. Nothing proves it. */
+export function reportedName({ requestedBy }: ControlRequest["body"]): string | null {
+  return typeof requestedBy === "string" ? printable(requestedBy, longestName).trim() || null : null;
+}
