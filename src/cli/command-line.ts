@@ -1,7 +1,10 @@
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import { readVersion } from "../version.ts";
-import { parse, type Surroundings } from "./command.ts";
+import type { CommandContext } from "./command.ts";
 import { commands } from "./commands.ts";
+
+/** The exit code of a wrong command line, as of every shell's built-in commands. */
+const usageExitCode = 2;
 
 /**
  * Runs the command that `argv` names.
@@ -10,25 +13,23 @@ import { commands } from "./commands.ts";
  */
 export async function runCommandLine(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   let exitCode = 0;
-  const surroundings = {
-    env,
-    finish: (code: number) => {
-      exitCode = code;
-    },
+  const finish = (code: number) => {
+    exitCode = code;
   };
   const wanted = argv.find((word) => !word.startsWith("-") && word !== "help") ?? "";
-  outliveReader(commands.some(({ name, changesThings }) => name === wanted && changesThings));
-  const program = await loadProgram(surroundings, (name) => name === wanted);
+  surviveReader(!commands.some(({ name, onlyPrints }) => name === wanted && !onlyPrints));
+  // The completion script is made from all commands.
+  const program = await loadProgram({ env, finish }, (name) => name === wanted || wanted === "completion");
   return (await parse(program, argv)) ?? exitCode;
 }
 
 /**
- * Builds the program; the commands that are not wanted are in it by their names alone.
+ * Builds the program. Commands that are not wanted are in it by name and summary only.
  *
- * @param isWanted all of them where it is not given
+ * @param isWanted all commands if it is omitted
  */
 export async function loadProgram(
-  surroundings: Surroundings,
+  context: CommandContext,
   isWanted: (name: string) => boolean = () => true,
 ): Promise<Command> {
   const program = new Command("hotpush")
@@ -37,20 +38,41 @@ export async function loadProgram(
       "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
     );
   for (const { name, summary, group, load } of commands) {
-    const command = isWanted(name) ? (await load())(surroundings) : new Command(name);
+    const command = isWanted(name) ? (await load())(context) : new Command(name);
     program.addCommand(command.summary(summary).helpGroup(group));
   }
   return program;
 }
 
 /**
- * Whoever reads our output may go away, as head does. A command that only tells has nothing more to do then; one that
- * changes things must not be cut in the middle, so what it says from there on is dropped.
+ * The reader of our output may go away, as head does. A command that only prints then ends. One that changes something
+ * must not stop in the middle, so the rest of its output is dropped.
  */
-function outliveReader(changesThings: boolean): void {
-  if (!changesThings) {
+function surviveReader(onlyPrints: boolean): void {
+  if (onlyPrints) {
     process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
     return;
   }
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+}
+
+/** @returns the exit code if no command ran: 0 after help, 2 for a wrong command line; null if one did */
+async function parse(program: Command, argv: readonly string[]): Promise<number | null> {
+  for (const command of [program, ...program.commands, ...program.commands.flatMap((one) => one.commands)]) {
+    command
+      .exitOverride()
+      .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "hotpush: ")) })
+      .showHelpAfterError(`\nSee: ${pathOf(command)} --help`);
+  }
+  try {
+    await program.parseAsync([...argv], { from: "user" });
+    return null;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode === 0 ? 0 : usageExitCode;
+  }
+}
+
+function pathOf(command: Command): string {
+  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }

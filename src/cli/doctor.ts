@@ -1,5 +1,4 @@
-import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Check } from "../doctor/check.ts";
 import { checks } from "../doctor/checks.ts";
 import { makeDoctorContext } from "../doctor/context.ts";
@@ -8,34 +7,34 @@ import { countResults, runChecks } from "../doctor/run-checks.ts";
 import { webhookUrl } from "../doctor/service/public-url.ts";
 import { readSettings } from "../doctor/settings.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
-import { newCommand, type Surroundings } from "./command.ts";
+import { type CommandContext, newCommand } from "./command.ts";
 
-interface Options {
+interface DoctorOptions {
   readonly envFile?: string;
   readonly url?: string;
   readonly json?: boolean;
 }
 
-/** `hotpush doctor`: exit code 0 where nothing keeps a push from being deployed, else 1. */
-export function makeDoctorCommand({ env, finish }: Surroundings): Command {
-  const summary =
-    "Looks for everything that keeps a push from being deployed, and says what mends it. Nothing is changed. Run it where the service runs, as its user.";
-  return newCommand("doctor", summary, [
+/** `hotpush doctor`: its exit code is 0 if nothing keeps a push from being deployed, else 1. */
+export function makeDoctorCommand({ env, finish }: CommandContext): Command {
+  const description =
+    "Find everything that keeps a push from being deployed, and how to fix it. Nothing is changed. Run it on the machine of the service, as its user.";
+  return newCommand("doctor", description, [
     "hotpush doctor                               with the .env of this directory",
-    "hotpush doctor --env-file /etc/hotpush.env   as the systemd unit has it",
+    "hotpush doctor --env-file /etc/hotpush.env   as for the systemd unit",
     "hotpush doctor --url https://example.com     as the git host reaches it",
     "docker compose exec hotpush hotpush doctor   in its container",
-    "hotpush doctor remote host-key               these checks again",
+    "hotpush doctor remote host-key               only these checks",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
     .option("--env-file <path>", "the file with the service's settings (default: .env here)")
     .option(
       "--url <url>",
-      "where the git host sends to; a signed ping goes there (default: WEBHOOK_URL)",
+      "where the git host sends to; a signed ping is sent there (default: WEBHOOK_URL)",
       publicUrl,
     )
     .option("--json", "the result as one JSON object")
-    .action(async (names: readonly string[], options: Options) => {
+    .action(async (names: readonly string[], options: DoctorOptions) => {
       finish(await runDoctor(choose(names), options, env));
     });
 }
@@ -47,7 +46,7 @@ function choose(names: readonly string[]): readonly Check[] {
 
 function knownName(name: string, before: readonly string[] = []): readonly string[] {
   if (checks.some(({ id }) => id === name)) return [...before, name];
-  throw new InvalidArgumentError("There is no such check: docs/troubleshooting.md has them all.");
+  throw new InvalidArgumentError("There is no such check; docs/troubleshooting.md lists them all.");
 }
 
 function publicUrl(text: string): string {
@@ -58,7 +57,7 @@ function publicUrl(text: string): string {
 
 async function runDoctor(
   chosen: readonly Check[],
-  { envFile, url, json }: Options,
+  { envFile, url, json }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const settings = readSettings(env, process.cwd(), envFile);

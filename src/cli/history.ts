@@ -1,54 +1,45 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
-import { callService } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { formatTable } from "../platform/terminal/table.ts";
-import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
-import { asking } from "./ask-service.ts";
-import { newCommand, type Surroundings } from "./command.ts";
-import { commitText, originText } from "./terminal/origin.ts";
-import { branchOf, localTime, states } from "./terminal/words.ts";
+import type { Terminal } from "../platform/terminal/terminal.ts";
+import { type CommandContext, newCommand, wholeNumber } from "./command.ts";
+import { branchOf, commitText, localTime, originText, stateTexts } from "./deployment-text.ts";
+import { type ServiceAccess, withService } from "./with-service.ts";
 
 const gapColumns = 2;
 
-interface Options {
+interface HistoryOptions {
   readonly limit: number;
   readonly json?: boolean;
 }
 
 /** `hotpush history`: the newest deployments, newest first. */
-export function makeHistoryCommand({ env, finish }: Surroundings): Command {
-  const summary = "Lists the newest deployments, newest first. The last 1,000 are kept.";
-  return newCommand("history", summary, [
+export function makeHistoryCommand({ env, finish }: CommandContext): Command {
+  const description = "List the newest deployments, newest first. The last 1,000 are kept.";
+  const limit = wholeNumber(1, 1_000, "Not a number from 1 to 1,000.");
+  return newCommand("history", description, [
     "hotpush history                       the last 20",
     "hotpush history --limit 1000 --json   all of them for a program",
   ])
-    .option("--limit <n>", "how many, at most 1,000", count, 20)
+    .option("--limit <n>", "how many, at most 1,000", limit, 20)
     .option("--json", "one JSON object (docs/cli.md)")
-    .action(async ({ limit, json }: Options) =>
-      finish(
-        await asking(env, async (statePath) => {
-          const path = `/deployments?limit=${limit}`;
-          const history = await callService<{ deployments: readonly DeploymentJson[] }>(
-            statePath,
-            "GET",
-            path,
-          );
-          const terminal = openTerminal(process.stdout, env);
-          terminal.print(...(json ? [JSON.stringify(history)] : historyLines(history.deployments, terminal)));
-          return 0;
-        }),
-      ),
+    .action(async (options: HistoryOptions) =>
+      finish(await withService(env, (service) => printHistory(service, options))),
     );
 }
 
-function count(text: string): number {
-  const value = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (value >= 1 && value <= 1_000) return value;
-  throw new InvalidArgumentError("Not a number from 1 to 1,000.");
+async function printHistory(
+  { call, terminal }: ServiceAccess,
+  { limit, json }: HistoryOptions,
+): Promise<number> {
+  const path = `/deployments?limit=${limit}`;
+  const history = await call<{ deployments: readonly DeploymentJson[] }>("GET", path);
+  terminal.print(...(json ? [JSON.stringify(history)] : historyLines(history.deployments, terminal)));
+  return 0;
 }
 
-/** Two lines for each deployment: what became of it, and what it deployed for whom. */
+/** Two lines for each deployment: how it went, and what it deployed for whom. */
 function historyLines(
   deployments: readonly DeploymentJson[],
   { paint, columns }: Terminal,
@@ -58,7 +49,7 @@ function historyLines(
   const [first = "", rule = "", ...lines] = formatTable([header, ...deployments.map(row)]);
   const indent = " ".repeat(rule.indexOf(" ") + gapColumns);
   const painted = deployments.flatMap((deployment, index) => {
-    const { text, colour } = states[deployment.state];
+    const { text, colour } = stateTexts[deployment.state];
     const line = lines[index] ?? "";
     return [line.replace(text, paint(colour, text)), indent + whatLine(deployment, columns - indent.length)];
   });
@@ -67,7 +58,7 @@ function historyLines(
 
 function row({ id, state, trigger, ref, createdAt, durationMs }: DeploymentJson): readonly string[] {
   const took = durationMs === null ? "" : formatDuration(durationMs);
-  return [String(id), states[state].text, trigger, branchOf(ref), localTime(createdAt), took];
+  return [String(id), stateTexts[state].text, trigger, branchOf(ref), localTime(createdAt), took];
 }
 
 function whatLine(deployment: DeploymentJson, columns: number): string {

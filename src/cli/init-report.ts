@@ -5,33 +5,31 @@ import type { Setup } from "../init/plan-setup.ts";
 import type { PlannedFile } from "../init/planned-file.ts";
 import { diffTexts } from "../platform/git.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
-import { say } from "./say.ts";
+import { print } from "./command.ts";
 
-/** Says what was found: the project, its remote, and who is in front of the app. */
-export function tellProject({ project, proxy, address }: Setup): void {
+/** Prints what was found: the project, its remote, and what runs in front of the app. */
+export function printProject({ project, proxy, address }: Setup): void {
   const { root, remoteUrl, remote } = project;
-  say(`Project   ${root}`);
-  // Credentials may be in the URL; what was read of it has none.
-  say(`Remote    ${remote ? `${remote.hostname}, ${remote.path}` : (remoteUrl ?? "none")}`);
-  say(`Runs with ${told(proxy, address.site)}`);
-  say("");
+  // The URL may have credentials in it; the parsed remote has none.
+  const from = remote ? `${remote.hostname}, ${remote.path}` : (remoteUrl ?? "none");
+  print(`Project   ${root}`, `Remote    ${from}`, `Runs with ${proxyText(proxy, address.site)}`, "");
 }
 
-function told(proxy: Setup["proxy"], site: string | null): string {
+function proxyText(proxy: Setup["proxy"], site: string | null): string {
   if (proxy === null) return "systemd (there is no compose file)";
   if (proxy.kind === "none") return "compose; no service publishes a port, so Hotpush publishes 9000";
   if (proxy.kind === "new-caddy") return `compose; Caddy takes the place of ${proxy.service} (${site})`;
   return `compose; behind ${proxy.service}, your own proxy`;
 }
 
-/** Says of each file what becomes of it, with the difference for those that are changed. */
-export async function tellChanges(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
+/** Prints what happens to each file, with the difference for those that are changed. */
+export async function printChanges(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
   const width = Math.max(...files.map(({ name }) => name.length));
   for (const { state, name, purpose } of files) {
-    say(`${states[state].padEnd(8)}  ${name.padEnd(width)}  ${purpose}`);
+    print(`${(state === "right" ? "is right" : state).padEnd(8)}  ${name.padEnd(width)}  ${purpose}`);
   }
-  for (const file of files) if (file.state === "changed") say(`\n${await changeText(file, env)}`);
-  say("");
+  for (const file of files) if (file.state === "changed") print(`\n${await changeText(file, env)}`);
+  print("");
 }
 
 /** Without values that must not be shown: if only those change, no difference is left. */
@@ -47,53 +45,44 @@ async function changeText(
   );
 }
 
-const states: Readonly<Record<PlannedFile["state"], string>> = {
-  new: "new",
-  changed: "changed",
-  mode: "mode",
-  right: "is right",
-};
-
-/** Says what a person should know, and what only they can do. */
-export async function tellNotes(setup: Setup): Promise<void> {
+/** Prints what a person should know, and what only they can do. */
+export async function printNotes(setup: Setup): Promise<void> {
   for (const note of [...proxyNotes(setup), ...(await checkoutNotes(setup))]) {
-    say(wrapFor(process.stdout, `- ${note}`, "  "));
+    print(wrapFor(process.stdout, `- ${note}`, "  "));
   }
 }
 
 function proxyNotes({ proxy }: Setup): readonly string[] {
   if (proxy?.kind !== "new-caddy") return [];
   const { service, dropped, hasContainerName } = proxy;
+  const notes = dropped.map(
+    (port) => `Port ${port} of ${service} is no longer published: two containers cannot share it.`,
+  );
+  if (!hasContainerName) return notes;
   return [
-    ...dropped.map(
-      (port) => `Port ${port} of ${service} is not published any more: two containers cannot share it.`,
-    ),
-    ...(hasContainerName
-      ? [`${service} loses its container_name: for a moment of each deployment there are two of it.`]
-      : []),
+    ...notes,
+    `${service} loses its container_name: for a moment of each deployment there are two of it.`,
   ];
 }
 
 async function checkoutNotes({ project, proxy, services, machine }: Setup): Promise<readonly string[]> {
   const { root } = project;
   const isBuiltFromRoot = Object.values(services).some(({ build }) => contextOf(build) === root);
-  return [
-    ...((await hasFileModes(root))
-      ? []
-      : [
-          "git keeps no execute bits here. Say it: git add deploy.sh && git update-index --chmod=+x deploy.sh",
-        ]),
-    ...(isBuiltFromRoot && !isIgnoredByDocker(root)
-      ? [
-          ".env, with the secret in it, is in the build context of your image. Write a line .env to .dockerignore.",
-        ]
-      : []),
-    ...(proxy !== null && machine.isForeignOwner
-      ? [
-          "The checkout is another user's than the container's, so what a deployment changes in it becomes root's.",
-        ]
-      : []),
+  const notes: readonly (readonly [applies: boolean, text: string])[] = [
+    [
+      !(await hasFileModes(root)),
+      "git keeps no execute bits here. Run: git add deploy.sh && git update-index --chmod=+x deploy.sh",
+    ],
+    [
+      isBuiltFromRoot && !isIgnoredByDocker(root),
+      ".env, with the secret in it, is in the build context of your image. Add a line .env to .dockerignore.",
+    ],
+    [
+      proxy !== null && machine.isForeignOwner,
+      "The owner of the checkout is not the container's user, so what a deployment changes in it will belong to root.",
+    ],
   ];
+  return notes.flatMap(([applies, text]) => (applies ? [text] : []));
 }
 
 function contextOf(build: unknown): unknown {

@@ -6,13 +6,12 @@ import { writePlanned } from "../init/planned-file.ts";
 import { SetupError } from "../init/setup-error.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
 import { ProblemError } from "../problems.ts";
-import { canAsk, confirm, LeftError } from "./ask.ts";
-import { newCommand, refuse, type Surroundings } from "./command.ts";
-import { tellForm, tellNext } from "./init-next.ts";
-import { personAtTerminal, takeDefaults } from "./init-questions.ts";
-import { tellChanges, tellNotes, tellProject } from "./init-report.ts";
+import { type CommandContext, newCommand, print, refuse } from "./command.ts";
+import { printNextSteps, printWebhookForm } from "./init-next-steps.ts";
+import { canAsk, confirm, LeftError, personAtTerminal, takeDefaults } from "./init-questions.ts";
+import { printChanges, printNotes, printProject } from "./init-report.ts";
 
-interface Options {
+interface InitOptions {
   readonly url?: URL;
   readonly host?: GitHost;
   readonly service?: string;
@@ -20,27 +19,25 @@ interface Options {
   readonly check?: boolean;
 }
 
-/** `hotpush init`: sets the project around the working directory up, so that a push deploys it. */
-export function makeInitCommand({ env, finish }: Surroundings): Command {
-  const summary =
-    "Sets up this project: a secret in .env, a deploy.sh, Hotpush and its proxy beside your compose file, and what to fill into the webhook's form at your git host. Your own files stay as they are. To be run on the server, in the checkout that is deployed; again at any time.";
-  return newCommand("init", summary, [
-    "hotpush init                                  asks what it cannot find out",
+/** `hotpush init`: sets up the project around the working directory, so that a push deploys it. */
+export function makeInitCommand({ env, finish }: CommandContext): Command {
+  const description =
+    "Set up this project: a secret in .env, a deploy.sh, Hotpush and its proxy beside your compose file, and the values for the webhook's form at your git host. Your own files stay as they are. Run it on the server, in the checkout that is deployed; you can repeat it at any time.";
+  return newCommand("init", description, [
+    "hotpush init                                  asks what it cannot detect",
     "hotpush init --yes --url https://shop.example.org",
-    "hotpush init --check                          is anything not as it should be?",
+    "hotpush init --check                          show what would change",
   ])
     .option(
       "--url <address>",
       "where the git host reaches this server, such as https://shop.example.org",
       address,
     )
-    .addOption(
-      new Option("--host <name>", "the git host (default: as the remote's name tells)").choices(gitHosts),
-    )
-    .option("--service <name>", "the service that is the app, where several publish a port")
-    .option("--yes", "asks nothing, and changes what is not right without asking")
-    .option("--check", "writes nothing; shows what would change, and ends with 1 where something would")
-    .action(async (options: Options) => finish(await runInit(options, env)));
+    .addOption(new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHosts))
+    .option("--service <name>", "the service that is the app, if several publish a port")
+    .option("--yes", "ask nothing, and change what is not right without asking")
+    .option("--check", "write nothing; show what would change, and exit with 1 if something would")
+    .action(async (options: InitOptions) => finish(await runInit(options, env)));
 }
 
 function address(text: string): URL {
@@ -49,7 +46,7 @@ function address(text: string): URL {
   throw new InvalidArgumentError("Not an address such as https://shop.example.org.");
 }
 
-async function runInit(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
+async function runInit(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
   try {
     return await init(options, env);
   } catch (error) {
@@ -60,39 +57,40 @@ async function runInit(options: Options, env: NodeJS.ProcessEnv): Promise<number
   }
 }
 
-async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
+async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { url = null, host = null, service = null, yes = false, check = false } = options;
   const questions: Questions = canAsk() && !yes && !check ? personAtTerminal : takeDefaults;
   const setup = await planSetup(process.cwd(), env, { url, host, service }, questions);
-  tellProject(setup);
-  await tellChanges(setup.files, env);
+  printProject(setup);
+  await printChanges(setup.files, env);
   const isImageThere = !needsImage(setup) || (await hasOwnImage(env));
   if (check) return reportCheck(setup, isImageThere);
   if (!(await mayChange(setup, yes))) return 1;
   for (const file of setup.files) writePlanned(file);
-  await tellNotes(setup);
+  await printNotes(setup);
   if (!isImageThere) {
     process.stderr.write(`Building the image ${ownImage}; the first time takes a minute or two.\n`);
     await buildOwnImage(env);
   }
-  tellForm(setup);
-  return await tellNext(setup, env);
+  printWebhookForm(setup);
+  await printNextSteps(setup, env);
+  return 0;
 }
 
-/** Where `.env` names an image, it is a person's. */
+/** If `.env` names an image, the person chose it. */
 function needsImage({ proxy, project }: Setup): boolean {
   return proxy !== null && !project.env.HOTPUSH_IMAGE;
 }
 
 function reportCheck({ files }: Setup, isImageThere: boolean): number {
-  if (!isImageThere) process.stdout.write(`The image ${ownImage} would be built.\n`);
+  if (!isImageThere) print(`The image ${ownImage} would be built.`);
   return isImageThere && files.every(({ state }) => state === "right") ? 0 : 1;
 }
 
-/** New files need no question; what is there is changed only when a person agrees. */
+/** New files need no question; existing ones are changed only if the person agrees. */
 async function mayChange({ files }: Setup, isAgreed: boolean): Promise<boolean> {
   const changed = files.filter(({ state }) => state === "changed");
-  // Lines that are only added take nothing away from anybody.
+  // Added lines take nothing away.
   if (isAgreed || changed.every(({ before, text }) => isOnlyAdded(before ?? "", text))) return true;
   const names = changed.map(({ name }) => name).join(", ");
   if (!canAsk()) {

@@ -1,60 +1,55 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { callService, NotRunningError } from "../control/client.ts";
+import { NotRunningError } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { asking, reportedUser } from "./ask-service.ts";
-import { newCommand, type Surroundings } from "./command.ts";
-import { seeThrough } from "./see-through.ts";
+import { type CommandContext, newCommand } from "./command.ts";
+import { waitForDeployment } from "./wait-for-deployment.ts";
+import { reportedUser, type ServiceAccess, withService } from "./with-service.ts";
 
-interface Options {
+interface RollbackOptions {
   readonly directory?: string;
   readonly detach?: boolean;
   readonly json?: boolean;
 }
 
-/** `hotpush rollback`: has the service roll back, and shows what it prints. Its exit code is 0 where the earlier version serves. */
-export function makeRollbackCommand({ env, finish }: Surroundings): Command {
-  const summary =
-    "Brings an earlier good version back by a roll-out without a build: the previous one, or that of a deployment (by its number) or of a commit (by its first digits). The service runs it as a deployment of its own, when the one that runs has ended, and what was pushed meanwhile stays away until the next push.";
-  return newCommand("rollback", summary, [
+/** `hotpush rollback`: has the service roll back, and shows the output. Its exit code is 0 if the earlier version serves. */
+export function makeRollbackCommand({ env, finish }: CommandContext): Command {
+  const description =
+    "Roll back to an earlier good version without a build: the previous one, or that of a deployment (by its number) or of a commit (by its first digits). The service runs this as a deployment of its own, when the running one has ended. Newer commits are not deployed until the next push.";
+  return newCommand("rollback", description, [
     "hotpush rollback           the previous good version",
-    "hotpush rollback 7         that of deployment 7",
-    "hotpush rollback 3f2c1a9   that of this commit",
+    "hotpush rollback 7         the version of deployment 7",
+    "hotpush rollback 3f2c1a9   the version of this commit",
   ])
     .argument("[version]", "a deployment's number, or a commit", version)
     .option(
       "--directory <path>",
-      "that of the service, which is the default; another: hotpush rollout --back",
+      "must be the service's repository, the default; for another: hotpush rollout --back",
     )
-    .option("--detach", "do not wait for its end; so it is always within a deploy.sh, whose end it waits for")
+    .option("--detach", "do not wait for its end; always so within a deploy.sh")
     .option("--json", "one JSON object, at the end (docs/cli.md)")
-    .action(async (wanted: string | undefined, options: Options) =>
-      finish(await asking(env, (statePath) => rollBack(statePath, wanted, options, env))),
+    .action(async (wanted: string | undefined, options: RollbackOptions) =>
+      finish(await withService(env, (service) => rollback(service, wanted, options))),
     );
 }
 
 function version(text: string): string {
   if (/^[0-9a-f]{1,64}$/i.test(text)) return text;
-  throw new InvalidArgumentError("One deployment's number, or one commit.");
+  throw new InvalidArgumentError("Neither a deployment's number nor a commit.");
 }
 
-async function rollBack(
-  statePath: string,
+async function rollback(
+  service: ServiceAccess,
   wanted: string | undefined,
-  { directory, detach = false, json = false }: Options,
-  env: NodeJS.ProcessEnv,
+  { directory, detach: isDetached = false, json: isJson = false }: RollbackOptions,
 ): Promise<number> {
   const to = directory === undefined ? undefined : resolve(directory);
-  const body = { version: wanted, directory: to, ...reportedUser(env) };
-  const { deployment } = await callService<{ deployment: DeploymentJson }>(
-    statePath,
-    "POST",
-    "/rollback",
-    body,
-  ).catch((error: unknown) => {
+  const body = { version: wanted, directory: to, ...reportedUser(service.env) };
+  const recorded = service.call<{ deployment: DeploymentJson }>("POST", "/rollback", body);
+  const { deployment } = await recorded.catch((error: unknown) => {
     if (!(error instanceof NotRunningError)) throw error;
     throw new NotRunningError(`${error.message}. Without the service: hotpush rollout --back`);
   });
-  const said = `Deployment ${deployment.id} goes back to ${deployment.commit}.`;
-  return await seeThrough(deployment, { env, statePath, said, isDetached: detach, isJson: json });
+  const summary = `Deployment ${deployment.id} goes back to ${deployment.commit}.`;
+  return await waitForDeployment(service, deployment, { summary, isDetached, isJson });
 }

@@ -1,18 +1,14 @@
-import { type Command, InvalidArgumentError } from "commander";
-import { connectEngine } from "../platform/docker/engine.ts";
+import type { Command } from "commander";
 import { lowerPriority } from "../platform/lower-priority.ts";
 import { ProblemError } from "../problems.ts";
-import { locateProject } from "../rollout/compose/locate-project.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
 import { type Report, reportFailure } from "../rollout/report/report.ts";
 import type { RolloutRequest } from "../rollout/request.ts";
-import { refuseOtherState, rolloutState, stateDirectoryOf } from "../rollout/state.ts";
-import { another, newCommand, type Surroundings } from "./command.ts";
+import { type CommandContext, newCommand, wholeNumber } from "./command.ts";
+import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./project-options.ts";
 
-interface Options {
-  readonly directory?: string;
-  readonly file?: readonly string[];
+interface RolloutOptions extends ProjectOptions {
   readonly commit?: string;
   readonly live?: string;
   readonly build: boolean;
@@ -23,48 +19,46 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** `hotpush rollout`: reports on standard output. Its exit code is 0 where the new version serves, 1 where the old one does. */
-export function makeRolloutCommand({ env, finish }: Surroundings): Command {
-  const summary =
-    "Replaces the containers of a compose project by new ones, with no request dropped. A stack file that says `x-hotpush: { engine: swarm }` (or HOTPUSH_ENGINE=swarm) is rolled out on a Docker Swarm.\n\nWithout services: all whose image or configuration changed, in the order of their dependencies.";
-  return newCommand("rollout", summary, [
+/** `hotpush rollout`: reports on standard output. Its exit code is 0 if the new version serves, 1 if the old one does. */
+export function makeRolloutCommand({ env, finish }: CommandContext): Command {
+  const description =
+    "Replace the containers of a compose project without dropping a request. A stack file with `x-hotpush: { engine: swarm }` (or HOTPUSH_ENGINE=swarm) is rolled out on a Docker Swarm.\n\nWithout services: all whose image or configuration changed, in the order of their dependencies.";
+  const command = newCommand("rollout", description, [
     "hotpush rollout              everything that changed",
     "hotpush rollout app --json   only the service app; events as JSON",
     "hotpush rollout --back       the previous good version, without the service",
-  ])
-    .argument("[services...]")
-    .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
-    .option("--file <path>", "a compose file, can be repeated (default: what compose finds)", another)
+  ]).argument("[services...]");
+  return addProjectOptions(command)
     .option(
       "--commit <commit>",
-      "what images are named after (default: what is checked out, outside of git DEPLOY_COMMIT)",
+      "the commit to name images after (default: what is checked out; outside of git DEPLOY_COMMIT)",
     )
     .option("--live <path>", "the directory of the live files (default: what is mounted at /run/live)")
-    .option("--no-build", "take the images that are there")
+    .option("--no-build", "use the images that exist")
     .option("--pull", "pull the images that are not built here")
     .option("--back", "go back to the previous good version, without a build")
     .option("--to <commit>", "go back to the good version of this commit")
-    .option("--lock-wait <s>", "seconds to wait for another roll-out", seconds, 600)
+    .option(
+      "--lock-wait <s>",
+      "seconds to wait for another roll-out",
+      wholeNumber(0, 999_999, "Not a number of seconds."),
+      600,
+    )
     .option("--json", "events, one JSON object a line")
-    .action(async (services: string[], options: Options, command: Command) => {
+    .action(async (services: string[], options: RolloutOptions, command: Command) => {
       if (services.length > 0 && goesBack(options))
-        command.error("error: A version is gone back to as a whole: name no services beside --back or --to.");
+        command.error("error: --back and --to roll back all services: name none.");
       finish(await runRollout(services, options, env));
     });
 }
 
-function goesBack({ back, to }: Options): boolean {
+function goesBack({ back, to }: RolloutOptions): boolean {
   return back === true || to !== undefined;
-}
-
-function seconds(text: string): number {
-  if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("Not a number of seconds.");
 }
 
 async function runRollout(
   services: readonly string[],
-  options: Options,
+  options: RolloutOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const write = (text: string) => process.stdout.write(text);
@@ -91,23 +85,17 @@ async function runRollout(
 
 async function requestOf(
   services: readonly string[],
-  options: Options,
+  options: RolloutOptions,
   env: NodeJS.ProcessEnv,
   report: Report,
   signal: AbortSignal,
 ): Promise<RolloutRequest> {
-  const engine = connectEngine(env.DOCKER_HOST);
-  const projectDirectory = options.directory ?? env.REPO_PATH ?? process.cwd();
-  const target = await locateProject(engine, { projectDirectory, files: options.file ?? [] });
-  await refuseOtherState(engine, target.projectDirectory, env);
   return {
-    engine,
-    target,
+    ...(await locateNamedProject(options, env)),
     env,
     services,
     commit: options.commit,
     liveDirectory: options.live ?? env.HOTPUSH_LIVE_PATH,
-    ...rolloutState(stateDirectoryOf(env), target.projectDirectory),
     lockWaitS: options.lockWait,
     withBuild: options.build,
     withPull: options.pull ?? false,

@@ -5,22 +5,21 @@ import { dropPreviousSecret, RotationError, rotateSecret } from "../config/rotat
 import { callService } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
-import { statePathOf } from "./ask-service.ts";
-import { newCommand, refuse, type Surroundings } from "./command.ts";
-import { rotationLines } from "./secret-text.ts";
+import { type CommandContext, newCommand, print, refuse } from "./command.ts";
+import { statePathOf } from "./with-service.ts";
 
-interface Options {
+interface SecretOptions {
   readonly envFile?: string;
   readonly stdin?: boolean;
   readonly show?: boolean;
   readonly force?: boolean;
 }
 
-/** `hotpush secret`: rotates the secret of the webhook in two steps, between which both are accepted. */
-export function makeSecretCommand({ env, finish }: Surroundings): Command {
-  const command = newCommand("secret", "Rotates the secret of the webhook without losing a push.", [
-    "hotpush secret rotate          a new one; the old one is still accepted",
-    "hotpush secret drop-previous   the old one is not accepted any more",
+/** `hotpush secret`: rotates the secret of the webhook in two steps, between which both secrets are accepted. */
+export function makeSecretCommand({ env, finish }: CommandContext): Command {
+  const command = newCommand("secret", "Rotate the secret of the webhook without losing a push.", [
+    "hotpush secret rotate          make a new one; the old one stays valid",
+    "hotpush secret drop-previous   the old one is no longer accepted",
   ]);
   const envPath = [
     "--env-file <path>",
@@ -28,24 +27,24 @@ export function makeSecretCommand({ env, finish }: Surroundings): Command {
   ] as const;
   const rotate = newCommand(
     "rotate",
-    "Makes a new secret of 32 bytes in the .env file of the service, or in the file that its WEBHOOK_SECRET_FILE names, keeps the old one as WEBHOOK_SECRET_PREVIOUS, and says what to do next. The new one is shown on a terminal only.",
+    "Make a new secret of 32 bytes in the .env file of the service, or in the file that its WEBHOOK_SECRET_FILE names. The old one is kept as WEBHOOK_SECRET_PREVIOUS. Prints what to do next; the new secret is shown on a terminal only.",
     ["hotpush secret rotate", "hotpush secret rotate --env-file /etc/hotpush.env"],
   )
-    .summary("a new one, while the old one is still accepted")
+    .summary("Make a new secret; the old one is still accepted")
     .option(...envPath)
     .option("--stdin", "the git host made the new one (GitLab, Pagure): read it from standard input")
-    .option("--show", "show the new one where output is piped, too")
-    .option("--force", "throw away a previous one that is there")
-    .action(async (options: Options) => finish(await changing(() => runRotate(options, env))));
+    .option("--show", "show the new one even if output is piped")
+    .option("--force", "discard an existing previous secret")
+    .action(async (options: SecretOptions) => finish(await changing(() => rotateIn(options, env))));
   const drop = newCommand(
     "drop-previous",
-    "Takes the previous secret out of the .env file of the service, when it is safe: see hotpush status.",
+    "Remove the previous secret from the .env file of the service, if that is safe: see hotpush status.",
     ["hotpush secret drop-previous", "hotpush secret drop-previous --force   without asking the service"],
   )
-    .summary("the old one is not accepted any more")
+    .summary("Stop accepting the old secret")
     .option(...envPath)
-    .option("--force", "whether it is safe or not")
-    .action(async (options: Options) => finish(await changing(() => runDrop(options, env))));
+    .option("--force", "do not ask whether it is safe")
+    .action(async (options: SecretOptions) => finish(await changing(() => dropFrom(options, env))));
   return command.addCommand(rotate).addCommand(drop);
 }
 
@@ -58,54 +57,92 @@ async function changing(work: () => Promise<number>): Promise<number> {
   }
 }
 
-async function runRotate({ envFile, stdin, show, force }: Options, env: NodeJS.ProcessEnv): Promise<number> {
-  const secrets = await askForSecrets(env);
+async function rotateIn(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
+  const { envFile, stdin: isGiven = false, show = false, force = false } = options;
+  const secrets = await fetchSecrets(env);
   const host = secrets?.current.host ?? secrets?.previous?.host ?? null;
-  if (!stdin && (host === "gitlab" || host === "pagure")) {
+  if (!isGiven && (host === "gitlab" || host === "pagure")) {
     return refuse(
       "This git host makes the secret itself. Make a new one there, and give it to: hotpush secret rotate --stdin",
     );
   }
-  const given = stdin ? { secret: readFileSync(0, "utf8").trim() } : {};
-  const { secret, secretPath } = rotateSecret(envFile ?? usualEnvFile(env), {
-    ...given,
-    isReplacingPrevious: force ?? false,
-  });
-  const terminal = openTerminal(process.stdout, env);
-  const isShown = !stdin && (terminal.isInteractive || show === true);
-  terminal.print(
-    ...rotationLines({ envFile, secretPath, host, secret: isShown ? secret : null, isGiven: stdin ?? false }),
-  );
+  const given = isGiven ? { secret: readFileSync(0, "utf8").trim() } : {};
+  const path = envFile ?? usualEnvFile(env);
+  const { secret, secretPath } = rotateSecret(path, { ...given, isReplacingPrevious: force });
+  const isShown = !isGiven && (openTerminal(process.stdout, env).isInteractive || show);
+  print(...rotationLines({ envFile, secretPath, host, secret: isShown ? secret : null, isGiven }));
   return 0;
 }
 
-async function runDrop({ envFile, force }: Options, env: NodeJS.ProcessEnv): Promise<number> {
-  if (!force) {
-    const secrets = await askForSecrets(env);
-    const sure = "To drop it all the same: hotpush secret drop-previous --force";
-    if (secrets === null) return refuse(`the service cannot be asked whether it is safe. ${sure}`);
-    if (secrets.previous === null) {
-      return refuse(
-        `the service runs without a previous secret: restart it, if you have just rotated. ${sure}`,
-      );
-    }
-    if (!secrets.canDropPrevious) return refuse(`${secrets.advice} ${sure}`);
-  }
+interface RotatedSecret {
+  /** The file of settings that was named, if one was. */
+  readonly envFile: string | undefined;
+  /** The file that has the new secret. */
+  readonly secretPath: string;
+  /** The git host that last used the old one, if it is known. */
+  readonly host: string | null;
+  /** null: it must not be shown */
+  readonly secret: string | null;
+  /** The host made it, so it has it already. */
+  readonly isGiven: boolean;
+}
+
+const hostTitles: Readonly<Record<string, string>> = {
+  github: "GitHub",
+  gitea: "Gitea",
+  forgejo: "Forgejo",
+  gogs: "Gogs",
+  gitlab: "GitLab",
+  "bitbucket-cloud": "Bitbucket",
+  "bitbucket-data-center": "Bitbucket",
+  pagure: "Pagure",
+  gitness: "Gitness",
+};
+
+/** What a person does after a rotation, in an order in which no push is refused. */
+function rotationLines({ envFile, secretPath, host, secret, isGiven }: RotatedSecret): readonly string[] {
+  const title = (host && hostTitles[host]) ?? "the git host";
+  const form = [
+    `Then, at ${title}, in the form of the webhook, set the field Secret to:`,
+    secret === null ? `  what is in ${secretPath} now (with --show it is printed here)` : `  ${secret}`,
+  ];
+  return [
+    `The new secret is in ${secretPath}. The old one is still accepted,`,
+    "as the previous one, so that no push is refused meanwhile.",
+    "",
+    "First restart the service, so that it reads both:",
+    "  systemctl restart hotpush        or, in a container:",
+    "  docker compose up -d hotpush     or, in a Swarm:",
+    "  hotpush deploy",
+    ...(isGiven ? [] : form),
+    "When hotpush status says that the previous one is safe to drop:",
+    `  hotpush secret drop-previous${envFile === undefined ? "" : ` --env-file ${envFile}`}`,
+  ];
+}
+
+async function dropFrom({ envFile, force }: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
+  const reason = force ? null : whyKeep(await fetchSecrets(env));
+  if (reason !== null) return refuse(`${reason} To drop it anyway: hotpush secret drop-previous --force`);
   const path = envFile ?? usualEnvFile(env);
   dropPreviousSecret(path);
-  openTerminal(process.stdout, env).print(
-    `The previous secret is gone from ${path}. Restart the service, so that it is not accepted any more.`,
-  );
+  print(`The previous secret is removed from ${path}. Restart the service, so that it no longer accepts it.`);
   return 0;
 }
 
-/** In the image the working directory has none: compose reads the one of the repository, and passes it on. */
+function whyKeep(secrets: StatusJson["secrets"] | null): string | null {
+  if (secrets === null) return "the service cannot be asked whether it is safe.";
+  if (secrets.previous === null)
+    return "the service runs without a previous secret: restart it, if you have just rotated.";
+  return secrets.canDropPrevious ? null : secrets.advice;
+}
+
+/** In the image the working directory has no `.env`: compose reads that of the repository, and passes its values on. */
 function usualEnvFile({ REPO_PATH: repoPath }: NodeJS.ProcessEnv): string {
   return repoPath && !existsSync(".env") ? join(repoPath, ".env") : ".env";
 }
 
-/** What the service knows of its secrets, or null where it cannot be asked. */
-async function askForSecrets(env: NodeJS.ProcessEnv): Promise<StatusJson["secrets"] | null> {
+/** What the service knows about its secrets, or null if it cannot be reached. */
+async function fetchSecrets(env: NodeJS.ProcessEnv): Promise<StatusJson["secrets"] | null> {
   try {
     return (await callService<StatusJson>(statePathOf(env), "GET", "/status")).secrets;
   } catch {

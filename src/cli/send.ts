@@ -13,9 +13,9 @@ import {
   sendingEnvironment,
   urlToSend,
 } from "../send/settings.ts";
-import { newCommand, refuse, type Surroundings } from "./command.ts";
+import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 
-interface Options {
+interface SendOptions {
   readonly url?: string;
   readonly file?: string;
   readonly event: SentEvent;
@@ -27,11 +27,11 @@ interface Options {
 /** How long a dry run waits for a service that is just being started. */
 const dryRunWaitMs = 30_000;
 
-/** `hotpush send`: sends what a git host would, and prints what came of it. Exits with 0 if the push counts. */
-export function makeSendCommand({ env, finish }: Surroundings): Command {
-  const summary =
+/** `hotpush send`: sends what a git host would, and prints the result. Its exit code is 0 if the push counts. */
+export function makeSendCommand({ env, finish }: CommandContext): Command {
+  const description =
     "Send a push to the service as a git host does, signed with WEBHOOK_SECRET (from the environment or .env). The push is the head of this repository. With --dry-run the service answers what it would do, and does nothing.";
-  return newCommand("send", summary, [
+  return newCommand("send", description, [
     "hotpush send --dry-run              check the set-up; nothing is deployed",
     "hotpush send                        deploy the head of main or master",
     "hotpush send --event ping",
@@ -50,7 +50,7 @@ export function makeSendCommand({ env, finish }: Surroundings): Command {
       duration,
     )
     .option("--json", "the result as one JSON object")
-    .action(async (options: Options) => finish(await runSend(options, env)));
+    .action(async (options: SendOptions) => finish(await runSend(options, env)));
 }
 
 function duration(text: string): number {
@@ -59,13 +59,13 @@ function duration(text: string): number {
   throw new InvalidArgumentError("Not a duration such as 30s or 2m.");
 }
 
-async function runSend(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
+async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {
   try {
     const request = await readRequest(options, env);
     if (typeof request === "string") return refuse(request);
     const sent = await send(request);
-    if (options.json) process.stdout.write(`${JSON.stringify(asJson(request, sent))}\n`);
-    else tell(request, sent);
+    if (options.json) print(JSON.stringify(asJson(request, sent)));
+    else printSent(request, sent);
     return sent.isGood ? 0 : 1;
   } catch (error) {
     return refuse(whyNothingToSend(error, options));
@@ -73,7 +73,7 @@ async function runSend(options: Options, env: NodeJS.ProcessEnv): Promise<number
 }
 
 /** @returns what to send, or why there is nothing to send */
-async function readRequest(options: Options, env: NodeJS.ProcessEnv): Promise<SendRequest | string> {
+async function readRequest(options: SendOptions, env: NodeJS.ProcessEnv): Promise<SendRequest | string> {
   const { event, file = null, dryRun: isDryRun = false } = options;
   const here = process.cwd();
   const settings = await sendingEnvironment(env, here);
@@ -96,7 +96,7 @@ function chosenHost({
   return name !== undefined && isGitHost(name) ? name : null;
 }
 
-function whyNothingToSend(error: unknown, { file }: Options): string {
+function whyNothingToSend(error: unknown, { file }: SendOptions): string {
   if (error instanceof NoHeadError || error instanceof NotMarkableError) return error.message;
   if (error instanceof ProblemError) return error.problem.detail;
   const { code } = error as NodeJS.ErrnoException;
@@ -104,15 +104,11 @@ function whyNothingToSend(error: unknown, { file }: Options): string {
   throw error;
 }
 
-function tell(request: SendRequest, sent: Sent): void {
-  say(`POST ${request.url.href}: ${whatWasSent(request, sent)}.`);
-  say(sent.seen);
-  if (sent.isGood) say(sent.text);
-  else refuse(sent.text);
-}
-
-function say(text: string): void {
-  process.stdout.write(`${wrapFor(process.stdout, text)}\n`);
+function printSent(request: SendRequest, sent: Sent): void {
+  const lines = [`POST ${request.url.href}: ${whatWasSent(request, sent)}.`, sent.seen];
+  if (sent.isGood) lines.push(sent.text);
+  print(...lines.map((line) => wrapFor(process.stdout, line)));
+  if (!sent.isGood) refuse(sent.text);
 }
 
 function whatWasSent({ event, file }: SendRequest, { head }: Sent): string {

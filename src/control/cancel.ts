@@ -3,20 +3,10 @@ import { findDeployment } from "../deployments/rows.ts";
 import { isFinished } from "../deployments/states.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { notFound } from "./history.ts";
-import {
-  type ControlContext,
-  type ControlReply,
-  type ControlRequest,
-  jsonReply,
-  refusal,
-  reportedName,
-} from "./route.ts";
+import { jsonReply, type Route, refusal, reportedName } from "./route.ts";
 
 /** Cancels a deployment: a queued one at once; a running one by terminating its script, which takes a moment. */
-export function cancelDeployment(
-  { store, queue, log }: ControlContext,
-  { id: wantedId, body }: ControlRequest,
-): ControlReply {
+export const cancelDeployment: Route = ({ store, queue, log }, { id: wantedId, body }) => {
   const deployment =
     wantedId === null
       ? (findRunning(store) ?? listWaiting(store)[0] ?? null)
@@ -34,6 +24,6 @@ export function cancelDeployment(
   const text = `Deployment ${id} is cancelled by a command`;
   log.info({ event: "control.cancel", deployment: id, requestedBy }, text);
   return jsonReply({ deployment: deploymentJson(findDeployment(store, id) ?? deployment) }, 202);
-}
+};
 
 const nothingToCancel = "No deployment runs or waits, so there is nothing to cancel.";

@@ -4,33 +4,28 @@ import { recordRequest } from "../deployments/record.ts";
 import { findDeployment } from "../deployments/rows.ts";
 import { isCommitId } from "../receiver/push.ts";
 import { deploymentJson } from "./deployment-json.ts";
-import {
-  type ControlContext,
-  type ControlReply,
-  type ControlRequest,
-  jsonReply,
-  refusal,
-  reportedName,
-} from "./route.ts";
+import { type ControlContext, jsonReply, type Route, refusal, reportedName } from "./route.ts";
 
 /**
  * Records a deployment of the branch's present head at the remote. A person requested it, so it runs even if the same
  * commit is deployed already. Like a push it supersedes what waits for the branch.
  */
-export async function deployNow(context: ControlContext, { body }: ControlRequest): Promise<ControlReply> {
+export const deployNow: Route = async (context, { body }) => {
   const refs = candidateRefs(context, body.ref);
   if (refs === null) return refusal(400, notDeployed(context));
   const head = await findHead(context, refs);
   if (typeof head === "string") return refusal(409, `Nothing to deploy: ${head}`);
-  const { store, queue, feed, log } = context;
+  const { store, queue, events, log } = context;
   const requestedBy = reportedName(body);
   const superseded: [number, number][] = [];
   const { id } = store.transaction(() =>
-    recordRequest(store, { trigger: "manual", ...head, requestedBy }, (one, by) => superseded.push([one, by])),
+    recordRequest(store, { trigger: "manual", ...head, requestedBy }, (one, by) =>
+      superseded.push([one, by]),
+    ),
   );
   for (const [one, by] of superseded) {
     logSuperseded(log, one, by);
-    feed.publish(one, { kind: "changed" });
+    events.publish(one, { kind: "changed" });
   }
   const text = `Deployment ${id} was requested by a command`;
   log.info({ event: "control.deploy", deployment: id, ...head, requestedBy }, text);
@@ -39,7 +34,7 @@ export async function deployNow(context: ControlContext, { body }: ControlReques
   return deployment
     ? jsonReply({ deployment: deploymentJson(deployment) }, 202)
     : refusal(500, "The deployment was not recorded.");
-}
+};
 
 /** The requested branch, else the one deployed last, else every branch that is deployed; null if it is none of them. */
 function candidateRefs({ store, refs }: ControlContext, wanted: unknown): readonly string[] | null {

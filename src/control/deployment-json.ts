@@ -3,25 +3,11 @@ import type { DeploymentStep } from "../deployments/progress.ts";
 import { problems } from "../problems.ts";
 
 /** A deployment as commands print it with --json; docs/cli.md has each member. */
-export interface DeploymentJson {
-  readonly id: number;
-  readonly trigger: Deployment["trigger"];
-  readonly ref: string;
-  readonly commit: string;
-  readonly checkedOutCommit: string | null;
-  readonly subject: string | null;
-  readonly author: string | null;
+export interface DeploymentJson
+  extends Omit<Deployment, `${string}AtMs` | "pusher" | "requestedBy" | "cancelledBy" | "problem"> {
   readonly pusher: { readonly name: string } | null;
   readonly requestedBy: ReportedJson | null;
   readonly cancelledBy: ReportedJson | null;
-  readonly before: string | null;
-  readonly repository: string | null;
-  readonly host: string | null;
-  readonly deliveryId: string | null;
-  readonly state: Deployment["state"];
-  readonly attempts: number;
-  readonly supersededBy: number | null;
-  readonly exitCode: number | null;
   readonly problem: { readonly code: string; readonly title: string; readonly detail: string } | null;
   readonly createdAt: string;
   readonly startedAt: string | null;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Deployment } from "../deployments/deployment.ts";
-import { listSteps } from "../deployments/list.ts";
+import { listSteps } from "../deployments/progress.ts";
 import type { Store } from "../deployments/store.ts";
 import { type DeploymentJson, type StepJson, stepJson } from "./deployment-json.ts";
 

@@ -3,26 +3,26 @@ import { findLatest, listDeployments } from "../deployments/history.ts";
 import { listSteps } from "../deployments/progress.ts";
 import { findDeployment } from "../deployments/rows.ts";
 import { deploymentJson, stepJson } from "./deployment-json.ts";
-import { type ControlContext, type ControlReply, type ControlRequest, jsonReply, refusal } from "./route.ts";
+import { type ControlContext, type ControlReply, jsonReply, type Route, refusal } from "./route.ts";
 
 const usualLimit = 20;
 /** As many as are kept. */
 const largestLimit = 1_000;
 
-export function showHistory({ store }: ControlContext, { query }: ControlRequest): ControlReply {
+export const showHistory: Route = ({ store }, { query }) => {
   const limit = Number(query.get("limit") ?? usualLimit);
   if (!Number.isSafeInteger(limit) || limit < 1)
     return refusal(400, "The limit must be a number from 1 to 1,000.");
   const deployments = listDeployments(store, Math.min(limit, largestLimit));
   return jsonReply({ deployments: deployments.map(deploymentJson) });
-}
+};
 
-export function showDeployment({ store }: ControlContext, { id }: ControlRequest): ControlReply {
+export const showDeployment: Route = ({ store }, { id }) => {
   const deployment = wantedDeployment(store, id);
   if (deployment === null) return notFound(id);
   const steps = listSteps(store, deployment).map(stepJson);
   return jsonReply({ deployment: deploymentJson(deployment), steps });
-}
+};
 
 /** The deployment with `id`; without one, the deployment that runs, else the last that did. */
 export function wantedDeployment(store: ControlContext["store"], id: number | null): Deployment | null {

@@ -1,7 +1,7 @@
 import { close, fstatSync, openSync, read } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
-import { logFiles } from "../runner/log-paths.ts";
+import { logFiles } from "../runner/log-file.ts";
 import { notFound, wantedDeployment } from "./history.ts";
 import type { ControlContext, ControlReply, ControlRequest } from "./route.ts";
 

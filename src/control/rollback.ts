@@ -8,20 +8,10 @@ import type { Store } from "../deployments/store.ts";
 import { rolloutState } from "../rollout/state.ts";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
 import { deploymentJson } from "./deployment-json.ts";
-import {
-  type ControlContext,
-  type ControlReply,
-  type ControlRequest,
-  jsonReply,
-  refusal,
-  reportedName,
-} from "./route.ts";
+import { jsonReply, type Route, refusal, reportedName } from "./route.ts";
 
 /** Records a roll back to a good version: that of a deployment or a commit, else the previous one. */
-export async function requestRollback(
-  context: ControlContext,
-  { body }: ControlRequest,
-): Promise<ControlReply> {
+export const requestRollback: Route = async (context, { body }) => {
   const { store, queue, refs, statePath, repoPath, hostDirectory, log } = context;
   const directory = body.directory ?? repoPath;
   if (typeof directory !== "string" || !isAbsolute(directory))
@@ -37,11 +27,11 @@ export async function requestRollback(
   const requestedBy = reportedName(body);
   const deployment = recordRollback(store, refs, { commit: version.commit, requestedBy });
   if (!deployment) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
-  const text = `Deployment ${deployment.id} rolls back to ${version.commit}`;
+  const text = `Deployment ${deployment.id} goes back to ${version.commit}`;
   log.info({ event: "control.rollback", deployment: deployment.id, requestedBy }, text);
   queue.wake();
   return jsonReply({ deployment: deploymentJson(findDeployment(store, deployment.id) ?? deployment) }, 202);
-}
+};
 
 /** The service's roll back runs in its own repository, and nowhere else. */
 function otherProject(repoPath: string, directory: string, commit: string | undefined): string {

@@ -3,7 +3,7 @@ import { findRunning, listLastOfBranches, listWaiting } from "../deployments/his
 import { listSteps } from "../deployments/progress.ts";
 import { readVersion } from "../version.ts";
 import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson } from "./deployment-json.ts";
-import { type ControlContext, type ControlReply, jsonReply } from "./route.ts";
+import { type ControlContext, jsonReply, type Route } from "./route.ts";
 import { judgeSecrets, type SecretsJson } from "./secrets.ts";
 
 /** What `hotpush status --json` prints; docs/cli.md has each member. */
@@ -31,7 +31,7 @@ export interface CatchUpJson {
   readonly failure: string | null;
 }
 
-export function showStatus(context: ControlContext): ControlReply {
+export const showStatus: Route = (context) => {
   const { store, startedAtMs, address, repoPath, refs, statePath, catchUp, secretUses } = context;
   const fault = context.findFault();
   return jsonReply({
@@ -49,7 +49,7 @@ export function showStatus(context: ControlContext): ControlReply {
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
   } satisfies StatusJson);
-}
+};
 
 function runningJson({ store }: ControlContext): StatusJson["running"] {
   const deployment = findRunning(store);

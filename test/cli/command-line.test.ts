@@ -14,7 +14,7 @@ function hotpush(...args: readonly string[]) {
   return spawnSync(launcher, args, { encoding: "utf8", env: { PATH: process.env.PATH, HOME: "/" } });
 }
 
-test("an unknown command is refused with exit code 2, and the one that was meant is named", () => {
+test("an unknown command is refused with 2 and a suggestion", () => {
   const { status, stderr, stdout } = hotpush("rolout");
   assert.equal(status, 2);
   assert.match(
@@ -25,10 +25,10 @@ test("an unknown command is refused with exit code 2, and the one that was meant
 });
 
 for (const name of ["constructor", "--nonsense"]) {
-  test(`${name} is no command`, () => assert.equal(hotpush(name).status, 2));
+  test(`${name} is not a command`, () => assert.equal(hotpush(name).status, 2));
 }
 
-test("help names every command, and each says how it is used, with an example", () => {
+test("help lists every command, and each has its usage with an example", () => {
   const { status, stdout } = hotpush("--help");
   assert.equal(status, 0);
   const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = ""]) => name);
@@ -48,7 +48,7 @@ test("help fits a terminal of 80 columns", () => {
   }
 });
 
-test("without a command it is the service, which refuses to start without a secret", () => {
+test("without a command the service starts, and refuses a missing secret", () => {
   const { status, stderr } = hotpush();
   assert.equal(status, 78);
   assert.match(stderr, /WEBHOOK_SECRET/);
@@ -61,7 +61,7 @@ test("the launcher works through a link, from anywhere", (t) => {
   assert.equal(status, 0);
 });
 
-test("a deploy script finds hotpush in its PATH, last, and the state directory of the service", async (t) => {
+test("a deploy script has hotpush last in its PATH, and the service's STATE_PATH", async (t) => {
   const script = '#!/bin/sh\necho "$PATH"\necho "$STATE_PATH"\nhotpush rollout --help\n';
   const service = await startService(t, { script });
   const { json } = await deliver(service.url, githubPush());

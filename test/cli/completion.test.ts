@@ -7,7 +7,7 @@ import { launcher } from "../harness/hotpush.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-/** What each shell must offer: the words typed, the last of which is to be completed, and some of the answers. */
+/** What each shell must offer: the typed words, the last of them incomplete, and some of the answers. */
 const cases = [
   { words: ["sta"], some: ["status"], none: ["history"] },
   { words: ["logs", "--fo"], some: ["--follow"], none: ["--json"] },
@@ -39,7 +39,7 @@ test("bash completes the path that an option takes", (t) => {
 test("zsh completes commands, options and what arguments can be", needs("zsh"), (t) => {
   const script = scriptFor(t, "zsh");
   for (const { words, some, none } of cases) {
-    // Its completion system wants a terminal; what our function hands to it is what counts.
+    // zsh's completion system needs a terminal, so this checks what our function passes to it.
     const program = `compdef() {}; _describe() { print -l -- "\${(@P)2}" }; source "$0"
       words=(hotpush "$@"); CURRENT=\${#words}; _hotpush`;
     const given = run("zsh", ["-f", "-c", program, script, ...words]).map((line) => line.split(":")[0] ?? "");
@@ -64,7 +64,7 @@ test("fish completes commands, options and what arguments can be", needs("fish")
   }
 });
 
-test("every shell reads its script without complaint, and another shell is a wrong command line", (t) => {
+test("each shell accepts its script, and another shell is a wrong command line", (t) => {
   execFileSync("bash", ["-n", scriptFor(t, "bash")], { stdio: "pipe" });
   const { status, stderr } = spawnSync(launcher, ["completion", "tcsh"], { encoding: "utf8" });
   assert.equal(status, 2);

@@ -22,7 +22,7 @@ interface Answer {
   };
 }
 
-test("deploy deploys what the branch is at the remote, shows its steps, and ends as the deployment did", async (t) => {
+test("deploy deploys the remote's head, shows its steps, and exits with its result", async (t) => {
   const { service, project } = await start(
     t,
     '#!/bin/sh\necho "==> Build"\necho "$DEPLOY_TRIGGER $2"\ngit pull -q\n',
@@ -40,7 +40,7 @@ test("deploy deploys what the branch is at the remote, shows its steps, and ends
   );
 });
 
-test("a failed deployment is exit code 1, with the reason", async (t) => {
+test("a failed deployment gives exit code 1 and the reason", async (t) => {
   const { service } = await start(t, "#!/bin/sh\necho no good\nexit 3\n");
   const { code, stdout } = await hotpush(service, "deploy", "main", "--wait");
   assert.equal(code, 1);
@@ -50,7 +50,7 @@ test("a failed deployment is exit code 1, with the reason", async (t) => {
   );
 });
 
-test("what is live already is deployed again when a person asks for it", async (t) => {
+test("deploy deploys a commit that is live already once more", async (t) => {
   const { service, project } = await start(t, "#!/bin/sh\n");
   const head = project.commit();
   for (const id of [1, 2]) {
@@ -59,7 +59,7 @@ test("what is live already is deployed again when a person asks for it", async (
   }
 });
 
-test("it waits behind what runs, takes the place of what waits, and --detach does not wait for it", async (t) => {
+test("deploy queues, supersedes what waits, and with --detach does not wait", async (t) => {
   const { service } = await start(t, waitingScript);
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
   const { deployment } = await hotpushJson<Answer>(service, "deploy", "--detach");
@@ -73,13 +73,13 @@ test("it waits behind what runs, takes the place of what waits, and --detach doe
   assert.equal((await service.log.waitForEnding(3)).event, "deployment.succeeded");
 });
 
-test("within a deploy script it does not wait for what can only start when that has ended", async (t) => {
+test("within a deploy script, deploy does not wait for its end", async (t) => {
   const { service } = await start(t, '#!/bin/sh\n[ "$DEPLOY_ID" != 1 ] || hotpush deploy\n');
   await deliver(service.url, githubPush());
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
 });
 
-test("another branch is a wrong command line, and a remote that cannot be asked is a refusal", async (t) => {
+test("another branch is a wrong command line; an unreachable remote is a refusal", async (t) => {
   const { service, project } = await start(t, "#!/bin/sh\n");
   const other = await hotpush(service, "deploy", "develop");
   assert.deepEqual([other.code, other.stdout], [2, ""]);
@@ -90,7 +90,7 @@ test("another branch is a wrong command line, and a remote that cannot be asked 
   assert.match(stderr, /^hotpush: Nothing to deploy: git ls-remote failed in /);
 });
 
-test("Ctrl-C says that the deployment goes on, and it does", async (t) => {
+test("after Ctrl-C the deployment goes on, and deploy says so", async (t) => {
   const { service } = await start(t, waitingScript);
   const command = await startCommand(t, service, "deploy");
   await command.waitForLine(/^started$/);
@@ -101,18 +101,18 @@ test("Ctrl-C says that the deployment goes on, and it does", async (t) => {
   assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
 });
 
-test("cancel ends the script that runs and all it started, and the next one's turn comes", async (t) => {
+test("cancel ends the running script and all it started, then the next one runs", async (t) => {
   const { service } = await start(t, `#!/bin/sh\n[ "$DEPLOY_ID" != 1 ] || sleep 600 & echo started; wait\n`);
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
   await service.log.waitFor(({ msg }) => msg === "started");
   const { code, stdout } = await hotpush(service, "cancel");
-  assert.deepEqual([code, stdout.split("\n")[0]], [0, "Deployment 1 is asked to end."]);
+  assert.deepEqual([code, stdout.split("\n")[0]], [0, "Deployment 1 is being cancelled."]);
   assert.match(stdout, /\nDeployment 1 was cancelled after .+\.\n$/);
   assert.equal((await service.log.waitForEnding(1)).event, "deployment.cancelled");
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
 });
 
-test("one that waits is cancelled at once and never runs", async (t) => {
+test("a queued deployment is cancelled at once and never runs", async (t) => {
   const { service } = await start(t, waitingScript);
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
   const { deployment } = await hotpushJson<Answer>(service, "cancel", "2");
@@ -137,11 +137,11 @@ test("a cancelled deployment runs when its delivery is sent again", async (t) =>
   assert.equal((await service.log.waitFor(({ event }) => event === "deployment.succeeded")).deployment, 1);
 });
 
-test("what cannot be cancelled is refused in words", async (t) => {
+test("cancel explains why it refuses", async (t) => {
   const { service } = await start(t, "#!/bin/sh\n");
   const said = async (...args: readonly string[]) => refusal(await hotpush(service, "cancel", ...args));
-  assert.equal(await said(), "Nothing runs and nothing waits, so there is nothing to cancel.");
-  assert.equal(await said("7"), "There is no deployment 7, or not any more. See: hotpush history");
+  assert.equal(await said(), "No deployment runs or waits, so there is nothing to cancel.");
+  assert.equal(await said("7"), "There is no deployment 7; it may have been pruned. See: hotpush history");
   await hotpush(service, "deploy");
   assert.equal(await said("1"), "Deployment 1 is succeeded already, so there is nothing to cancel.");
 });

@@ -14,7 +14,7 @@ test("hotpush doctor: if all is well, every check passes or is skipped, exit cod
   const { exitCode, stdout } = await runDoctor(place, { args: ["--json", "--url", service.url] });
   const report = JSON.parse(stdout);
   const faulty = report.checks.filter(({ outcome }: { outcome: string }) => outcome === "faulty");
-  // A machine without systemd has no unit that brings a service back.
+  // A machine without systemd has no unit that restarts a service.
   assert.deepEqual(
     faulty.filter(({ id }: { id: string }) => id !== "restart"),
     [],
@@ -59,6 +59,6 @@ test("hotpush doctor: an unknown check and an invalid URL are a wrong command li
   const place = makePlace(t);
   const unknown = await runDoctor(place, { args: ["nothing"] });
   assert.equal(unknown.exitCode, 2);
-  assert.match(unknown.stderr, /There is no such check: docs\/troubleshooting\.md has them all\./);
+  assert.match(unknown.stderr, /There is no such check; docs\/troubleshooting\.md lists them all\./);
   assert.equal((await runDoctor(place, { args: ["--url", "shop"] })).exitCode, 2);
 });

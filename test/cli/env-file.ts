@@ -12,7 +12,7 @@ REPO_PATH=/srv/app
 WEBHOOK_SECRET="${testSecret}" # of the form
 LOG_LEVEL=info`;
 
-/** A `.env` with `content` in a directory of its own, and that directory as the one that commands are run in. */
+/** A `.env` with `content` in a new directory, and that directory as the working directory of commands. */
 export function envFile(t: TestContext, content: string, cwd = temporaryDirectory(t)) {
   const path = join(cwd, ".env");
   writeFileSync(path, content);
@@ -20,7 +20,7 @@ export function envFile(t: TestContext, content: string, cwd = temporaryDirector
   return { path, target: { statePath: join(cwd, "none"), cwd } };
 }
 
-/** Gives `secret` to `hotpush secret rotate --stdin`. */
+/** Runs `hotpush secret rotate --stdin` with `secret`. */
 export function rotateTo(secret: string, cwd: string) {
   const options = { cwd, input: `${secret}\n`, encoding: "utf8" } as const;
   return spawnSync(launcher, ["secret", "rotate", "--stdin"], options);

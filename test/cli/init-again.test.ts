@@ -8,7 +8,7 @@ import { launcher } from "../harness/cli.ts";
 import { needs } from "../harness/requirements.ts";
 import { makeProject, snapshot } from "./init-project.ts";
 
-test("run again it changes nothing, to the byte, and --check agrees", async (t) => {
+test("a second run changes no byte, and --check agrees", async (t) => {
   const { repository, init } = makeProject(t);
   assert.equal((await init(["--check"])).code, 1);
   assert.equal(existsSync(join(repository.directory, ".env")), false, "--check writes nothing");
@@ -34,7 +34,7 @@ test("an existing .env keeps every line, and a good secret", async (t) => {
   assert.equal(statSync(path).mode & 0o777, 0o600);
 });
 
-test("what is not right is shown as a difference, and changed only when somebody agrees", async (t) => {
+test("a wrong file is shown as a difference, and changed only if somebody agrees", async (t) => {
   const { repository, init, read } = makeProject(t);
   await init();
   const right = snapshot(repository);
@@ -59,7 +59,7 @@ test("a deploy.sh of your own stays, and becomes executable", async (t) => {
   assert.equal(statSync(join(repository.directory, "deploy.sh")).mode & 0o777, 0o755);
 });
 
-/** Runs a command while something listens on 443, in a network of its own, so that no other test is told of it. */
+/** Runs a command while something listens on 443, in a network of its own, so that no other test sees it. */
 const while443IsTaken = `
 const [program, ...args] = process.argv.slice(1);
 const server = require("node:net").createServer().listen(443, "0.0.0.0", () => {
@@ -67,29 +67,25 @@ const server = require("node:net").createServer().listen(443, "0.0.0.0", () => {
 });
 `;
 
-test(
-  "the ports of the Caddy that an earlier run has set up are not taken for another's",
-  needs("root"),
-  async (t) => {
-    const { repository, init, read, env } = makeProject(t);
-    const again = (...args: readonly string[]) =>
-      spawnSync("unshare", ["--net", process.execPath, "-e", while443IsTaken, launcher, "init", ...args], {
-        cwd: repository.directory,
-        env,
-        encoding: "utf8",
-      });
-    const elsewhere = again("--yes", "--url", "https://shop.example.org");
-    assert.equal(elsewhere.status, 0, elsewhere.stderr);
-    assert.doesNotMatch(read("compose.hotpush.yaml"), /443:443/);
-    assert.equal((await init(["--yes", "--url", "https://shp.example.org"])).code, 0);
-    assert.match(read("compose.hotpush.yaml"), /"443:443"/);
-    assert.equal(again("--yes", "--url", "https://shop.example.org").status, 0);
-    assert.match(read("compose.hotpush.yaml"), /"443:443"/);
-    assert.match(parseEnv(read(".env")).SITE ?? "", /^shop\.example\.org/);
-  },
-);
+test("ports of the Caddy from an earlier run do not count as taken", needs("root"), async (t) => {
+  const { repository, init, read, env } = makeProject(t);
+  const again = (...args: readonly string[]) =>
+    spawnSync("unshare", ["--net", process.execPath, "-e", while443IsTaken, launcher, "init", ...args], {
+      cwd: repository.directory,
+      env,
+      encoding: "utf8",
+    });
+  const elsewhere = again("--yes", "--url", "https://shop.example.org");
+  assert.equal(elsewhere.status, 0, elsewhere.stderr);
+  assert.doesNotMatch(read("compose.hotpush.yaml"), /443:443/);
+  assert.equal((await init(["--yes", "--url", "https://shp.example.org"])).code, 0);
+  assert.match(read("compose.hotpush.yaml"), /"443:443"/);
+  assert.equal(again("--yes", "--url", "https://shop.example.org").status, 0);
+  assert.match(read("compose.hotpush.yaml"), /"443:443"/);
+  assert.match(parseEnv(read(".env")).SITE ?? "", /^shop\.example\.org/);
+});
 
-test("another address given later is taken over, after a question", async (t) => {
+test("a new address is adopted after a question", async (t) => {
   const { init, read } = makeProject(t);
   await init();
   const args = ["--url", "http://shop.example.org:8080"];

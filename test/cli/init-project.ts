@@ -7,7 +7,7 @@ import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 /** The compose file of the project. */
 export const project = "services:\n  web:\n    build: web\n    ports: ['8080:3000']\n";
-/** What compose makes of it. */
+/** The compose file as compose reads it. */
 export const model = {
   services: {
     web: {
@@ -18,12 +18,12 @@ export const model = {
   },
 };
 
-/** A project in which `hotpush init` can be run. */
+/** A project for `hotpush init`. */
 export interface InitProject {
   readonly repository: TestRepository;
   /** Runs `hotpush init` in the repository, unless `more` says otherwise. */
   readonly init: (args?: readonly string[], more?: Partial<CliOptions>) => Promise<CliEnding>;
-  /** Gives the text of one of its files. */
+  /** The text of one of its files. */
   readonly read: (file: string) => string;
   readonly env: { readonly PATH: string; readonly DOCKER_HOST: string };
 }
@@ -35,7 +35,7 @@ export function makeProject(t: TestContext, services: object | null = model, nam
   if (services !== null) repository.write("compose.yaml", project);
   repository.commit();
   const bin = makeDocker(t, services);
-  // No host is asked: the remote's HEAD is as git clone has found it.
+  // No host is contacted: the remote's HEAD is as after git clone.
   repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main");
   const env = {
     GIT_SSH_COMMAND: "false",
@@ -66,7 +66,7 @@ function makeDocker(t: TestContext, services: object | null): string {
   return bin;
 }
 
-/** Every file of a repository but git's, with its mode and content. */
+/** Every file of a repository except git's own, with its mode and content. */
 export function snapshot({ directory }: TestRepository): Record<string, string> {
   const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
     (entry) => !entry.isDirectory(),

@@ -9,13 +9,13 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { makeProject } from "./init-project.ts";
 
-test("at a terminal it asks for the address, shows the secret, and nothing wraps at 80 columns", async (t) => {
+test("at a terminal init asks for the address, shows the secret, and wraps no line", async (t) => {
   const terminal = startTerminal(t);
   if (terminal === null) return t.skip("it needs tmux");
   const { press, screen, joined, read } = terminal;
   await until("the question", () => screen().endsWith("Address:"));
   press("shop example", "Enter");
-  await until("a wrong answer is told", () => screen().includes("That is no address."));
+  await until("the refusal of a wrong answer", () => screen().includes("That is not an address."));
   press("https://shop.example.org", "Enter");
   await until("the end", () => screen().includes("ended with 0"));
   const { WEBHOOK_SECRET: secret = "none" } = parseEnv(read(".env"));
@@ -24,7 +24,7 @@ test("at a terminal it asks for the address, shows the secret, and nothing wraps
   assert.equal(joined(), screen());
 });
 
-test("Ctrl-C at a question writes nothing, and says so", async (t) => {
+test("Ctrl-C at a question writes nothing, and init says so", async (t) => {
   const terminal = startTerminal(t);
   if (terminal === null) return t.skip("it needs tmux");
   const { press, screen, directory } = terminal;
@@ -35,7 +35,7 @@ test("Ctrl-C at a question writes nothing, and says so", async (t) => {
   assert.equal(existsSync(join(directory, ".env")), false);
 });
 
-/** `hotpush init` in a real terminal of 80 columns; null where there is no tmux. */
+/** `hotpush init` in a real terminal of 80 columns; null if there is no tmux. */
 function startTerminal(t: TestContext) {
   if (spawnSync("tmux", ["-V"]).error) return null;
   const { repository, read, env } = makeProject(t);
@@ -56,7 +56,7 @@ function startTerminal(t: TestContext) {
     read,
     press: (...keys: readonly string[]) => tmux("send-keys", ...keys),
     screen: () => shown(),
-    /** With lines that the terminal has wrapped put together again. */
+    /** The screen, with wrapped lines joined. */
     joined: () => shown("-J"),
   };
 }

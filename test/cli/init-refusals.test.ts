@@ -25,7 +25,7 @@ test("a .env that is in the repository is refused before anything is written", a
   assert.deepEqual(snapshot(repository), before);
 });
 
-test("a secret in a file of the machine is refused where the service is to run in a container", async (t) => {
+test("a secret file of the machine is refused if the service runs in a container", async (t) => {
   const { repository, init } = makeProject(t);
   repository.write(".gitignore", ".env\n");
   repository.write(".env", "WEBHOOK_SECRET_FILE=/etc/hotpush.secret\n");
@@ -36,7 +36,7 @@ test("a secret in a file of the machine is refused where the service is to run i
   assert.deepEqual(snapshot(repository), before);
 });
 
-for (const [situation, line, told] of [
+for (const [situation, line, expected] of [
   [
     "a LOG_LEVEL that is the app's",
     "LOG_LEVEL=INFO",
@@ -60,7 +60,7 @@ for (const [situation, line, told] of [
     const before = snapshot(repository);
     const { code, stderr } = await init(["--yes"]);
     assert.equal(code, 1);
-    assert.match(stderr.replace(/\s+/g, " "), told);
+    assert.match(stderr.replace(/\s+/g, " "), expected);
     assert.deepEqual(snapshot(repository), before);
   });
 }
@@ -96,7 +96,7 @@ test("a link out of the repository is refused, one within is followed", async (t
   assert.match(inside.read("conf/env"), /^A=1\n[\s\S]*WEBHOOK_SECRET=/);
 });
 
-test("what it cannot set up, it says", async (t) => {
+test("init says what it cannot set up", async (t) => {
   const nowhere = await runCli(["init"], { cwd: temporaryDirectory(t) });
   assert.deepEqual([nowhere.code, /is not in a git checkout/.test(nowhere.stderr)], [1, true]);
   const twice = makeProject(t, { services: { hotpush: {}, ...model.services } });
@@ -113,7 +113,7 @@ test("what it cannot set up, it says", async (t) => {
   assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
 });
 
-test("an engine that is too old for a roll-out is told with its version and what to do, before anything is written", async (t) => {
+test("an engine that is too old is refused with its version before anything is written", async (t) => {
   const { repository, init, env } = makeProject(t);
   const before = snapshot(repository);
   answerVersion(env.PATH, "echo 24.0.9 1.43");
@@ -131,7 +131,7 @@ for (const [what, answer] of [
   ["that does not answer", 'echo "Cannot connect to the Docker daemon" >&2; exit 1'],
   ["without a version", "echo"],
 ] as const) {
-  test(`an engine ${what} keeps nobody from setting up`, async (t) => {
+  test(`an engine ${what} does not keep init from its work`, async (t) => {
     const { init, env } = makeProject(t);
     answerVersion(env.PATH, answer);
     const { code, stderr } = await init(["--yes"]);
@@ -139,7 +139,7 @@ for (const [what, answer] of [
   });
 }
 
-test("a project that compose does not take is told in compose's words", async (t) => {
+test("a project that compose refuses is reported in compose's words", async (t) => {
   const { init, env } = makeProject(t);
   const docker = join(env.PATH.split(":")[0] ?? "", "docker");
   const failing =
@@ -154,7 +154,7 @@ test("a project that compose does not take is told in compose's words", async (t
   chmodSync(docker, 0o755);
 });
 
-/** Has the stand-in for Docker say something else when it is asked for the engine's version. */
+/** Changes what the stand-in for Docker answers for the engine's version. */
 function answerVersion(path: string, command: string): void {
   const docker = join(path.split(":")[0] ?? "", "docker");
   const script = readFileSync(docker, "utf8").replace(" in\n", ` in\n"version "*) ${command} ;;\n`);

@@ -8,7 +8,7 @@ import { makeProject, model, project } from "./init-project.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-test("a project with a compose file gets all that a push needs, and its own files stay", async (t) => {
+test("a compose project gets all that a push needs, and its own files stay", async (t) => {
   const { repository, init, read } = makeProject(t);
   const { code, stdout, stderr } = await init();
   assert.equal(code, 0, stderr);
@@ -34,7 +34,7 @@ test("a project with a compose file gets all that a push needs, and its own file
   assert.match(stdout, /^Next:\n {2}docker compose up -d\n {2}npx hotpush send --dry-run\n$/m);
 });
 
-test("what deploy.sh needs beyond the settings reaches Hotpush by hotpush.env, which git ignores", async (t) => {
+test("hotpush.env, which git ignores, gives Hotpush what deploy.sh also needs", async (t) => {
   const { repository, init, read } = makeProject(t);
   const { stdout } = await init();
   const file = /^ {4}env_file:\n(?: {6}#.*\n)* {6}- path: (.*)\n {8}required: false$/m;
@@ -46,7 +46,7 @@ test("what deploy.sh needs beyond the settings reaches Hotpush by hotpush.env, w
   assert.equal((await init(["--check"])).code, 0);
 });
 
-test("from a sub-directory it is the same project, and spaces do no harm", async (t) => {
+test("init finds the project from a sub-directory, even with spaces in its path", async (t) => {
   const { repository, init, read } = makeProject(t, model, "my shop");
   const deep = join(repository.directory, "a dir/deeper");
   mkdirSync(deep, { recursive: true });
@@ -56,7 +56,7 @@ test("from a sub-directory it is the same project, and spaces do no harm", async
   assert.equal((await init(["--check"])).code, 0);
 });
 
-test("a public address with https gets Caddy ports 80 and 443, where they are free", async (t) => {
+test("for a public https address Caddy gets ports 80 and 443 if they are free", async (t) => {
   const { init, read } = makeProject(t);
   const { stdout } = await init(["--url", "shop.example.org"]);
   const { SITE, WEBHOOK_URL } = parseEnv(read(".env"));
@@ -67,7 +67,7 @@ test("a public address with https gets Caddy ports 80 and 443, where they are fr
   assert.match(read("compose.hotpush.yaml"), /"443:443\/udp"/);
 });
 
-test("without a compose file it becomes a service of the machine", async (t) => {
+test("without a compose file Hotpush becomes a systemd service", async (t) => {
   const { repository, init, read } = makeProject(t, null, "a 100% shop");
   const { code, stdout, stderr } = await init();
   assert.equal(code, 0, stderr);
@@ -84,14 +84,14 @@ test("without a compose file it becomes a service of the machine", async (t) => 
   if (verify.error === undefined) assert.doesNotMatch(verify.stderr, /hotpush\.service:\d+:/);
 });
 
-test("it works without a remote and with a detached head", async (t) => {
+test("init works without a remote and with a detached head", async (t) => {
   const { repository, init, read } = makeProject(t);
   repository.git("remote", "remove", "origin");
   repository.git("checkout", "--quiet", "--detach");
   const { code, stdout } = await init();
   assert.equal(code, 0);
   assert.match(stdout, /^Remote +none$/m);
-  assert.match(stdout, /The webhook at your git host \(say which with --host\):/);
+  assert.match(stdout, /The webhook at your git host \(name it with --host\):/);
   assert.equal(parseEnv(read(".env")).REPOSITORY, undefined);
   assert.match(read("compose.hotpush.yaml"), /REPOSITORY: \$\{REPOSITORY:-\}/);
 });

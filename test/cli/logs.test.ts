@@ -5,7 +5,7 @@ import { hotpush, startAnswering } from "../harness/hotpush.ts";
 
 const hanging = '#!/bin/sh\necho "==> Fetch"\necho waiting\nexec sleep 600\n';
 
-test("logs of a deployment that has ended gives its output, and beside it how and why it ended", async (t) => {
+test("logs of an ended deployment prints its output, and on stderr how it ended", async (t) => {
   const service = await startAnswering(t, { script: hanging, env: { DEPLOY_TIMEOUT: "1s" } });
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
@@ -18,7 +18,7 @@ test("logs of a deployment that has ended gives its output, and beside it how an
   for (const line of lines) assert.ok(line.length <= 80 || !line.trim().includes(" "), line);
 });
 
-test("logs of one that succeeded says so beside its output", async (t) => {
+test("logs of a successful deployment reports the success on stderr", async (t) => {
   const service = await startAnswering(t);
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);

@@ -8,7 +8,7 @@ import { launcher } from "../harness/cli.ts";
 import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
 import { makePlace, type Place } from "../harness/doctor.ts";
 
-test("a roll-out whose reader has gone is done to its end", async (t) => {
+test("a roll-out runs to its end if its reader goes away", async (t) => {
   const project = await makeProject(t);
   const code = await runUnread(project, "rollout", "--no-build");
   const { statePath, repoPath } = project.place;
@@ -17,32 +17,32 @@ test("a roll-out whose reader has gone is done to its end", async (t) => {
 });
 
 for (const args of [["rollout"], ["rollout", "--json"], ["rollout", "--back"], ["prune"], ["rollback"]]) {
-  test(`hotpush ${args.join(" ")} that fails says so by its exit code, whoever reads`, async (t) => {
+  test(`hotpush ${args.join(" ")} that fails exits with 1 even if nobody reads its output`, async (t) => {
     const { env, place } = await makeProject(t);
     const unreachable = { ...env, DOCKER_HOST: "unix:///nonexistent/docker.sock" };
     assert.equal(await runUnread({ place, env: unreachable }, ...args), 1);
   });
 }
 
-test("a command that only tells ends with its reader", async (t) => {
+test("a command that only prints ends with its reader", async (t) => {
   assert.equal(await runUnread(await makeProject(t), "completion", "bash"), 0);
 });
 
-interface Surroundings {
+interface ProjectSetting {
   readonly place: Place;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** A project without services: its roll-out has nothing to replace, but all that comes before and after. */
-async function makeProject(t: TestContext): Promise<Surroundings> {
+/** A project without services: its roll-out replaces nothing, but does everything before and after that. */
+async function makeProject(t: TestContext): Promise<ProjectSetting> {
   const place = makePlace(t);
   const { env } = standInForDocker(place, {});
   const DOCKER_HOST = `unix://${await startEngine(t, place, {})}`;
   return { place, env: { HOME: place.home, STATE_PATH: place.statePath, DOCKER_HOST, ...env } };
 }
 
-/** Runs a command the reader of whose output and of whose complaints has gone before it says anything. */
-async function runUnread({ env, place }: Surroundings, ...args: readonly string[]): Promise<number | null> {
+/** Runs a command whose readers of stdout and stderr go away before it writes anything. */
+async function runUnread({ env, place }: ProjectSetting, ...args: readonly string[]): Promise<number | null> {
   const child = spawn(launcher, args, { cwd: place.repoPath, env, stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.destroy();
   child.stderr.destroy();

@@ -16,14 +16,14 @@ test("a roll back is a deployment of its own, which does not run deploy.sh", asy
   const { service, commits } = await deployedTwice(t);
   const { stdout, code } = await rollback(service);
   assert.match(stdout, new RegExp(`^Deployment 3 goes back to ${commits[0]}\\.`));
-  // There is no compose file here: that it is the roll-out that complains is the proof.
+  // Without a compose file here, the roll-out fails: this proves that it ran in place of deploy.sh.
   assert.match(stdout, /The compose file in .* cannot be read/);
   assert.match(stdout, /\nDeployment 3 failed after [^\n]+\.\n/);
   assert.equal(code, 1);
   assert.ok(!service.log.outputOf(3).some((line) => line.startsWith("deployed")));
 });
 
-test("it can be asked for by the number of a deployment and by a commit", async (t) => {
+test("rollback takes the number of a deployment, or a commit", async (t) => {
   const { service, commits } = await deployedTwice(t);
   const [first = ""] = commits;
   for (const wanted of ["1", first.slice(0, 9)]) {
@@ -33,14 +33,14 @@ test("it can be asked for by the number of a deployment and by a commit", async 
   }
 });
 
-test("within a deploy script it is recorded, and runs when that script has ended", async (t) => {
+test("within a deploy script a roll back runs when that script has ended", async (t) => {
   const { service } = await deployedTwice(t, "#!/bin/sh\n[ $DEPLOY_ID != 2 ] || hotpush rollback\n");
   const ending = await service.log.waitForEnding(3);
   assert.equal(ending.event, "deployment.failed");
   assert.ok(service.log.outputOf(2).some((line) => line.startsWith("Deployment 3 goes back to")));
 });
 
-test("what is not to be found is refused, and nothing is recorded", async (t) => {
+test("an unknown version is refused, and nothing is recorded", async (t) => {
   const { service } = await deployedTwice(t);
   const { stderr, code } = await rollback(service, "99");
   assert.equal(code, 1);
@@ -52,7 +52,7 @@ test("what is not to be found is refused, and nothing is recorded", async (t) =>
   assert.equal(json.deployment?.id, 3);
 });
 
-test("another project than the service's is refused with the command for it, and nothing is recorded", async (t) => {
+test("another project is refused with the command for it, and nothing is recorded", async (t) => {
   const { service, commits } = await deployedTwice(t);
   const other = temporaryDirectory(t);
   const { versionsPath } = rolloutState(service.statePath, other);
@@ -63,14 +63,14 @@ test("another project than the service's is refused with the command for it, and
   ] as const) {
     const { stderr, code } = await rollback(service, "--directory", other, ...wanted);
     assert.equal(code, 1);
-    assert.ok(stderr.includes(`The service rolls back ${service.repoPath} alone`), stderr);
+    assert.ok(stderr.includes(`The service rolls back ${service.repoPath} only`), stderr);
     assert.ok(stderr.includes(`For that one: ${command}\n`), stderr);
   }
   const { json } = await deliver(service.url, githubPush());
   assert.equal(json.deployment?.id, 3);
 });
 
-test("the service's repository may be named by another path, and one that is not there is refused", async (t) => {
+test("the repository may have another path; a missing directory is refused", async (t) => {
   const { service, commits } = await deployedTwice(t);
   const link = join(temporaryDirectory(t), "shop");
   symlinkSync(service.repoPath, link);
@@ -83,7 +83,7 @@ test("the service's repository may be named by another path, and one that is not
   assert.match(stderr, /-gone is another directory/);
 });
 
-test("where no service runs, it says so", async (t) => {
+test("without a service, rollback says what to run", async (t) => {
   const { service } = await deployedTwice(t);
   await service.end();
   const { stderr, code } = await rollback(service);

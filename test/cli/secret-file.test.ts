@@ -8,7 +8,7 @@ import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { envFile } from "./env-file.ts";
 
-test("whoever can read the secret in its file can read the previous one, too", needs("root"), async (t) => {
+test("the file of the previous secret has the same owner as that of the secret", needs("root"), async (t) => {
   const secretPath = join(temporaryDirectory(t), "secret");
   writeFileSync(secretPath, `${testSecret}\n`, { mode: 0o400 });
   chownSync(secretPath, 12, 34);
@@ -18,7 +18,7 @@ test("whoever can read the secret in its file can read the previous one, too", n
   assert.deepEqual([uid, gid], [12, 34]);
 });
 
-test("a secret in a file of its own is rotated there, and the old one gets a file beside it", async (t) => {
+test("a secret in its own file is rotated there, and the old one is kept beside it", async (t) => {
   const directory = temporaryDirectory(t);
   const secretPath = join(directory, "secret");
   writeFileSync(secretPath, `${testSecret}\n`, { mode: 0o400 });

@@ -9,7 +9,7 @@ import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { envFile, rotateTo, settings } from "./env-file.ts";
 
-test("a rotation keeps the old secret as the previous one, every other line, and the mode", async (t) => {
+test("a rotation keeps the old secret as previous one, all other lines, and the mode", async (t) => {
   const { path, target } = envFile(t, settings);
   const { code, stdout, stderr } = await hotpush(target, "secret", "rotate");
   assert.deepEqual([code, stderr], [0, ""]);
@@ -32,7 +32,7 @@ test("--show prints the new secret and never the old one", async (t) => {
   assert.ok(stdout.includes(`\n  ${secret}\n`) && !stdout.includes(testSecret));
 });
 
-test("a second rotation does not throw away a previous secret that may be in use", async (t) => {
+test("a second rotation does not discard a previous secret that may be in use", async (t) => {
   const { path, target } = envFile(t, `${settings}\nWEBHOOK_SECRET_PREVIOUS=still used by a form\n`);
   const before = readFileSync(path, "utf8");
   const { code, stderr } = await hotpush(target, "secret", "rotate");
@@ -46,7 +46,7 @@ test("a second rotation does not throw away a previous secret that may be in use
   );
 });
 
-test("a file that is a link stays one", async (t) => {
+test("a rotation keeps a link a link", async (t) => {
   const { path, target } = envFile(t, settings);
   const cwd = temporaryDirectory(t);
   symlinkSync(path, join(cwd, ".env"));
@@ -54,7 +54,7 @@ test("a file that is a link stays one", async (t) => {
   assert.match(readFileSync(path, "utf8"), /WEBHOOK_SECRET_PREVIOUS=/);
 });
 
-test("a missing file, one without a secret, and an empty new secret are refused, and nothing is changed", async (t) => {
+test("a missing file, a missing secret and an empty new secret change nothing", async (t) => {
   const { path, target } = envFile(t, "REPO_PATH=/srv/app\n");
   assert.match((await hotpush(target, "secret", "rotate")).stderr, /does not set WEBHOOK_SECRET.*--env/);
   assert.match(
@@ -67,7 +67,7 @@ test("a missing file, one without a secret, and an empty new secret are refused,
   assert.equal(readFileSync(path, "utf8"), settings);
 });
 
-test("each option that a refusal names is one of the command", async (t) => {
+test("every option that a refusal names exists", async (t) => {
   const { stdout: help } = await hotpush(envFile(t, settings).target, "secret", "rotate", "--help");
   const refused = [
     envFile(t, "REPO_PATH=/srv/app\n").target,
@@ -83,7 +83,7 @@ test("each option that a refusal names is one of the command", async (t) => {
   }
 });
 
-test("where there is no .env here, that of the repository is the service's", async (t) => {
+test("without a .env here, the one of the repository is used", async (t) => {
   const { path, target } = envFile(t, settings);
   const elsewhere = { ...target, cwd: temporaryDirectory(t), env: { REPO_PATH: target.cwd } };
   const { code, stdout, stderr } = await hotpush(elsewhere, "secret", "rotate");
@@ -96,7 +96,7 @@ test("where there is no .env here, that of the repository is the service's", asy
   assert.doesNotMatch(readFileSync(path, "utf8"), /WEBHOOK_SECRET_PREVIOUS/);
 });
 
-test("a rotation from beginning to end: both accepted, the use of each told, and dropped when that is safe", async (t) => {
+test("during a rotation both secrets are accepted, and status reports the use of each", async (t) => {
   const repoPath = temporaryDirectory(t);
   const { path, target } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`, repoPath);
   const service = await startService(t, { repoPath, script: "#!/bin/sh\n" });
@@ -123,7 +123,7 @@ test("a rotation from beginning to end: both accepted, the use of each told, and
   assert.match(status.stdout, /\n {11}previous: last used \d+ s ago by github, delivery\n {11}72d3162e-/);
   assert.match(
     status.stdout.replaceAll(/\s+/g, " "),
-    /one webhook only, it is safe now: the current secret was used since\./,
+    /only one webhook, it is safe now: the current secret was used since\./,
   );
   assert.ok(!status.stdout.includes(secret) && !status.stdout.includes(testSecret));
   const log = rotated.log.lines.map((line) => JSON.stringify(line)).join("\n");

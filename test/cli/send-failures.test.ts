@@ -14,7 +14,7 @@ import { startService } from "../harness/service.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 import { makeSetting } from "./send-setting.ts";
 
-test("where the secrets differ, it says so and ends with 1", async (t) => {
+test("if the secrets differ, send says so and ends with 1", async (t) => {
   const { repository, service } = await makeSetting(t);
   const env = { WEBHOOK_SECRET: "another secret of thirty-two bytes", WEBHOOK_PORT: String(service.port) };
   const { code, stderr } = await runCli(["send", "--dry-run"], { cwd: repository.directory, env });
@@ -22,7 +22,7 @@ test("where the secrets differ, it says so and ends with 1", async (t) => {
   assert.match(stderr, /^hotpush: The secrets differ/);
 });
 
-test("where nothing listens, it is refused at once, or waited for as long as it is told", async (t) => {
+test("if nothing listens, send fails at once, or after the time of --wait", async (t) => {
   const repository = makeRepository(t);
   repository.commit();
   const server = createTcpServer().listen(0, "127.0.0.1");
@@ -68,14 +68,14 @@ for (const [what, listener, expected] of [
   ],
   ["a closed connection", (request) => request.socket.destroy(), /closed the connection without an answer/],
 ] as const satisfies readonly (readonly [string, RequestListener, RegExp])[]) {
-  test(`${what} is told from an answer of Hotpush, with what to do`, async (t) => {
+  test(`send distinguishes ${what} from Hotpush, and says what to do`, async (t) => {
     const ending = await sendTo(t, await listen(t, createServer(listener)));
     assert.equal(ending.code, 1);
     assert.match(ending.stderr, expected);
   });
 }
 
-test("a certificate that nobody knows, and a server without https, are told", async (t) => {
+test("send explains an unknown certificate, and a server without https", async (t) => {
   const { key, cert } = makeCertificate(t) ?? {};
   if (key === undefined || cert === undefined) return t.skip("it needs openssl");
   const origin = await listen(
@@ -94,7 +94,7 @@ for (const [args, expected] of [
   [["--url", "shop.example.org"], /must begin with http:\/\/ or https:\/\//],
   [["--url", "https://shop.invalid/"], /The name shop\.invalid is not known|could not be reached/],
 ] as const) {
-  test(`${args.join(" ")} is told`, async (t) => {
+  test(`send explains what is wrong with ${args.join(" ")}`, async (t) => {
     const { send } = await makeSetting(t);
     const { code, stderr } = await send(...args);
     assert.equal(code, 1);

@@ -9,7 +9,7 @@ import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { makeSetting } from "./send-setting.ts";
 
-test("the secret comes from .env here, from .env of the repository around, or from a file", async (t) => {
+test("the secret comes from .env here or in the repository's root, or from a file", async (t) => {
   const { repository, service } = await makeSetting(t);
   const sendFrom = (cwd: string, env = {}) =>
     runCli(["send", "--dry-run"], { cwd, env: { WEBHOOK_PORT: String(service.port), ...env } });
@@ -26,7 +26,7 @@ test("the secret comes from .env here, from .env of the repository around, or fr
   assert.match((await sendFrom(deep, { WEBHOOK_SECRET: "change-me" })).stderr, /still the placeholder/);
 });
 
-test("the repository has the name that the host in HOTPUSH_GIT_HOST gives it", async (t) => {
+test("HOTPUSH_GIT_HOST decides the name of the repository in the payload", async (t) => {
   const { repository, service } = await makeSetting(t);
   repository.git("remote", "set-url", "origin", "https://git.corp.example/code/octo/shop.git");
   repository.write(".env", `WEBHOOK_SECRET=${testSecret}\nHOTPUSH_GIT_HOST=gitea\n`);
@@ -35,7 +35,7 @@ test("the repository has the name that the host in HOTPUSH_GIT_HOST gives it", a
   assert.match(stdout.replace(/\s+/g, " "), / to refs\/heads\/main of octo\/shop\./);
 });
 
-test("the head is that of main or master, whatever is checked out", async (t) => {
+test("send takes the head of main or master, whatever is checked out", async (t) => {
   const { repository, send } = await makeSetting(t);
   const { git, commit } = repository;
   const main = git("rev-parse", "HEAD");
@@ -52,7 +52,7 @@ test("the head is that of main or master, whatever is checked out", async (t) =>
   assert.match(stderr, /has no branch main or master with a commit/);
 });
 
-test("with BRANCH the head is that of the branch it names", async (t) => {
+test("with BRANCH, send takes the head of that branch", async (t) => {
   const { repository, service } = await makeSetting(t);
   const { git, commit } = repository;
   git("switch", "--quiet", "--create", "master");
@@ -63,7 +63,7 @@ test("with BRANCH the head is that of the branch it names", async (t) => {
   assert.ok(stdout.includes(`would deploy ${master.slice(0, 7)}`), stdout);
 });
 
-test("a repository without a commit, and no repository, are told", async (t) => {
+test("send explains a repository without a commit, and a missing repository", async (t) => {
   const { service } = await makeSetting(t);
   const env = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: String(service.port) };
   const empty = makeRepository(t).directory;
@@ -75,7 +75,7 @@ test("a repository without a commit, and no repository, are told", async (t) => 
   assert.match((await runCli(["send"], { cwd: nothing, env })).stderr, /is not a git repository/);
 });
 
-test("in a repository without a remote the directory gives the name, and spaces do no harm", async (t) => {
+test("without a remote the directory gives the name, even with spaces in it", async (t) => {
   const repository = makeRepository(t, "my shop");
   repository.commit();
   const service = await startService(t);

@@ -4,7 +4,7 @@ import { testSecret } from "../harness/delivery.ts";
 import { makeRepository, type TestRepository } from "../harness/repository.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 
-/** Somebody in a repository, and the service to which `hotpush send` goes from there. */
+/** A repository, and the service that `hotpush send` reaches from it. */
 export interface SendSetting {
   readonly repository: TestRepository;
   readonly service: RunningService;

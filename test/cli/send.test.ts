@@ -28,7 +28,7 @@ test("the head is deployed however often it is sent", async (t) => {
   }
 });
 
-test("a dry run says what would be deployed, and nothing is", async (t) => {
+test("a dry run reports what would be deployed, and deploys nothing", async (t) => {
   const { repository, service, send } = await makeSetting(t);
   const { code, stdout, stderr } = await send("--dry-run");
   assert.equal(code, 0, stderr);
@@ -56,7 +56,7 @@ test("a ping is answered", async (t) => {
   assert.match((await send("--event", "ping")).stdout, /A signed ping reached the service\./);
 });
 
-test("a file is sent as it is, as a dry run too; what can't be marked is not sent", async (t) => {
+test("a file is sent unchanged; as a dry run only if it can be marked", async (t) => {
   const { repository, service, send } = await makeSetting(t);
   const payload = { ref: "refs/heads/main", before: "0".repeat(40), after: "a".repeat(40) };
   repository.write("push.json", JSON.stringify(payload));
@@ -71,7 +71,7 @@ test("a file is sent as it is, as a dry run too; what can't be marked is not sen
   assert.match((await send("--file", "none.json")).stderr, /none\.json cannot be read \(ENOENT\)/);
 });
 
-test("what would be ignored, or could not be started, ends with 1 and the reason", async (t) => {
+test("a push that would be ignored or could not start ends with 1 and the reason", async (t) => {
   const { service, send } = await makeSetting(t, { REPOSITORY: "octo/other" });
   const ignored = await send("--dry-run");
   assert.equal(ignored.code, 1);
@@ -84,7 +84,7 @@ test("what would be ignored, or could not be started, ends with 1 and the reason
   assert.equal(readRecorded(service.statePath, ({ all }) => all("SELECT 1 FROM deployments")).length, 0);
 });
 
-test("--json is one object with what was sent, what came back and what it means", async (t) => {
+test("--json prints one object: what was sent, the answer, and what it means", async (t) => {
   const { repository, service, send } = await makeSetting(t);
   const { stdout, code } = await send("--dry-run", "--json");
   assert.equal(code, 0);
@@ -105,7 +105,7 @@ test("--json is one object with what was sent, what came back and what it means"
   assert.match(detail, /would deploy/);
 });
 
-test("a wrong option is a wrong command line, and a secret is never taken from it", async (t) => {
+test("a wrong option is a wrong command line, and no option takes a secret", async (t) => {
   const { send } = await makeSetting(t);
   assert.equal((await send("--event", "issue")).code, 2);
   assert.equal((await send("--wait", "soon")).code, 2);

@@ -13,7 +13,7 @@ while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
 exit "$(cat "$REPO_PATH/go")"
 `;
 
-test("status says what runs, at which step, what waits, and how the last of each branch ended", async (t) => {
+test("status shows what runs, its step, what waits, and the last of each branch", async (t) => {
   const service = await startAnswering(t, { script });
   const before = await hotpushJson<StatusJson>(service, "status");
   assert.deepEqual(
@@ -46,7 +46,7 @@ test("status says what runs, at which step, what waits, and how the last of each
   assert.equal(after.code, 0);
 });
 
-test("an empty history says what to do, and the limit is held", async (t) => {
+test("an empty history says what to do, and --limit limits it", async (t) => {
   const service = await startAnswering(t);
   assert.match(
     (await hotpush(service, "history")).stdout,
@@ -68,7 +68,7 @@ test("an empty history says what to do, and the limit is held", async (t) => {
   assert.equal((await hotpush(service, "history", "--limit", "0")).code, 2);
 });
 
-test("no line of the tables is longer than 80 columns, whatever has happened", async (t) => {
+test("no line of a table is longer than 80 columns, even with long names", async (t) => {
   const service = await startAnswering(t, {
     script: `#!/bin/sh\necho "==> ${"A step with a long name ".repeat(8)}"\nexit 1\n`,
     env: { WEBHOOK_SECRET_PREVIOUS: "x".repeat(32) },
@@ -81,7 +81,7 @@ test("no line of the tables is longer than 80 columns, whatever has happened", a
   }
 });
 
-test("an unreachable service is refused by every command that needs it, with where it looked and what to do", async (t) => {
+test("commands that need the service say where they looked, and what to do", async (t) => {
   const { statePath, end } = await startAnswering(t);
   await end();
   for (const name of ["status", "history", "logs", "deploy", "cancel", "rollback"]) {
@@ -94,7 +94,7 @@ test("an unreachable service is refused by every command that needs it, with whe
   }
 });
 
-test("STATE_PATH is taken from the .env of the working directory, as the service takes it", async (t) => {
+test("STATE_PATH is read from the .env of the working directory, as by the service", async (t) => {
   const service = await startAnswering(t);
   writeFileSync(`${service.repoPath}/.env`, `STATE_PATH=${service.statePath}\n`);
   const { code } = await hotpush(

@@ -17,7 +17,7 @@ while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
 echo done
 `;
 
-test("on a terminal of 80 columns nothing wraps, and states have colours", needs("tmux"), async (t) => {
+test("on a terminal of 80 columns no line wraps, and states have colours", needs("tmux"), async (t) => {
   const { service, terminal } = await start(t);
   letGo(service.repoPath);
   for (const id of [1, 2]) {
@@ -30,7 +30,7 @@ test("on a terminal of 80 columns nothing wraps, and states have colours", needs
   assert.deepEqual(wrapped(terminal), []);
 });
 
-test("NO_COLOR and a dumb terminal get none", needs("tmux"), async (t) => {
+test("NO_COLOR and a dumb terminal switch colours off", needs("tmux"), async (t) => {
   const { terminal } = await start(t);
   terminal.type("clear; NO_COLOR=1 hotpush status; TERM=dumb hotpush status; echo over");
   await terminal.waitFor(/^over$/m);
@@ -38,7 +38,7 @@ test("NO_COLOR and a dumb terminal get none", needs("tmux"), async (t) => {
 });
 
 test(
-  "following shows steps and a line of progress, and a script cannot steer the terminal",
+  "following shows steps and progress, and a script cannot steer the terminal",
   needs("tmux"),
   async (t) => {
     const { service, terminal } = await start(t);
@@ -88,19 +88,15 @@ for (const command of ["deploy --wait", "logs -f"]) {
   );
 }
 
-test(
-  "a secret is shown on a terminal, where a person copies it from, in one line",
-  needs("tmux"),
-  async (t) => {
-    const { service, terminal } = await start(t);
-    terminal.type(
-      `clear; cd ${service.repoPath}; printf 'WEBHOOK_SECRET=%040d\\n' 7 >.env; hotpush secret rotate`,
-    );
-    const text = await terminal.waitFor(/^ {2}hotpush secret drop-previous$/m);
-    assert.match(text, /field Secret to:\n {2}[0-9a-f]{64}\n/);
-    assert.deepEqual(wrapped(terminal), []);
-  },
-);
+test("on a terminal a secret is shown in one line, so that it can be copied", needs("tmux"), async (t) => {
+  const { service, terminal } = await start(t);
+  terminal.type(
+    `clear; cd ${service.repoPath}; printf 'WEBHOOK_SECRET=%040d\\n' 7 >.env; hotpush secret rotate`,
+  );
+  const text = await terminal.waitFor(/^ {2}hotpush secret drop-previous$/m);
+  assert.match(text, /field Secret to:\n {2}[0-9a-f]{64}\n/);
+  assert.deepEqual(wrapped(terminal), []);
+});
 
 async function start(t: TestContext): Promise<{ service: RunningService; terminal: TestTerminal }> {
   const project = makeProject(t);
@@ -109,7 +105,7 @@ async function start(t: TestContext): Promise<{ service: RunningService; termina
   return { service, terminal: openTestTerminal(t, { STATE_PATH: service.statePath }) };
 }
 
-/** The lines that were longer than the terminal is wide, but for those that were typed. */
+/** The lines that were longer than the terminal is wide, except typed ones. */
 function wrapped(terminal: TestTerminal): readonly string[] {
   const lines = terminal
     .raw()

@@ -18,7 +18,7 @@ git checkout --quiet -B main origin/main
 `;
 const ada = { name: "ada", reported: true };
 
-test("history and status say what was deployed, who wrote it and who pushed it", async (t) => {
+test("history and status show what was deployed, its author and its pusher", async (t) => {
   const { service, commit } = await start(t);
   const id = commit("Fix the cart", "Ada Lovelace");
   await deliver(service.url, githubPush({ after: id, pusher: { name: "mara" } }));
@@ -35,7 +35,7 @@ test("history and status say what was deployed, who wrote it and who pushed it",
   });
 });
 
-test("neither a subject nor an author's name can pass for who pushed", async (t) => {
+test("neither a subject nor an author's name can pass for a pusher", async (t) => {
   const { service, commit } = await start(t);
   const after = commit("Fix the cart  Ada, pushed by ada", "Eve, pushed by ada");
   await deliver(service.url, githubPush({ after, pusher: { name: "eve" } }));
@@ -45,7 +45,7 @@ test("neither a subject nor an author's name can pass for who pushed", async (t)
   assert.equal(stdout.split("\n")[3], `    ${after.slice(0, 7)}  ${expected}`);
 });
 
-test("a commit that the branch had passed is shown beside the one that was deployed", async (t) => {
+test("a commit that the branch had passed is shown beside the deployed one", async (t) => {
   const { service, commit } = await start(t);
   const [passed, tip] = [commit("Break the cart", "Eve"), commit("Fix the cart", "Ada")];
   await deliver(service.url, githubPush({ after: passed, pusher: null }));
@@ -57,7 +57,7 @@ test("a commit that the branch had passed is shown beside the one that was deplo
   assert.ok((await hotpush(service, "logs")).stderr.includes(`main is at ${text}.`));
 });
 
-test("deploy and rollback record who ran them, as reported, and no script learns it", async (t) => {
+test("deploy and rollback record their reported user, and no script sees it", async (t) => {
   const { service, commit } = await start(t);
   const id = commit("Fix the cart", "Ada");
   await deploy({ SUDO_USER: "ada", USER: "root" });
@@ -80,7 +80,7 @@ test("deploy and rollback record who ran them, as reported, and no script learns
   }
 });
 
-test("cancel records who ran it, for what runs and for what waits", async (t) => {
+test("cancel records its reported user for running and queued deployments", async (t) => {
   const service = await startAnswering(t, { script: waitingScript });
   for (const ref of ["refs/heads/main", "refs/heads/master"]) await deliver(service.url, githubPush({ ref }));
   await service.log.waitFor(({ event }) => event === "deployment.started");
@@ -97,7 +97,7 @@ test("cancel records who ran it, for what runs and for what waits", async (t) =>
   letGo(service.repoPath);
 });
 
-test("on a terminal of 80 columns the longest texts are cut off, wide ones too", needs("tmux"), async (t) => {
+test("on a terminal of 80 columns the longest texts are cut, wide ones too", needs("tmux"), async (t) => {
   const { service, commit } = await start(t);
   const subjects = [
     "Fix ".repeat(60),

@@ -49,7 +49,7 @@ test("closing does not remove the socket of a newer instance", async (t) => {
   assert.equal(await readAll(statePath), "the new one");
 });
 
-test("a state directory whose path is longer than a socket's address works", async (t) => {
+test("a state directory with a path longer than a socket's address works", async (t) => {
   const statePath = join(temporaryDirectory(t), "a".repeat(120), "b".repeat(120));
   mkdirSync(statePath, { recursive: true });
   const controlSocket = await listenInStateDirectory(statePath, greet);

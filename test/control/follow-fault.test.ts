@@ -17,14 +17,14 @@ test("a database fault ends the stream of events, is logged, and costs nothing e
   store.transaction(() => claimNext(store));
   const logged: string[] = [];
   const log = pino({}, { write: (line: string) => logged.push(line) });
-  const context = { store, feed: createEventBus(log), statePath, log };
+  const context = { store, events: createEventBus(log), statePath, log };
   const reply = followDeployment(context, { id: 1, query: new URLSearchParams(), body: {} });
   const server = createServer((_, response) => reply.kind === "stream" && reply.write(response));
   const port = await listenHere(t, server);
   const response = await fetch(`http://127.0.0.1:${port}/`);
   const reader = response.body?.getReader();
   assert.match(Buffer.from((await reader?.read())?.value ?? []).toString(), /"state":"running"/);
-  // As after a fault of the disk, when the database could not be opened again.
+  // As after a disk fault, if the database cannot be opened again.
   store.close();
   await assert.rejects(async () => {
     while (!(await reader?.read())?.done);

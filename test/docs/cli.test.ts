@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { loadProgram } from "../../src/cli/command-line.ts";
-import { describeProgram } from "../../src/cli/completion/tree.ts";
+import { describeProgram } from "../../src/cli/command-tree.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { letGo } from "../harness/script.ts";
@@ -55,8 +55,8 @@ test("docs/cli.md has every event of logs --json", async (t) => {
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
   const { stdout } = await hotpush(service, "logs", "1", "--json");
-  const told = stdout.trimEnd().split("\n");
-  const shapes = new Set(told.map((line) => JSON.parse(line) as { event: string }).map(shapeOf));
+  const printed = stdout.trimEnd().split("\n");
+  const shapes = new Set(printed.map((line) => JSON.parse(line) as { event: string }).map(shapeOf));
   const rows = [...page.matchAll(/^\| `\{"event": "(\w+)", "(\w+)": …\}` \|/gm)].map(
     ([, event, member]) => `${event} ${member}`,
   );

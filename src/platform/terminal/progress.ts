@@ -1,10 +1,10 @@
 import type { Terminal } from "./terminal.ts";
 
-/** One line at the bottom of a terminal that is rewritten in place; nothing at all where output is piped. */
+/** One line at the bottom of a terminal that is rewritten in place; nothing if output is piped. */
 export interface Progress {
   /** Prints lines above it. */
   readonly print: (...lines: readonly string[]) => void;
-  /** Takes it away for good: the cursor is at the beginning of an empty line. */
+  /** Removes it for good: the cursor is at the beginning of an empty line. */
   readonly end: () => void;
 }
 
@@ -12,10 +12,10 @@ const redrawMs = 1_000;
 const eraseRest = "\u001b[K";
 
 /**
- * Shows what `text` gives, anew every second. Each change is one write that overwrites what is there before it erases
- * what is left of it, so that nothing flickers.
+ * Shows what `text` returns, and updates it every second. Each change is one write that first overwrites the line and
+ * then erases its rest, so that nothing flickers.
  *
- * @param write takes what goes to the terminal as it stands
+ * @param write writes text to the terminal unchanged
  */
 export function showProgress(
   terminal: Terminal,
@@ -25,7 +25,7 @@ export function showProgress(
   if (!terminal.isInteractive) return { print: terminal.print, end() {} };
   let shown = "";
 
-  /** What overwrites the line that is shown with the present text. */
+  /** The characters that replace the shown line by the present text. */
   function redrawn(): string {
     const before = shown;
     shown = text().slice(0, terminal.columns - 1);

@@ -4,7 +4,7 @@ import { parseEnv } from "node:util";
 import { startService } from "../harness/service.ts";
 import { makeProject } from "./init-project.ts";
 
-test("the secret is not shown where nobody sits at a terminal", async (t) => {
+test("the secret is not shown without a terminal", async (t) => {
   const { init, read } = makeProject(t);
   const { stdout, stderr } = await init();
   const { WEBHOOK_SECRET: secret = "none" } = parseEnv(read(".env"));
@@ -35,7 +35,7 @@ for (const [url, host, expected] of [
   });
 }
 
-test("where the service answers already, a signed dry run ends it", async (t) => {
+test("if the service answers already, init ends with a signed dry run", async (t) => {
   const { repository, init, read } = makeProject(t);
   await init();
   const { WEBHOOK_SECRET = "", REPOSITORY = "" } = parseEnv(read(".env"));

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { statePathOf } from "../../src/cli/ask-service.ts";
+import { statePathOf } from "../../src/cli/with-service.ts";
 import { socketPath } from "../../src/control/socket-path.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-test("the state directory is what the environment says, else the home's, else the usual one if a service is there", (t) => {
+test("the state directory is that of the environment, the home, or a usual one in use", (t) => {
   const root = temporaryDirectory(t);
   const [HOME, usual] = [join(root, "home"), join(root, "usual")] as const;
   const own = join(HOME, ".local/state/hotpush");

@@ -1,0 +1,109 @@
+import { formatDuration } from "../config/duration.ts";
+import type { DeploymentJson, ReportedJson } from "../control/deployment-json.ts";
+import { columnsOf, fit } from "../platform/terminal/columns.ts";
+import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
+import { wrapText } from "../platform/terminal/wrap.ts";
+
+/** Each state as a person reads it, and its colour. */
+export const stateTexts: Readonly<
+  Record<DeploymentJson["state"], { readonly text: string; readonly colour: Colour }>
+> = {
+  queued: { text: "queued", colour: "dim" },
+  running: { text: "running", colour: "yellow" },
+  succeeded: { text: "succeeded", colour: "green" },
+  failed: { text: "failed", colour: "red" },
+  timed_out: { text: "timed out", colour: "red" },
+  cancelled: { text: "cancelled", colour: "yellow" },
+  superseded: { text: "superseded", colour: "dim" },
+  interrupted: { text: "interrupted", colour: "yellow" },
+};
+
+/** How a deployment ended, and the reason if it did not succeed. */
+export function endingLines(deployment: DeploymentJson, { paint, columns }: Terminal): readonly string[] {
+  const { id, state, ref, durationMs, problem } = deployment;
+  const { text, colour } = stateTexts[state];
+  const took = durationMs === null ? "" : ` after ${formatDuration(durationMs)}`;
+  const what = state === "succeeded" ? `: ${branchOf(ref)} is at ${commitText(deployment)}` : "";
+  const was = state === "cancelled" || state === "superseded" ? "was " : "";
+  const first = `Deployment ${id} ${was}${paint(colour, text)}${byWhat(deployment)}${took}${what}.`;
+  const reasons = problem?.detail.split("\n") ?? [];
+  return [first, ...reasons.flatMap((line) => wrapText(harmless(line), columns))];
+}
+
+function byWhat({ state, supersededBy, cancelledBy }: DeploymentJson): string {
+  if (supersededBy !== null) return ` by deployment ${supersededBy}`;
+  return state === "cancelled" && cancelledBy !== null ? ` by ${reportedText(cancelledBy)}` : "";
+}
+
+/** The commit that is live when a deployment succeeds, and the requested one if that is another. */
+export function commitText({ commit, checkedOutCommit }: DeploymentJson): string {
+  if (checkedOutCommit === null || checkedOutCommit === commit) return shortCommit(commit);
+  return `${shortCommit(checkedOutCommit)} (instead of ${shortCommit(commit)})`;
+}
+
+export function branchOf(ref: string): string {
+  return ref.replace(/^refs\/heads\//, "");
+}
+
+export function shortCommit(commit: string): string {
+  return commit.slice(0, 7);
+}
+
+const mostNameColumns = 20;
+const leastSubjectColumns = 12;
+const gap = "  ";
+
+/**
+ * What is deployed and who is behind it, in one line: subject, author, who pushed or requested it. The subject is cut
+ * before the names are. Empty if none of it is known.
+ *
+ * @param columns how many the line may take at most
+ */
+export function originText(deployment: DeploymentJson, columns: number): string {
+  const names = namesIn(deployment);
+  // Two spaces end the subject, so it has none.
+  const subject = deployment.subject?.replaceAll(/\s+/g, " ") ?? null;
+  if (subject === null) return fit(names, columns);
+  if (names === "") return fit(subject, columns);
+  const known = fit(names, columns - columnsOf(fit(subject, leastSubjectColumns)) - gap.length);
+  return `${fit(subject, columns - columnsOf(known) - gap.length)}${gap}${known}`;
+}
+
+function namesIn({ trigger, state, author, pusher, requestedBy, cancelledBy }: DeploymentJson): string {
+  const isCancelled = state === "cancelled" && cancelledBy !== null;
+  const verb = trigger === "rollback" ? "rolled back" : "deployed";
+  return [
+    author && shortName(author),
+    pusher && `pushed by ${shortName(pusher.name)}`,
+    requestedBy && `${verb} by ${reportedText(requestedBy)}`,
+    isCancelled && `cancelled by ${reportedText(cancelledBy)}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+/** A person by the name that a command reported. */
+function reportedText({ name }: ReportedJson): string {
+  return `${shortName(name)} (reported)`;
+}
+
+/** Commas separate the names, so none has one: else an author's could pass for that of the person who pushed. */
+function shortName(name: string): string {
+  return fit(name.replaceAll(/[\s,]+/g, " "), mostNameColumns);
+}
+
+/** A moment in the reader's time zone, to the minute: 2026-11-21 10:29. */
+export function localTime(iso: string): string {
+  const date = new Date(iso);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** How long ago a moment was: 4 min, 2 h 5 min, 9 days. */
+export function since(iso: string): string {
+  const ms = Math.max(0, Date.now() - Date.parse(iso));
+  const hourMs = 3_600_000;
+  if (ms >= 48 * hourMs) return `${Math.floor(ms / (24 * hourMs))} days`;
+  return formatDuration(ms < 60_000 ? Math.floor(ms / 1_000) * 1_000 : ms).replace(/^0 ms$/, "0 s");
+}
