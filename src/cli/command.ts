@@ -21,7 +21,7 @@ export function newCommand(name: string, description: string, examples: readonly
 }
 
 /** Makes the parser of an option or argument that takes a whole number; `fault` is the message for any other value. */
-export function wholeNumber(least: number, most: number, fault: string): (text: string) => number {
+export function numberParser(least: number, most: number, fault: string): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
     if (value >= least && value <= most) return value;
@@ -30,7 +30,7 @@ export function wholeNumber(least: number, most: number, fault: string): (text: 
 }
 
 /** The parser of an argument that is the number of a deployment. */
-export const deploymentId = wholeNumber(1, Number.MAX_SAFE_INTEGER, "Not the number of a deployment.");
+export const deploymentId = numberParser(1, Number.MAX_SAFE_INTEGER, "Not the number of a deployment.");
 
 /** Prints lines on standard output. */
 export function print(...lines: readonly string[]): void {

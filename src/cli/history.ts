@@ -3,7 +3,7 @@ import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { formatTable } from "../platform/terminal/table.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
-import { type CommandContext, newCommand, wholeNumber } from "./command.ts";
+import { type CommandContext, newCommand, numberParser } from "./command.ts";
 import { branchOf, commitText, localTime, originText, stateTexts } from "./deployment-text.ts";
 import { type ServiceAccess, withService } from "./with-service.ts";
 
@@ -17,7 +17,7 @@ interface HistoryOptions {
 /** `hotpush history`: the newest deployments, newest first. */
 export function makeHistoryCommand({ env, finish }: CommandContext): Command {
   const description = "List the newest deployments, newest first. The last 1,000 are kept.";
-  const limit = wholeNumber(1, 1_000, "Not a number from 1 to 1,000.");
+  const limit = numberParser(1, 1_000, "Not a number from 1 to 1,000.");
   return newCommand("history", description, [
     "hotpush history                       the last 20",
     "hotpush history --limit 1000 --json   all of them for a program",

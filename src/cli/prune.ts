@@ -4,7 +4,7 @@ import { ProblemError } from "../problems.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { keptByDefault, type Pruned } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
-import { type CommandContext, newCommand, print, refuse, wholeNumber } from "./command.ts";
+import { type CommandContext, newCommand, numberParser, print, refuse } from "./command.ts";
 import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./project-options.ts";
 
 const lockWaitS = 600;
@@ -16,7 +16,7 @@ interface PruneOptions extends ProjectOptions {
 
 /** `hotpush prune`: prints on standard output what was removed. */
 export function makePruneCommand({ env, finish }: CommandContext): Command {
-  const versionCount = wholeNumber(0, 999, "Not a number of versions.");
+  const versionCount = numberParser(0, 999, "Not a number of versions.");
   const description =
     "Remove old images of this compose project or stack: all but those of containers, of the live version and of the good versions before it. Other projects are not touched.";
   const command = newCommand("prune", description, [

@@ -5,7 +5,7 @@ import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
 import { type Report, reportFailure } from "../rollout/report/report.ts";
 import type { RolloutRequest } from "../rollout/request.ts";
-import { type CommandContext, newCommand, wholeNumber } from "./command.ts";
+import { type CommandContext, newCommand, numberParser } from "./command.ts";
 import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./project-options.ts";
 
 interface RolloutOptions extends ProjectOptions {
@@ -41,7 +41,7 @@ export function makeRolloutCommand({ env, finish }: CommandContext): Command {
     .option(
       "--lock-wait <s>",
       "seconds to wait for another roll-out",
-      wholeNumber(0, 999_999, "Not a number of seconds."),
+      numberParser(0, 999_999, "Not a number of seconds."),
       600,
     )
     .option("--json", "events, one JSON object a line")
