@@ -1,4 +1,4 @@
-import { createLargeBodies } from "./large-bodies.ts";
+import { type ArrivingBody, createLargeBodies } from "./large-bodies.ts";
 
 /** What a request holds while its body is arriving and nobody knows yet whether it is signed. */
 export interface Place {
@@ -17,12 +17,6 @@ export interface Admission {
    * @param evict drops this request to make room for others; it has to call `leave`
    */
   readonly enter: (declaredBytes: number, evict: () => void) => Place;
-}
-
-/** A body that is arriving. Only what has arrived counts: an announcement holds nothing. */
-export interface ArrivingBody {
-  heldBytes: number;
-  readonly evict: () => void;
 }
 
 /** A body above this is large: real pushes are far smaller. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from "./hosts/payload.ts";
+import type { JsonObject } from "./hosts/host.ts";
 import { isJsonObject } from "./hosts/payload.ts";
 import type { DeploymentSummary } from "./push.ts";
 

@@ -1,4 +1,8 @@
-import type { ArrivingBody } from "./admission.ts";
+/** A body that is arriving. Only what has arrived counts: an announcement holds nothing. */
+export interface ArrivingBody {
+  heldBytes: number;
+  readonly evict: () => void;
+}
 
 export interface LargeBodies {
   /** Says that `bytes` more of `body` have arrived. Null: go on; otherwise wait for it to resolve. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { JsonObject } from "../../src/receiver/hosts/host.ts";
 import { identifyHost } from "../../src/receiver/hosts/identify.ts";
-import type { JsonObject } from "../../src/receiver/hosts/payload.ts";
 import { makeDelivery, NotMarkableError, signDelivery, withDryRun } from "../../src/send/delivery.ts";
 import type { RepositoryHead } from "../../src/send/repository-head.ts";
 import { asReceived, isAuthentic } from "../receiver/hosts/fixtures.ts";

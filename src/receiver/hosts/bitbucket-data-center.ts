@@ -1,6 +1,6 @@
 import { bodySignatureIn } from "./body-signature.ts";
-import type { Host, Reading, RefChange } from "./host.ts";
-import { isJsonObject, type JsonObject, textAt, unusable, valueAt } from "./payload.ts";
+import type { Host, JsonObject, Reading, RefChange } from "./host.ts";
+import { isJsonObject, textAt, unusable, valueAt } from "./payload.ts";
 
 const pushEvent = "repo:refs_changed";
 

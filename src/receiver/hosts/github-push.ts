@@ -1,5 +1,5 @@
-import type { Reading } from "./host.ts";
-import { type JsonObject, textAt, unusable, valueAt } from "./payload.ts";
+import type { JsonObject, Reading } from "./host.ts";
+import { textAt, unusable, valueAt } from "./payload.ts";
 
 /**
  * Reads a push in the shape GitHub gave it, which Gitea, Forgejo and Gogs send too. The event header is not signed,

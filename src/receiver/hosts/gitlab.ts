@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { readGithubPush } from "./github-push.ts";
-import type { Host, Reading, SignatureClaim } from "./host.ts";
-import { type JsonObject, textAt, unusable } from "./payload.ts";
+import type { Host, JsonObject, Reading, SignatureClaim } from "./host.ts";
+import { textAt, unusable } from "./payload.ts";
 import { claimStandardWebhookSignature } from "./standard-webhook-signature.ts";
 
 /** What `object_kind` says in the body of each event that can be a push; a system hook is sent for much else too. */

@@ -1,6 +1,6 @@
 import { bodySignatureIn } from "./body-signature.ts";
-import type { Host, Reading } from "./host.ts";
-import { type JsonObject, textAt, unusable } from "./payload.ts";
+import type { Host, JsonObject, Reading } from "./host.ts";
+import { textAt, unusable } from "./payload.ts";
 
 /**
  * Gitness. The newline that ends its body is signed too. The body names its trigger as well, and has to: that of a pull

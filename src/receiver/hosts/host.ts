@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { JsonObject } from "./payload.ts";
+
+/** A parsed JSON object of unknown content. Only own properties of it are ever read. */
+export type JsonObject = { readonly [key: string]: unknown };
 
 /** What is particular to one git host: the headers it sends, how it signs, how its payload reads. */
 export interface Host {

@@ -1,6 +1,6 @@
 import { bodySignatureIn } from "./body-signature.ts";
-import type { Host, Reading, RefChange } from "./host.ts";
-import { type JsonObject, textAt, unusable } from "./payload.ts";
+import type { Host, JsonObject, Reading, RefChange } from "./host.ts";
+import { textAt, unusable } from "./payload.ts";
 
 /**
  * Pagure. Every URL is sent every topic, and the body names it again. Branches go by their short name, tags by their

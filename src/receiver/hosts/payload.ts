@@ -1,7 +1,4 @@
-import type { Reading } from "./host.ts";
-
-/** A parsed JSON object of unknown content. Only own properties of it are ever read. */
-export type JsonObject = { readonly [key: string]: unknown };
+import type { JsonObject, Reading } from "./host.ts";
 
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);

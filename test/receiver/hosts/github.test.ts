@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { github } from "../../../src/receiver/hosts/github.ts";
-import type { JsonObject } from "../../../src/receiver/hosts/payload.ts";
+import type { JsonObject } from "../../../src/receiver/hosts/host.ts";
 import { headersOf, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
 
 interface EventExamples {
