@@ -90,7 +90,10 @@ test("nothing starts beside a script of an earlier service that still runs", asy
   const holder = await holdLock(t, service, 998);
   await deliver(service.url, githubPush());
   const waiting = await service.log.waitFor(({ event }) => event === "deployment.not_started");
-  assert.match(waiting.msg ?? "", /^The script of deployment 998 still runs.* Trying again in 1 s\.$/);
+  assert.match(
+    waiting.msg ?? "",
+    /^The script of deployment 998, started by an earlier service, still runs\. Trying again in 1 s\.$/,
+  );
   holder.kill("SIGKILL");
   const { attempts } = await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
   assert.equal(attempts, 1);
