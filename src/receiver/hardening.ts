@@ -27,7 +27,7 @@ export const serverOptions: ServerOptions = {
 
 const idleSocketMs = 15_000;
 /** Each costs some 15 KiB even if it sends nothing. */
-const mostConnections = 4_096;
+const mostConnections = 2_048;
 /** File descriptors that are kept for the database, the log and the deploy script. */
 const reservedDescriptors = 128;
 
