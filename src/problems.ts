@@ -1,8 +1,8 @@
 /**
- * The catalogue of everything that can be refused or can fail: one entry a code, told to a person the same way
- * in an HTTP answer (RFC 9457), in the log, in a deployment's record and in docs/problems.md.
+ * The catalogue of everything that can be refused or can fail, by code. HTTP answers (RFC 9457), the log, a
+ * deployment's record and docs/problems.md all use it.
  *
- * `status` is the HTTP status where the problem is an answer; `exitCode` (sysexits.h) where it ends the process.
+ * `status` is the HTTP status if the problem is an answer; `exitCode` (sysexits.h) if it ends the process.
  */
 export const problems = {
   malformed_request: { status: 400, title: "The request is not well-formed HTTP" },
@@ -11,16 +11,16 @@ export const problems = {
   signature_missing: { status: 401, title: "The request is not signed" },
   signature_invalid: { status: 401, title: "The signature does not match" },
   signature_unsupported: { status: 401, title: "The git host did not sign with HMAC-SHA256" },
-  not_found: { status: 404, title: "There is nothing at this path" },
-  method_not_allowed: { status: 405, title: "This path does not take this method" },
+  not_found: { status: 404, title: "Nothing is served at this path" },
+  method_not_allowed: { status: 405, title: "This path does not support this method" },
   request_timeout: { status: 408, title: "The request took too long to arrive" },
   payload_too_large: { status: 413, title: "The body is too large" },
   unsupported_media_type: { status: 415, title: "The body is not sent as JSON" },
   unsupported_encoding: { status: 415, title: "The body is compressed" },
   expectation_failed: { status: 417, title: "The expectation cannot be met" },
-  invalid_payload: { status: 422, title: "The body is no usable push" },
+  invalid_payload: { status: 422, title: "The body is not a valid push payload" },
   headers_too_large: { status: 431, title: "The headers are too large" },
-  internal_error: { status: 500, exitCode: 70, title: "A fault in Hotpush itself" },
+  internal_error: { status: 500, exitCode: 70, title: "Internal error in Hotpush" },
   storage_unavailable: { status: 503, title: "The push could not be stored" },
   overloaded: { status: 503, title: "Too many bodies are arriving at once" },
   unhealthy: { status: 503, title: "The service is not healthy" },
@@ -64,23 +64,23 @@ export const problems = {
   docker_unreachable: { title: "The Docker engine does not answer" },
   docker_refused: { title: "The Docker engine refused a request" },
   compose_missing: { title: "The docker program or docker compose is not installed" },
-  network_changed: { title: "A network of the project has to be made anew" },
+  network_changed: { title: "A network of the project must be recreated" },
   compose_invalid: { title: "The compose file is not valid" },
   service_unknown: { title: "There is no such service in the compose file" },
   repository_not_mounted: { title: "The repository is not at its path on the host" },
-  rollout_locked: { title: "Another roll-out is still at work" },
+  rollout_locked: { title: "Another roll-out is still running" },
   live_file_not_writable: { title: "The live files cannot be written" },
   live_file_shared: { title: "A live file names a container of another project" },
   disk_full: { title: "There is too little free disk space" },
   image_pull_failed: { title: "An image could not be pulled" },
   build_failed: { title: "The build failed" },
-  no_previous_version: { title: "There is no earlier good version to go back to" },
+  no_previous_version: { title: "There is no earlier good version to roll back to" },
   container_start_failed: { title: "The new container could not be started" },
   container_not_healthy: { title: "The new version did not become healthy" },
   proxy_check_failed: { title: "The new version did not answer through the proxy" },
-  run_once_failed: { title: "A service that runs to its end ended badly" },
+  run_once_failed: { title: "A one-shot service failed" },
   rollout_interrupted: { title: "The roll-out was interrupted" },
-  swarm_inactive: { title: "The Docker engine is no manager of a Swarm" },
+  swarm_inactive: { title: "The Docker engine is not a Swarm manager" },
   image_push_failed: { title: "The image could not be pushed to the registry" },
   stack_refused: { title: "Docker refused to deploy the stack" },
 } as const satisfies Record<string, CatalogueEntry>;
@@ -98,15 +98,15 @@ export type HttpProblemCode = {
   [Code in ProblemCode]: (typeof problems)[Code] extends { status: number } ? Code : never;
 }[ProblemCode];
 
-/** One occurrence: `detail` is a sentence for the person who reads it: subject, number, next step. */
+/** One occurrence. `detail` says what happened, why, and what to do next. */
 export interface Problem<Code extends ProblemCode = ProblemCode> {
   readonly code: Code;
   readonly detail: string;
-  /** Lines to show beneath it, such as the last ones of a program's output. */
+  /** Lines to show below it, such as the end of a program's output. */
   readonly evidence?: readonly string[];
 }
 
-/** A fault that ends what was being done; `problem` says it to a person, `cause` keeps what was thrown. */
+/** A fault that ends an operation. `problem` describes it for a person, `cause` is what was thrown. */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
   readonly problem: Problem;
@@ -117,7 +117,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** The exit code of the process for `code`: 70 (EX_SOFTWARE) where the catalogue names none. */
+/** The exit code of the process for `code`: 70 (EX_SOFTWARE) if the catalogue names none. */
 export function exitCodeOf(code: ProblemCode): number {
   const entry: CatalogueEntry = problems[code];
   return entry.exitCode ?? problems.internal_error.exitCode;

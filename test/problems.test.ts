@@ -6,7 +6,7 @@ type Entry = { readonly title: string; readonly status?: number; readonly exitCo
 
 const entries = Object.entries(problems) as [ProblemCode, Entry][];
 
-test("every code is snake case, and every title its own, a sentence without its full stop", () => {
+test("every code is snake case, and every title is unique, a sentence without its full stop", () => {
   for (const [code, { title }] of entries) {
     assert.match(code, /^[a-z]+(_[a-z]+)*$/);
     assert.match(title, /^[A-Z].{8,60}[^.!?\s]$/, title);
@@ -14,7 +14,7 @@ test("every code is snake case, and every title its own, a sentence without its 
   assert.equal(new Set(entries.map(([, { title }]) => title)).size, entries.length);
 });
 
-test("every status is an error, none of them one that makes a host give up or ask elsewhere", () => {
+test("every status is an error, and none makes a git host give up or follow a redirect", () => {
   for (const [code, { status }] of entries) {
     if (status === undefined) continue;
     assert(status >= 400 && status < 600, code);
@@ -22,7 +22,7 @@ test("every status is an error, none of them one that makes a host give up or as
   }
 });
 
-test("the process ends with 78 where the configuration is at fault and with 70 otherwise", () => {
+test("the exit code is 78 for a configuration error and 70 otherwise", () => {
   const named = entries.filter(([, { exitCode }]) => exitCode !== undefined).map(([code]) => code);
   for (const code of named) assert([70, 78].includes(exitCodeOf(code)), code);
   assert.equal(exitCodeOf("configuration_invalid"), 78);
@@ -30,7 +30,7 @@ test("the process ends with 78 where the configuration is at fault and with 70 o
   assert.equal(exitCodeOf("script_missing"), 70);
 });
 
-test("a ProblemError says its detail and keeps what was thrown", () => {
+test("a ProblemError has the detail as its message, and keeps what was thrown", () => {
   const cause = new Error("the disk is on fire");
   const problem = { code: "state_unusable", detail: "The state directory cannot be used." } as const;
   const error = new ProblemError(problem, cause);
