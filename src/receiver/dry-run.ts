@@ -1,5 +1,5 @@
 import type { JsonObject } from "./hosts/host.ts";
-import { isJsonObject } from "./hosts/payload.ts";
+import { isJsonObject } from "./hosts/host.ts";
 import type { DeploymentSummary } from "./push.ts";
 
 /** What a push would have come to, had it not been a dry run; one member says which. */

@@ -6,7 +6,7 @@ import { type Answer, jsonAnswer, problemAnswer } from "./answer.ts";
 import { type DeliveryLog, deliveryIdOf } from "./delivery-log.ts";
 import { readDryRun, type Would, withoutDryRun } from "./dry-run.ts";
 import type { Host } from "./hosts/host.ts";
-import { isJsonObject } from "./hosts/payload.ts";
+import { isJsonObject } from "./hosts/host.ts";
 import type { Push, PushRecord } from "./push.ts";
 import {
   type IgnoreReason,

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Host, JsonObject } from "../../src/receiver/hosts/host.ts";
+import { isJsonObject } from "../../src/receiver/hosts/host.ts";
 import { hosts } from "../../src/receiver/hosts/identify.ts";
-import { isJsonObject } from "../../src/receiver/hosts/payload.ts";
 import { unknownHost } from "../../src/receiver/hosts/unknown.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
 import { selectPush } from "../../src/receiver/select-push.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { StandardWebhookSignature } from "../../src/receiver/hosts/host.ts";
-import { claimStandardWebhookSignature } from "../../src/receiver/hosts/standard-webhook-signature.ts";
+import { claimStandardWebhookSignature } from "../../src/receiver/hosts/signature-headers.ts";
 import { deliveryDigest, isFresh } from "../../src/receiver/verify.ts";
 import { bodySignature, flipped, keysOf, verdict } from "./verification.ts";
 

@@ -1,12 +1,13 @@
-import { bodySignatureIn } from "./body-signature.ts";
-import type { Host, JsonObject, Reading, RefChange } from "./host.ts";
-import { isJsonObject, textAt, unusable, valueAt } from "./payload.ts";
+import { readChanges } from "./bitbucket-cloud.ts";
+import { type Host, type JsonObject, otherEvent, type RefChange, textAt, unusable, valueAt } from "./host.ts";
+import { bodySignatureIn } from "./signature-headers.ts";
 
 const pushEvent = "repo:refs_changed";
+const shape = "a ref.id with its fromHash, toHash and type";
 
 /**
- * Bitbucket Data Center and Server. One push lists every ref it moved. The body names its event as well, and has to:
- * a mirror's `mirror:repo_synchronized` has the same list. "Test connection" sends `diagnostics:ping`.
+ * Bitbucket Data Center and Server. One push lists every ref it moved. The body must name its event as well: a mirror's
+ * `mirror:repo_synchronized` has the same list. "Test connection" sends `diagnostics:ping`.
  * https://confluence.atlassian.com/bitbucketserver/event-payload-938025882.html
  */
 export const bitbucketDataCenter: Host = {
@@ -16,26 +17,20 @@ export const bitbucketDataCenter: Host = {
   claimSignature: bodySignatureIn({ header: "x-hub-signature", prefix: "sha256=" }),
   read(event, payload) {
     if (event === "diagnostics:ping") return { kind: "ping" };
-    return event === pushEvent ? readPush(payload) : { kind: "other-event", event };
+    if (event !== pushEvent) return otherEvent;
+    if (textAt(payload, "eventKey") !== pushEvent) return unusable("/eventKey", pushEvent);
+    const changes = readChanges(valueAt(payload, "changes"), "/changes", shape, readChange);
+    if ("kind" in changes) return changes;
+    return {
+      kind: "push",
+      changes,
+      repository: readRepository(payload),
+      pusher: textAt(payload, "actor", "name"),
+    };
   },
 };
 
-function readPush(payload: JsonObject): Reading {
-  if (textAt(payload, "eventKey") !== pushEvent) return unusable("/eventKey", pushEvent);
-  const entries = valueAt(payload, "changes");
-  if (!Array.isArray(entries)) return unusable("/changes", "the list of refs that the push moved");
-  const changes: RefChange[] = [];
-  for (const [index, entry] of entries.entries()) {
-    const change = readChange(entry);
-    if (change === null) return unusable(`/changes/${index}`, "a ref.id with its fromHash, toHash and type");
-    changes.push(change);
-  }
-  const pusher = textAt(payload, "actor", "name");
-  return { kind: "push", changes, repository: readRepository(payload), pusher };
-}
-
-function readChange(entry: unknown): RefChange | null {
-  if (!isJsonObject(entry)) return null;
+function readChange(entry: JsonObject): RefChange | null {
   const ref = textAt(entry, "ref", "id");
   const before = textAt(entry, "fromHash");
   const after = textAt(entry, "toHash");

@@ -1,10 +1,10 @@
-import { claimGiteaSignature } from "./gitea-signature.ts";
-import { readGithubPush } from "./github-push.ts";
+import { claimGiteaSignature } from "./gitea.ts";
+import { readGithubPush } from "./github.ts";
 import type { Host } from "./host.ts";
 
 /**
- * Forgejo. Its `create` and `delete` events carry a full ref too, but no `after`: only the shape tells them from a
- * push. The test button sends a real push whose `before` is its `after`.
+ * Forgejo. Its `create` and `delete` events carry a full ref too, but no `after`: only the shape distinguishes
+ * them from a push. The test button sends a real push whose `before` is its `after`.
  * https://forgejo.org/docs/latest/user/webhooks/, services/webhook/shared/payloader.go
  */
 export const forgejo: Host = {
@@ -12,7 +12,5 @@ export const forgejo: Host = {
   eventHeader: "x-forgejo-event",
   deliveryHeader: "x-forgejo-delivery",
   claimSignature: claimGiteaSignature,
-  read(event, payload) {
-    return event === "push" ? readGithubPush(payload) : { kind: "other-event", event };
-  },
+  read: readGithubPush,
 };

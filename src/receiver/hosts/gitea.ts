@@ -1,9 +1,22 @@
-import { claimGiteaSignature } from "./gitea-signature.ts";
-import { readGithubPush } from "./github-push.ts";
+import { readGithubPush } from "./github.ts";
 import type { Host } from "./host.ts";
+import { bodySignatureIn } from "./signature-headers.ts";
 
 /**
- * Gitea. Its push has no `deleted` field: a deleted ref is told by an all-zero `after`. The test button sends a real
+ * The signatures of Gitea, Forgejo and Gogs. Gitea also sends the headers of Gogs and GitHub, Forgejo sends all four, and
+ * all carry the same HMAC-SHA256; each one that is there must be right. Without a secret they are sent empty.
+ * `X-Hub-Signature` is the old SHA-1 and is not read.
+ * https://docs.gitea.com/usage/webhooks, services/webhook/deliver.go
+ */
+export const claimGiteaSignature = bodySignatureIn(
+  { header: "x-forgejo-signature", prefix: "" },
+  { header: "x-gitea-signature", prefix: "" },
+  { header: "x-gogs-signature", prefix: "" },
+  { header: "x-hub-signature-256", prefix: "sha256=" },
+);
+
+/**
+ * Gitea. Its push has no `deleted` field: an all-zero `after` says that the ref was deleted. The test button sends a real
  * push whose `before` is its `after`.
  * https://docs.gitea.com/usage/webhooks, modules/structs/hook.go
  */
@@ -12,7 +25,5 @@ export const gitea: Host = {
   eventHeader: "x-gitea-event",
   deliveryHeader: "x-gitea-delivery",
   claimSignature: claimGiteaSignature,
-  read(event, payload) {
-    return event === "push" ? readGithubPush(payload) : { kind: "other-event", event };
-  },
+  read: readGithubPush,
 };

@@ -1,10 +1,9 @@
-import { bodySignatureIn } from "./body-signature.ts";
-import type { Host, JsonObject, Reading } from "./host.ts";
-import { textAt, unusable } from "./payload.ts";
+import { type Host, type JsonObject, otherEvent, type Reading, textAt, unusable } from "./host.ts";
+import { bodySignatureIn } from "./signature-headers.ts";
 
 /**
- * Gitness. The newline that ends its body is signed too. The body names its trigger as well, and has to: that of a pull
- * request carries a ref and its commits in the same fields.
+ * Gitness. The newline that ends its body is signed too. The body must name its trigger as well: that of a pull request
+ * carries a ref and its commits in the same fields.
  * https://github.com/harness/gitness, app/services/webhook/trigger.go and handler_branch.go
  */
 export const gitness = hostNamed("gitness");
@@ -23,7 +22,7 @@ function hostNamed(name: "gitness" | "harness"): Host {
 }
 
 function readTrigger(event: string, payload: JsonObject): Reading {
-  if (!/^(?:branch|tag)_(?:created|updated|deleted)$/.test(event)) return { kind: "other-event", event };
+  if (!/^(?:branch|tag)_(?:created|updated|deleted)$/.test(event)) return otherEvent;
   if (textAt(payload, "trigger") !== event) return unusable("/trigger", event);
   const ref = textAt(payload, "ref", "name");
   if (ref === null) return unusable("/ref/name", "a full ref name such as refs/heads/main");
@@ -33,10 +32,6 @@ function readTrigger(event: string, payload: JsonObject): Reading {
   if (sha === null) return unusable("/sha", "the commit pushed");
   const after = event.endsWith("_deleted") ? null : sha;
   const repository = textAt(payload, "repo", "path");
-  return {
-    kind: "push",
-    changes: [{ ref, before, after }],
-    repository,
-    pusher: textAt(payload, "principal", "uid"),
-  };
+  const pusher = textAt(payload, "principal", "uid");
+  return { kind: "push", changes: [{ ref, before, after }], repository, pusher };
 }

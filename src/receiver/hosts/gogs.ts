@@ -1,5 +1,5 @@
-import { claimGiteaSignature } from "./gitea-signature.ts";
-import { readGithubPush } from "./github-push.ts";
+import { claimGiteaSignature } from "./gitea.ts";
+import { readGithubPush } from "./github.ts";
 import type { Host } from "./host.ts";
 
 /**
@@ -12,7 +12,5 @@ export const gogs: Host = {
   eventHeader: "x-gogs-event",
   deliveryHeader: "x-gogs-delivery",
   claimSignature: claimGiteaSignature,
-  read(event, payload) {
-    return event === "push" ? readGithubPush(payload) : { kind: "other-event", event };
-  },
+  read: readGithubPush,
 };

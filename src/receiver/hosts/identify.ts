@@ -15,14 +15,19 @@ import { pagure } from "./pagure.ts";
 import { sourcehut } from "./sourcehut.ts";
 import { unknownHost } from "./unknown.ts";
 
-/** The host whose headers these are; `unknownHost` where no header tells. Headers are unsigned: a hint, no proof. */
+/** The host whose headers these are, else `unknownHost`. Headers are unsigned: a hint, not a proof. */
 export function identifyHost(headers: IncomingHttpHeaders): Host {
-  return hosts.find((host) => isSentBy(host, headers)) ?? unknownHost;
+  for (const host of hosts) {
+    const { eventHeader, recognises } = host;
+    const isSender = recognises?.(headers) ?? (eventHeader !== null && headers[eventHeader] !== undefined);
+    if (isSender) return host;
+  }
+  return unknownHost;
 }
 
 /**
- * The hosts, in the order in which they are asked: Forgejo sends Gitea's headers too, Gitea sends those of Gogs, and
- * all three send GitHub's. Both Bitbuckets share their event header: Cloud is asked first and knows its own.
+ * The hosts, in the order in which they are tried: Forgejo sends Gitea's headers too, Gitea sends those of Gogs, and
+ * all three send GitHub's. Both Bitbuckets share their event header: Cloud is tried first and recognises its own.
  */
 export const hosts: readonly Host[] = [
   forgejo,
@@ -40,8 +45,3 @@ export const hosts: readonly Host[] = [
   sourcehut,
   azureDevops,
 ];
-
-function isSentBy(host: Host, headers: IncomingHttpHeaders): boolean {
-  if (host.recognises !== undefined) return host.recognises(headers);
-  return host.eventHeader !== null && headers[host.eventHeader] !== undefined;
-}

@@ -1,13 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { azureDevopsAdvice } from "./azure-devops.ts";
-import { bodySignatureIn } from "./body-signature.ts";
-import type { Host, SignatureClaim } from "./host.ts";
-import { unusable } from "./payload.ts";
-import { claimStandardWebhookSignature } from "./standard-webhook-signature.ts";
+import { type Host, type SignatureClaim, unusable } from "./host.ts";
+import { bodySignatureIn, claimStandardWebhookSignature } from "./signature-headers.ts";
 
 /**
- * Whoever sends no header that names an event. The signature is claimed from any header known, so that one who has
- * the secret is told what is missing; nothing of the body is read. A password (HTTP Basic) is no signature.
+ * A sender without a header that names an event. The signature may be in any known header, so that a sender who has the
+ * secret learns what is missing; nothing of the body is read. A password (HTTP Basic) is not a signature.
  */
 export const unknownHost: Host = {
   name: "unknown",
@@ -20,8 +18,8 @@ export const unknownHost: Host = {
 const expected = "there: a header has to name the event, and through it the git host";
 
 const passwordHelp =
-  "The request has a password or token (the header Authorization) and no HMAC-SHA256 signature; a password says nothing " +
-  "about who wrote the body, so it is refused. Where the webhook's form has a field for a secret, set it to the value " +
+  "The request has a password or token (the header Authorization) and no HMAC-SHA256 signature; a password does not " +
+  "prove who wrote the body, so it is refused. If the webhook's form has a field for a secret, set it to the value " +
   `of WEBHOOK_SECRET. ${azureDevopsAdvice}`;
 
 const claimBodySignature = bodySignatureIn(
@@ -34,7 +32,7 @@ const claimBodySignature = bodySignatureIn(
   { header: "x-harness-signature", prefix: "" },
 );
 
-/** Only Bitbucket has SHA-256 in this header, and it sends no other: beside one of those above it is a SHA-1. */
+/** Only Bitbucket has SHA-256 in this header, and sends no other; beside one of the headers above it is a SHA-1. */
 const claimBitbucketSignature = bodySignatureIn({ header: "x-hub-signature", prefix: "sha256=" });
 
 function claimSignature(headers: IncomingHttpHeaders): SignatureClaim {

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
 import type { Host, JsonObject, Reading, SignatureClaim } from "../../../src/receiver/hosts/host.ts";
+import { isJsonObject } from "../../../src/receiver/hosts/host.ts";
 import { identifyHost } from "../../../src/receiver/hosts/identify.ts";
-import { isJsonObject } from "../../../src/receiver/hosts/payload.ts";
 
 /** One request as its host sends it: headers in its own spelling, the body to the letter, and what is to come of it. */
 export interface Delivery {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
-import { claimStandardWebhookSignature } from "../../../src/receiver/hosts/standard-webhook-signature.ts";
+import { claimStandardWebhookSignature } from "../../../src/receiver/hosts/signature-headers.ts";
 import { isAuthentic } from "./fixtures.ts";
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
