@@ -1,8 +1,9 @@
 import type { Command } from "commander";
+import { stateDirectoryOf } from "../config/state-path.ts";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import { connectEngine, type Engine } from "../platform/docker/engine.ts";
-import { locateProject } from "../rollout/compose/locate-project.ts";
-import { type RolloutState, refuseOtherState, rolloutState, stateDirectoryOf } from "../rollout/state.ts";
+import { locateProject, refuseOtherState } from "../rollout/compose/locate-project.ts";
+import { type RolloutState, rolloutState } from "../rollout/state.ts";
 
 /** The options that name a compose project. */
 export interface ProjectOptions {

@@ -48,7 +48,7 @@ async function pruneProject({ keep, ...named }: PruneOptions, env: NodeJS.Proces
     const signal = new AbortController().signal;
     const options = { env, signal, lockDescriptor: lock.descriptor, target };
     const { prune } = await findRolloutEngine(options);
-    return await prune({ engine, options, versionsPath, keep });
+    return await prune({ ...options, engine, versionsPath, keep });
   } finally {
     await lock.release();
   }

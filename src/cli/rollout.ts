@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { lowerPriority } from "../platform/lower-priority.ts";
 import { ProblemError } from "../problems.ts";
+import type { RolloutRequest } from "../rollout/context.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
-import { type Report, reportFailure } from "../rollout/report/report.ts";
-import type { RolloutRequest } from "../rollout/request.ts";
+import type { Report } from "../rollout/report/report.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./project-options.ts";
 
@@ -70,13 +70,12 @@ async function runRollout(
   try {
     const request = await requestOf(services, options, env, report, stopping.signal);
     const engine = await findRolloutEngine(request);
-    const ending = goesBack(options)
-      ? await engine.rollBack(request, options.to)
-      : await engine.rollOut(request);
-    return ending.kind === "succeeded" ? 0 : 1;
+    await engine.rollOut(request);
+    return 0;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    reportFailure(report, error.problem);
+    const { code, detail, evidence = [] } = error.problem;
+    report({ event: "failed", code, detail, evidence });
     return 1;
   } finally {
     process.removeListener("SIGTERM", stop).removeListener("SIGINT", stop);
@@ -90,15 +89,17 @@ async function requestOf(
   report: Report,
   signal: AbortSignal,
 ): Promise<RolloutRequest> {
+  const isBack = goesBack(options);
   return {
     ...(await locateNamedProject(options, env)),
     env,
-    services,
+    names: services,
     commit: options.commit,
-    liveDirectory: options.live ?? env.HOTPUSH_LIVE_PATH,
+    livePath: options.live ?? env.HOTPUSH_LIVE_PATH,
     lockWaitS: options.lockWait,
-    withBuild: options.build,
-    withPull: options.pull ?? false,
+    withBuild: options.build && !isBack,
+    withPull: options.pull === true && !isBack,
+    back: isBack ? { commit: options.to } : null,
     report,
     signal,
   };

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
+import { stateDirectoryOf } from "../config/state-path.ts";
 import { callService, NotRunningError, RefusedError } from "../control/client.ts";
 import { socketPath } from "../control/socket-path.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
 import { wrapText } from "../platform/terminal/wrap.ts";
-import { stateDirectoryOf } from "../rollout/state.ts";
 import { refuse } from "./command.ts";
 
 /** What a command that calls the service works with. */

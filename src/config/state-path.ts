@@ -1,10 +1,14 @@
 import { join } from "node:path";
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** `STATE_PATH`, or else the directory in which the service keeps its state. */
+export function stateDirectoryOf(env: Environment): string {
+  return env.STATE_PATH || defaultStatePath(env);
+}
+
 /** The state directory by the XDG base directory specification: in `$HOME/.local/state` by default. */
-export function defaultStatePath({
-  XDG_STATE_HOME,
-  HOME,
-}: Readonly<Record<string, string | undefined>>): string {
+export function defaultStatePath({ XDG_STATE_HOME, HOME }: Environment): string {
   return `${XDG_STATE_HOME || `${HOME || "/var/lib"}/.local/state`}/hotpush`;
 }
 

@@ -5,14 +5,15 @@ import { checkedOutCommit, runGit } from "../platform/git.ts";
  * `directory`. DEPLOY_COMMIT counts only outside of git: it is the pushed commit, and the branch may have moved on
  * before the deploy script pulled.
  *
- * @returns 12 to 64 hexadecimal digits, or null if there is neither
+ * @returns 12 to 64 hexadecimal digits; if there is neither, twelve of the time
  */
 export async function commitOf(
   directory: string,
   named: string | undefined,
   env: NodeJS.ProcessEnv,
-): Promise<string | null> {
-  return commitIn(named) ?? (await checkedOutCommit(directory, env)) ?? commitIn(env.DEPLOY_COMMIT);
+): Promise<string> {
+  const known = commitIn(named) ?? (await checkedOutCommit(directory, env)) ?? commitIn(env.DEPLOY_COMMIT);
+  return known ?? timeAsCommit(Date.now());
 }
 
 /**

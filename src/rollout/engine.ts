@@ -1,10 +1,8 @@
-import { loadImageNames, loadModel } from "../platform/compose/ask-compose.ts";
+import { loadModel } from "../platform/compose/ask-compose.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import type { Engine } from "../platform/docker/engine.ts";
-import { type Pruned, prune } from "./images/prune.ts";
-import type { RolloutEnding } from "./report/report.ts";
-import type { RolloutRequest } from "./request.ts";
-import { rollBackBy } from "./roll-back.ts";
+import type { RolloutRequest } from "./context.ts";
+import { type Pruned, pruneProject } from "./images/prune.ts";
 import { rollOut } from "./rollout.ts";
 import { chooseEngine, type EngineName } from "./swarm/choose-engine.ts";
 import { pruneStack } from "./swarm/prune-stack.ts";
@@ -13,16 +11,14 @@ import { loadStack } from "./swarm/stack.ts";
 
 /** What the commands do with a project, whether compose runs it on one machine or Swarm as a stack. */
 export interface RolloutEngine {
-  readonly rollOut: (request: RolloutRequest) => Promise<RolloutEnding>;
-  /** Rolls back to the good version of `commit` (any number of its first digits), else to the previous one. */
-  readonly rollBack: (request: RolloutRequest, commit: string | undefined) => Promise<RolloutEnding>;
+  /** @throws ProblemError if the new version does not serve */
+  readonly rollOut: (request: RolloutRequest) => Promise<void>;
   /** Removes old images. The caller holds the project's lock. */
   readonly prune: (request: EnginePruneRequest) => Promise<Pruned>;
 }
 
-export interface EnginePruneRequest {
+export interface EnginePruneRequest extends ComposeOptions {
   readonly engine: Engine;
-  readonly options: ComposeOptions;
   readonly versionsPath: string;
   /** How many good versions before the present one keep their images. */
   readonly keep: number;
@@ -42,18 +38,13 @@ export async function findRolloutEngine(
 const engines: Readonly<Record<EngineName, RolloutEngine>> = {
   compose: {
     rollOut,
-    rollBack: (request, commit) => rollBackBy(rollOut, request, commit),
-    async prune({ options, ...request }) {
-      const { name } = await loadModel(options);
-      return prune({ ...request, project: { name, images: await loadImageNames(options) } });
-    },
+    prune: async (request) => pruneProject(request, (await loadModel(request)).name),
   },
   swarm: {
     rollOut: rollOutStack,
-    rollBack: (request, commit) => rollBackBy(rollOutStack, request, commit),
-    async prune({ options, ...request }) {
+    async prune(request) {
       // The commit only matters for names of images that are not built yet.
-      const { stack } = await loadStack(options, "0".repeat(12));
+      const { stack } = await loadStack(request, "0".repeat(12));
       return pruneStack({ ...request, stack });
     },
   },

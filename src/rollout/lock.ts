@@ -2,7 +2,7 @@ import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { FlockFailure, flock } from "../platform/file-lock.ts";
 import { ProblemError } from "../problems.ts";
-import type { RolloutRequest } from "./request.ts";
+import type { RolloutRequest } from "./context.ts";
 import { stateFault } from "./state.ts";
 
 /** The lock of a project's roll-outs, held by this process. */

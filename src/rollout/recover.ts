@@ -42,7 +42,7 @@ export async function recoverService(
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length === 0 && !isStale) return live;
   const right = () => putRight(rollout, service, traffic, live, leftover);
-  await timed(rollout.report, service.name, "recover", right, () => healed(live, leftover));
+  await timed({ ...rollout, service }, "recover", right, () => healed(live, leftover));
   return live;
 }
 
@@ -59,7 +59,7 @@ export async function removeLeftovers(
   };
   const names = namesOf(leftover);
   const text = leftover.every(hasEndedWell) ? `removed ${names}, which had ended` : healed([], leftover);
-  await timed(report, service.name, "recover", clear, () => text);
+  await timed({ report, service }, "recover", clear, () => text);
 }
 
 interface Sorted {

@@ -1,25 +1,16 @@
-import { loadImageNames } from "../platform/compose/ask-compose.ts";
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import { inspectImage } from "../platform/docker/image.ts";
-import { ProblemError } from "../problems.ts";
 import type { RolloutService } from "./compose/project.ts";
-import type { Rollout } from "./context.ts";
+import type { Rollout, RolloutRequest } from "./context.ts";
 import { nameImages, restoreImageNames } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";
-import { prune } from "./images/prune.ts";
+import { pruneProject } from "./images/prune.ts";
 import { anonymousVolume, type OneShots, oneShotsOf, planService } from "./plan.ts";
 import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
 import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
 import { recoverService, removeLeftovers } from "./recover.ts";
-import {
-  type RolloutEnding,
-  reportSkipped,
-  type ServiceOutcome,
-  skippedOutcome,
-  unchangedOutcome,
-} from "./report/report.ts";
-import type { RolloutRequest } from "./request.ts";
+import { outcomeOf, reportSkipped, type ServiceOutcome, unchangedOutcome } from "./report/report.ts";
 import { requestRecreation, requestRemoval } from "./self-update/request-replacement.ts";
 import { recreateService } from "./steps/recreate-service.ts";
 import { removeService } from "./steps/remove-service.ts";
@@ -34,23 +25,17 @@ import { withRollout } from "./with-rollout.ts";
  * request: lock, recover, build and tag, then each changed service in the order of its dependencies. If one fails,
  * the old versions serve again, including those of services that were replaced before it.
  */
-export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
-  return withRollout(asked, async (rollout) => {
-    const { services, commit } = rollout;
-    const startedMs = performance.now();
-    rollout.report({
-      event: "started",
-      project: rollout.project.name,
-      commit,
-      services: services.map(({ name }) => name),
-    });
+export async function rollOut(request: RolloutRequest): Promise<void> {
+  await withRollout(request, async (rollout) => {
+    const { services, commit, project, report } = rollout;
+    report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
     await warnAboutOrphans(rollout);
     const running = await recoverAll(rollout, services);
     await recordFirstVersion(rollout);
     const oneShots = oneShotsOf(rollout);
     const outcomes: ServiceOutcome[] = [];
     try {
-      await bringImages(rollout, running, asked);
+      await bringImages(rollout, running);
       for (const service of services.filter(({ replicas }) => replicas > 0))
         outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], oneShots));
     } catch (error) {
@@ -62,17 +47,12 @@ export async function rollOut(asked: RolloutRequest): Promise<RolloutEnding> {
     // by now.
     for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
       outcomes.push(await removeService(rollout, service));
-    await adoptLiveFiles(rollout, asked.liveDirectory);
+    await adoptLiveFiles(rollout);
     await checkFirstStarts(rollout, services, outcomes);
     const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
     const ranAtCommit = [...new Set([...oneShots.ranAtCommit, ...ran])];
     await recordVersion(rollout, () => servingImages(rollout), ranAtCommit);
-    rollout.report({
-      event: "finished",
-      durationMs: Math.round(performance.now() - startedMs),
-      services: outcomes,
-    });
-    return { kind: "succeeded", commit, services: outcomes };
+    return outcomes;
   });
 }
 
@@ -100,14 +80,10 @@ async function checkFirstStarts(
 async function bringImages(
   rollout: Rollout,
   running: ReadonlyMap<string, readonly Container[]>,
-  { withBuild, withPull }: RolloutRequest,
 ): Promise<void> {
-  const { engine, services, version, commit, versionsPath } = rollout;
+  const { services, version, commit, withBuild, withPull } = rollout;
   if (version) return nameImages(rollout, services, version);
-  const makeRoom = async () => {
-    const project = { name: rollout.project.name, images: await loadImageNames(rollout) };
-    await prune({ engine, project, versionsPath });
-  };
+  const makeRoom = async () => void (await pruneProject(rollout, rollout.project.name));
   return prepareImages(rollout, services, { commit, withBuild, withPull, running, prune: makeRoom });
 }
 
@@ -117,8 +93,7 @@ async function bringUpToDate(
   found: readonly Container[],
   oneShots: OneShots,
 ): Promise<ServiceOutcome> {
-  if (rollout.signal.aborted)
-    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
+  rollout.signal.throwIfAborted();
   const containers = service.replacement.how === "run-once" ? await endEarlierRun(rollout, service) : found;
   const isOwn = rollout.own?.service === service.name;
   if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) {
@@ -148,8 +123,8 @@ async function bringUpToDate(
     case "run":
       return runService(rollout, service);
     case "skip":
-      reportSkipped(rollout.report, service);
-      return skippedOutcome(service);
+      reportSkipped({ ...rollout, service });
+      return outcomeOf(service, "skipped", {});
   }
 }
 

@@ -93,6 +93,17 @@ export function previousVersion(versions: readonly Version[], commit?: string): 
   return earlier.find((version) => fits(version) && !sameImages(version, current)) ?? null;
 }
 
+/**
+ * The same, for a roll-out that goes back.
+ *
+ * @throws ProblemError `no_previous_version` with the good versions there are
+ */
+export function goodVersion(versions: readonly Version[], commit?: string): Version {
+  const version = previousVersion(versions, commit);
+  if (version) return version;
+  throw new ProblemError({ code: "no_previous_version", detail: noGoodVersion(versions, commit) });
+}
+
 /** Says that there is no good version to go back to, and lists those there are. */
 export function noGoodVersion(versions: readonly Version[], commit?: string): string {
   const known = versions.map((version) => version.commit.slice(0, 12)).join(", ") || "none";

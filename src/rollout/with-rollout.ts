@@ -1,27 +1,27 @@
 import { configHashes, loadModel } from "../platform/compose/ask-compose.ts";
 import { listContainers } from "../platform/docker/container.ts";
 import { ProblemError } from "../problems.ts";
-import { commitOf, timeAsCommit } from "./commit.ts";
+import { commitOf } from "./commit.ts";
 import { type RolloutService, readProject } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
-import type { Rollout, RolloutContext } from "./context.ts";
+import type { Rollout, RolloutContext, RolloutRequest } from "./context.ts";
 import { lockInTurn } from "./lock.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { refuseForeignLiveFiles, refuseSharedLiveFile } from "./proxy/refuse-shared-live-files.ts";
-import { type Failure, reportFailure, timed } from "./report/report.ts";
-import { type RolloutRequest, readVersionChoice } from "./request.ts";
+import { type ServiceOutcome, timed } from "./report/report.ts";
 import { findOwnService } from "./self-update/own-service.ts";
+import { goodVersion, readVersions } from "./versions.ts";
 
 /** Holds the project's lock, reads the project, and does `work` with it; reports and throws as `inTurn`. */
-export async function withRollout<Ending>(
+export async function withRollout(
   request: RolloutRequest,
-  work: (rollout: Rollout) => Promise<Ending>,
-): Promise<Ending | Failure> {
-  return inTurn(request, async (context) => {
+  work: (rollout: Rollout) => Promise<readonly ServiceOutcome[]>,
+): Promise<void> {
+  await inTurn(request, async (context) => {
     const over = new AbortController();
     try {
-      return await work(await open(request, context, over.signal));
+      return await work(await open(context, over.signal));
     } finally {
       over.abort();
     }
@@ -32,92 +32,68 @@ export async function withRollout<Ending>(
 export type LockedContext = Omit<RolloutContext, "project" | "own">;
 
 /**
- * Holds the project's lock during `work`, which gets the good versions of that moment. Reports and returns expected
- * failures; throws faults.
+ * Holds the project's lock during `work`, and reports its outcomes as the last event. The version to go back to is
+ * chosen under the lock: another roll-out may add one until then.
+ *
+ * @throws ProblemError for expected failures, such as `rollout_interrupted`, `state_unusable`, `no_previous_version`
  */
-export async function inTurn<Ending>(
+export async function inTurn(
   request: RolloutRequest,
-  work: (context: LockedContext) => Promise<Ending>,
-): Promise<Ending | Failure> {
+  work: (context: LockedContext) => Promise<readonly ServiceOutcome[]>,
+): Promise<void> {
+  const lock = await lockInTurn(request);
   try {
-    const lock = await lockInTurn(request);
-    try {
-      return await work(await lockedContext(request, lock.descriptor));
-    } finally {
-      await lock.release();
-    }
+    const startedMs = performance.now();
+    const services = await work(await lockedContext(request, lock.descriptor));
+    const durationMs = Math.round(performance.now() - startedMs);
+    request.report({ event: "finished", durationMs, services });
   } catch (error) {
-    const known = error instanceof ProblemError ? error : wasInterrupted(error, request.signal);
-    if (known === null) throw error;
-    return reportFailure(request.report, known.problem);
+    const wasAborted = error instanceof Error && error.name === "AbortError" && request.signal.aborted;
+    if (!wasAborted) throw error;
+    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
+  } finally {
+    await lock.release();
   }
 }
 
+/** Reads the versions before anything else: if they are damaged, this one could not be recorded either. */
 async function lockedContext(request: RolloutRequest, lockDescriptor: number): Promise<LockedContext> {
-  const { engine, target, env, signal, statePath, versionsPath, report } = request;
-  const choice = await readVersionChoice(request);
-  const commit = choice.version?.commit ?? (await commitToTag(request));
-  return { engine, target, env, signal, statePath, versionsPath, report, lockDescriptor, commit, ...choice };
+  const { target, env, back, versionsPath } = request;
+  const versions = await readVersions(versionsPath);
+  const version = back && goodVersion(versions, back.commit);
+  const commit = version?.commit ?? (await commitOf(target.projectDirectory, request.commit, env));
+  return { ...request, lockDescriptor, commit, version, current: versions.at(-1) ?? null };
 }
 
-/** Outside of git, the time takes the commit's place, also with twelve digits. */
-async function commitToTag({ commit, target, env }: RolloutRequest): Promise<string> {
-  return (await commitOf(target.projectDirectory, commit, env)) ?? timeAsCommit(Date.now());
-}
-
-function wasInterrupted(error: unknown, signal: AbortSignal): ProblemError | null {
-  if (!signal.aborted || !(error instanceof Error && error.name === "AbortError")) return null;
-  return new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
-}
-
-async function open(request: RolloutRequest, context: LockedContext, over: AbortSignal): Promise<Rollout> {
-  const read = () => readRollout(request, context, over);
-  const { result } = await timed(context.report, null, "read", read, ({ project, liveDirectory }) =>
+async function open(context: LockedContext, over: AbortSignal): Promise<Rollout> {
+  const read = () => readRollout(context, over);
+  const { result } = await timed(context, "read", read, ({ project, liveDirectory }) =>
     liveDirectory === null
       ? `project ${project.name}, no live directory yet`
       : `project ${project.name}, live files in ${liveDirectory}`,
   );
-  return { ...result, services: ownLast(selectServices(result.project, request.services), result) };
+  const services = selectServices(result.project, context.names);
+  const isOwn = ({ name }: RolloutService) => name === result.own?.service;
+  return { ...result, services: [...services.filter((one) => !isOwn(one)), ...services.filter(isOwn)] };
 }
 
-async function readRollout(
-  { lockPath, liveDirectory: named }: RolloutRequest,
-  context: LockedContext,
-  over: AbortSignal,
-): Promise<Omit<Rollout, "services">> {
+async function readRollout(context: LockedContext, over: AbortSignal): Promise<Omit<Rollout, "services">> {
   const { engine, target, env, signal } = context;
   const model = await loadModel(context);
   const containers = await listContainers(engine, model.name);
   refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
   const project = readProject(model);
   refuseSharedLiveFile(project.services);
-  const liveDirectory = await findLiveDirectory(engine, model, named);
+  const liveDirectory = await findLiveDirectory(engine, model, context.livePath);
+  const filesRead = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
   const container = await findOwnService(engine);
   const own = container?.project === project.name ? container : null;
-  const filesRead = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
   const untilOver = { ...context, signal: AbortSignal.any([signal, over]) };
   const hashes = configHashes(untilOver, model, containers);
   hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
-  const rollout = {
-    ...context,
-    project,
-    own,
-    lockPath,
-    liveDirectory,
-    liveFilesRead: filesRead,
-    configHashes: hashes,
-  };
-  await refuseForeignLiveFiles(rollout);
-  return rollout;
-}
-
-/** Hotpush itself is replaced after everything else. */
-function ownLast(
-  services: readonly RolloutService[],
-  { own }: Pick<Rollout, "own">,
-): readonly RolloutService[] {
-  const isOwn = ({ name }: RolloutService) => name === own?.service;
-  return [...services.filter((service) => !isOwn(service)), ...services.filter(isOwn)];
+  const read = { project, own, liveDirectory, liveFilesRead: filesRead, configHashes: hashes };
+  await refuseForeignLiveFiles({ ...context, ...read });
+  return { ...context, ...read };
 }
 
 export function selectServices<Known extends RolloutService>(

@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import type { Container } from "../../src/platform/docker/container.ts";
 import type { RolloutService } from "../../src/rollout/compose/project.ts";
+import type { RolloutRequest } from "../../src/rollout/context.ts";
 
 /** A container as tests need it: healthy and up to date, except for `differences`. */
 export function sampleContainer(differences: Partial<Container> = {}): Container {
@@ -40,6 +42,29 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: null,
     checkUrl: null,
+    ...differences,
+  };
+}
+
+/** A request to roll out the project in `directory`, with its state there, but for `differences`. */
+export function sampleRequest(directory: string, differences: Partial<RolloutRequest> = {}): RolloutRequest {
+  const unused = async () => Buffer.alloc(0);
+  return {
+    engine: { get: unused, post: unused, delete: unused },
+    target: { projectDirectory: directory, files: [] },
+    env: {},
+    names: [],
+    commit: undefined,
+    livePath: undefined,
+    lockPath: join(directory, "rollout.lock"),
+    versionsPath: join(directory, "versions.json"),
+    statePath: directory,
+    lockWaitS: 0,
+    withBuild: true,
+    withPull: false,
+    back: null,
+    report: () => {},
+    signal: new AbortController().signal,
     ...differences,
   };
 }

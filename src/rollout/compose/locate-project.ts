@@ -1,7 +1,7 @@
 import { mkdir, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import type { ComposeTarget } from "../../platform/compose/commands.ts";
-import type { Engine } from "../../platform/docker/engine.ts";
+import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
 import { findOwnContainer, type OwnContainer, type OwnMount } from "../../platform/docker/own-container.ts";
 import { ProblemError } from "../../problems.ts";
 
@@ -92,5 +92,33 @@ function notMounted(directory: string): ProblemError {
   return new ProblemError({
     code: "repository_not_mounted",
     detail: `${directory} is not mounted from the host, so the engine cannot see it. In the compose file, under Hotpush's volumes, mount the repository at the path that it has on the host, such as "/srv/shop:/srv/shop", and set REPO_PATH to that path.`,
+  });
+}
+
+/**
+ * Refuses to work outside of the container in which the project's own Hotpush runs, and keeps the lock and the good
+ * versions. From outside, two roll-outs could run at once, and prune would remove images that a roll back needs.
+ *
+ * @param projectDirectory as the host sees it
+ * @param env `STATE_PATH` in it confirms that the state is the right one; the image sets it
+ * @throws ProblemError `state_unusable` with the container to run the command in
+ */
+export async function refuseOtherState(
+  engine: Engine,
+  projectDirectory: string,
+  { STATE_PATH }: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (STATE_PATH) return;
+  const label = [
+    "org.opencontainers.image.title=Hotpush",
+    `com.docker.compose.project.working_dir=${projectDirectory}`,
+  ];
+  const path = `/containers/json?${filteredBy({ label, status: ["running"] })}`;
+  const [container] = await getJson<readonly { readonly Names: readonly string[] }[]>(engine, path);
+  if (!container) return;
+  const name = container.Names[0]?.replace(/^\//, "") ?? "";
+  throw new ProblemError({
+    code: "state_unusable",
+    detail: `Hotpush runs in the container ${name}, which holds the lock of this project's roll-outs and the list of its good versions. Run the command there: docker exec ${name} hotpush ... Nothing was changed. (With STATE_PATH set, it runs here, on the state in that directory.)`,
   });
 }

@@ -90,8 +90,7 @@ async function tagBuilt(
     });
   }
   await timed(
-    report,
-    service.name,
+    { report, service },
     "tag",
     () => tagByCommit(engine, service.image, image.id, commit),
     (tag) => tag,
@@ -117,7 +116,7 @@ async function runTold(
       evidence: ending.lastLines,
     });
   };
-  await timed(rollout.report, null, step, run, () => services.join(", "));
+  await timed(rollout, step, run, () => services.join(", "));
 }
 
 function names(services: readonly RolloutService[]): readonly string[] {

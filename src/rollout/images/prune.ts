@@ -1,3 +1,5 @@
+import { loadImageNames } from "../../platform/compose/ask-compose.ts";
+import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
 import {
   type Engine,
   EngineRefusal,
@@ -8,6 +10,18 @@ import {
 } from "../../platform/docker/engine.ts";
 import { commitTag, inspectImage, splitReference } from "../../platform/docker/image.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
+
+/**
+ * Removes old images of the compose project `name`, as `prune` does.
+ *
+ * @param request.keep how many good versions before the present one keep their images
+ */
+export async function pruneProject(
+  request: ComposeOptions & Omit<PruneRequest, "project">,
+  name: string,
+): Promise<Pruned> {
+  return prune({ ...request, project: { name, images: await loadImageNames(request) } });
+}
 
 /** A compose project as prune sees it. */
 export interface PrunedProject {

@@ -13,8 +13,8 @@ import { switchTraffic, type Traffic, trafficOf } from "./traffic.ts";
  * Writes live files that are missing or name nothing that serves. On the first roll-out, their volume is created with
  * the proxy, which may start after the services behind it.
  */
-export async function adoptLiveFiles(rollout: Rollout, named: string | undefined): Promise<void> {
-  const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout, named));
+export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
+  const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout));
   if (liveDirectory === null) return;
   const now = { liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
   if (rollout.liveDirectory === null) await refuseForeignLiveFiles({ ...rollout, ...now });
@@ -25,8 +25,8 @@ export async function adoptLiveFiles(rollout: Rollout, named: string | undefined
   }
 }
 
-async function findAgain(rollout: Rollout, named: string | undefined): Promise<string | null> {
-  return findLiveDirectory(rollout.engine, await loadModel(rollout), named);
+async function findAgain(rollout: Rollout): Promise<string | null> {
+  return findLiveDirectory(rollout.engine, await loadModel(rollout), rollout.livePath);
 }
 
 async function adopt(

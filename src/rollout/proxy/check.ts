@@ -12,9 +12,10 @@ import { timed } from "../report/report.ts";
  */
 export async function checkThroughProxy(
   { report }: RolloutContext,
-  { name, checkUrl }: RolloutService,
+  service: RolloutService,
   limits: CheckLimits = checkLimits,
 ): Promise<void> {
+  const { name, checkUrl } = service;
   if (checkUrl === null) return;
   const ask = async () => {
     const checked = await pollUntilGood(checkUrl, limits);
@@ -22,7 +23,7 @@ export async function checkThroughProxy(
     const text = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${checked.lastAnswer}).`;
     throw new ProblemError({ code: "proxy_check_failed", detail: text });
   };
-  await timed(report, name, "check", ask, () => `${checkUrl} answers well`);
+  await timed({ report, service }, "check", ask, `${checkUrl} answers well`);
 }
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);

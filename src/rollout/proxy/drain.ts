@@ -29,8 +29,7 @@ export async function drainOld(
   if (traffic.by === "watching proxy") {
     const wait = () => sleep(proxyNoticesMs);
     const { durationMs } = await timed(
-      report,
-      service.name,
+      { report, service },
       "drain",
       wait,
       () => "the proxy has seen the new container",
@@ -39,8 +38,7 @@ export async function drainOld(
   }
   const names = containers.map(({ name }) => name);
   const { durationMs, result } = await timed(
-    report,
-    service.name,
+    { report, service },
     "drain",
     () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs), signal),
     (drained) => drainText(drained, names),

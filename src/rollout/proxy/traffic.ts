@@ -41,7 +41,7 @@ export async function switchTraffic(
   if (traffic.by !== "live file" || containers.length === 0) return;
   const names = containers.map(({ name }) => name);
   const write = () => switchLiveFiles(traffic.directory, service.name, names);
-  await timed(report, service.name, "switch", write, () => `requests now go to ${names.join(", ")}`);
+  await timed({ report, service }, "switch", write, () => `requests now go to ${names.join(", ")}`);
 }
 
 /** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */

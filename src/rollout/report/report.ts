@@ -1,4 +1,4 @@
-import type { Problem, ProblemCode } from "../../problems.ts";
+import type { ProblemCode } from "../../problems.ts";
 
 /** What a roll-out reports while it runs: lines for a person, or one JSON object per line (`--json`, a contract). */
 export type RolloutEvent =
@@ -98,57 +98,40 @@ export function ranOutcome(service: Named, containers: readonly Named[]): Servic
   return outcomeOf(service, "ran", { new: containers });
 }
 
-/** The row of a one-shot service that a roll back leaves out. */
-export function skippedOutcome(service: Named): ServiceOutcome {
-  return outcomeOf(service, "skipped", {});
-}
-
-/** The row of Hotpush's own service if it is replaced after the deployment, for `reason`. */
-export function postponed(service: Named, containers: readonly Named[], reason: string): ServiceOutcome {
-  return outcomeOf(service, "postponed", { old: containers }, { reason });
-}
-
 /** Reports that a roll back leaves out a one-shot service. */
-export function reportSkipped(report: Report, service: { readonly name: string }): void {
-  const text = "is not run in a roll back: what it changed stays as it is";
-  report({ event: "note", service: service.name, text });
+export function reportSkipped(scope: ReportScope): void {
+  note(scope, "is not run in a roll back: what it changed stays as it is");
 }
 
 export type Report = (event: RolloutEvent) => void;
 
-/** The ending of a roll-out that was refused or failed. */
-export interface Failure extends Problem {
-  readonly kind: "failed";
+/** Where events go, and the service that they are about; without one they are about all services. */
+export interface ReportScope {
+  readonly report: Report;
+  readonly service?: Named;
 }
 
-export type RolloutEnding =
-  | { readonly kind: "succeeded"; readonly commit: string; readonly services: readonly ServiceOutcome[] }
-  | Failure;
-
-/** Reports a failure as the last event, and gives it as the ending. */
-export function reportFailure(report: Report, problem: Problem): Failure {
-  const { code, detail, evidence = [] } = problem;
-  report({ event: "failed", code, detail, evidence });
-  return { ...problem, kind: "failed" };
+/** Reports a sentence about the service. */
+export function note({ report, service }: ReportScope, text: string): void {
+  report({ event: "note", service: service?.name ?? null, text });
 }
 
-/** Does `work` and reports it as `step` with its duration; `detailOf` describes the result. */
+/** Does `work` and reports it as `step` with its duration; `detail` describes the result. */
 export async function timed<Result>(
-  report: Report,
-  service: string | null,
+  { report, service }: ReportScope,
   step: RolloutStep,
   work: () => Promise<Result>,
-  detailOf: (result: Result) => string,
+  detail: string | ((result: Result) => string),
 ): Promise<{ readonly result: Result; readonly durationMs: number }> {
   const startedMs = performance.now();
-  const reportStep = (detail: string) => {
+  const reportStep = (text: string) => {
     const durationMs = Math.round(performance.now() - startedMs);
-    report({ event: "step", service, step, durationMs, detail });
+    report({ event: "step", service: service?.name ?? null, step, durationMs, detail: text });
     return durationMs;
   };
   try {
     const result = await work();
-    return { result, durationMs: reportStep(detailOf(result)) };
+    return { result, durationMs: reportStep(typeof detail === "string" ? detail : detail(result)) };
   } catch (error) {
     reportStep("FAILED");
     throw error;

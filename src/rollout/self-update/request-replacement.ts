@@ -2,7 +2,7 @@ import type { ComposeTarget } from "../../platform/compose/commands.ts";
 import type { Container } from "../../platform/docker/container.ts";
 import type { RolloutProject, RolloutService } from "../compose/project.ts";
 import type { Rollout } from "../context.ts";
-import { postponed, type ServiceOutcome } from "../report/report.ts";
+import { outcomeOf, type ServiceOutcome } from "../report/report.ts";
 import { writeReplacementRequest } from "./replacement-request.ts";
 
 type Replacing = Pick<Rollout, "own" | "statePath" | "target" | "report"> & {
@@ -44,7 +44,7 @@ export function requestRecreation(
   }
   const text = `is Hotpush itself: a helper container replaces it when this deployment has ended (${reason})`;
   report({ event: "note", service: service.name, text });
-  return postponed(service, containers, reason);
+  return outcomeOf(service, "postponed", { old: containers }, { reason });
 }
 
 /**

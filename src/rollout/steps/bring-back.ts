@@ -54,7 +54,7 @@ export async function bringBack(
     return report({ event: "note", service: service.name, text });
   }
   const bring = () => tryBringBack(rollout, service, before, awayMs);
-  await timed(report, service.name, "roll back", bring, (text) => text);
+  await timed({ report, service }, "roll back", bring, (text) => text);
 }
 
 async function tryBringBack(

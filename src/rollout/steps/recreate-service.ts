@@ -59,7 +59,7 @@ async function recreate(
     if (hasSucceeded(ending)) return;
     throw startFailure(service.name, "recreate", ending);
   };
-  await timed(rollout.report, service.name, "recreate", up, () => `two cannot run: ${reason}`);
+  await timed({ ...rollout, service }, "recreate", up, () => `two cannot run: ${reason}`);
   const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);
   const hasOld = old.some(({ status }) => status === "running");
   const ready = await waitAllReady(rollout, service, fresh, { mayEnd: service.mayEnd && !hasOld });

@@ -36,7 +36,7 @@ export async function removeOld(
     }
     return kept;
   };
-  await timed(report, service.name, "stop", stop, (kept) =>
+  await timed({ report, service }, "stop", stop, (kept) =>
     kept.length === 0 ? `${names} stopped and removed` : keptText(kept),
   );
 }
@@ -59,7 +59,7 @@ export async function abandon(
   if (containers.length === 0) return;
   const names = namesOf(containers);
   const remove = () => Promise.allSettled(containers.map(({ id }) => removeContainer(engine, id)));
-  await timed(report, service.name, "abandon", remove, (results) =>
+  await timed({ report, service }, "abandon", remove, (results) =>
     results.every(({ status }) => status === "fulfilled")
       ? `${names} removed`
       : `${names} could not be removed; the next roll-out will`,

@@ -43,8 +43,8 @@ async function currentTraffic(rollout: Rollout, service: RolloutService): Promis
   return named.length > 0 ? traffic : { by: "nobody" };
 }
 
-async function endTraffic({ report }: Rollout, { name }: RolloutService, directory: string): Promise<void> {
-  const write = () => switchLiveFiles(directory, name, [nobody]);
+async function endTraffic({ report }: Rollout, service: RolloutService, directory: string): Promise<void> {
+  const write = () => switchLiveFiles(directory, service.name, [nobody]);
   const detail = "it has no replicas any more: the proxy refuses its requests from now on";
-  await timed(report, name, "switch", write, () => detail);
+  await timed({ report, service }, "switch", write, detail);
 }

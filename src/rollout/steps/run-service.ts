@@ -29,7 +29,7 @@ const pollMs = 200;
  */
 export async function runService(rollout: Rollout, service: RolloutService): Promise<ServiceOutcome> {
   const run = () => orStop(rollout, service, () => startAndWait(rollout, service));
-  const { result } = await timed(rollout.report, service.name, "run", run, () => "ended with exit code 0");
+  const { result } = await timed({ ...rollout, service }, "run", run, () => "ended with exit code 0");
   return ranOutcome(service, result);
 }
 
@@ -51,7 +51,7 @@ export async function endEarlierRun(
   const text = `${names}, left by an earlier roll-out, still runs: waiting for its end, at most ${formatDuration(endTimeoutMs)}`;
   report({ event: "note", service: service.name, text });
   const wait = () => orStop(rollout, service, () => ended(rollout, service));
-  const { result } = await timed(report, service.name, "run", wait, (over) =>
+  const { result } = await timed({ report, service }, "run", wait, (over) =>
     over.map(({ name, exitCode }) => `${name} ended with exit code ${exitCode}`).join(", "),
   );
   return result;

@@ -26,7 +26,7 @@ export async function startBeside(
     await abandon(rollout, service, fresh);
     throw startFailure(service.name, "start", ending);
   };
-  const { result } = await timed(rollout.report, service.name, "start", start, (fresh) => namesOf(fresh));
+  const { result } = await timed({ ...rollout, service }, "start", start, (fresh) => namesOf(fresh));
   return result;
 }
 

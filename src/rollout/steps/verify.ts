@@ -71,12 +71,12 @@ export async function verifyAlone(
   const { engine, report } = rollout;
   const names = namesOf(old);
   const stop = () => Promise.all(old.map((one) => stopContainer(engine, one, Number.POSITIVE_INFINITY)));
-  await timed(report, service.name, "stop", stop, () => `${names} stopped`);
+  await timed({ report, service }, "stop", stop, () => `${names} stopped`);
   try {
     await checkThroughProxy(rollout, service);
   } catch (error) {
     const startAgain = () => Promise.all(old.map((one) => start(rollout, service, one)));
-    await timed(report, service.name, "roll back", startAgain, () => `${names} started again`);
+    await timed({ report, service }, "roll back", startAgain, () => `${names} started again`);
     await switchBack();
     const explained = await explainBadAnswer(rollout, fresh, error);
     await abandon(rollout, service, fresh);

@@ -37,7 +37,7 @@ export async function waitAllReady(
         throw await diagnose(engine, container, readiness);
       }),
     );
-  const { result, durationMs } = await timed(report, service.name, "healthy", wait, describe);
+  const { result, durationMs } = await timed({ report, service }, "healthy", wait, describe);
   return { healthyAfterMs: durationMs, haveEnded: isEnded(result) };
 }
 

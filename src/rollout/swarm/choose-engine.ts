@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
-import type { RolloutRequest } from "../request.ts";
+import type { RolloutRequest } from "../context.ts";
 import { labelsOf, readStackModel, type StackModel, stackEnvironment, stackFiles } from "./stack-file.ts";
 
 export type EngineName = "compose" | "swarm";

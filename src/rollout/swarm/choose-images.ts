@@ -40,7 +40,7 @@ async function chooseImage(
 ): Promise<string | undefined> {
   const running = live.get(service.name);
   if (version && running?.isJob) {
-    reportSkipped(report, service);
+    reportSkipped({ report, service });
     return running.name;
   }
   if (version) return imageOfVersion({ engine }, service, version);

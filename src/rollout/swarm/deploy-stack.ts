@@ -38,7 +38,7 @@ export async function deployStack(
     await run(rollout, argv, { timeoutMs: deployTimeoutMs, input, directory });
   };
   const what = isWhole ? "" : `: ${services.map(({ name }) => name).join(", ")}`;
-  await timed(report, null, "deploy", deploy, () => `stack ${project.name}${what}`);
+  await timed({ report }, "deploy", deploy, () => `stack ${project.name}${what}`);
 }
 
 type ResolveImage = "always" | "changed" | "never";

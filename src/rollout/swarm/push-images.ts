@@ -15,7 +15,7 @@ const pushTimeoutMs = 30 * 60_000;
 export async function pushImages(rollout: StackRollout, references: readonly string[]): Promise<void> {
   for (const reference of new Set(references.filter(namesRegistry))) {
     const pushing = () => push(rollout, reference);
-    await timed(rollout.report, null, "push", pushing, () => reference);
+    await timed(rollout, "push", pushing, () => reference);
   }
 }
 

@@ -20,7 +20,7 @@ export async function recoverStack(rollout: StackRollout): Promise<void> {
     if (!now || !isUnderWay(now)) continue;
     if (service.name === rollout.own?.service && (await isBeingStopped(rollout))) continue;
     const detailOf = (state: string) => `an update of an earlier roll-out: ${state}`;
-    await timed(rollout.report, service.name, "recover", () => finishUpdate(rollout, service), detailOf);
+    await timed({ ...rollout, service }, "recover", () => finishUpdate(rollout, service), detailOf);
   }
 }
 
@@ -63,7 +63,7 @@ async function rollBackChanged(
     if (rollout.signal.aborted) return "asked for";
     return endingOf((await waitForUpdate(rollout, service))?.update?.state);
   };
-  await timed(rollout.report, service.name, "roll back", back, (how) => `to the old version: ${how}`);
+  await timed({ ...rollout, service }, "roll back", back, (how) => `to the old version: ${how}`);
 }
 
 function endingOf(state: UpdateStatus["state"] | undefined): string {

@@ -1,9 +1,9 @@
 import type { Engine } from "../../platform/docker/engine.ts";
 import { namesRegistry } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
+import type { RolloutRequest } from "../context.ts";
 import { recordVersion } from "../record-version.ts";
-import { type RolloutEnding, timed } from "../report/report.ts";
-import type { RolloutRequest } from "../request.ts";
+import { type ServiceOutcome, timed } from "../report/report.ts";
 import { inTurn, type LockedContext, selectServices } from "../with-rollout.ts";
 import type { StackRollout } from "./context.ts";
 import { findOwnTask } from "./own-task.ts";
@@ -20,10 +20,10 @@ import { updateServices } from "./update-services.ts";
  * Brings a stack to the state in its file and its sources: lock, build and name by commit, push, `docker stack deploy`,
  * then wait until Swarm has updated everything, Hotpush itself last. If one service fails, the old versions of all serve.
  */
-export async function rollOutStack(asked: RolloutRequest): Promise<RolloutEnding> {
-  return inTurn(asked, async (context) => {
+export async function rollOutStack(request: RolloutRequest): Promise<void> {
+  await inTurn(request, async (context) => {
     const nodes = await requireManager(context.engine);
-    return await rollOutAs(await openStack(context), asked, nodes);
+    return await rollOutAs(await openStack(context), nodes);
   });
 }
 
@@ -53,7 +53,7 @@ async function requireManager(engine: Engine): Promise<number> {
 async function openStack(context: LockedContext): Promise<StackRollout> {
   const { engine, target, env, report, signal, lockDescriptor, commit } = context;
   const read = () => loadStack({ env, signal, target, lockDescriptor }, commit);
-  const { result } = await timed(report, null, "read", read, ({ stack }) => `stack ${stack.name}`);
+  const { result } = await timed({ report }, "read", read, ({ stack }) => `stack ${stack.name}`);
   const { stack, options } = result;
   const task = await findOwnTask(engine);
   const own = task?.stack === stack.name ? task : null;
@@ -63,15 +63,9 @@ async function openStack(context: LockedContext): Promise<StackRollout> {
   return { ...context, ...options, lockDescriptor, project: { ...stack, services }, own };
 }
 
-async function rollOutAs(
-  rollout: StackRollout,
-  request: RolloutRequest,
-  nodes: number,
-): Promise<RolloutEnding> {
-  const startedMs = performance.now();
-  const { engine, report, project, commit, version } = rollout;
-  const { withBuild, withPull } = request;
-  const services = selectServices(project, request.services);
+async function rollOutAs(rollout: StackRollout, nodes: number): Promise<readonly ServiceOutcome[]> {
+  const { engine, report, project, commit, version, withBuild, withPull } = rollout;
+  const services = selectServices(project, rollout.names);
   report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
   warn(rollout, services, nodes);
   await recoverStack(rollout);
@@ -82,8 +76,7 @@ async function rollOutAs(
   const outcomes = await updateServices({ rollout, deployment: { images, withPull }, before });
   await recordVersion(rollout, () => servingStackImages(rollout));
   await moveFileNames(rollout, services, images);
-  report({ event: "finished", durationMs: Math.round(performance.now() - startedMs), services: outcomes });
-  return { kind: "succeeded", commit, services: outcomes };
+  return outcomes;
 }
 
 function warn({ report, project }: StackRollout, services: readonly StackService[], nodes: number): void {

@@ -1,5 +1,5 @@
 import { checkThroughProxy } from "../proxy/check.ts";
-import { postponed, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
+import { outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
 import { removeReplacementRequest, writeReplacementRequest } from "../self-update/replacement-request.ts";
 import type { StackRollout } from "./context.ts";
 import { deployStack, type StackDeployment } from "./deploy-stack.ts";
@@ -45,7 +45,7 @@ async function update(
 ): Promise<readonly ServiceOutcome[]> {
   await deployStack(rollout, services, deployment);
   const wait = () => waitForServices(rollout, services, before);
-  const { result } = await timed(rollout.report, null, "update", wait, () => "Swarm is done");
+  const { result } = await timed(rollout, "update", wait, () => "Swarm is done");
   for (const service of services) {
     const outcome = result.find((one) => one.service === service.name)?.outcome;
     if (outcome !== "unchanged") await checkThroughProxy(rollout, service);
@@ -95,7 +95,7 @@ async function updateInOrder(
   if (was === is) return unchangedOutcome(service, old);
   const text = "is Hotpush itself: Swarm replaces it now, and waits for this deployment to end";
   rollout.report({ event: "note", service: service.name, text });
-  return postponed(service, old, "order: stop-first");
+  return outcomeOf(service, "postponed", { old }, { reason: "order: stop-first" });
 }
 
 function runningTasks(service: StackService, before: Snapshot): readonly Named[] {

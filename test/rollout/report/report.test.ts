@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { outcomeTable, reportJson, reportText } from "../../../src/rollout/report/format.ts";
 import {
+  outcomeOf,
   type RolloutEvent,
   ranOutcome,
-  skippedOutcome,
   timed,
   unchangedOutcome,
 } from "../../../src/rollout/report/report.ts";
@@ -61,7 +61,10 @@ test("the closing table shows the outcome of each service", () => {
 });
 
 test("the closing table shows which one-shot services ran or were left out", () => {
-  const rows = outcomeTable([ranOutcome({ name: "migrate" }, []), skippedOutcome({ name: "seed" })]);
+  const rows = outcomeTable([
+    ranOutcome({ name: "migrate" }, []),
+    outcomeOf({ name: "seed" }, "skipped", {}),
+  ]);
   assert.match(rows.at(-2) ?? "", /^migrate +ran to its end +-/);
   assert.match(rows.at(-1) ?? "", /^seed +not run in a roll back +-/);
 });
@@ -103,7 +106,7 @@ test("as JSON, each event is a line with its time", () => {
 test("a step that fails is reported too", async () => {
   const events: RolloutEvent[] = [];
   const fails = () => Promise.reject(new Error("no"));
-  await assert.rejects(timed((event) => events.push(event), "app", "healthy", fails, String));
+  await assert.rejects(timed({ report: (event) => events.push(event) }, "healthy", fails, String));
   const [event] = events;
   assert.ok(event?.event === "step" && event.step === "healthy" && event.detail === "FAILED");
 });
