@@ -17,11 +17,11 @@ import { isInstalled, webhook } from "./tools.ts";
 const perSecond = 100;
 const bodyBytes = 8_192;
 
-/** Runs on through the whole measurement, as a deployment does that builds. */
+/** Runs during the whole measurement, like a deployment that builds. */
 const longScript = "#!/bin/sh\nexec sleep 600\n";
 const emptyScript = "#!/bin/sh\n";
 
-/** Pushes to main at a steady rate: each is answered when it is on disk. */
+/** Pushes to main at a steady rate. Each is answered when it is on disk. */
 export async function measureAccepting(pace: Pace): Promise<Section> {
   const seconds = pace({ quick: 2, full: 10 });
   const accepting = (script: string) =>
@@ -44,7 +44,7 @@ export async function measureAccepting(pace: Pace): Promise<Section> {
   rows.push(rowOf("`fdatasync` of 4 KiB on the same disk", syncs));
   return {
     title: "Accepting a push",
-    text: `${perSecond} different pushes to main a second for ${seconds} s, each sent at its time whether the ones before are answered or not, and its latency counted from that time. Hotpush answers 202 when the deployment is on disk (SQLite, synced). Once its script runs for longer than all that, so that each push takes the place of the one that waits; and once it is \`#!/bin/sh\` and nothing else, so that one is started as soon as the last has ended, which is the worst there can be: starting a process takes milliseconds in which nothing is answered.`,
+    text: `${perSecond} different pushes to main a second for ${seconds} s. Each is sent on schedule, even if earlier ones are unanswered, and its latency counts from the scheduled time. Hotpush answers 202 when the deployment is on disk (SQLite, synced). In the first case, one script runs throughout, so each push supersedes the waiting one. In the second, the script is \`#!/bin/sh\` and nothing else, so each deployment starts as soon as the last has ended. That is the worst case: starting a process takes milliseconds during which nothing is answered.`,
     tables: [{ columns: ["", "p50", "p99", "longest"], rows }],
     targets: [
       targetOf("Accepting, p99 at 100 pushes a second while a deployment runs", usual),
@@ -58,7 +58,7 @@ function targetOf(what: string, latenciesMs: readonly number[]): Target {
   return { what, aim: "under 10 ms", measured: ms(p99Ms), isMet: p99Ms < 10 };
 }
 
-/** Distinct pushes to main, each from the commit that the last one arrived at. */
+/** Distinct pushes to main, each starting from the last commit of the one before. */
 export function pushesToMain(length: number): readonly Delivery[] {
   let before = randomCommit();
   return Array.from({ length }, () => {
@@ -83,7 +83,7 @@ async function acceptAll({ hookUrl, name }: Receiver, expected: number, seconds:
   return await Promise.all(latencies);
 }
 
-/** What the disk itself takes to make an appended block last: no promise can be quicker. */
+/** How long the disk takes to sync an appended block: no push can be accepted faster. */
 function syncDurations(directory: string, length: number): number[] {
   const fd = openSync(join(directory, "blocks"), "a");
   const block = Buffer.alloc(4_096, 1);

@@ -20,7 +20,7 @@ import { median, percentile } from "./statistics.ts";
 const historySize = 1_000;
 const betweenLinesMs = 20;
 
-/** What a person waits for who asks the service something, and who follows a deployment. */
+/** How long a person waits for a command, and for the next line of a deployment. */
 export async function measureCommands(pace: Pace): Promise<Section> {
   const { rounds, lines } = pace({ quick: { rounds: 5, lines: 50 }, full: { rounds: 20, lines: 500 } });
   return await withScope(async (scope) => {
@@ -40,7 +40,7 @@ export async function measureCommands(pace: Pace): Promise<Section> {
     ];
     return {
       title: "Commands",
-      text: `From starting \`hotpush\`, as a person does, to its end, with ${historySize} deployments in the database, one of which runs and has printed 1,000 lines; ${rounds} times each, in turns. And from writing a line into a pipe that the deploy script copies to its output, to reading it from \`logs -f\`; ${lines} lines, one every ${betweenLinesMs} ms.`,
+      text: `From starting \`hotpush\` to its exit, with ${historySize} deployments in the database; one is running and has printed 1,000 lines. ${rounds} times each, in turns. The last row: from writing a line into a pipe that the deploy script copies to its output, to reading it from \`logs -f\`; ${lines} lines, one every ${betweenLinesMs} ms.`,
       tables: [
         {
           columns: ["", "median", "p99"],
@@ -55,7 +55,7 @@ export async function measureCommands(pace: Pace): Promise<Section> {
   });
 }
 
-/** A service with a history, and a deployment that runs and prints what it is told to. */
+/** A service with a history and a running deployment that prints the lines from a pipe. */
 async function startTalking(scope: Scope) {
   const directory = temporaryDirectory(scope);
   const [pipe, statePath] = [join(directory, "pipe"), join(directory, "state")];

@@ -4,7 +4,7 @@ import { renderSection, renderTable, renderTargets, type Section } from "./repor
 /**
  * The whole of docs/performance.md.
  *
- * @param rollouts the section that bench:rollout has written, which stays as it is
+ * @param rollouts the section that bench:rollout has written, copied unchanged
  */
 export function renderDocument(sections: readonly Section[], rollouts: string | null): string {
   const machine = renderTable({ columns: ["", ""], rows: describeMachine() });
@@ -23,17 +23,17 @@ export function renderDocument(sections: readonly Section[], rollouts: string | 
 
 const introduction = `# Performance
 
-This page is written by \`npm run bench\`, and its section on roll-outs by \`npm run bench:rollout\`; do not edit it by hand. What is compared with something else was measured in
-turns with it, in the same run and on the same machine, so look at the ratios: the figures themselves are those of this
-machine. No test asserts any of them.`;
+\`npm run bench\` writes this page, and \`npm run bench:rollout\` its section on roll-outs; do not edit it by hand. Programs
+that are compared were measured in turns, in the same run and on the same machine. So look at the ratios: the figures
+themselves depend on this machine. No test asserts any of them.`;
 
 const busy =
-  "**Other programs were busy on this machine when these figures were taken: all of them, and the p99 most of all, are worse than they would be on a quiet one.**";
+  "**Other programs were busy on this machine during the measurements: all figures, the p99 most of all, are worse than on an idle machine.**";
 
 const repeating = `## To repeat it
 
 \`\`\`sh
-apt-get install wrk webhook       # what is missing is left out, and the bench says so
+apt-get install wrk webhook       # if one is missing, its part is left out, and the bench says so
 npm ci
 npm run bench                     # about ten minutes; writes this page
 npm run bench -- --quick          # about a minute; writes nothing
@@ -41,4 +41,4 @@ npm run bench:rollout             # a quarter of an hour; writes the section on 
 npm run bench -- throughput       # one part: throughput, accept, first-line, start-up, commands, memory, body-size, history, connections
 \`\`\`
 
-Let nothing else run meanwhile: senders and receivers share the machine's cores.`;
+Run nothing else meanwhile: senders and receivers share the machine's cores.`;

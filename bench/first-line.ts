@@ -20,7 +20,7 @@ const betweenMs = 150;
 
 type Start = (scope: Scope, script: string) => Promise<Receiver>;
 
-/** From sending a push to the first command of the script, with nothing else going on. */
+/** From sending a push to the first command of the script, on an otherwise idle service. */
 export async function measureFirstLine(pace: Pace): Promise<Section> {
   const pushes = pace({ quick: 10, full: 50 });
   const hotpush = await measure((scope, script) => startHotpush(scope, { script }), pushes);
@@ -29,7 +29,7 @@ export async function measureFirstLine(pace: Pace): Promise<Section> {
   const p50Ms = median(hotpush);
   return {
     title: "From the push to the script",
-    text: `From sending a push to the moment at which the first command of the script has written to a named pipe that the bench reads; ${pushes} pushes, one at a time. In between, Hotpush puts the deployment on disk, checks the script, takes the lock that outlives it, and opens its log; adnanh/webhook starts the command at once.`,
+    text: `From sending a push until the first command of the script has written to a named pipe; ${pushes} pushes, one at a time. In between, Hotpush writes the deployment to disk, checks the script, takes the lock that outlives it, and opens its log; adnanh/webhook starts the command at once.`,
     tables: [{ columns: ["Receiver", "median", "p99"], rows }],
     targets: [
       {
@@ -58,7 +58,7 @@ async function measure(start: Start, pushes: number): Promise<number[]> {
   });
 }
 
-/** A named pipe that is open at both ends, so that the script's `echo` neither waits nor ends it. */
+/** A named pipe that is open at both ends, so that the script's `echo` neither waits nor closes it. */
 function openPipe(scope: Scope) {
   const path = join(temporaryDirectory(scope), "pipe");
   execFileSync("mkfifo", [path]);

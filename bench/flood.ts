@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 
 /**
- * A process of its own: `node flood.ts <url> <clients> <bytes>`. Each client sends one large body whose signature is
- * well-formed and wrong, all of them at the same time. Says at the end, as JSON, how many got which answer.
+ * A process of its own: `node flood.ts <url> <clients> <bytes>`. Each client sends one large body with a well-formed
+ * but wrong signature, all of them at the same time. Prints at the end, as JSON, how many got which answer.
  */
 const [url = "", clients = "500", bytes = String(25 * 1024 ** 2)] = process.argv.slice(2);
 const body = Buffer.alloc(Number(bytes), "x");

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { cpus, loadavg, release, tmpdir, totalmem } from "node:os";
 import { isInstalled, type Tool, versionOf, webhook, wrk } from "./tools.ts";
 
-/** What the figures were taken on, as pairs of a name and a value. */
+/** The machine of the measurements, as pairs of a name and a value. */
 export function describeMachine(): readonly (readonly [string, string])[] {
   const [processor] = cpus();
   return [
@@ -11,7 +11,7 @@ export function describeMachine(): readonly (readonly [string, string])[] {
     ["Processor", `${processor?.model.trim() ?? "unknown"}, ${cpus().length} cores`],
     ["Memory", `${Math.round(totalmem() / 1024 ** 3)} GiB`],
     ["System", `${systemName()}, Linux ${release()}`],
-    ["Disk", `${diskOf(tmpdir())}, where the databases of this bench are`],
+    ["Disk", `${diskOf(tmpdir())}, for the databases of this bench`],
     ["Node", process.version],
     ["adnanh/webhook", packageText(webhook)],
     ["wrk", packageText(wrk)],
@@ -21,7 +21,7 @@ export function describeMachine(): readonly (readonly [string, string])[] {
 
 const [loadBefore = 0] = loadavg();
 
-/** True where other programs took a good part of the machine when the bench began. */
+/** True if other programs were using much of the machine when the bench started. */
 export const wasBusy = loadBefore > cpus().length / 4;
 
 function packageText(tool: Tool): string {

@@ -21,7 +21,7 @@ const clients = 500;
 const bodyBytes = 25 * 1024 ** 2;
 const betweenPushesMs = 100;
 
-/** Resident memory: idle, and while a flood of large bodies arrives that nobody has signed. */
+/** Resident memory: idle, and during a flood of large bodies with wrong signatures. */
 export async function measureMemory(pace: Pace): Promise<Section> {
   const settleMs = pace({ quick: 1_000, full: 10_000 });
   const startWith = (cacheFor: (scope: Scope) => string) => (scope: Scope) =>
@@ -41,7 +41,7 @@ export async function measureMemory(pace: Pace): Promise<Section> {
   rows.push(["Hotpush, peak in the flood", mb(flood.peakBytes)]);
   return {
     title: "Memory",
-    text: `Resident memory ${settleMs / 1_000} s after the start (where npm ran no scripts, the first one has Node strip the types of all files, and what that takes stays with it to its end); and the most that was resident while ${clients} clients, in a process of their own, sent bodies of 25 MiB with wrong signatures all at once, and a valid push came every ${betweenPushesMs} ms. The flood took ${(flood.durationMs / 1_000).toFixed(1)} s and was answered with ${flood.answers}; of ${flood.pushes} valid pushes ${flood.accepted} were accepted, at a p99 of ${ms(flood.p99Ms)}.`,
+    text: `Resident memory ${settleMs / 1_000} s after the start. (If npm ran no scripts, Node strips the types of all files at the first start, and keeps the memory for that until it exits.) The peak is measured while ${clients} clients, in a process of their own, send bodies of 25 MiB with wrong signatures all at once, and a valid push arrives every ${betweenPushesMs} ms. The flood took ${(flood.durationMs / 1_000).toFixed(1)} s and was answered with ${flood.answers}; of ${flood.pushes} valid pushes ${flood.accepted} were accepted, at a p99 of ${ms(flood.p99Ms)}.`,
     tables: [{ columns: ["", "Resident"], rows }],
     targets: [
       {

@@ -1,11 +1,11 @@
-/** Chooses how much is measured: little for trying the bench out, all of it for a report. */
+/** How much is measured: little for a quick try, everything for a report. */
 export type Pace = <Amount>(amounts: { readonly quick: Amount; readonly full: Amount }) => Amount;
 
 export const quick: Pace = (amounts) => amounts.quick;
 export const full: Pace = (amounts) => amounts.full;
 
 /**
- * Measures each subject once in every round, so that whatever else the machine does meanwhile meets all of them alike.
+ * Measures each subject once in every round, so that other work of the machine affects all of them equally.
  *
  * @returns the results of each subject
  */

@@ -9,7 +9,7 @@ export function cpuMicroseconds(pid: number): number {
   return nanoseconds.reduce((sum, value) => sum + value, 0) / 1_000;
 }
 
-/** Lets the most that a process ever had in memory count from now on. */
+/** Resets the peak memory of a process. */
 export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }

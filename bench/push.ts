@@ -2,10 +2,9 @@ import { readFileSync } from "node:fs";
 import { type Delivery, githubDelivery } from "../test/harness/delivery.ts";
 
 /**
- * GitHub's own example of a push to a branch, as GitHub would send and sign it, filled up to `bytes` by its commit
- * message.
+ * GitHub's own example of a push to a branch, signed as GitHub signs it. A long commit message pads it to `bytes`.
  *
- * @param fields members of the payload that are to be different, such as `ref` and `after`
+ * @param fields members of the payload to replace, such as `ref` and `after`
  */
 export function pushOfSize(bytes: number, fields: Readonly<Record<string, unknown>> = {}): Delivery {
   const payload = { ...example(), ...fields };
@@ -15,7 +14,7 @@ export function pushOfSize(bytes: number, fields: Readonly<Record<string, unknow
   return githubDelivery("push", JSON.stringify({ ...payload, head_commit: message }));
 }
 
-/** A branch that no receiver of this bench deploys: the push is verified and read, and nothing is run. */
+/** A branch that no receiver of this bench deploys: the push is verified and read, and nothing runs. */
 export const ignoredRef = "refs/heads/feature";
 
 interface EventExamples {

@@ -1,7 +1,7 @@
-/** What one part of the bench found out: sentences, tables, and how it stands with what was aimed at. */
+/** The result of one part of the bench: text, tables, and the aims with their measurements. */
 export interface Section {
   readonly title: string;
-  /** What was measured and how, for somebody who wants to trust it. */
+  /** What was measured, and how. */
   readonly text: string;
   readonly tables: readonly Table[];
   readonly targets: readonly Target[];
@@ -24,7 +24,7 @@ export function renderSection({ title, text, tables }: Section): string {
   return [`## ${title}`, text, ...tables.map(renderTable)].join("\n\n");
 }
 
-/** How it stands with all that was aimed at, as a table in Markdown. */
+/** All aims with their measurements, as a table in Markdown. */
 export function renderTargets(sections: readonly Section[]): string {
   const rows = sections
     .flatMap(({ targets }) => targets)
@@ -38,7 +38,7 @@ export function renderTable({ columns, rows }: Table): string {
   return [line(columns), line(columns.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
-/** Milliseconds for a table: two digits that matter. */
+/** Milliseconds for a table, with two significant digits below 10. */
 export function ms(value: number): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
 }
@@ -48,12 +48,12 @@ export function mb(bytes: number): string {
   return `${Math.round(bytes / 1e6)} MB`;
 }
 
-/** A whole number with its thousands apart: 12,345. */
+/** A whole number with thousands separators: 12,345. */
 export function count(value: number): string {
   return Math.round(value).toLocaleString("en-US");
 }
 
-/** One value as so many times another: 2.1 ×. */
+/** The ratio of two values: 2.10 ×. */
 export function times(value: number, other: number): string {
   return `${(value / other).toFixed(2)} ×`;
 }

@@ -1,6 +1,6 @@
 import type { Scope } from "../test/harness/temporary.ts";
 
-/** Runs `work` with a scope of its own; what was opened in it is closed when it ends, last opened first. */
+/** Runs `work` with a scope of its own. At its end, everything opened in the scope is closed, last opened first. */
 export async function withScope<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result> {
   const closers: (() => unknown)[] = [];
   const scope = { after: (close: () => unknown) => closers.push(close) } as unknown as Scope;

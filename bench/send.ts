@@ -9,7 +9,7 @@ export interface Sent {
 
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 
-/** Sends one delivery on a connection that is kept for the next, and waits for the whole answer. */
+/** Sends one delivery on a keep-alive connection, and waits for the whole answer. */
 export function send(url: string, { headers, body }: Delivery): Promise<Sent> {
   return new Promise((resolve, reject) => {
     const startMs = performance.now();

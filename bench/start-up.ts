@@ -36,7 +36,7 @@ export async function measureStartUp(pace: Pace): Promise<Section> {
   const medians = new Map([...durations].map(([way, durationsMs]) => [way, median(durationsMs)]));
   return {
     title: "Start",
-    text: `From starting the process to its first answer (\`/health\` of Hotpush, any of the others), asked every 2 ms; medians of ${rounds}. \`npm ci\` compiles the code, and \`npm start\` finds it so; where npm runs no scripts, the first start does it. npm's own time is not counted.`,
+    text: `From starting the process to its first answer (\`/health\` of Hotpush, any answer of the others), requested every 2 ms; medians of ${rounds}. \`npm ci\` compiles the code ahead; if npm runs no scripts, the first start compiles it. npm's own time is not counted.`,
     tables: [
       { columns: ["", "first answer"], rows: [...medians].map(([{ name }, value]) => [name, ms(value)]) },
     ],

@@ -17,7 +17,7 @@ interface Measured {
   readonly name: string;
   readonly perSecond: number;
   readonly p99Ms: number;
-  /** Of all threads of the receiver, for one push. */
+  /** CPU time of all threads of the receiver, for one push. */
   readonly cpuMicroseconds: number;
 }
 
@@ -33,13 +33,13 @@ export async function measureThroughput(pace: Pace): Promise<Section> {
   const medians = [...measured].map(([{ name }, results]) => mediansOf(name, results));
   return {
     title: "Throughput",
-    text: `A push of 8 KiB (GitHub's own example, signed) to a branch that is not deployed, again and again over ${connections} connections that are kept open. Each receiver reads, verifies and parses it, and runs nothing. ${rounds} rounds of ${seconds} s, in turns; the medians. \`bare node:http\` is a handler of a dozen lines that hashes, compares and parses and does nothing else: no limits, no checks, no log. adnanh/webhook logs nothing, which is its default; Hotpush logs a line for each of the first hundred ignored pushes in a second and the number of the others, which is its own. CPU is that of all threads of the receiver.`,
+    text: `A push of 8 KiB (GitHub's own example, signed) to a branch that is not deployed, repeatedly over ${connections} keep-alive connections. Each receiver reads, verifies and parses it, and runs nothing. Medians of ${rounds} rounds of ${seconds} s, in turns. \`bare node:http\` is a handler of a dozen lines that only hashes, compares and parses: no limits, no checks, no log. By default, adnanh/webhook logs nothing, and Hotpush logs the first hundred ignored pushes in a second, a line each, and the number of the others. CPU is the time of all threads of the receiver.`,
     tables: [{ columns: ["Receiver", "Pushes a second", "p99", "CPU for a push"], rows: medians.map(row) }],
     targets: targetsOf(medians),
   };
 }
 
-/** The answer has to be the right one, and the compiler to have seen the code, before anything is measured. */
+/** Before the measurement, the answer must be correct, and the code compiled. */
 async function warmUp({ name, hookUrl }: Receiver, delivery: Delivery): Promise<void> {
   const { status } = await send(hookUrl, delivery);
   if (status !== 200) throw new Error(`${name} answered an ignored push with ${status}`);

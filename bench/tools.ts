@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-/** A program that the bench needs beside Node, and the Debian package that has it. */
+/** A program that the bench needs besides Node, and its Debian package. */
 export interface Tool {
   readonly program: string;
   readonly package: string;
-  /** What is left out of the report without it. */
+  /** The part of the report that is left out without it. */
   readonly leftOut: string;
 }
 
@@ -21,7 +21,7 @@ export const webhook: Tool = {
   leftOut: "the rows of adnanh/webhook",
 };
 
-/** True where the program is in the PATH. */
+/** True if the program is in the PATH. */
 export function isInstalled({ program }: Tool): boolean {
   return (process.env.PATH ?? "").split(":").some((directory) => {
     try {
@@ -33,12 +33,12 @@ export function isInstalled({ program }: Tool): boolean {
   });
 }
 
-/** A sentence for whoever wants to have the whole report. */
+/** Says what is left out, and how to install the program. */
 export function missingText({ program, package: name, leftOut }: Tool): string {
   return `${program} is not installed, so ${leftOut} are left out. Install it with: apt-get install ${name}`;
 }
 
-/** The version of the Debian package that has the tool, or what is known instead. */
+/** The version of the tool's Debian package, if known. */
 export function versionOf({ package: name }: Tool): string {
   try {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query fills it in

@@ -1,6 +1,6 @@
 /**
- * Loaded into the service by bench/walk.ts: on SIGUSR2 counts the functions that are called from then on, and on the next one
- * writes to WALK_PATH which of `src/` were.
+ * Loaded into the service by bench/walk.ts. SIGUSR2 starts counting the functions that are called; the next SIGUSR2 writes
+ * those of `src/` to WALK_PATH.
  */
 import { writeFileSync } from "node:fs";
 import { type Profiler, Session } from "node:inspector";

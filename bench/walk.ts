@@ -1,6 +1,6 @@
 /**
- * `node bench/walk.ts [--list]`: how much code one push runs through, from the socket to the first line of the script. The
- * real service is started, and V8 counts the calls (Profiler.startPreciseCoverage) while it takes one push.
+ * `node bench/walk.ts [--list]`: how much code one push runs through, from the socket to the first line of the script.
+ * Starts the real service and sends it a push, while V8 counts the calls (Profiler.startPreciseCoverage).
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

@@ -22,9 +22,9 @@ export interface LoadResult {
 const script = join(import.meta.dirname, "wrk.lua");
 
 /**
- * Sends one delivery again and again on keep-alive connections, each as soon as the last was answered.
+ * Sends one delivery repeatedly on keep-alive connections, each time as soon as the last is answered.
  *
- * @throws Error where one of them was not answered, or not by a status below 400
+ * @throws Error if one was not answered, or with a status of 400 or more
  */
 export async function loadWith(url: string, { delivery, connections, seconds }: Load): Promise<LoadResult> {
   return await withScope(async (scope) => {

@@ -6,12 +6,12 @@ import type { Place } from "./git.ts";
 
 const timeoutMs = 20_000;
 
-/** Starts the app by hand, as it was before there was a webhook. */
+/** Starts the app by hand, as before there was a webhook. */
 export async function startApp({ path, env }: Place): Promise<void> {
   await promisify(execFile)("./restart.sh", { cwd: path, env, timeout: timeoutMs });
 }
 
-/** @returns what the app at `url` answers; a connection of its own asks whoever listens now */
+/** @returns the answer of the app at `url`, on a new connection, so that the current listener answers */
 export async function askApp(url: string): Promise<string> {
   const response = await fetch(url, {
     headers: { connection: "close" },
@@ -20,7 +20,7 @@ export async function askApp(url: string): Promise<string> {
   return await response.text();
 }
 
-/** @returns a port of this machine that nobody listens on */
+/** @returns a free port of this machine */
 export async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

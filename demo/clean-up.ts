@@ -5,8 +5,8 @@ const graceMs = 3_000;
 const lookIntervalMs = 20;
 
 /**
- * Makes the function that ends every process with `mark` (`NAME=value`) in its environment and removes `directory`. It is
- * called at the latest when this process ends, in whatever way; so it must not wait for anything but the clock.
+ * Makes a function that ends every process with `mark` (`NAME=value`) in its environment and removes `directory`. It is
+ * called when this process exits, at the latest, so it must be synchronous.
  */
 export function createCleanUp(directory: string, mark: string): () => void {
   function cleanUp(): void {
@@ -27,13 +27,13 @@ export function createCleanUp(directory: string, mark: string): () => void {
       process.exit(exitCode);
     });
   }
-  // Whoever read the output (such as `head`) has seen enough.
+  // The reader of the output (such as `head`) has exited.
   process.stdout.on("error", () => process.exit(1));
   process.stderr.on("error", () => {});
   return cleanUp;
 }
 
-/** Asks, then forces. Processes that are only now being started are found when it looks again. */
+/** Sends SIGTERM, then SIGKILL. Looks again each time, to find processes that have just started. */
 function endProcesses(mark: string): void {
   const deadlineMs = performance.now() + graceMs;
   const asked = new Set<number>();
@@ -55,7 +55,7 @@ function findProcesses(mark: string): readonly number[] {
     .filter((pid) => environmentOf(pid).includes(mark));
 }
 
-/** Empty for a process that is gone, that has ended and waits to be reaped, or that belongs to somebody else. */
+/** Empty for a process that has exited, is a zombie, or belongs to another user. */
 function environmentOf(pid: number): readonly string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");

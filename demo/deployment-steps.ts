@@ -1,14 +1,14 @@
 import type { LogLine, ServiceLog } from "./service-log.ts";
 
-/** What a deploy script did between a line `==> name` and the next. */
+/** The part of a deploy script between a line `==> name` and the next. */
 export interface Step {
   readonly name: string;
   readonly output: readonly string[];
-  /** null for the last one, which only says that all is done */
+  /** null for the last one, which only marks the end */
   readonly durationMs: number | null;
 }
 
-/** Reads the steps of a deployment from the service's log, each as soon as it is over, until the deployment has ended. */
+/** Reads the steps of a deployment from the service's log, each as soon as it ends, until the deployment ends. */
 export async function* deploymentSteps(log: ServiceLog, deploymentId: number): AsyncGenerator<Step> {
   let step: { name: string; output: string[]; sinceMs: number } | null = null;
   for await (const line of log.follow()) {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expectEqual } from "./expect.ts";
 import { git, type Place } from "./git.ts";
 
-/** One push, and what the git host's hook said of its delivery. */
+/** One push, and the output of the git host's hook about its delivery. */
 export interface Pushed {
   readonly version: number;
   readonly commit: string;
@@ -33,8 +33,8 @@ export async function startProject(place: Place, remote: string): Promise<void> 
 /**
  * Commits `version` of the app and pushes it.
  *
- * @param buildWaitsFor a file without which the build of this version does not end
- * @throws Unexpected where the push was not delivered, or not accepted
+ * @param buildWaitsFor the build of this version waits until this file exists
+ * @throws Unexpected if the push was not delivered or not accepted
  */
 export async function pushVersion(place: Place, version: number, buildWaitsFor = ""): Promise<Pushed> {
   const commit = await commitVersion(place, version, buildWaitsFor);
@@ -45,7 +45,7 @@ export async function pushVersion(place: Place, version: number, buildWaitsFor =
   return { version, commit, deploymentId: Number(said?.[2]), state: said?.[3] ?? "", output };
 }
 
-/** The version and what its build waits for are all that the versions of the app differ in. */
+/** The versions of the app differ only in these two values. */
 async function commitVersion(place: Place, version: number, buildWaitsFor = ""): Promise<string> {
   writeFileSync(join(place.path, "app.env"), `VERSION=${version}\nBUILD_WAITS_FOR='${buildWaitsFor}'\n`);
   await git(place, "add", "--all");

@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { createCleanUp } from "./clean-up.ts";
 
-/** Where everything of the demo is, and the environment that everything in it is started with. */
+/** The demo's directory, and the environment of every process in it. */
 export interface DemoDirectory {
   readonly path: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Ends all that was started with `env` and removes the directory. */
+  /** Ends every process that was started with `env`, and removes the directory. */
   readonly cleanUp: () => void;
 }
 
-/** Makes a temporary directory that is gone, with all that runs in it, when this process is. */
+/** Makes a temporary directory. When this process exits, the directory and the processes in it are removed. */
 export function makeDirectory(): DemoDirectory {
   const path = mkdtempSync(join(tmpdir(), "hotpush-demo-"));
   const home = join(path, "home");
@@ -22,7 +22,7 @@ export function makeDirectory(): DemoDirectory {
   return { path, env: privateEnvironment(home, temporary), cleanUp };
 }
 
-/** Nothing of the user's settings gets in, and nothing of the demo gets out. */
+/** The user's settings do not affect the demo, and the demo does not affect them. */
 function privateEnvironment(home: string, temporary: string): Record<string, string> {
   return {
     PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** Something did not happen as the tour says it does. */
+/** Something did not happen as the tour describes it. */
 export class Unexpected extends Error {
   override readonly name = "Unexpected";
 }
 
 /**
- * Nothing is told that was not looked at.
+ * Checks a fact before the tour states it.
  *
- * @throws Unexpected where `actual` is not `expected`
+ * @throws Unexpected if `actual` is not `expected`
  */
 export function expectEqual<Value>(what: string, actual: Value, expected: Value): void {
   if (isDeepStrictEqual(actual, expected)) return;

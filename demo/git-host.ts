@@ -5,16 +5,16 @@ import { git, type Place } from "./git.ts";
 
 const hookPath = fileURLToPath(new URL("git-host/post-receive.ts", import.meta.url));
 
-/** Makes the bare repository that stands for a git host, at `place`. */
+/** Makes the bare repository that acts as the git host, at `place`. */
 export async function makeGitHost(place: Place): Promise<void> {
   mkdirSync(dirname(place.path), { recursive: true });
   const parent = { ...place, path: dirname(place.path) };
   await git(parent, "init", "--quiet", "--bare", "--initial-branch=main", place.path);
-  // Housekeeping would go on in the background when the push is over.
+  // Housekeeping would continue in the background after the push.
   await git(place, "config", "receive.autoGc", "false");
 }
 
-/** Does what the form for a webhook does at a git host: from now on every push is delivered to `url`. */
+/** Adds a webhook: every push is delivered to `url` from now on. */
 export function addWebhook(
   { path }: Place,
   webhook: { readonly url: string; readonly secretPath: string },
@@ -25,7 +25,7 @@ export function addWebhook(
   writeFileSync(join(path, "hooks/post-receive"), hook, { mode: 0o755 });
 }
 
-/** As one word for a shell. */
+/** `text` as one word for a shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

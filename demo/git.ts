@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Unexpected } from "./expect.ts";
 
-/** Where a command runs. */
+/** The directory and environment of a command. */
 export interface Place {
   readonly path: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -13,8 +13,8 @@ const timeoutMs = 30_000;
 /**
  * Runs git with `args`.
  *
- * @returns what it wrote, without the white space at the end
- * @throws Unexpected where it fails, with what it said
+ * @returns its output, without the white space at the end
+ * @throws Unexpected if it fails, with its error output
  */
 export async function git(
   { path, env }: Place,

@@ -1,6 +1,6 @@
 /**
- * `node demo/picture.ts`: runs the demo on a terminal and draws what it prints of one push, and the table at its end, as
- * docs/pictures/demo.svg. Light and dark follow the reader's system.
+ * `node demo/picture.ts`: runs the demo on a terminal and draws its output of one push, and its closing table, to
+ * docs/pictures/demo.svg. Light or dark follows the reader's system.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ rect { fill: #f6f8fa; stroke: #d1d9e0 }
 }
 `;
 
-/** A run of characters of one look. */
+/** Consecutive characters of one style. */
 interface Span {
   readonly text: string;
   readonly classes: readonly string[];
@@ -37,7 +37,7 @@ const directory = join(import.meta.dirname, "../docs/pictures");
 mkdirSync(directory, { recursive: true });
 writeFileSync(join(directory, "demo.svg"), draw(lines.map(spansOf)));
 
-/** `script` gives it a terminal, so that it prints colours. */
+/** `script` provides a terminal, so that the demo prints colours. */
 function runDemo(): string {
   const demo = `stty cols ${columns}; exec ${process.execPath} ${join(import.meta.dirname, "main.ts")}`;
   return execFileSync("script", ["--quiet", "--return", "--command", demo, "/dev/null"], {
@@ -46,7 +46,7 @@ function runDemo(): string {
   });
 }
 
-/** What is left on the screen of a line that was drawn over, such as a progress line. */
+/** The final state of a line that was drawn over, such as a progress line. */
 function visible(line: string): string {
   const last = line.replace(/\r+$/, "").split("\r").at(-1) ?? "";
   return last.replaceAll(new RegExp(`${csiStart}\\[(?:\\?25[lh]|K)`, "g"), "");
@@ -107,7 +107,7 @@ ${body.join("")}</svg>
 `;
 }
 
-/** Each span has its place, since the font that a reader has may be narrower or wider. */
+/** Each span is positioned, because the reader's font may be narrower or wider. */
 function drawRow(spans: readonly Span[], y: number): string {
   let column = 0;
   const drawn = spans.map(({ text, classes }) => {

@@ -12,7 +12,7 @@ export function readRecord(statePath: string): readonly Deployment[] {
   }
 }
 
-/** The state in words: `superseded by 4`. */
+/** The state as text: `superseded by 4`. */
 export function stateOf({ state, supersededBy }: Deployment): string {
   return supersededBy === null ? state : `${state} by ${supersededBy}`;
 }

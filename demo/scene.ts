@@ -9,7 +9,7 @@ import { addWebhook, makeGitHost } from "./git-host.ts";
 import { type Service, startService } from "./service.ts";
 import type { ServiceLog } from "./service-log.ts";
 
-/** All that takes part: a git host, a developer, a server with the app in it, and Hotpush. */
+/** Everything in the tour: a git host, a developer, a server with the app, and Hotpush. */
 export interface Scene {
   readonly directory: DemoDirectory;
   readonly host: Place;
@@ -21,7 +21,7 @@ export interface Scene {
   readonly log: ServiceLog;
 }
 
-/** From the clone and from the checkout alike. */
+/** The same for the clone and the checkout. */
 const remote = "../git-host/app.git";
 
 export async function makeScene(directory: DemoDirectory, log: ServiceLog): Promise<Scene> {

@@ -9,14 +9,14 @@ const redrawMs = 100;
 let label: (() => string) | null = null;
 let isDrawn = false;
 
-/** Writes a line, above the progress line where there is one. */
+/** Writes a line, above the progress line if there is one. */
 export function print(line = ""): void {
   process.stdout.write(isDrawn ? `\r${line}${eraseRest}\n${drawing()}` : `${line}\n`);
 }
 
 /**
- * Waits for `work`. On a terminal, a line at the bottom says meanwhile what is being done; it comes only where the work
- * takes a moment, and is gone when the work is done.
+ * Waits for `work`. On a terminal, a progress line at the bottom shows the current activity if the work takes a moment.
+ * It disappears when the work is done.
  */
 export async function during<Result>(what: () => string, work: Promise<Result>): Promise<Result> {
   if (!isFancy) return await work;
@@ -31,7 +31,7 @@ export async function during<Result>(what: () => string, work: Promise<Result>):
   }
 }
 
-/** Takes the progress line away; to be called before the process ends, for the cursor is hidden while it is there. */
+/** Removes the progress line. Must be called before the process exits, because the line hides the cursor. */
 export function endProgress(): void {
   if (isDrawn) process.stdout.write(`\r${eraseRest}${showCursor}`);
   isDrawn = false;
@@ -43,7 +43,7 @@ function draw(): void {
   isDrawn = true;
 }
 
-/** One write that goes over the old line from its beginning, so that nothing flickers. */
+/** One write that replaces the old line, so that nothing flickers. */
 function drawing(): string {
   const columns = Math.min(widthColumns, process.stdout.columns);
   return `${paint("dim", fit(`   ${label?.() ?? ""}`, columns - 1))}${eraseRest}`;

@@ -3,7 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { createInterface } from "node:readline";
 import { Unexpected } from "./expect.ts";
 
-/** A line of the service's log, or `msg` alone where it printed something else. */
+/** A line of the service's log; only `msg` if it printed something else. */
 export interface LogLine {
   readonly time?: string;
   readonly event?: string;
@@ -16,14 +16,14 @@ export interface ServiceLog {
   /** Reads what `service` prints, from now to its end. */
   readonly read: (service: ChildProcess) => void;
   /**
-   * All lines from the first on, and those that are still to come.
+   * All lines, from the first one on, as they are printed.
    *
-   * @throws Unexpected where nothing comes for 30 s, or nothing can come any more
+   * @throws Unexpected after 30 s of silence, or if the service has exited
    */
   readonly follow: () => AsyncGenerator<LogLine>;
-  /** The first line that matches, be it there or still to come; throws as `follow` does. */
+  /** The first line that matches, past or future; throws as `follow` does. */
   readonly waitFor: (matches: (line: LogLine) => boolean) => Promise<LogLine>;
-  /** What was said last of a deployment that runs. */
+  /** The last message about a deployment. */
   readonly lastOf: (deploymentId: number) => string;
   /** The last lines, for a person. */
   readonly tail: (count: number) => readonly string[];
@@ -49,11 +49,13 @@ export function createServiceLog(): ServiceLog {
   }
 
   async function change(): Promise<void> {
-    if (hasEnded) throw new Unexpected("The service has ended, though more was to come.");
+    if (hasEnded) throw new Unexpected("The service exited while more output was expected.");
     try {
       await once(news, "change", { signal: AbortSignal.timeout(silenceMs) });
     } catch {
-      throw new Unexpected(`The service was silent for ${silenceMs / 1_000} s, though more was to come.`);
+      throw new Unexpected(
+        `The service printed nothing for ${silenceMs / 1_000} s while more output was expected.`,
+      );
     }
   }
 

@@ -7,7 +7,7 @@ import type { ServiceLog } from "./service-log.ts";
 export interface Service {
   readonly url: string;
   readonly port: number;
-  /** Asks it to end; resolves with its exit code. */
+  /** Stops it; resolves with its exit code. */
   readonly stop: () => Promise<number | null>;
 }
 

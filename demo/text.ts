@@ -1,7 +1,7 @@
-/** Nothing is told in lines longer than this. */
+/** The longest line of the output. */
 export const widthColumns = 80;
 
-/** Cuts `text` where it is longer than `columns`, and says so with three dots. */
+/** Shortens `text` to `columns`, with three dots at the end. */
 export function fit(text: string, columns: number): string {
   return text.length <= columns ? text : `${text.slice(0, columns - 3)}...`;
 }
@@ -17,12 +17,12 @@ export function wrap(text: string, columns: number): readonly string[] {
   return lines;
 }
 
-/** Writes a duration so that the points of several stand below each other: `0.35 s`. */
+/** A duration with two decimals, so that durations align: `0.35 s`. */
 export function seconds(durationMs: number): string {
   return `${(durationMs / 1_000).toFixed(2)} s`;
 }
 
-/** Lays rows out in columns as wide as their widest cell; those numbered in `rightColumns` are set to the right. */
+/** Lays rows out in columns as wide as their widest cell; the columns in `rightColumns` are right-aligned. */
 export function table(
   rows: readonly (readonly string[])[],
   rightColumns: readonly number[],

@@ -12,7 +12,7 @@ const readmePath = fileURLToPath(new URL("../README.md", import.meta.url));
 const command = [process.execPath, demoPath] as const;
 const longestMs = 30_000;
 
-test("where there is no terminal", async (t) => {
+test("without a terminal", async (t) => {
   const startMs = performance.now();
   const demo = startDemo(t);
   assert.equal(await demo.ended, 0, demo.output());
@@ -21,7 +21,7 @@ test("where there is no terminal", async (t) => {
 
   await t.test("the tour takes less than 30 s", () => assert.ok(tookMs < longestMs, `${tookMs} ms`));
 
-  await t.test("its closing table says what became of each push", () => {
+  await t.test("its closing table shows the final state of each push", () => {
     assert.deepEqual(rowsOf(output), [
       ["1", "2", "succeeded"],
       ["2", "3", "succeeded"],
@@ -52,7 +52,7 @@ test("where there is no terminal", async (t) => {
   });
 });
 
-test("on a terminal there is colour and a progress line, and the cursor is there again at the end", async (t) => {
+test("on a terminal there are colours and a progress line, and the cursor is back at the end", async (t) => {
   if (spawnSync("script", ["--version"]).error) return t.skip("script is not installed (Debian: bsdutils)");
   const demo = startDemo(t, { command: onTerminal });
   assert.equal(await demo.ended, 0, demo.output());
@@ -70,7 +70,7 @@ test("on a terminal with NO_COLOR the tour is plain", async (t) => {
 
 test("a tour interrupted during a deployment leaves nothing behind", async (t) => {
   const demo = startDemo(t);
-  await demo.until("Meanwhile versions 4 and 5 are pushed.");
+  await demo.until("While it builds, versions 4 and 5 are pushed.");
   assert.notDeepEqual(processesWith(demo.directory), []);
   demo.child.kill("SIGINT");
   assert.equal(await demo.ended, 130, demo.output());
@@ -78,7 +78,7 @@ test("a tour interrupted during a deployment leaves nothing behind", async (t) =
   assertNothingIsLeft(demo);
 });
 
-test("a tour whose reader goes away leaves nothing behind", async (t) => {
+test("a tour whose reader exits leaves nothing behind", async (t) => {
   const demo = startDemo(t);
   await demo.until("The app answers");
   demo.child.stdout.destroy();
@@ -86,7 +86,7 @@ test("a tour whose reader goes away leaves nothing behind", async (t) => {
   assertNothingIsLeft(demo);
 });
 
-test("where a deployment fails, the tour says what was expected and what the service said last", async (t) => {
+test("if a deployment fails, the tour prints what was expected, and the end of the log", async (t) => {
   const bin = temporaryDirectory(t);
   writeScript(join(bin, "tail"), "#!/bin/sh\nexit 9\n");
   const demo = startDemo(t, { env: { PATH: `${bin}:${process.env.PATH}` } });

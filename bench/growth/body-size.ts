@@ -30,8 +30,8 @@ export async function measureBodySizes(pace: Pace): Promise<Section> {
     return { names: receivers.map(({ name }) => name), rows: bySize };
   });
   return {
-    title: "What grows with the size of a push",
-    text: `The median time to an answer, for ${pushes} signed pushes to a branch that is not deployed, one after the other on one connection. Receiving, hashing and parsing grow with the size.`,
+    title: "Time by the size of a push",
+    text: `The median time to an answer for ${pushes} signed pushes to a branch that is not deployed, one after the other on one connection. Receiving, hashing and parsing grow with the size.`,
     tables: [{ columns: ["Body", ...names], rows }],
     targets: [],
   };

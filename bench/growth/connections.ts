@@ -24,8 +24,8 @@ export async function measureConnections(pace: Pace): Promise<Section> {
     return { names: receivers.map(({ name }) => name), rows: byNumber };
   });
   return {
-    title: "What grows with the number of connections",
-    text: "Pushes of 8 KiB a second and the p99, for signed pushes to a branch that is not deployed, each connection sending the next as soon as the last was answered.",
+    title: "Throughput by the number of connections",
+    text: "Pushes of 8 KiB a second and the p99, for signed pushes to a branch that is not deployed. Each connection sends the next push as soon as the last is answered.",
     tables: [{ columns: ["Connections", ...names], rows }],
     targets: [],
   };

@@ -11,7 +11,7 @@ import { withScope } from "../scope.ts";
 import { send } from "../send.ts";
 import { median, percentile } from "../statistics.ts";
 
-/** So that nothing ends, and so nothing of the history is pruned, while it is measured. */
+/** Nothing ends during the measurement, so nothing of the history is pruned. */
 const endlessScript = `#!/bin/sh\nwhile [ -e "$REPO_PATH" ]; do sleep 1; done\n`;
 
 /** How long accepting takes, by the number of deployments stored. */
@@ -23,8 +23,8 @@ export async function measureHistory(pace: Pace): Promise<Section> {
   const rows: string[][] = [];
   for (const size of sizes) rows.push(await withScope((scope) => measureOne(scope, size, pushes)));
   return {
-    title: "What grows with the history",
-    text: `Accepting ${pushes} pushes to main, one after the other, with so many deployments in the database before. Hotpush keeps 1,000 of them; the larger numbers show what would be without that. The start is that of the process with this database, which it checks for damage.`,
+    title: "Time by the length of the history",
+    text: `Accepting ${pushes} pushes to main, one after the other, with this many deployments already in the database. Hotpush keeps 1,000; the larger numbers show the effect of that limit. The start includes a check of the database for damage.`,
     tables: [{ columns: ["Deployments stored", "accepted, p50", "p99", "start"], rows }],
     targets: [],
   };
@@ -43,7 +43,7 @@ async function measureOne(scope: Scope, size: number, pushes: number): Promise<s
   return [count(size), ms(median(durationsMs)), ms(percentile(durationsMs, 99)), ms(startMs)];
 }
 
-/** A history as it comes about: each push goes on from where the last one arrived, and each was deployed. */
+/** A realistic history: each push starts from the last commit of the one before, and each was deployed. */
 export function fillHistory(statePath: string, size: number): void {
   const store = openStore(statePath);
   let before = randomCommit();

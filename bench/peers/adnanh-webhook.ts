@@ -6,8 +6,8 @@ import { type Scope, temporaryDirectory, writeScript } from "../../test/harness/
 import { launch, type Receiver } from "./receiver.ts";
 
 /**
- * Starts adnanh/webhook with the rule its manual shows for GitHub: signed by HMAC-SHA256 and a push to main. What it
- * logs is its own default, which is nothing.
+ * Starts adnanh/webhook with the rule from its manual for GitHub: signed by HMAC-SHA256 and a push to main. By
+ * default it logs nothing.
  *
  * @param script the text of the script that it runs
  */

@@ -5,7 +5,7 @@ import { startBareNode } from "./bare-node.ts";
 import { startHotpush } from "./hotpush.ts";
 import type { Receiver } from "./receiver.ts";
 
-/** Starts Hotpush and all it is compared with, as far as that is installed. */
+/** Starts Hotpush and the installed programs that it is compared with. */
 export async function startPeers(scope: Scope): Promise<readonly Receiver[]> {
   const peers = [await startHotpush(scope)];
   if (isInstalled(webhook)) peers.push(await startAdnanhWebhook(scope));

@@ -5,7 +5,7 @@ import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts"
 import { compileCache } from "./hotpush.ts";
 import { launch, type Receiver } from "./receiver.ts";
 
-/** Starts bare.ts, the least that a receiver on Node can do. */
+/** Starts bare.ts, the minimal receiver on Node. */
 export async function startBareNode(scope: Scope): Promise<Receiver> {
   const port = await freePort();
   return await launch(scope, {

@@ -2,8 +2,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
 
 /**
- * The least that any receiver on Node can do: read, hash, compare, parse. No check, no limit, no log, no framework. How
- * near Hotpush comes to it says what all the rest of Hotpush costs.
+ * A minimal receiver on Node: read, hash, compare, parse. No check, no limit, no log, no framework. The difference to
+ * Hotpush is the cost of everything else in Hotpush.
  */
 const { PORT = "0", SECRET = "" } = process.env;
 

@@ -11,7 +11,7 @@ export interface HotpushOptions {
   /** The text of deploy.sh. */
   readonly script?: string;
   readonly statePath?: string;
-  /** Flags of Node beside those of `npm start`. */
+  /** Flags of Node in addition to those of `npm start`. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -42,7 +42,7 @@ export async function startHotpush(scope: Scope, options: HotpushOptions = {}): 
       REPO_PATH: repoPath,
       STATE_PATH: statePath,
       CATCH_UP_INTERVAL: "0",
-      // A script that runs on is ended with the measurement, and not left to disturb the next one.
+      // A script that still runs is ended, so that it does not disturb the next measurement.
       SHUTDOWN_GRACE: "0",
       LOG_LEVEL: "info",
       ...options.env,
@@ -63,7 +63,7 @@ function startFlags(): readonly string[] {
   return startScript().match(/--\S+/g) ?? [];
 }
 
-/** What `npm start` sets in the environment, where it is not set: `NAME=${NAME:-value}`. */
+/** The variables that `npm start` sets if they are not set: `NAME=${NAME:-value}`. */
 function startEnvironment(): Record<string, string> {
   const set = startScript().matchAll(/(\w+)=\$\{\1:-([^}]+)\}/g);
   return Object.fromEntries(Array.from(set, ([, name = "", value = ""]) => [name, value]));

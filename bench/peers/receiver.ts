@@ -6,7 +6,7 @@ import type { Scope } from "../../test/harness/temporary.ts";
 /** A program that receives webhooks, running in a process of its own. */
 export interface Receiver {
   readonly name: string;
-  /** Where pushes are sent. */
+  /** The URL for pushes. */
   readonly hookUrl: string;
   readonly port: number;
   readonly pid: number;
@@ -20,7 +20,7 @@ export interface LaunchOptions {
   readonly command: readonly [string, ...string[]];
   readonly port: number;
   readonly hookPath: string;
-  /** A path that is answered, with whatever status, as soon as the program is ready. */
+  /** A path that the program answers, with any status, as soon as it is ready. */
   readonly readyPath: string;
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export interface LaunchOptions {
 
 const longestStartMs = 15_000;
 
-/** Starts a receiver and waits for its first answer. What it prints is thrown away, for each of them alike. */
+/** Starts a receiver and waits for its first answer. The output of every receiver is discarded. */
 export async function launch(scope: Scope, options: LaunchOptions): Promise<Receiver> {
   const { command, port, cwd, env } = options;
   const [program, ...args] = command;

@@ -1,10 +1,10 @@
 /**
- * The load of the bench in a process of its own and, started with `detached`, in a session of its own. Where the kernel
- * shares its cores out by session, the roll-out's work slows the clients no more than anything else: sched(7), autogroup.
+ * The load of the bench in a process of its own and, started with `detached`, in a session of its own. If the kernel
+ * divides its cores by session (sched(7), autogroup), the roll-out's work does not slow the clients more than other work.
  */
 import { startLoad } from "../../test/lab/load.ts";
 
-/** Answered when the load is told to stop; times are milliseconds since the epoch. */
+/** The answer to the request to stop; times are milliseconds since the epoch. */
 export interface LoadReport {
   readonly answers: readonly {
     readonly atMs: number;
@@ -17,7 +17,7 @@ export interface LoadReport {
 const origin = process.argv[2] ?? "";
 const load = startLoad(origin);
 
-// When the bench is gone, so is the load.
+// The load ends with the bench.
 process.once("disconnect", () => process.exit());
 process.once("message", async () => {
   const { answers } = await load.stop();

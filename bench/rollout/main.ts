@@ -1,5 +1,5 @@
 /**
- * Rolls out a version after the other under load, in several ways and for apps that end in several ways, and writes the
+ * Rolls out one version after another under load, in several ways and for apps that stop in different ways. Writes the
  * section on roll-outs of docs/performance.md.
  *
  *   npm run bench:rollout                                    20 roll-outs of Hotpush and 3 of each other way, for each app

@@ -6,7 +6,7 @@ import { type Behaviour, makeProject, type TestProject } from "../../test/lab/pr
 import type { LoadReport } from "./load-process.ts";
 import type { Deployed, Way } from "./ways.ts";
 
-/** Between two roll-outs: what the load is like when nothing is rolled out. */
+/** Time between two roll-outs, to measure the load without one. */
 const quietMs = 1_500;
 
 /** One way to roll out, measured on one kind of app. */
@@ -31,7 +31,7 @@ export async function measure(
 ): Promise<Measurement> {
   const project = await makeProject(env);
   try {
-    project.env.STOP_GRACE = "5s"; // Of the app that ignores SIGTERM; twenty times that is enough.
+    project.env.STOP_GRACE = "5s"; // For the app that ignores SIGTERM: 20 roll-outs with a longer period would take too long.
     await way.prepare(project);
     await project.write("v0", app);
     await project.docker("compose", "up", "--detach", "--build", "--wait");

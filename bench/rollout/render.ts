@@ -4,7 +4,7 @@ import { median, percentile } from "../statistics.ts";
 import type { Measurement } from "./measure.ts";
 import { hotpush, upDetached } from "./ways.ts";
 
-/** What Hotpush's own steps may take. */
+/** How long Hotpush's own steps may take. */
 const ownStepsMs = 2_000;
 
 /** The section on roll-outs of docs/performance.md, without its marks. */
@@ -39,15 +39,15 @@ export function renderRollouts(measurements: readonly Measurement[]): string {
   return parts.join("\n\n");
 }
 
-const text = `An app behind Caddy gets a new version again and again while 21 clients send requests without any retry: kept
-and new connections, GET and POST of 1 KiB, and requests of two seconds always under way. Whatever is not a complete 2xx
-answer is a failure. The app finishes its requests on SIGTERM (graceful), dies at once, ignores it (it is killed after 5 s),
-or needs 4 s to be healthy. The ways run one after the other on the same engine. On the engine of the tests, a request takes
-the kernel's way to Caddy's port, as one from outside does.`;
+const text = `An app behind Caddy gets one new version after another while 21 clients send requests without any retry: on kept
+and new connections, GET and POST of 1 KiB, and requests that take two seconds. Anything but a complete 2xx answer is a
+failure. On SIGTERM, the app finishes its requests (graceful), dies at once, or ignores it (it is killed after 5 s); or it
+needs 4 s to be healthy. The ways run one after the other on the same engine. On the engine of the tests, the kernel
+forwards a request to Caddy's port, as it does with one from outside.`;
 
-const repeating = `To repeat it: \`npm run bench:rollout\` on Debian as root, or where Docker runs, with nothing else at work. What is
-asserted rather than measured is in test/e2e: versions that are sick, crash or answer badly, 30 times \`kill -9\`, ten
-replacements of Hotpush itself and ten roll-outs on a Swarm with
+const repeating = `To repeat it: \`npm run bench:rollout\` on Debian as root, or on a machine with Docker, with nothing else running.
+test/e2e asserts the rest: versions that are unhealthy, crash or answer badly, 30 times \`kill -9\`, ten replacements of
+Hotpush itself and ten roll-outs on a Swarm with
 \`HOTPUSH_E2E_KILLS=30 HOTPUSH_E2E_REPLACEMENTS=10 HOTPUSH_E2E_SWARM_ROLLOUTS=10 npm run e2e\`.`;
 
 function rowOf(measurement: Measurement): readonly string[] {
@@ -65,7 +65,7 @@ function rowOf(measurement: Measurement): readonly string[] {
   ];
 }
 
-/** What the roll-outs of Hotpush are held to, next to `docker compose up -d` on the same kind of app. */
+/** The aims of Hotpush's roll-outs, relative to `docker compose up -d` on the same kind of app. */
 function aimsOf(mine: Measurement, all: readonly Measurement[]): readonly Target[] {
   const { app, rollouts } = mine;
   const { during, quiet } = latencies(mine);
@@ -104,7 +104,7 @@ function failed({ report }: Measurement): number {
   return report.answers.filter(({ failure }) => failure !== null).length;
 }
 
-/** Of the requests that the app answers at once, in milliseconds. */
+/** The latencies of the requests that the app answers at once, in milliseconds. */
 function latencies({ report, rollouts }: Measurement): Record<"during" | "quiet", readonly number[]> {
   const isDuring = ({ atMs }: { readonly atMs: number }) =>
     rollouts.some(({ startMs, endMs }) => atMs >= startMs && atMs <= endMs);

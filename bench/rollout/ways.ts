@@ -6,21 +6,21 @@ import type { TestProject } from "../../test/lab/project.ts";
 export interface Way {
   readonly name: string;
   readonly prepare: (project: TestProject) => Promise<void>;
-  /** What comes before the first roll-out that counts. */
+  /** Prepares the first roll-out that counts. */
   readonly start: (project: TestProject) => Promise<unknown>;
   readonly deploy: (project: TestProject) => Promise<Deployed>;
-  /** What is waited for before the next one, and does not count. */
+  /** Waits before the next roll-out; this time does not count. */
   readonly settle: (project: TestProject) => Promise<unknown>;
 }
 
-/** How long a roll-out took; and what of that was waiting for the app, where the way says so. */
+/** How long a roll-out took, and how much of that was waiting for the app, if the way reports it. */
 export interface Deployed {
   readonly durationMs: number;
   readonly healthyAfterMs?: number;
   readonly drainedMs?: number;
 }
 
-/** The way of somebody who has not heard of live files: Caddy asks Docker's DNS for the service. */
+/** The usual way without live files: Caddy asks Docker's DNS for the service. */
 const plainCaddyfile = ":80 {\n\treverse_proxy app:8080\n}\n";
 const nothing = async () => {};
 
@@ -32,7 +32,7 @@ export const hotpush: Way = {
   settle: nothing,
 };
 
-/** Its measurements are what the length of Hotpush's own roll-outs is held against. */
+/** The length of Hotpush's roll-outs is compared with this one. */
 export const upDetached: Way = {
   name: "docker compose up -d",
   prepare: plainCaddy,

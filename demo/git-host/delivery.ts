@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from "node:crypto";
 
 export interface Reply {
   readonly status: number;
-  /** What the service answered, be it what became of the push or a problem (RFC 9457). */
+  /** The service's answer: the state of the deployment, or a problem (RFC 9457). */
   readonly body: {
     readonly status?: string | number;
     readonly title?: string;
@@ -15,7 +15,7 @@ export interface Reply {
 const timeoutMs = 10_000;
 
 /**
- * Sends a push as GitHub does: the same headers, the same two signatures, the same patience.
+ * Sends a push as GitHub does: the same headers, the same two signatures, the same time-out.
  * https://docs.github.com/en/webhooks/webhook-events-and-payloads#delivery-headers
  */
 export async function deliver(url: string, secret: string, payload: object): Promise<Reply> {

@@ -1,6 +1,6 @@
 /**
- * The post-receive hook of the demo's git host: it delivers a webhook for each ref that was pushed, and prints what a
- * host shows on its page of the delivery. git runs it in the bare repository, with a line for each ref on its input.
+ * The post-receive hook of the demo's git host: it delivers a webhook for each pushed ref, and prints what a git host
+ * shows on its delivery page. git runs it in the bare repository, with one line per ref on standard input.
  */
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";

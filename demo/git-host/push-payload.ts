@@ -1,6 +1,6 @@
 import { git, type Place } from "../git.ts";
 
-/** One ref that a push moved, as git tells a post-receive hook. */
+/** One ref that a push moved, as a post-receive hook gets it. */
 export interface RefUpdate {
   readonly before: string;
   readonly after: string;
@@ -12,7 +12,7 @@ const owner = { ...person, login: "ada", id: 1, type: "User", site_admin: false 
 const page = "https://git.example.com/ada/app";
 
 /**
- * What GitHub says of a push, from the bare repository at `place`.
+ * GitHub's payload of a push to the bare repository at `place`.
  * https://docs.github.com/en/webhooks/webhook-events-and-payloads#push
  */
 export async function pushPayload(place: Place, { before, after, ref }: RefUpdate): Promise<object> {
@@ -88,7 +88,7 @@ async function linesOf(place: Place, ...args: readonly string[]): Promise<readon
   return stdout.split("\n").filter((line) => line !== "");
 }
 
-/** git's "no commit": nothing but zeros. */
+/** The zeros that mean "no commit" in git. */
 function isNone(commit: string): boolean {
   return /^0+$/.test(commit);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Healthy is an app that answers with the version that is checked out here.
+# The app is healthy if it answers with the version that is checked out here.
 set -eu
 # shellcheck source=/dev/null
 . ./app.env # VERSION

@@ -1,5 +1,5 @@
-// A whole web app: it answers with its version. Several of it may listen on one port at the same time, so that a new
-// version can begin to answer before the old one stops.
+// A whole web app: it answers with its version. Several instances may listen on one port, so that a new version answers
+// before the old one stops.
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 

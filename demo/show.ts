@@ -20,27 +20,27 @@ export function paragraph(...sentences: readonly string[]): void {
   print();
 }
 
-/** Names and what they stand for, below each other. */
+/** Names with their values, one a line. */
 export function facts(lines: Readonly<Record<string, string>>): void {
   for (const [name, fact] of namesPadded(lines)) print(`${margin}${paint("dim", name)}  ${fact}`);
   print();
 }
 
-/** What somebody answered, and when. */
+/** Answers, each with its source. */
 export function quote(lines: Readonly<Record<string, string>>): void {
   for (const [name, words] of namesPadded(lines))
     print(`${margin}${name}  ${paint(["bold", "green"], words)}`);
   print();
 }
 
-/** A command as somebody typed it, and what it printed. */
+/** A command and its output. */
 export function command(line: string, output: readonly string[]): void {
   print(`${margin}${paint("bold", `$ ${line}`)}`);
   for (const text of output) print(`${margin}  ${paint("dim", fit(text, roomColumns - 2))}`);
   print();
 }
 
-/** A step of a deployment with how long it took, and what the script printed in it. */
+/** A step of a deployment: its name, its duration and its output. */
 export function step({ name, output, durationMs }: Step): void {
   const duration = durationMs === null ? "" : seconds(durationMs).padStart(9);
   const heading = fit(`==> ${name}`, roomColumns - duration.length).padEnd(roomColumns - duration.length);
@@ -48,7 +48,7 @@ export function step({ name, output, durationMs }: Step): void {
   for (const line of output) print(`${margin}    ${paint("dim", fit(line, roomColumns - 4))}`);
 }
 
-/** The end of what belongs together. */
+/** An empty line after the last step. */
 export function end(): void {
   print();
 }
@@ -78,7 +78,7 @@ export function deployments(record: readonly Deployment[], pushes: readonly Push
   print();
 }
 
-/** The one line to remember. */
+/** The result of the whole tour. */
 export function verdict(text: string): void {
   print(`${margin}${paint(["bold", "green"], text)}`);
   print();

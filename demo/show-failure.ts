@@ -1,8 +1,8 @@
 import { Unexpected } from "./expect.ts";
 
-/** Says on standard error what was expected, and what the service said last. */
-export function tellFailure(error: unknown, logTail: readonly string[]): void {
-  console.error("\nThe tour ends here: something did not happen as it should.\n");
+/** Prints to standard error what was expected, and the last lines of the service's log. */
+export function showFailure(error: unknown, logTail: readonly string[]): void {
+  console.error("\nThe tour ends here: something did not happen as expected.\n");
   if (error instanceof Unexpected) console.error(error.message);
   else console.error(error);
   if (logTail.length > 0) console.error("\nThe last lines of the service's log:\n");
