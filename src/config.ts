@@ -3,7 +3,7 @@ import { parseDurationMs } from "./config/duration.ts";
 import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./config/secret.ts";
 import { readSigners } from "./config/signers-file.ts";
 import { parseSizeBytes } from "./config/size.ts";
-import { defaultStatePath } from "./config/state-path.ts";
+import { stateDirectoryOf } from "./config/state-path.ts";
 import {
   absolutePath,
   durationOrNever,
@@ -94,7 +94,7 @@ export const variables = {
     expected: "the absolute path of a file outside of the repository",
     read: (text) => (text === "" ? "" : absolutePath(text)),
   },
-  STATE_PATH: { fallback: defaultStatePath, expected: "an absolute path", read: absolutePath },
+  STATE_PATH: { fallback: stateDirectoryOf, expected: "an absolute path", read: absolutePath },
   DEPLOY_TIMEOUT: {
     fallback: () => "30m",
     expected: "a duration from 1s to 24h, such as 30m",

@@ -106,6 +106,11 @@ export interface Problem<Code extends ProblemCode = ProblemCode> {
   readonly evidence?: readonly string[];
 }
 
+/** A command cannot do what was requested; `message` says why, for a person. */
+export class CommandError extends Error {
+  override readonly name: string = "CommandError";
+}
+
 /** A fault that ends an operation. `problem` describes it for a person, `cause` is what was thrown. */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
-import type { DeploymentJson } from "../control/deployment-json.ts";
 import { type CommandContext, deploymentId, newCommand } from "./command.ts";
 import { endingLines } from "./deployment-text.ts";
-import { follow } from "./wait-for-deployment.ts";
-import { reportedUser, type ServiceAccess, withService } from "./with-service.ts";
+import { follow, interruptedExitCode } from "./follow.ts";
+import { accessService, type ServiceAccess } from "./service-access.ts";
 
 /** `hotpush cancel`: its exit code is 0 if the deployment was cancelled, 1 if it ended in another way. */
 export function makeCancelCommand({ env, finish }: CommandContext): Command {
@@ -15,20 +14,17 @@ export function makeCancelCommand({ env, finish }: CommandContext): Command {
   ])
     .argument("[id]", "the number of a deployment", deploymentId)
     .option("--json", "one JSON object, at the end (docs/cli.md)")
-    .action(async (id: number | undefined, { json = false }: { readonly json?: boolean }) =>
-      finish(await withService(env, (service) => cancel(service, id, json))),
+    .action(async (wanted: number | undefined, { json = false }: { readonly json?: boolean }) =>
+      finish(await cancel(accessService(env), wanted, json)),
     );
 }
 
 async function cancel(service: ServiceAccess, wanted: number | undefined, isJson: boolean): Promise<number> {
-  const { call, env, terminal } = service;
-  const path = `/deployments/${wanted ?? "latest"}/cancel`;
-  const answer = await call<{ deployment: DeploymentJson }>("POST", path, reportedUser(env));
-  const { id, state } = answer.deployment;
+  const { request, terminal } = service;
+  const { id, state } = await request(`/deployments/${wanted ?? "latest"}/cancel`);
   if (!isJson && state === "running") terminal.print(`Deployment ${id} is being cancelled.`);
-  const followed = await follow(service, id, "silent");
-  if (followed.kind === "left") return followed.exitCode;
-  const { deployment } = followed;
+  const deployment = await follow(service, id, "silent");
+  if (deployment === null) return interruptedExitCode;
   terminal.print(...(isJson ? [JSON.stringify({ deployment })] : endingLines(deployment, terminal)));
   return deployment.state === "cancelled" ? 0 : 1;
 }

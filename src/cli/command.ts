@@ -37,8 +37,13 @@ export function print(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(""));
 }
 
-/** Prints on standard error why a command refuses, and gives the exit code for it. */
-export function refuse(text: string): number {
-  process.stderr.write(`${wrapFor(process.stderr, `hotpush: ${text}`)}\n`);
+/** Prints on standard error why a command refuses, with lines of evidence below, and gives the exit code for it. */
+export function refuse(text: string, evidence: readonly string[] = []): number {
+  const prefix = "hotpush: ";
+  const lines = [
+    wrapFor(process.stderr, prefix + text, " ".repeat(prefix.length)),
+    ...evidence.map((line) => `    ${line}`),
+  ];
+  process.stderr.write(lines.map((line) => `${line}\n`).join(""));
   return 1;
 }

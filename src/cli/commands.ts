@@ -1,95 +1,69 @@
-import type { MakeCommand } from "./command.ts";
+import { Command } from "commander";
+import { readVersion } from "../version.ts";
+import type { CommandContext, MakeCommand } from "./command.ts";
 
-/** A command as help shows it; its code is loaded only if it is called. */
-export interface CommandEntry {
-  readonly name: string;
-  readonly group: string;
-  readonly summary: string;
-  /** Whether it changes nothing: then it ends if the reader of its output goes away. */
-  readonly onlyPrints?: boolean;
-  readonly load: () => Promise<MakeCommand>;
-}
+/** Every command with its summary, in the groups and the order in which help shows them. */
+const summaries = {
+  "Set up:": {
+    init: "Set up everything that a push needs to deploy this project",
+    send: "Send a signed test push or ping; --dry-run runs nothing",
+    doctor: "Find what would keep a push from being deployed, and how to fix it",
+    secret: "Replace the secret while the old one still works",
+    completion: "Print the completion script for bash, zsh or fish",
+  },
+  "Watch and act:": {
+    status: "Show what is running, what is waiting, and the service's health",
+    history: "List the newest deployments",
+    logs: "Print the output of a deployment",
+    deploy: "Deploy the branch without a push",
+    cancel: "Cancel a running or queued deployment",
+  },
+  "What is served:": {
+    rollout: "Replace containers without dropping a request",
+    rollback: "Roll back to an earlier version",
+    prune: "Remove old images of this project",
+  },
+} as const;
 
-/** Every command, in the order in which help shows them. */
-export const commands: readonly CommandEntry[] = [
-  ...group("Set up:", [
-    {
-      name: "init",
-      summary: "Set up everything that a push needs to deploy this project",
-      load: async () => (await import("./init.ts")).makeInitCommand,
-    },
-    {
-      name: "send",
-      summary: "Send a signed test push or ping; --dry-run runs nothing",
-      load: async () => (await import("./send.ts")).makeSendCommand,
-    },
-    {
-      name: "doctor",
-      summary: "Find what would keep a push from being deployed, and how to fix it",
-      onlyPrints: true,
-      load: async () => (await import("./doctor.ts")).makeDoctorCommand,
-    },
-    {
-      name: "secret",
-      summary: "Replace the secret while the old one still works",
-      load: async () => (await import("./secret.ts")).makeSecretCommand,
-    },
-    {
-      name: "completion",
-      summary: "Print the completion script for bash, zsh or fish",
-      onlyPrints: true,
-      load: async () => (await import("./completion.ts")).makeCompletionCommand,
-    },
-  ]),
-  ...group("Watch and act:", [
-    {
-      name: "status",
-      summary: "Show what is running, what is waiting, and the service's health",
-      onlyPrints: true,
-      load: async () => (await import("./status.ts")).makeStatusCommand,
-    },
-    {
-      name: "history",
-      summary: "List the newest deployments",
-      onlyPrints: true,
-      load: async () => (await import("./history.ts")).makeHistoryCommand,
-    },
-    {
-      name: "logs",
-      summary: "Print the output of a deployment",
-      onlyPrints: true,
-      load: async () => (await import("./logs.ts")).makeLogsCommand,
-    },
-    {
-      name: "deploy",
-      summary: "Deploy the branch without a push",
-      load: async () => (await import("./deploy.ts")).makeDeployCommand,
-    },
-    {
-      name: "cancel",
-      summary: "Cancel a running or queued deployment",
-      load: async () => (await import("./cancel.ts")).makeCancelCommand,
-    },
-  ]),
-  ...group("What is served:", [
-    {
-      name: "rollout",
-      summary: "Replace containers without dropping a request",
-      load: async () => (await import("./rollout.ts")).makeRolloutCommand,
-    },
-    {
-      name: "rollback",
-      summary: "Roll back to an earlier version",
-      load: async () => (await import("./rollback.ts")).makeRollbackCommand,
-    },
-    {
-      name: "prune",
-      summary: "Remove old images of this project",
-      load: async () => (await import("./prune.ts")).makePruneCommand,
-    },
-  ]),
-];
+/** The code of a command is loaded only if it is called. */
+const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
+  init: async () => (await import("./init.ts")).makeInitCommand,
+  send: async () => (await import("./send.ts")).makeSendCommand,
+  doctor: async () => (await import("./doctor.ts")).makeDoctorCommand,
+  secret: async () => (await import("./secret.ts")).makeSecretCommand,
+  completion: async () => (await import("./completion.ts")).makeCompletionCommand,
+  status: async () => (await import("./status.ts")).makeStatusCommand,
+  history: async () => (await import("./history.ts")).makeHistoryCommand,
+  logs: async () => (await import("./logs.ts")).makeLogsCommand,
+  deploy: async () => (await import("./deploy.ts")).makeDeployCommand,
+  cancel: async () => (await import("./cancel.ts")).makeCancelCommand,
+  rollout: async () => (await import("./rollout.ts")).makeRolloutCommand,
+  rollback: async () => (await import("./rollback.ts")).makeRollbackCommand,
+  prune: async () => (await import("./prune.ts")).makePruneCommand,
+};
 
-function group(title: string, entries: readonly Omit<CommandEntry, "group">[]): readonly CommandEntry[] {
-  return entries.map((entry) => ({ ...entry, group: title }));
+/** The commands that change nothing: they end if the reader of their output goes away. */
+export const onlyPrinting: readonly string[] = ["doctor", "completion", "status", "history", "logs"];
+
+/**
+ * Builds the program. Commands that are not wanted are in it by name and summary only.
+ *
+ * @param isWanted all commands if it is omitted
+ */
+export async function loadProgram(
+  context: CommandContext,
+  isWanted: (name: string) => boolean = () => true,
+): Promise<Command> {
+  const program = new Command("hotpush")
+    .version(readVersion(), "-V, --version", "print the version")
+    .description(
+      "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
+    );
+  for (const [group, entries] of Object.entries(summaries)) {
+    for (const [name, summary] of Object.entries(entries)) {
+      const make = isWanted(name) ? await loaders[name]?.() : undefined;
+      program.addCommand((make?.(context) ?? new Command(name)).summary(summary).helpGroup(group));
+    }
+  }
+  return program;
 }

@@ -5,7 +5,7 @@ import { formatTable } from "../platform/terminal/table.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 import { branchOf, commitText, localTime, originText, stateTexts } from "./deployment-text.ts";
-import { type ServiceAccess, withService } from "./with-service.ts";
+import { accessService, type ServiceAccess } from "./service-access.ts";
 
 const gapColumns = 2;
 
@@ -24,17 +24,14 @@ export function makeHistoryCommand({ env, finish }: CommandContext): Command {
   ])
     .option("--limit <n>", "how many, at most 1,000", limit, 20)
     .option("--json", "one JSON object (docs/cli.md)")
-    .action(async (options: HistoryOptions) =>
-      finish(await withService(env, (service) => printHistory(service, options))),
-    );
+    .action(async (options: HistoryOptions) => finish(await printHistory(accessService(env), options)));
 }
 
 async function printHistory(
-  { call, terminal }: ServiceAccess,
+  { get, terminal }: ServiceAccess,
   { limit, json }: HistoryOptions,
 ): Promise<number> {
-  const path = `/deployments?limit=${limit}`;
-  const history = await call<{ deployments: readonly DeploymentJson[] }>("GET", path);
+  const history = await get<{ deployments: readonly DeploymentJson[] }>(`/deployments?limit=${limit}`);
   terminal.print(...(json ? [JSON.stringify(history)] : historyLines(history.deployments, terminal)));
   return 0;
 }

@@ -2,6 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { type GitHost, gitHosts, isGitHost } from "../init/git-host.ts";
 import type { Questions } from "../init/plan-setup.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
+import { CommandError } from "../problems.ts";
 import { print } from "./command.ts";
 
 /** Asks nothing: what cannot be detected stays open, and can be given as an option later. */
@@ -46,11 +47,6 @@ export function canAsk(): boolean {
   return process.stdin.isTTY === true && process.stdout.isTTY === true;
 }
 
-/** Thrown if the person ends the questions (Ctrl-C, Ctrl-D): nothing more may be done. */
-export class LeftError extends Error {
-  override readonly name = "LeftError";
-}
-
 /** Asks for yes or no; an empty answer is no. */
 export async function confirm(question: string): Promise<boolean> {
   return /^y(?:es)?$/i.test((await readAnswer(`${question} [y/N]: `)).trim());
@@ -59,7 +55,7 @@ export async function confirm(question: string): Promise<boolean> {
 /**
  * Asks until `read` accepts the answer; an empty one is `fallback`.
  *
- * @throws LeftError on Ctrl-C and at the end of the input
+ * @throws CommandError on Ctrl-C and at the end of the input
  */
 async function prompt<Value>(
   question: string,
@@ -84,7 +80,7 @@ async function readAnswer(question: string): Promise<string> {
   } catch (error) {
     if (!left.signal.aborted) throw error;
     process.stdout.write("\n");
-    throw new LeftError("The person ended the questions.");
+    throw new CommandError("Nothing was written.");
   } finally {
     terminal.close();
   }

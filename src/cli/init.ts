@@ -3,12 +3,10 @@ import { type GitHost, gitHosts } from "../init/git-host.ts";
 import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
 import { planSetup, type Questions, type Setup } from "../init/plan-setup.ts";
 import { writePlanned } from "../init/planned-file.ts";
-import { SetupError } from "../init/setup-error.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
-import { ProblemError } from "../problems.ts";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 import { printNextSteps, printWebhookForm } from "./init-next-steps.ts";
-import { canAsk, confirm, LeftError, personAtTerminal, takeDefaults } from "./init-questions.ts";
+import { canAsk, confirm, personAtTerminal, takeDefaults } from "./init-questions.ts";
 import { printChanges, printNotes, printProject } from "./init-report.ts";
 
 interface InitOptions {
@@ -37,24 +35,13 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
     .option("--service <name>", "the service that is the app, if several publish a port")
     .option("--yes", "ask nothing, and change what is not right without asking")
     .option("--check", "write nothing; show what would change, and exit with 1 if something would")
-    .action(async (options: InitOptions) => finish(await runInit(options, env)));
+    .action(async (options: InitOptions) => finish(await init(options, env)));
 }
 
 function address(text: string): URL {
   const url = parsePublicUrl(text);
   if (url !== null) return url;
   throw new InvalidArgumentError("Not an address such as https://shop.example.org.");
-}
-
-async function runInit(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  try {
-    return await init(options, env);
-  } catch (error) {
-    if (error instanceof LeftError) return refuse("Nothing was written.");
-    if (error instanceof SetupError) return refuse(error.message);
-    if (error instanceof ProblemError) return refuse(error.problem.detail);
-    throw error;
-  }
 }
 
 async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {

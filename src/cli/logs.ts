@@ -6,8 +6,8 @@ import { harmless, openTerminal } from "../platform/terminal/terminal.ts";
 import { createLineCutter } from "../runner/lines.ts";
 import { type CommandContext, deploymentId, newCommand } from "./command.ts";
 import { endingLines } from "./deployment-text.ts";
-import { follow } from "./wait-for-deployment.ts";
-import { type ServiceAccess, withService } from "./with-service.ts";
+import { follow, interruptedExitCode } from "./follow.ts";
+import { accessService, type ServiceAccess } from "./service-access.ts";
 
 interface LogsOptions {
   readonly follow?: boolean;
@@ -27,7 +27,7 @@ export function makeLogsCommand({ env, finish }: CommandContext): Command {
     .option("-f, --follow", "go on until the deployment has ended")
     .option("--json", "events, one JSON object a line (docs/cli.md)")
     .action(async (id: number | undefined, options: LogsOptions) =>
-      finish(await withService(env, (service) => showLogs(service, id ?? null, options))),
+      finish(await showLogs(accessService(env), id ?? null, options)),
     );
 }
 
@@ -36,21 +36,23 @@ async function showLogs(
   id: number | null,
   { follow: isFollowing = false, json = false }: LogsOptions,
 ): Promise<number> {
-  if (!isFollowing) return json ? await printEvents(service, id) : await printLog(service, id);
-  const followed = await follow(service, id, json ? "events" : "text");
-  return followed.kind === "finished" ? 0 : followed.exitCode;
+  if (isFollowing) {
+    const ended = await follow(service, id, json ? "events" : "text");
+    return ended === null ? interruptedExitCode : 0;
+  }
+  await (json ? printEvents(service, id) : printLog(service, id));
+  return 0;
 }
 
-async function printEvents({ statePath, terminal }: ServiceAccess, id: number | null): Promise<number> {
+async function printEvents({ statePath, terminal }: ServiceAccess, id: number | null): Promise<void> {
   const { signal } = new AbortController();
   for await (const event of readEvents(statePath, { id, isFollowing: false, signal })) {
     terminal.print(JSON.stringify(event));
   }
-  return 0;
 }
 
 /** Unchanged if it is piped; on a terminal without control sequences. */
-async function printLog(service: ServiceAccess, id: number | null): Promise<number> {
+async function printLog(service: ServiceAccess, id: number | null): Promise<void> {
   const { statePath, terminal } = service;
   const cutter = createLineCutter((line) => terminal.print(harmless(line)));
   let isEmpty = true;
@@ -62,13 +64,11 @@ async function printLog(service: ServiceAccess, id: number | null): Promise<numb
   cutter.finish();
   if (isEmpty) process.stderr.write("There is no output: none was printed, or it is no longer kept.\n");
   await printEnding(service, id);
-  return 0;
 }
 
 /** On standard error, so that a pipe gets the script's output and nothing else. */
-async function printEnding({ env, call }: ServiceAccess, id: number | null): Promise<void> {
-  const path = `/deployments/${id ?? "latest"}`;
-  const { deployment } = await call<{ deployment: DeploymentJson }>("GET", path);
+async function printEnding({ env, get }: ServiceAccess, id: number | null): Promise<void> {
+  const { deployment } = await get<{ deployment: DeploymentJson }>(`/deployments/${id ?? "latest"}`);
   if (!isFinished(deployment.state)) return;
   const terminal = openTerminal(process.stderr, env);
   terminal.print(...endingLines(deployment, terminal));

@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import { formatSize } from "../config/size.ts";
-import { ProblemError } from "../problems.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { keptByDefault, type Pruned } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
-import { type CommandContext, newCommand, numberParser, print, refuse } from "./command.ts";
+import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
 import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./project-options.ts";
 
 const lockWaitS = 600;
@@ -29,15 +28,9 @@ export function makePruneCommand({ env, finish }: CommandContext): Command {
 }
 
 async function runPrune(options: PruneOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  try {
-    const pruned = await pruneProject(options, env);
-    print(...(options.json ? [JSON.stringify(pruned)] : prunedLines(pruned)));
-    return 0;
-  } catch (error) {
-    if (!(error instanceof ProblemError)) throw error;
-    const { detail, evidence = [] } = error.problem;
-    return refuse([detail, ...evidence.map((line) => `    ${line}`)].join("\n"));
-  }
+  const pruned = await pruneProject(options, env);
+  print(...(options.json ? [JSON.stringify(pruned)] : prunedLines(pruned)));
+  return 0;
 }
 
 /** Holds the lock of roll-outs, because an image that a roll-out is about to start has no container yet. */

@@ -1,12 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { dropPreviousSecret, RotationError, rotateSecret } from "../config/rotate-secret.ts";
-import { callService } from "../control/client.ts";
+import { dropPreviousSecret, rotateSecret } from "../config/rotate-secret.ts";
 import type { StatusJson } from "../control/status.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
-import { statePathOf } from "./with-service.ts";
+import { accessService } from "./service-access.ts";
 
 interface SecretOptions {
   readonly envFile?: string;
@@ -35,7 +34,7 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
     .option("--stdin", "the git host made the new one (GitLab, Pagure): read it from standard input")
     .option("--show", "show the new one even if output is piped")
     .option("--force", "discard an existing previous secret")
-    .action(async (options: SecretOptions) => finish(await changing(() => rotateIn(options, env))));
+    .action(async (options: SecretOptions) => finish(await rotateIn(options, env)));
   const drop = newCommand(
     "drop-previous",
     "Remove the previous secret from the .env file of the service, if that is safe: see hotpush status.",
@@ -44,17 +43,8 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
     .summary("Stop accepting the old secret")
     .option(...envPath)
     .option("--force", "do not ask whether it is safe")
-    .action(async (options: SecretOptions) => finish(await changing(() => dropFrom(options, env))));
+    .action(async (options: SecretOptions) => finish(await dropFrom(options, env)));
   return command.addCommand(rotate).addCommand(drop);
-}
-
-async function changing(work: () => Promise<number>): Promise<number> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof RotationError) return refuse(error.message);
-    throw error;
-  }
 }
 
 async function rotateIn(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
@@ -144,7 +134,7 @@ function usualEnvFile({ REPO_PATH: repoPath }: NodeJS.ProcessEnv): string {
 /** What the service knows about its secrets, or null if it cannot be reached. */
 async function fetchSecrets(env: NodeJS.ProcessEnv): Promise<StatusJson["secrets"] | null> {
   try {
-    return (await callService<StatusJson>(statePathOf(env), "GET", "/status")).secrets;
+    return (await accessService(env).get<StatusJson>("/status")).secrets;
   } catch {
     return null;
   }

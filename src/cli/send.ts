@@ -2,9 +2,8 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDurationMs } from "../config/duration.ts";
 import { type GitHost, isGitHost } from "../init/git-host.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
-import { ProblemError } from "../problems.ts";
-import { NotMarkableError, type SentEvent } from "../send/delivery.ts";
-import { NoHeadError } from "../send/repository-head.ts";
+import { CommandError } from "../problems.ts";
+import type { SentEvent } from "../send/delivery.ts";
 import { type SendRequest, type Sent, send } from "../send/send.ts";
 import {
   branchToSend,
@@ -60,28 +59,31 @@ function duration(text: string): number {
 }
 
 async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  try {
-    const request = await readRequest(options, env);
-    if (typeof request === "string") return refuse(request);
-    const sent = await send(request);
-    if (options.json) print(JSON.stringify(asJson(request, sent)));
-    else printSent(request, sent);
-    return sent.isGood ? 0 : 1;
-  } catch (error) {
-    return refuse(whyNothingToSend(error, options));
-  }
+  const request = await readRequest(options, env);
+  const sent = await send(request).catch((error) => {
+    throw fileFault(error, request.file) ?? error;
+  });
+  if (options.json) print(JSON.stringify(asJson(request, sent)));
+  else printSent(request, sent);
+  return sent.isGood ? 0 : 1;
 }
 
-/** @returns what to send, or why there is nothing to send */
-async function readRequest(options: SendOptions, env: NodeJS.ProcessEnv): Promise<SendRequest | string> {
+function fileFault({ code }: NodeJS.ErrnoException, file: string | null): Error | null {
+  return file === null || code === undefined ? null : new CommandError(`${file} cannot be read (${code}).`);
+}
+
+/** @throws CommandError if there is nothing to send, or no address or secret to send it with */
+async function readRequest(options: SendOptions, env: NodeJS.ProcessEnv): Promise<SendRequest> {
   const { event, file = null, dryRun: isDryRun = false } = options;
   const here = process.cwd();
   const settings = await sendingEnvironment(env, here);
   const signing = secretToSend(settings);
-  if ("fault" in signing) return signing.fault;
+  if ("fault" in signing) throw new CommandError(signing.fault);
   const url = urlToSend(options.url, settings);
   if (url === null)
-    return "The address must begin with http:// or https://, such as https://shop.example.org/webhook.";
+    throw new CommandError(
+      "The address must begin with http:// or https://, such as https://shop.example.org/webhook.",
+    );
   const directory = repositoryToSend(settings, here);
   const waitMs = options.wait ?? (isDryRun ? dryRunWaitMs : 0);
   const host = chosenHost(settings);
@@ -94,14 +96,6 @@ function chosenHost({
   HOTPUSH_GIT_HOST: name,
 }: Readonly<Record<string, string | undefined>>): GitHost | null {
   return name !== undefined && isGitHost(name) ? name : null;
-}
-
-function whyNothingToSend(error: unknown, { file }: SendOptions): string {
-  if (error instanceof NoHeadError || error instanceof NotMarkableError) return error.message;
-  if (error instanceof ProblemError) return error.problem.detail;
-  const { code } = error as NodeJS.ErrnoException;
-  if (file !== undefined && code !== undefined) return `${file} cannot be read (${code}).`;
-  throw error;
 }
 
 function printSent(request: SendRequest, sent: Sent): void {

@@ -7,7 +7,7 @@ import type { Terminal } from "../platform/terminal/terminal.ts";
 import { wrapText } from "../platform/terminal/wrap.ts";
 import { type CommandContext, newCommand } from "./command.ts";
 import { branchOf, commitText, localTime, originText, since, stateTexts } from "./deployment-text.ts";
-import { type ServiceAccess, withService } from "./with-service.ts";
+import { accessService } from "./service-access.ts";
 
 /** `hotpush status`: its exit code is 0 if the service is healthy. */
 export function makeStatusCommand({ env, finish }: CommandContext): Command {
@@ -18,15 +18,12 @@ export function makeStatusCommand({ env, finish }: CommandContext): Command {
     "hotpush status --json   the same for a program",
   ])
     .option("--json", "one JSON object (docs/cli.md)")
-    .action(async ({ json = false }: { readonly json?: boolean }) =>
-      finish(await withService(env, (service) => printStatus(service, json))),
-    );
-}
-
-async function printStatus({ call, terminal }: ServiceAccess, isJson: boolean): Promise<number> {
-  const status = await call<StatusJson>("GET", "/status");
-  terminal.print(...(isJson ? [JSON.stringify(status)] : statusLines(status, terminal)));
-  return status.health.isHealthy ? 0 : 1;
+    .action(async ({ json }: { readonly json?: boolean }) => {
+      const { get, terminal } = accessService(env);
+      const status = await get<StatusJson>("/status");
+      terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal)));
+      finish(status.health.isHealthy ? 0 : 1);
+    });
 }
 
 const labelColumns = 11;

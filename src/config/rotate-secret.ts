@@ -3,10 +3,11 @@ import { readFileSync, rmSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/env-file.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
+import { CommandError } from "../problems.ts";
 import { secretFault } from "./secret.ts";
 
 /** The secrets could not be changed; `message` says why, for a person. */
-export class RotationError extends Error {
+export class RotationError extends CommandError {
   override readonly name = "RotationError";
 }
 

@@ -1,15 +1,9 @@
 import { join } from "node:path";
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** `STATE_PATH`, or else the directory in which the service keeps its state. */
-export function stateDirectoryOf(env: Environment): string {
-  return env.STATE_PATH || defaultStatePath(env);
-}
-
-/** The state directory by the XDG base directory specification: in `$HOME/.local/state` by default. */
-export function defaultStatePath({ XDG_STATE_HOME, HOME }: Environment): string {
-  return `${XDG_STATE_HOME || `${HOME || "/var/lib"}/.local/state`}/hotpush`;
+/** The state directory: STATE_PATH, else by the XDG base directory specification (`$HOME/.local/state` by default). */
+export function stateDirectoryOf(env: Readonly<Record<string, string | undefined>>): string {
+  const { STATE_PATH, XDG_STATE_HOME, HOME } = env;
+  return STATE_PATH || `${XDG_STATE_HOME || `${HOME || "/var/lib"}/.local/state`}/hotpush`;
 }
 
 /**

@@ -1,16 +1,17 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { openHttp } from "../platform/http-client.ts";
+import { CommandError } from "../problems.ts";
 import type { ControlEvent } from "./event-writer.ts";
 import { openDirectory, shortSocketPath, socketPath } from "./socket-path.ts";
 
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
-export class NotRunningError extends Error {
+export class NotRunningError extends CommandError {
   override readonly name = "NotRunningError";
 }
 
 /** The service refused the request; `message` is the service's own sentence. */
-export class RefusedError extends Error {
+export class RefusedError extends CommandError {
   override readonly name = "RefusedError";
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { credentialsPath, defaultStatePath } from "../config/state-path.ts";
+import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
 import type { Secrets } from "../config.ts";
 import { looksLikeSecretFile, secretsInText, secretsInVariable } from "../redaction/detect-secrets.ts";
 import {
@@ -41,7 +41,7 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
     ...passwordsIn("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
     ...passwordsIn(
       "the stored passwords of git",
-      readIfThere(credentialsPath(environment.STATE_PATH || defaultStatePath(environment))),
+      readIfThere(credentialsPath(stateDirectoryOf(environment))),
     ),
   ].filter(({ value }) => value !== "");
 }

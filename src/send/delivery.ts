@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from "node:crypto";
+import { CommandError } from "../problems.ts";
 import { dryRunMember } from "../receiver/dry-run.ts";
 import type { RepositoryHead } from "./repository-head.ts";
 
@@ -17,7 +18,7 @@ export interface SigningOptions {
 }
 
 /** The body is not a JSON object, so it cannot carry the mark of a dry run. */
-export class NotMarkableError extends Error {
+export class NotMarkableError extends CommandError {
   override readonly name = "NotMarkableError";
 }
 

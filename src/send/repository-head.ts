@@ -2,6 +2,7 @@ import { type Branch, branches } from "../config.ts";
 import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../init/git-checkout.ts";
 import { type GitHost, gitHostOf, payloadName } from "../init/git-host.ts";
 import type { CommandEnding } from "../platform/run-command.ts";
+import { CommandError } from "../problems.ts";
 
 /** What a push of a repository's main branch reports. */
 export interface RepositoryHead {
@@ -15,7 +16,7 @@ export interface RepositoryHead {
 }
 
 /** Why there is no head to make a push of, as a sentence. */
-export class NoHeadError extends Error {
+export class NoHeadError extends CommandError {
   override readonly name = "NoHeadError";
 }
 

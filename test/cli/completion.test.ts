@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { launcher } from "../harness/hotpush.ts";
 import { needs } from "../harness/requirements.ts";
@@ -80,7 +80,7 @@ function scriptFor(t: TestContext, shell: string): string {
 function run(shell: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): readonly string[] {
   const { stdout, stderr, status } = spawnSync(shell, args, {
     encoding: "utf8",
-    env: { ...process.env, ...env },
+    env: { ...process.env, PATH: `${dirname(launcher)}:${process.env.PATH}`, ...env },
   });
   assert.deepEqual([status, stderr], [0, ""], `${shell}: ${stderr}`);
   return stdout.split("\n").filter((line) => line !== "");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { statePathOf } from "../../src/cli/with-service.ts";
+import { statePathOf } from "../../src/cli/service-access.ts";
 import { socketPath } from "../../src/control/socket-path.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

@@ -1,0 +1,141 @@
+import type { Command } from "commander";
+import { formatDuration } from "../config/duration.ts";
+import { readEvents } from "../control/client.ts";
+import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
+import type { ControlEvent } from "../control/event-writer.ts";
+import { isFinished } from "../deployments/states.ts";
+import { showProgress } from "../platform/terminal/progress.ts";
+import { harmless, type Terminal } from "../platform/terminal/terminal.ts";
+import { CommandError } from "../problems.ts";
+import { endingLines, since } from "./deployment-text.ts";
+import type { ServiceAccess } from "./service-access.ts";
+
+/** The options of a command that requests a deployment. */
+export interface WaitOptions {
+  readonly detach?: boolean;
+  readonly json?: boolean;
+}
+
+export function addWaitOptions(command: Command): Command {
+  return command
+    .option("--detach", "do not wait for its end; always so within a deploy.sh")
+    .option("--json", "one JSON object, at the end (docs/cli.md)");
+}
+
+/**
+ * Shows a deployment that a command has just requested until it has ended. Within a deploy script it never waits,
+ * because the deployment runs only when that script has ended.
+ *
+ * @param summary what was recorded, in a sentence
+ * @returns the exit code: 0 if the deployment succeeded or is not waited for, else 1
+ */
+export async function waitForDeployment(
+  service: ServiceAccess,
+  deployment: DeploymentJson,
+  summary: string,
+  { detach, json }: WaitOptions,
+): Promise<number> {
+  const { print } = service.terminal;
+  const printJson = (value: DeploymentJson) => print(JSON.stringify({ deployment: value }));
+  if (!json) print(summary);
+  if (detach || service.env.DEPLOY_ID !== undefined) {
+    if (json) printJson(deployment);
+    return 0;
+  }
+  const ended = await follow(service, deployment.id, json ? "silent" : "text");
+  if (ended === null) return interruptedExitCode;
+  if (json) printJson(ended);
+  return ended.state === "succeeded" ? 0 : 1;
+}
+
+/** As after a signal: 128 and the number of SIGINT. */
+export const interruptedExitCode = 130;
+
+/**
+ * Shows what a deployment prints and does until it has ended. Ctrl-C ends the display, not the deployment.
+ *
+ * @param id null: the deployment that runs, else the last that did
+ * @param form `text` for a person, `events` for a program, `silent` to show nothing
+ * @returns the deployment as it ended, or null after Ctrl-C
+ * @throws CommandError if the service went away
+ */
+export async function follow(
+  { statePath, terminal }: ServiceAccess,
+  id: number | null,
+  form: "text" | "events" | "silent",
+): Promise<DeploymentJson | null> {
+  const left = new AbortController();
+  const leave = () => left.abort();
+  process.once("SIGINT", leave).once("SIGTERM", leave);
+  const printer = form === "text" ? createProgressPrinter(terminal) : null;
+  let last: DeploymentJson | null = null;
+  try {
+    for await (const event of readEvents(statePath, { id, isFollowing: true, signal: left.signal })) {
+      if (form === "events") terminal.print(JSON.stringify(event));
+      printer?.print(event);
+      if (event.event === "deployment") last = event.deployment;
+    }
+  } finally {
+    printer?.end();
+    process.removeListener("SIGINT", leave).removeListener("SIGTERM", leave);
+  }
+  if (last !== null && isFinished(last.state)) return last;
+  const again = `hotpush logs -f ${last?.id ?? ""}`.trimEnd();
+  if (!left.signal.aborted) throw new CommandError(`the service went away. When it is back: ${again}`);
+  const which = last === null ? "" : ` ${last.id}`;
+  process.stderr.write(`Deployment${which} goes on. See it with: ${again}\n`);
+  return null;
+}
+
+/** Prints what happens to a deployment for a person: its output, its steps with their durations, its end. */
+interface ProgressPrinter {
+  readonly print: (event: ControlEvent) => void;
+  /** Leaves the terminal as it was, with the cursor at the beginning of a line. */
+  readonly end: () => void;
+}
+
+function createProgressPrinter(terminal: Terminal): ProgressPrinter {
+  let deployment: DeploymentJson | null = null;
+  let step: StepJson | null = null;
+  const write = (text: string) => process.stdout.write(text);
+  const { print, end } = showProgress(terminal, write, () => progressText(deployment, step));
+
+  function printDeployment(next: DeploymentJson): void {
+    const before = deployment;
+    deployment = next;
+    if (next.state === "queued") print(`Deployment ${next.id} waits for its turn.`);
+    if (!isFinished(next.state)) return;
+    step = null;
+    // The events of a finished deployment begin and end with the same one: only the last is printed.
+    if (before !== null) print(...endingLines(next, terminal));
+  }
+
+  function printStep(next: StepJson): void {
+    if (next.durationMs === null) step = next;
+    else print(terminal.paint("dim", `    ${next.name} took ${formatDuration(next.durationMs)}`));
+  }
+
+  return {
+    end,
+    print(event) {
+      if (event.event === "deployment") printDeployment(event.deployment);
+      else if (event.event === "step") printStep(event.step);
+      else if (event.event === "line") print(lineText(event.line, terminal));
+      else print(`[${event.lines} lines left out here; hotpush logs has them all]`);
+    },
+  };
+}
+
+function lineText(line: string, { isInteractive, paint }: Terminal): string {
+  if (!isInteractive) return line;
+  const text = harmless(line);
+  return text.startsWith("==> ") ? paint("bold", text) : text;
+}
+
+function progressText(deployment: DeploymentJson | null, step: StepJson | null): string {
+  if (deployment === null || isFinished(deployment.state)) return "";
+  const { id, state, startedAt, createdAt } = deployment;
+  if (state !== "running") return `Deployment ${id} waits, for ${since(createdAt)}`;
+  const doing = step === null ? "runs" : `${step.name}, for ${since(step.startedAt)}; in all`;
+  return `Deployment ${id}: ${doing} ${since(startedAt ?? createdAt)}`;
+}
