@@ -1,5 +1,4 @@
-import type { Deployment } from "../src/deployments/deployment.ts";
-import { columns, toDeployment } from "../src/deployments/rows.ts";
+import { columns, type Deployment, toDeployment } from "../src/deployments/deployment.ts";
 import { openStore } from "../src/deployments/store.ts";
 
 /** Reads all deployments from the database of the service, oldest first. */

@@ -3,12 +3,17 @@ import { becomeLeader } from "./become-leader.ts";
 import { secretFingerprint } from "./config/secret.ts";
 import type { Config, Environment } from "./config.ts";
 import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
-import { createEventBus, type EventBus } from "./deployments/event-bus.ts";
+import { numberAfter } from "./deployments/deployment.ts";
 import { createHealthCheck } from "./deployments/health.ts";
 import { findLastDeployedCommit } from "./deployments/history.ts";
-import { createSourceNote, noteStep, type ReadSource } from "./deployments/progress.ts";
+import {
+  createEventBus,
+  createSourceNote,
+  type EventBus,
+  noteStep,
+  type ReadSource,
+} from "./deployments/progress.ts";
 import { createQueue, type Queue } from "./deployments/queue.ts";
-import { numberAfter } from "./deployments/rows.ts";
 import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
 import { openStore, type Store } from "./deployments/store.ts";
 import { createDryRun } from "./dry-run.ts";
@@ -154,7 +159,7 @@ function wireDeployments({ config, script, store, events, log, stopping }: Share
     onChange: (id) => events.publish(id, { kind: "changed" }),
   });
   const catchUp = createCatchUp({
-    ...{ store, refs, wake: queue.wake, log, intervalMs: config.catchUpIntervalMs },
+    ...{ store, refs, request: queue.request, log, intervalMs: config.catchUpIntervalMs },
     readRemoteHead: (ref) => readRemoteHead(script, ref),
   });
   const previous = secrets.previous && secretFingerprint(secrets.previous);

@@ -1,5 +1,5 @@
+import { findDeployment } from "../deployments/deployment.ts";
 import { findRunning, listWaiting } from "../deployments/history.ts";
-import { findDeployment } from "../deployments/rows.ts";
 import { isFinished } from "../deployments/states.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { notFound } from "./history.ts";

@@ -1,7 +1,5 @@
-import { logSuperseded } from "../deployments/enqueue.ts";
+import { findDeployment } from "../deployments/deployment.ts";
 import { findLastRef } from "../deployments/history.ts";
-import { recordRequest } from "../deployments/record.ts";
-import { findDeployment } from "../deployments/rows.ts";
 import { isCommitId } from "../receiver/push.ts";
 import { deploymentJson } from "./deployment-json.ts";
 import { type ControlContext, jsonReply, type Route, refusal, reportedName } from "./route.ts";
@@ -15,21 +13,11 @@ export const deployNow: Route = async (context, { body }) => {
   if (refs === null) return refusal(400, notDeployed(context));
   const head = await findHead(context, refs);
   if (typeof head === "string") return refusal(409, `Nothing to deploy: ${head}`);
-  const { store, queue, events, log } = context;
+  const { store, queue, log } = context;
   const requestedBy = reportedName(body);
-  const superseded: [number, number][] = [];
-  const { id } = store.transaction(() =>
-    recordRequest(store, { trigger: "manual", ...head, requestedBy }, (one, by) =>
-      superseded.push([one, by]),
-    ),
-  );
-  for (const [one, by] of superseded) {
-    logSuperseded(log, one, by);
-    events.publish(one, { kind: "changed" });
-  }
+  const { id } = queue.request({ trigger: "manual", ...head, requestedBy });
   const text = `Deployment ${id} was requested by a command`;
   log.info({ event: "control.deploy", deployment: id, ...head, requestedBy }, text);
-  queue.wake();
   const deployment = findDeployment(store, id);
   return deployment
     ? jsonReply({ deployment: deploymentJson(deployment) }, 202)

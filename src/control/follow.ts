@@ -1,7 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { Deployment } from "../deployments/deployment.ts";
-import type { DeploymentEvent } from "../deployments/event-bus.ts";
-import { findDeployment } from "../deployments/rows.ts";
+import { type Deployment, findDeployment } from "../deployments/deployment.ts";
+import type { DeploymentEvent } from "../deployments/progress.ts";
 import { isFinished } from "../deployments/states.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
 import { deploymentJson } from "./deployment-json.ts";

@@ -1,7 +1,6 @@
-import type { Deployment } from "../deployments/deployment.ts";
+import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
 import { listSteps } from "../deployments/progress.ts";
-import { findDeployment } from "../deployments/rows.ts";
 import { deploymentJson, stepJson } from "./deployment-json.ts";
 import { type ControlContext, type ControlReply, jsonReply, type Route, refusal } from "./route.ts";
 

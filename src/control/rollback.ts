@@ -1,9 +1,7 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
-import { liveCommit } from "../deployments/deployment.ts";
-import { findPassedBy } from "../deployments/history.ts";
-import { recordRollback } from "../deployments/record.ts";
-import { findDeployment } from "../deployments/rows.ts";
+import { findDeployment, liveCommit } from "../deployments/deployment.ts";
+import { findPassedBy, findRollbackRef } from "../deployments/history.ts";
 import type { Store } from "../deployments/store.ts";
 import { rolloutState } from "../rollout/state.ts";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
@@ -25,11 +23,11 @@ export const requestRollback: Route = async (context, { body }) => {
   const version = previousVersion(versions, commit);
   if (!version) return refusal(409, `${noGoodVersion(versions, commit)}${passedBy(store, versions, commit)}`);
   const requestedBy = reportedName(body);
-  const deployment = recordRollback(store, refs, { commit: version.commit, requestedBy });
-  if (!deployment) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
+  const ref = findRollbackRef(store, refs);
+  if (ref === null) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
+  const deployment = queue.request({ trigger: "rollback", ref, commit: version.commit, requestedBy });
   const text = `Deployment ${deployment.id} goes back to ${version.commit}`;
   log.info({ event: "control.rollback", deployment: deployment.id, requestedBy }, text);
-  queue.wake();
   return jsonReply({ deployment: deploymentJson(findDeployment(store, deployment.id) ?? deployment) }, 202);
 };
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
 import type { RemoteHead } from "../deployments/deployment.ts";
-import type { EventBus } from "../deployments/event-bus.ts";
+import type { EventBus } from "../deployments/progress.ts";
 import type { Queue } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
 import type { Store } from "../deployments/store.ts";
@@ -12,7 +12,7 @@ import type { MainRef } from "../receiver/push.ts";
 /** What the routes need of the service. */
 export interface ControlContext {
   readonly store: Store;
-  readonly queue: Pick<Queue, "wake" | "cancel">;
+  readonly queue: Pick<Queue, "request" | "cancel">;
   readonly events: EventBus;
   readonly secretUses: Pick<SecretUses, "read">;
   /** The branches that are deployed: both, or the one that BRANCH names. */

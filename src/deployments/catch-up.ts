@@ -4,7 +4,7 @@ import { isCommitId } from "../receiver/push.ts";
 import type { RemoteHead } from "./deployment.ts";
 import { type BelieveHead, createBelieveHead, createDoubts, type Doubt, type HeadAnswer } from "./doubts.ts";
 import { findLastDeployedRef } from "./history.ts";
-import { recordRequest } from "./record.ts";
+import type { Queue } from "./queue.ts";
 import type { Store } from "./store.ts";
 
 export interface CatchUpOptions {
@@ -12,8 +12,7 @@ export interface CatchUpOptions {
   /** The branches that are deployed. */
   readonly refs: readonly string[];
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
-  /** Called when there is something new in the queue. */
-  readonly wake: () => void;
+  readonly request: Queue["request"];
   readonly log: Log;
   /** 0: the remote is asked only about doubtful pushes */
   readonly intervalMs: number;
@@ -132,10 +131,8 @@ function deployUnconfirmed(state: CatchUpState, doubt: Doubt): void {
 
 type DoubtStep = Pick<Doubt, "ref" | "before" | "commit">;
 
-function deploy({ store, log, wake }: CatchUpState, { ref, before, commit }: DoubtStep, why: string): void {
-  const request = { trigger: "catch-up", ref, before, commit } as const;
-  const { id } = store.transaction(() => recordRequest(store, request));
+function deploy({ log, request }: CatchUpState, { ref, before, commit }: DoubtStep, why: string): void {
+  const { id } = request({ trigger: "catch-up", ref, before, commit });
   const fields = { event: "catch_up.found", deployment: id, ref, commit };
   log.warn(fields, `${why}, which is not what was deployed last: deployment ${id} catches up`);
-  wake();
 }

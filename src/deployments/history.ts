@@ -1,5 +1,5 @@
-import type { Deployment } from "./deployment.ts";
-import { selectDeployment, selectDeployments } from "./rows.ts";
+import { mainRefs } from "../receiver/push.ts";
+import { type Deployment, selectDeployment, selectDeployments } from "./deployment.ts";
 import type { Store } from "./store.ts";
 
 /** The newest deployments, newest first. */
@@ -40,6 +40,17 @@ export function findLastRef(store: Store, refs: readonly string[]): string | nul
 export function findLastDeployedRef(store: Store, refs: readonly string[]): string | null {
   const sql = `SELECT ref FROM deployments WHERE state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY id DESC LIMIT 1`;
   return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
+}
+
+/**
+ * The one of `refs`, the branches that are deployed, on which a roll back goes back: the one deployed last. BRANCH may
+ * name a branch that never was deployed: it can still be rolled back to what was live before.
+ *
+ * @returns null if nothing was deployed yet
+ */
+export function findRollbackRef(store: Store, refs: readonly string[]): string | null {
+  const hasDeployed = findLastDeployedRef(store, mainRefs) !== null;
+  return findLastDeployedRef(store, refs) ?? (hasDeployed ? (refs[0] ?? null) : null);
 }
 
 /**

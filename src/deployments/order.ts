@@ -1,7 +1,78 @@
 import type { Push } from "../receiver/push.ts";
-import type { Deployment } from "./deployment.ts";
-import { selectDeployment } from "./rows.ts";
+import { type Deployment, insertDeployment, selectDeployment, selectDeployments } from "./deployment.ts";
+import { transition } from "./states.ts";
 import type { Store } from "./store.ts";
+
+/** Called with the ids of a superseded deployment and of the one that took its place. */
+export type OnSuperseded = (id: number, by: number) => void;
+
+/**
+ * Decides whether the deployment of a push that was just recorded waits, or is older than what is known already. Call
+ * it in a transaction.
+ *
+ * @returns its state now
+ */
+export function enqueue(
+  store: Store,
+  deployment: Deployment,
+  onSuperseded: OnSuperseded,
+): "queued" | "superseded" {
+  const tip = findTip(store, deployment);
+  if (tip === null) {
+    supersedeWaiting(store, deployment, onSuperseded);
+    return "queued";
+  }
+  const leading = findLeading(store, deployment, tip);
+  if (leading === null) redeployTip(store, tip, onSuperseded);
+  else supersede(store, deployment, leading, onSuperseded);
+  return "superseded";
+}
+
+/** Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves. */
+export function supersedeWaiting(store: Store, newest: Deployment, onSuperseded: OnSuperseded): void {
+  const waits = "WHERE state IN ('queued', 'interrupted') AND ref = ? AND id < ?";
+  for (const waiting of selectDeployments(store, waits, newest.ref, newest.id)) {
+    supersede(store, waiting, newest.id, onSuperseded);
+    const sql = `UPDATE deployments SET queue_order =
+      min(queue_order, (SELECT queue_order FROM deployments WHERE id = ?)) WHERE id = ?`;
+    store.run(sql, waiting.id, newest.id);
+  }
+}
+
+/**
+ * The deployment that put, or will put, the tip in place: the newest of the branch that was not superseded. What a
+ * person has put there instead stays until the next push.
+ *
+ * @returns its id, or null if an old commit was put there
+ */
+function findLeading(store: Store, late: Deployment, tip: Deployment): number | null {
+  const clauses = "WHERE ref = ? AND id <> ? AND state <> 'superseded' ORDER BY id DESC LIMIT 1";
+  const newest = selectDeployment(store, clauses, late.ref, late.id);
+  const isRequested = newest?.trigger === "rollback" || newest?.trigger === "manual";
+  return newest && (isRequested || [newest.commit, newest.checkedOutCommit].includes(tip.commit))
+    ? newest.id
+    : null;
+}
+
+/**
+ * Deploys the tip again, because a push that is now known to be older took its place, and supersedes what waits. The new
+ * deployment is a step from the tip to itself, which does not change what is known of the branch.
+ */
+function redeployTip(store: Store, tip: Deployment, onSuperseded: OnSuperseded): void {
+  const again = insertDeployment(store, { ...tip, before: tip.commit });
+  supersedeWaiting(store, again, onSuperseded);
+  // A redelivery of the tip's push now means the deployment that counts.
+  store.run(
+    `UPDATE deliveries SET deployment_id = ? WHERE deployment_id IN
+       (SELECT id FROM deployments WHERE ref = ? AND commit_id = ? AND id < ?)`,
+    ...[again.id, tip.ref, tip.commit, again.id],
+  );
+}
+
+function supersede(store: Store, deployment: Deployment, by: number, onSuperseded: OnSuperseded): void {
+  transition(store, deployment, "superseded", { supersededBy: by });
+  onSuperseded(deployment.id, by);
+}
 
 /**
  * Finds the commit that a branch points at, if that is not the commit of `push`. Git hosts deliver out of order, so the

@@ -1,13 +1,14 @@
 import type { Log } from "../log.ts";
 import type { Push } from "../receiver/push.ts";
-import { cancelQueued } from "./cancel.ts";
 import type { Deployment, Runner } from "./deployment.ts";
-import { claimNext, logSuperseded } from "./enqueue.ts";
-import { createExecutor, type Executor } from "./execute.ts";
+import { createExecutor } from "./execute.ts";
+import type { OnSuperseded } from "./order.ts";
 import type { ReadSource } from "./progress.ts";
-import { type RecordedPush, recordPush } from "./record.ts";
+import { type DeploymentRequest, type RecordedPush, recordPush, recordRequest } from "./record.ts";
 import { recover } from "./recovery.ts";
 import { createPersist } from "./retry.ts";
+import { cancelQueued } from "./settle.ts";
+import { claimNext } from "./states.ts";
 import type { Store } from "./store.ts";
 
 export interface Queue {
@@ -18,6 +19,8 @@ export interface Queue {
   readonly accept: (push: Push) => Promise<RecordedPush>;
   /** Starts to run deployments: first what an earlier service left behind, then what is queued. */
   readonly start: () => void;
+  /** Records a deployment that no push asked for, as `accept` does. @throws if it cannot be written to disk */
+  readonly request: (request: DeploymentRequest) => Deployment;
   /** Checks whether something is queued, for example by another instance. */
   readonly wake: () => void;
   /**
@@ -47,11 +50,10 @@ export interface QueueOptions {
 
 const lookIntervalMs = 1_000;
 
-interface QueueState extends Required<Omit<QueueOptions, "readSource">> {
-  readonly executor: Executor;
-  mode: "recording" | "idle" | "busy" | "stopping";
-  /** What `stop` waits for. */
-  work: Promise<void>;
+interface WaitingPush {
+  readonly push: Push;
+  readonly resolve: (recorded: RecordedPush) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /**
@@ -65,74 +67,103 @@ export function createQueue(options: QueueOptions): Queue {
   const { signal } = stopping;
   const persist = createPersist(store, { log, signal });
   const executor = createExecutor({ store, runner, persist, readSource, onChange, log, stopping: signal });
-  const queue: QueueState = {
-    ...{ store, runner, isReplaced, onChange, log, executor },
-    mode: "recording",
-    work: Promise.resolve(),
-  };
-  let lookTimer: NodeJS.Timeout | undefined;
-  return {
-    accept: createAccept(queue),
-    wake: () => wake(queue),
-    cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(queue, id, by),
-    isBusy: () => queue.mode === "busy",
-    start() {
-      occupy(queue, () => recover({ store, runner, log, signal, persist, executor }));
-      lookTimer = setInterval(wake, lookIntervalMs, queue).unref();
-    },
-    async stop(graceMs) {
-      queue.mode = "stopping";
-      stopping.abort();
-      clearInterval(lookTimer);
-      const timer = setTimeout(executor.interrupt, graceMs);
-      await queue.work;
-      clearTimeout(timer);
-    },
-  };
-}
-
-interface WaitingPush {
-  readonly push: Push;
-  readonly resolve: (recorded: RecordedPush) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-function createAccept(queue: QueueState): Queue["accept"] {
+  let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
+  /** What `stop` waits for. */
+  let work: Promise<void> = Promise.resolve();
   let waiting: WaitingPush[] = [];
+  let lookTimer: NodeJS.Timeout | undefined;
+
+  /** Nothing else starts until `task` is done. */
+  function occupy(task: () => Promise<void>): void {
+    mode = "busy";
+    work = task().then(() => {
+      if (mode !== "busy") return;
+      mode = "idle";
+      wake();
+    });
+  }
+
+  function wake(): void {
+    if (mode !== "idle") return;
+    try {
+      if (isReplaced()) return;
+      const claimed = store.transaction(() => claimNext(store));
+      if (claimed) occupy(() => executor.execute(claimed));
+    } catch (error) {
+      log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
+    }
+  }
+
+  /** If that cannot be read, for lack of a descriptor, the push is recorded all the same, and `wake` checks again. */
+  function mayStart(): boolean {
+    try {
+      return mode === "idle" && !isReplaced();
+    } catch {
+      return false;
+    }
+  }
+
+  /** Runs `write` in a transaction and, if nothing runs, claims the next deployment in the same one. */
+  function record<Result>(write: (onSuperseded: OnSuperseded) => Result) {
+    const superseded: [number, number][] = [];
+    const { result, claimed } = store.transaction(() => ({
+      result: write((id, by) => superseded.push([id, by])),
+      claimed: mayStart() ? claimNext(store) : null,
+    }));
+    for (const [id, by] of superseded) {
+      logSuperseded(log, id, by);
+      onChange(id);
+    }
+    if (claimed) occupy(() => executor.execute(claimed));
+    return { result, claimed };
+  }
 
   function flush(): void {
     const batch = waiting;
     waiting = [];
     try {
-      acceptBatch(queue, batch);
+      const recordAll = (onSuperseded: OnSuperseded) =>
+        batch.map(({ push }) => recordPush(store, push, onSuperseded));
+      const { result, claimed } = record(recordAll);
+      for (const [index, recorded] of result.entries()) batch[index]?.resolve(asClaimed(recorded, claimed));
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
   }
 
-  return (push) =>
-    new Promise((resolve, reject) => {
-      if (waiting.length === 0) setImmediate(flush);
-      waiting.push({ push, resolve, reject });
-    });
-}
-
-/** Records pushes and, if nothing runs, claims the next deployment in the same transaction. */
-function acceptBatch(queue: QueueState, batch: readonly WaitingPush[]): void {
-  const { store, log, onChange } = queue;
-  const superseded: [number, number][] = [];
-  const { recorded, claimed } = store.transaction(() => ({
-    recorded: batch.map(({ push }) => recordPush(store, push, (id, by) => superseded.push([id, by]))),
-    claimed: queue.mode === "idle" && mayStart(queue) ? claimNext(store) : null,
-  }));
-  batch.forEach(({ resolve }, index) => {
-    resolve(asClaimed(recorded[index] as RecordedPush, claimed));
-  });
-  for (const [id, by] of superseded) {
-    logSuperseded(log, id, by);
+  function cancelWaiting(id: number, by: string | null): boolean {
+    if (!store.transaction(() => cancelQueued(store, id, by))) return false;
+    log.info(
+      { event: "deployment.cancelled", deployment: id },
+      `Deployment ${id} was cancelled in the queue`,
+    );
     onChange(id);
+    return true;
   }
-  if (claimed) execute(queue, claimed);
+
+  return {
+    accept: (push) =>
+      new Promise((resolve, reject) => {
+        if (waiting.length === 0) setImmediate(flush);
+        waiting.push({ push, resolve, reject });
+      }),
+    request: (request) => record((onSuperseded) => recordRequest(store, request, onSuperseded)).result,
+    wake,
+    cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
+    isBusy: () => mode === "busy",
+    start() {
+      occupy(() => recover({ store, runner, log, signal, persist, executor }));
+      lookTimer = setInterval(wake, lookIntervalMs).unref();
+    },
+    async stop(graceMs) {
+      mode = "stopping";
+      stopping.abort();
+      clearInterval(lookTimer);
+      const timer = setTimeout(executor.interrupt, graceMs);
+      await work;
+      clearTimeout(timer);
+    },
+  };
 }
 
 /** The sender gets the state `running` if the deployment was claimed in the same moment. */
@@ -141,46 +172,7 @@ function asClaimed(recorded: RecordedPush, claimed: Deployment | null): Recorded
   return { ...recorded, deployment: { ...recorded.deployment, state: "running" } };
 }
 
-/** If that cannot be read, for lack of a descriptor, the push is recorded all the same, and `wake` checks again. */
-function mayStart({ isReplaced }: QueueState): boolean {
-  try {
-    return !isReplaced();
-  } catch {
-    return false;
-  }
-}
-
-function execute(queue: QueueState, claimed: Deployment): void {
-  occupy(queue, () => queue.executor.execute(claimed));
-}
-
-/** Nothing else starts until `task` is done. */
-function occupy(queue: QueueState, task: () => Promise<void>): void {
-  queue.mode = "busy";
-  queue.work = task().then(() => {
-    queue.executor.release();
-    if (queue.mode !== "busy") return;
-    queue.mode = "idle";
-    wake(queue);
-  });
-}
-
-function wake(queue: QueueState): void {
-  const { store, isReplaced, log } = queue;
-  if (queue.mode !== "idle") return;
-  try {
-    if (isReplaced()) return;
-    const claimed = store.transaction(() => claimNext(store));
-    if (claimed) execute(queue, claimed);
-  } catch (error) {
-    log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
-  }
-}
-
-function cancelWaiting({ store, log, onChange }: QueueState, id: number, by: string | null): boolean {
-  const wasWaiting = store.transaction(() => cancelQueued(store, id, by));
-  if (!wasWaiting) return false;
-  log.info({ event: "deployment.cancelled", deployment: id }, `Deployment ${id} was cancelled in the queue`);
-  onChange(id);
-  return true;
+function logSuperseded(log: Log, id: number, by: number): void {
+  const fields = { event: "deployment.superseded", deployment: id, by };
+  log.info(fields, `Deployment ${id} is superseded by ${by}, a newer push of the branch`);
 }

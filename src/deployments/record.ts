@@ -1,10 +1,21 @@
-import { type DeploymentSummary, mainRefs, type Push, type PushRecord } from "../receiver/push.ts";
-import type { Deployment, Trigger } from "./deployment.ts";
+import type { DeploymentSummary, Push, PushRecord } from "../receiver/push.ts";
+import {
+  type Deployment,
+  findDeployment,
+  insertDeployment,
+  selectDeployment,
+  type Trigger,
+} from "./deployment.ts";
 import { type Doubt, findNewest } from "./doubts.ts";
-import { enqueue, type OnSuperseded, supersedeWaiting } from "./enqueue.ts";
-import { findLastDeployedRef } from "./history.ts";
-import { doesLeadBack, findSameStep, findTip, isReturn } from "./order.ts";
-import { findDeployment, insertDeployment, selectDeployment } from "./rows.ts";
+import {
+  doesLeadBack,
+  enqueue,
+  findSameStep,
+  findTip,
+  isReturn,
+  type OnSuperseded,
+  supersedeWaiting,
+} from "./order.ts";
 import { isFinished, transition } from "./states.ts";
 import type { Row, Store } from "./store.ts";
 
@@ -134,24 +145,4 @@ export function recordRequest(
   const deployment = insertDeployment(store, { before: null, requestedBy: null, ...request, ...unknown });
   supersedeWaiting(store, deployment, onSuperseded);
   return deployment;
-}
-
-/**
- * Records a roll back to a commit, on the one of `refs` that was deployed last. It is queued like a push and supersedes
- * one that waits. Catch-up leaves what it deployed alone until the next push.
- *
- * @param refs the branches that are deployed
- * @returns null if nothing was deployed yet
- */
-export function recordRollback(
-  store: Store,
-  refs: readonly string[],
-  request: Pick<DeploymentRequest, "commit" | "requestedBy">,
-): Deployment | null {
-  return store.transaction(() => {
-    // BRANCH may name a branch that never was deployed: it can still be rolled back to what was live before.
-    const hasDeployed = findLastDeployedRef(store, mainRefs) !== null;
-    const ref = findLastDeployedRef(store, refs) ?? (hasDeployed ? (refs[0] ?? null) : null);
-    return ref === null ? null : recordRequest(store, { trigger: "rollback", ref, ...request });
-  });
 }

@@ -1,11 +1,9 @@
 import type { Log } from "../log.ts";
 import { isShortage } from "../platform/shortage.ts";
-import { cancelGraceMs, cancelledEnding, isCancelRequested } from "./cancel.ts";
-import type { Deployment, Ending, Runner } from "./deployment.ts";
+import { type Deployment, type Ending, type Runner, selectDeployments } from "./deployment.ts";
 import type { Executor } from "./execute.ts";
 import { keepTrying, type Persist } from "./retry.ts";
-import { selectDeployments } from "./rows.ts";
-import { resume } from "./settle.ts";
+import { cancelGraceMs, cancelledEnding, isCancelRequested, resume } from "./settle.ts";
 import { transition } from "./states.ts";
 import type { Store } from "./store.ts";
 

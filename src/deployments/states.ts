@@ -1,5 +1,5 @@
 import type { Problem } from "../problems.ts";
-import type { Deployment, DeploymentState } from "./deployment.ts";
+import { columns, type Deployment, type DeploymentState, lastInQueue, toDeployment } from "./deployment.ts";
 import type { Store } from "./store.ts";
 
 /** Every legal transition of a deployment. No other happens. */
@@ -35,7 +35,7 @@ export class IllegalTransition extends Error {
 
 /**
  * Changes the state of a deployment. Call it in a transaction. Every change of state goes through here, except the
- * claim and its return to the queue.
+ * claim and its return to the queue, below.
  *
  * @throws IllegalTransition if the table has no such transition, or the deployment is in another state by now
  */
@@ -58,5 +58,27 @@ export function transition(
   if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
 }
 
-/** SQL for the last place in the queue. */
-export const lastInQueue = "(SELECT coalesce(max(queue_order), 0) + 1 FROM deployments)";
+/**
+ * Claims the next deployment in the queue, if there is one and none is running. Call it in a transaction. The attempt is
+ * counted here, before anything can go wrong with it.
+ */
+export function claimNext(store: Store): Deployment | null {
+  const row = store.get(
+    `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL,
+       cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL
+     WHERE id = (SELECT id FROM deployments WHERE state = 'queued' ORDER BY queue_order LIMIT 1)
+       AND NOT EXISTS (SELECT 1 FROM deployments WHERE state = 'running')
+     RETURNING ${columns}`,
+    Date.now(),
+  );
+  return row ? toDeployment(row) : null;
+}
+
+/** Puts a claimed deployment back at the front of the queue. It could not be started, which does not count as an attempt. */
+export function putBack(store: Store, { id }: Deployment): void {
+  store.run(
+    `UPDATE deployments SET state = 'queued', attempts = attempts - 1, started_at_ms = NULL,
+       queue_order = (SELECT min(queue_order) FROM deployments) - 1 WHERE id = ? AND state = 'running'`,
+    id,
+  );
+}

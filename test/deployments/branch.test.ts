@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { recordRollback } from "../../src/deployments/record.ts";
+import { findRollbackRef } from "../../src/deployments/history.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
@@ -72,11 +72,11 @@ test("a deployment of master that waits when BRANCH is set fails and runs nothin
 test("a roll back uses the branch that BRANCH names, even if it was never deployed", (t) => {
   const store = temporaryStore(t);
   const onlyMain = ["refs/heads/main"] as const;
-  assert.equal(recordRollback(store, onlyMain, { commit: commitOf("first") }), null);
+  assert.equal(findRollbackRef(store, onlyMain), null);
   record(store, pushOf({ ref: "refs/heads/master", commit: commitOf("first") }));
   run(store, "succeeded");
-  assert.equal(recordRollback(store, mainRefs, { commit: commitOf("first") })?.ref, "refs/heads/master");
-  assert.equal(recordRollback(store, onlyMain, { commit: commitOf("first") })?.ref, "refs/heads/main");
+  assert.equal(findRollbackRef(store, mainRefs), "refs/heads/master");
+  assert.equal(findRollbackRef(store, onlyMain), "refs/heads/main");
 });
 
 /** Somebody who may create branches, but not push to main, has pushed a master. */

@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import type { Ending, Run, Runner, Start } from "../../src/deployments/deployment.ts";
+import {
+  type Ending,
+  findDeployment,
+  type Run,
+  type Runner,
+  type Start,
+} from "../../src/deployments/deployment.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { findDeployment } from "../../src/deployments/rows.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 

@@ -106,7 +106,7 @@ function lookingAt(t: TestContext) {
       setImmediate(asked.resolve);
       return head;
     },
-    wake: () => {},
+    request: (request) => store.transaction(() => recordRequest(store, request)),
     log: pino({ level: "silent" }),
     intervalMs: 3_600_000,
     askEveryMs: 0,

@@ -102,7 +102,7 @@ function asking(t: TestContext, answers: readonly (string | RemoteHead)[]) {
       await new Promise((resolve) => setImmediate(resolve));
       return typeof answer === "string" ? { kind: "head", commit: answer } : answer;
     },
-    wake: () => {},
+    request: (request) => store.transaction(() => recordRequest(store, request)),
     log: pino({ level: "silent" }),
     intervalMs: 0,
     askEveryMs: 20,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { claimNext } from "../../src/deployments/enqueue.ts";
 import { createHealthCheck } from "../../src/deployments/health.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
+import { claimNext } from "../../src/deployments/states.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import type { Ending, Runner } from "../../src/deployments/deployment.ts";
-import { claimNext } from "../../src/deployments/enqueue.ts";
+import { type Ending, findDeployment, type Runner } from "../../src/deployments/deployment.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { findDeployment } from "../../src/deployments/rows.ts";
+import { claimNext } from "../../src/deployments/states.ts";
 import { openStore, type Store } from "../../src/deployments/store.ts";
 import { pushOf, record, run } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

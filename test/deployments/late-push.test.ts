@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { claimNext } from "../../src/deployments/enqueue.ts";
+import { findDeployment } from "../../src/deployments/deployment.ts";
 import { recordRequest } from "../../src/deployments/record.ts";
-import { findDeployment } from "../../src/deployments/rows.ts";
+import { claimNext } from "../../src/deployments/states.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("an older push that comes late is superseded by the newest", (t) => {

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Doubt } from "../../src/deployments/doubts.ts";
-import { type BelieveHead, createBelieveHead } from "../../src/deployments/doubts.ts";
-import { claimNext } from "../../src/deployments/enqueue.ts";
+import { type BelieveHead, createBelieveHead, type Doubt } from "../../src/deployments/doubts.ts";
 import { recordPush, recordRequest } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
+import { claimNext } from "../../src/deployments/states.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { findDeployment } from "../../src/deployments/deployment.ts";
 import { recordRequest } from "../../src/deployments/record.ts";
-import { findDeployment } from "../../src/deployments/rows.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { claimNext } from "../../src/deployments/enqueue.ts";
+import { findDeployment } from "../../src/deployments/deployment.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import { findDeployment } from "../../src/deployments/rows.ts";
 import { settle } from "../../src/deployments/settle.ts";
+import { claimNext } from "../../src/deployments/states.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 for (const state of ["failed", "timed_out", "cancelled"] as const) {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
+import { findDeployment } from "../../src/deployments/deployment.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
 import { noteStep } from "../../src/deployments/progress.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import { findDeployment } from "../../src/deployments/rows.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import { countOf, pushOf, temporaryStore } from "../harness/store.ts";
 

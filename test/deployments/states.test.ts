@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DeploymentState } from "../../src/deployments/deployment.ts";
+import { type DeploymentState, findDeployment } from "../../src/deployments/deployment.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import { findDeployment } from "../../src/deployments/rows.ts";
 import { isFinished, transition } from "../../src/deployments/states.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";

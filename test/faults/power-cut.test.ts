@@ -37,7 +37,7 @@ test(`no accepted push is lost over ${cuts} power cuts`, needed, async (t) => {
 
 test("with synchronous=NORMAL accepted pushes are lost: the test above can fail", needed, async (t) => {
   const mainPath = makeMutant(t, {
-    file: "deployments/open-database.ts",
+    file: "deployments/store.ts",
     from: "PRAGMA synchronous = FULL",
     to: "PRAGMA synchronous = NORMAL",
   });

@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { Deployment } from "../../src/deployments/deployment.ts";
-import { columns, toDeployment } from "../../src/deployments/rows.ts";
+import { columns, type Deployment, toDeployment } from "../../src/deployments/deployment.ts";
 import { databasePath } from "./database.ts";
 import { until } from "./until.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
-import { claimNext } from "../../src/deployments/enqueue.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
+import { claimNext } from "../../src/deployments/states.ts";
 import { openStore, type Store } from "../../src/deployments/store.ts";
 import type { CommitId, Push } from "../../src/receiver/push.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
