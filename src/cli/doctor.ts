@@ -1,9 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
-import type { Check } from "../doctor/check.ts";
-import { checks } from "../doctor/checks.ts";
+import { type Check, checks, runChecks } from "../doctor/checks.ts";
 import { makeDoctorContext } from "../doctor/context.ts";
-import { jsonReport, textReport } from "../doctor/report.ts";
-import { countResults, runChecks } from "../doctor/run-checks.ts";
+import { countResults, jsonReport, textReport } from "../doctor/report.ts";
 import { webhookUrl } from "../doctor/service/public-url.ts";
 import { readSettings } from "../doctor/settings.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";

@@ -1,26 +1,3 @@
-import type { DoctorContext } from "./context.ts";
-import type { Fix } from "./fix.ts";
-
-/** The headings of the report, in its order. */
-export const groups = [
-  "Configuration",
-  "Service",
-  "Disk",
-  "Git",
-  "Script",
-  "Docker",
-  "Compose file",
-] as const;
-
-/** One check. Its `id` names it in the report, in the JSON and in docs/troubleshooting.md. */
-export interface Check {
-  readonly id: string;
-  readonly group: (typeof groups)[number];
-  /** The claim that it checks, for a person. */
-  readonly subject: string;
-  readonly probe: (context: DoctorContext) => ProbeResult | Fault | Promise<ProbeResult | Fault>;
-}
-
 /** What a check found: all is right, there is nothing to check, or what is wrong. */
 export type ProbeResult =
   | { readonly outcome: "ok"; readonly fact: string }
@@ -32,6 +9,17 @@ export interface Fault extends Fix {
   readonly severity: "problem" | "warning";
   readonly text: string;
 }
+
+/** How a fault is fixed, as far as that can be said exactly. */
+export interface Fix {
+  /** A shell command for the user that the text names, else for this user. */
+  readonly command?: string;
+  /** What to write into a file or a form, if no command can do it. */
+  readonly change?: string;
+}
+
+/** What a check returns: a result, or the only fault. */
+export type CheckFinding = ProbeResult | Fault;
 
 /** All is right. @param fact what was found, in a few words */
 export function ok(fact: string): ProbeResult {
@@ -61,7 +49,17 @@ export function okUnless(faults: readonly Fault[], fact: string): ProbeResult {
   return faults.length === 0 ? ok(fact) : { outcome: "faulty", faults };
 }
 
-/** The result of a probe, which may be a single fault. */
-export function resultOf(found: ProbeResult | Fault): ProbeResult {
+/** The result of a check that may have returned a single fault. */
+export function resultOf(found: CheckFinding): ProbeResult {
   return "severity" in found ? { outcome: "faulty", faults: [found] } : found;
+}
+
+/** `word` as a POSIX shell takes it for one word. */
+export function quote(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The start of a command that runs git in `directory`. */
+export function gitIn(directory: string): string {
+  return `git -C ${quote(directory)}`;
 }

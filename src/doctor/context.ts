@@ -1,81 +1,59 @@
-import { type Branch, type Environment, loadConfig, variables } from "../config.ts";
+import { type Environment, loadConfig, variables } from "../config.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
-import type { CommandEnding } from "../platform/run-command.ts";
 import { ProblemError } from "../problems.ts";
 import { childEnvironment } from "../runner/environment.ts";
-import { type ComposeAnswer, type EngineAnswer, probeCompose, probeEngine } from "./docker/probe-docker.ts";
-import { probeRemote, type RemoteAnswer } from "./git/probe-remote.ts";
-import { probeService, type ServiceAnswer } from "./service/probe-service.ts";
+import { probeCompose, probeEngine } from "./docker/probe-docker.ts";
+import { probeRemote } from "./git/probe-remote.ts";
+import { probeService } from "./service/probe-service.ts";
 import type { Settings } from "./settings.ts";
 
-/** What the checks look at. The four slow probes run at most once, when the first check asks for their answer. */
-export interface DoctorContext {
-  readonly settings: Settings;
-  /** Every line that `loadConfig` refuses, or none. */
-  readonly configFaults: readonly string[];
-  readonly configWarnings: readonly string[];
-  /** The secret, or null if the configuration has no usable one. */
-  readonly secret: string | null;
-  readonly port: number;
-  readonly host: string;
-  readonly repoPath: string;
-  readonly branch: Branch | null;
-  readonly allowedSigners: string | null;
-  readonly statePath: string;
-  /** The environment that the script will get. */
-  readonly scriptEnv: Record<string, string>;
-  /** The webhook's address from the command line. */
-  readonly givenUrl: string | null;
-  /** Runs git in the repository with the script's environment, for 10 s at most. */
-  readonly git: (...args: readonly string[]) => Promise<CommandEnding>;
-  /** The trimmed output of git in the repository, null if it fails. */
-  readonly readGit: (...args: readonly string[]) => Promise<string | null>;
-  readonly remote: () => Promise<RemoteAnswer>;
-  readonly compose: () => Promise<ComposeAnswer>;
-  readonly engine: () => Promise<EngineAnswer>;
-  readonly service: () => Promise<ServiceAnswer>;
-}
+/** What the checks look at. */
+export type DoctorContext = ReturnType<typeof makeDoctorContext>;
 
-/** Reads the settings leniently: a value that cannot be used has a check of its own, and its default stands in here. */
-export function makeDoctorContext(settings: Settings, givenUrl: string | null): DoctorContext {
+/**
+ * Reads the settings leniently: a value that cannot be used has a check of its own, and its default stands in here. The
+ * four slow probes run at most once, when the first check asks for their answer.
+ *
+ * @param givenUrl the webhook's address from the command line
+ */
+export function makeDoctorContext(settings: Settings, givenUrl: string | null) {
   const { env } = settings;
-  const { secret, faults, warnings } = readConfig(env);
+  const config = readConfig(env);
   const repoPath = lenient(env, "REPO_PATH");
-  const scriptEnv = childEnvironment({ env, deployEnv: lenient(env, "DEPLOY_ENV"), repoPath });
   const [port, host] = [lenient(env, "WEBHOOK_PORT"), lenient(env, "WEBHOOK_HOST")];
+  /** The environment that the script will get. */
+  const scriptEnv = childEnvironment({ env, deployEnv: lenient(env, "DEPLOY_ENV"), repoPath });
   return {
-    settings,
-    configFaults: faults,
-    configWarnings: warnings,
-    secret,
-    port,
-    host,
-    repoPath,
+    ...{ settings, givenUrl, repoPath, port, host, scriptEnv, ...config },
     branch: lenient(env, "BRANCH") || null,
     allowedSigners: lenient(env, "ALLOWED_SIGNERS") || null,
     statePath: lenient(env, "STATE_PATH"),
-    scriptEnv,
-    givenUrl,
-    git: (...args) => runGit(repoPath, args, { env: scriptEnv }),
-    readGit: (...args) => gitOutput(repoPath, args, { env: scriptEnv }),
+    /** Runs git in the repository with the script's environment, for 10 s at most. */
+    git: (...args: readonly string[]) => runGit(repoPath, args, { env: scriptEnv }),
+    /** The trimmed output of git in the repository, null if it fails. */
+    readGit: (...args: readonly string[]) => gitOutput(repoPath, args, { env: scriptEnv }),
     remote: once(() => probeRemote(repoPath, scriptEnv)),
     compose: once(() => probeCompose(repoPath, scriptEnv)),
     engine: once(() => probeEngine(scriptEnv)),
-    service: once(() => probeService(host, port, secret)),
+    service: once(() => probeService(host, port, config.secret)),
   };
 }
 
-function readConfig(env: Environment): {
+interface ReadConfig {
+  /** null if the configuration has no usable one. */
   readonly secret: string | null;
-  readonly faults: readonly string[];
-  readonly warnings: readonly string[];
-} {
+  /** Every line that `loadConfig` refuses, or none. */
+  readonly configFaults: readonly string[];
+  readonly configWarnings: readonly string[];
+}
+
+function readConfig(env: Environment): ReadConfig {
   try {
     const { config, warnings } = loadConfig(env);
-    return { secret: config.secrets.current.reveal(), faults: [], warnings };
+    return { secret: config.secrets.current.reveal(), configFaults: [], configWarnings: warnings };
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    return { secret: null, faults: error.problem.detail.split("\n"), warnings: [] };
+    return { secret: null, configFaults: error.problem.detail.split("\n"), configWarnings: [] };
   }
 }
 

@@ -1,12 +1,26 @@
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { wrapText } from "../platform/terminal/wrap.ts";
-import { type Fault, groups } from "./check.ts";
-import { type CheckReport, countResults, type ResultCounts } from "./run-checks.ts";
+import type { Fault, ProbeResult } from "./check.ts";
+import type { CheckReport } from "./checks.ts";
 
 const columns = 80;
 const margin = "      ";
 
 type Paint = Terminal["paint"];
+
+/** Counts the faults by severity, and the checks that have none. */
+export function countResults(reports: readonly CheckReport[]) {
+  const faults = reports.flatMap(({ result }) => (result.outcome === "faulty" ? result.faults : []));
+  const bySeverity = (wanted: Fault["severity"]) => faults.filter(({ severity }) => severity === wanted);
+  const withOutcome = (wanted: ProbeResult["outcome"]) =>
+    reports.filter(({ result }) => result.outcome === wanted);
+  return {
+    problems: bySeverity("problem").length,
+    warnings: bySeverity("warning").length,
+    passed: withOutcome("ok").length,
+    skipped: withOutcome("skipped").length,
+  };
+}
 
 /** The report for programs. docs/troubleshooting.md is its contract: every member is always there. */
 export function jsonReport(reports: readonly CheckReport[]): string {
@@ -31,14 +45,12 @@ function checkJson({ check: { id, group, subject }, result }: CheckReport) {
 
 /** The report for a person: a line per check, and below it what is wrong and how to fix it. */
 export function textReport(reports: readonly CheckReport[], paint: Paint): string {
-  const sections = groups.flatMap((group) => {
-    const mine = reports.filter(({ check }) => check.group === group);
-    return mine.length === 0
-      ? []
-      : [[paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))]];
-  });
+  const sections = Map.groupBy(reports, ({ check }) => check.group);
+  const texts = Array.from(sections, ([group, mine]) =>
+    [paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))].join("\n"),
+  );
   const end = lastLine(countResults(reports));
-  return `${sections.map((lines) => lines.join("\n")).join("\n\n")}\n\n${paint("bold", end)}\n`;
+  return `${texts.join("\n\n")}\n\n${paint("bold", end)}\n`;
 }
 
 function checkLines({ check, result }: CheckReport, paint: Paint): readonly string[] {
@@ -65,7 +77,7 @@ function faultLines({ text, command, change }: Fault, paint: Paint): readonly st
   return [...lines, ...[...run, ...write].map((line) => `${margin}${paint("bold", line)}`)];
 }
 
-function lastLine({ problems, warnings, passed, skipped }: ResultCounts): string {
+function lastLine({ problems, warnings, passed, skipped }: ReturnType<typeof countResults>): string {
   if (problems + warnings > 0)
     return [plural(problems, "problem"), plural(warnings, "warning")].filter(Boolean).join(", ");
   const all = passed === 1 ? "1 check passed" : `All ${passed} checks passed`;

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import type { Environment } from "../config.ts";
-import { type Fix, quote } from "./fix.ts";
+import { type Fix, quote } from "./check.ts";
 
 /** The service's settings, their file, and how to change one there. */
 export interface Settings {

@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { ok, okUnless, type ProbeResult, problem, resultOf, skip, warning } from "../../src/doctor/check.ts";
-import { checks } from "../../src/doctor/checks.ts";
+import { type CheckReport, checks, runChecks } from "../../src/doctor/checks.ts";
 import { makeDoctorContext } from "../../src/doctor/context.ts";
 import { jsonReport, textReport, wrapCommand } from "../../src/doctor/report.ts";
-import { type CheckReport, runChecks } from "../../src/doctor/run-checks.ts";
 import { readSettings } from "../../src/doctor/settings.ts";
 import { openTerminal, type Terminal } from "../../src/platform/terminal/terminal.ts";
 

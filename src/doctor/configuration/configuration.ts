@@ -1,22 +1,19 @@
+import { join } from "node:path";
 import { newSecretCommand } from "../../config/secret.ts";
-import { ownUid } from "../../platform/files.ts";
-import { type Check, okUnless, problem, warning } from "../check.ts";
-import { type Fix, quote } from "../fix.ts";
+import { ownUid, statOf } from "../../platform/files.ts";
+import { binDirectory } from "../../runner/environment.ts";
+import { type CheckFinding, type Fix, ok, okUnless, problem, quote, skip, warning } from "../check.ts";
+import type { DoctorContext } from "../context.ts";
 import type { Settings } from "../settings.ts";
 
 /** Everything that the service would refuse at its start, reported together. */
-export const configurationCheck: Check = {
-  id: "configuration",
-  group: "Configuration",
-  subject: "every variable has a usable value",
-  probe({ settings, configFaults, configWarnings }) {
-    const unreadable = settings.fault ? [problem(settings.fault, makeReadable(settings))] : [];
-    const faults = configFaults.map((text) => problem(text, fixOf(text, settings)));
-    const warnings = configWarnings.map((text) => warning(text, fixOf(text, settings)));
-    const source = settings.isFileThere ? `with ${settings.file}` : "from the environment";
-    return okUnless([...unreadable, ...faults, ...warnings], `complete, ${source}`);
-  },
-};
+export function checkConfiguration({ settings, configFaults, configWarnings }: DoctorContext): CheckFinding {
+  const unreadable = settings.fault ? [problem(settings.fault, makeReadable(settings))] : [];
+  const faults = configFaults.map((text) => problem(text, fixOf(text, settings)));
+  const warnings = configWarnings.map((text) => warning(text, fixOf(text, settings)));
+  const source = settings.isFileThere ? `with ${settings.file}` : "from the environment";
+  return okUnless([...unreadable, ...faults, ...warnings], `complete, ${source}`);
+}
 
 function makeReadable({ file }: Settings): Fix {
   return { command: `chown ${ownUid()} ${quote(file)} && chmod 600 ${quote(file)}` };
@@ -39,4 +36,17 @@ export function newSecret(settings: Settings): Fix {
 function newSecretFile({ env }: Settings): Fix {
   const file = quote(env.WEBHOOK_SECRET_FILE ?? "");
   return { command: `${newSecretCommand} | install -m 600 /dev/stdin ${file}` };
+}
+
+/** Another user has other permissions. The service's database belongs to the service's user. */
+export function checkUser({ statePath, settings }: DoctorContext): CheckFinding {
+  const state = statOf(join(statePath, "hotpush.db"));
+  if (!state) return skip("the service has not run yet");
+  if (state.uid === ownUid()) return ok(`uid ${state.uid}`);
+  const text = `The service's state belongs to uid ${state.uid}, but this is uid ${ownUid()}: the service may have other permissions than those reported here.`;
+  const { uid, gid } = state;
+  const file = settings.isFileThere ? ` --env-file ${quote(settings.file)}` : "";
+  const home = `HOME="$(getent passwd ${uid} | cut -d: -f6)"`;
+  const command = `${home} setpriv --reuid=${uid} --regid=${gid} --init-groups ${quote(join(binDirectory, "hotpush"))} doctor${file}`;
+  return warning(text, { command });
 }

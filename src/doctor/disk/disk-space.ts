@@ -2,9 +2,8 @@ import { existsSync, type StatsFs, statfsSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { formatSize } from "../../config/size.ts";
 import { nearestExisting } from "../../platform/files.ts";
-import { type Check, type Fault, okUnless, problem } from "../check.ts";
+import { type CheckFinding, type Fault, okUnless, problem, quote } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { quote } from "../fix.ts";
 
 interface Place {
   readonly content: string;
@@ -20,27 +19,22 @@ const mebibyte = 1024 ** 2;
 const neededFiles = 1_000;
 
 /** `hotpush rollout` does not build images with less free space (docs/rollout.md, HOTPUSH_MIN_FREE). */
-export const diskSpaceCheck: Check = {
-  id: "disk-space",
-  group: "Disk",
-  subject: "there is enough space for the state, the checkout, logs and images",
-  async probe(context) {
-    const seenDevices = new Set<number>();
-    const faults: Fault[] = [];
-    const free: string[] = [];
-    for (const place of await placesOf(context)) {
-      const path = nearestExisting(place.path);
-      const device = statSync(path).dev;
-      if (seenDevices.has(device)) continue;
-      seenDevices.add(device);
-      const stats = statfsSync(path);
-      const fault = faultOf(place, path, stats);
-      if (fault) faults.push(fault);
-      free.push(`${formatSize(stats.bavail * stats.bsize)} at ${place.path}`);
-    }
-    return okUnless(faults, free.join(", "));
-  },
-};
+export async function checkDiskSpace(context: DoctorContext): Promise<CheckFinding> {
+  const seenDevices = new Set<number>();
+  const faults: Fault[] = [];
+  const free: string[] = [];
+  for (const place of await placesOf(context)) {
+    const path = nearestExisting(place.path);
+    const device = statSync(path).dev;
+    if (seenDevices.has(device)) continue;
+    seenDevices.add(device);
+    const stats = statfsSync(path);
+    const fault = faultOf(place, path, stats);
+    if (fault) faults.push(fault);
+    free.push(`${formatSize(stats.bavail * stats.bsize)} at ${place.path}`);
+  }
+  return okUnless(faults, free.join(", "));
+}
 
 /** In order of need: of the places on one disk, the first counts. */
 async function placesOf({

@@ -12,37 +12,24 @@ import { dirname, join } from "node:path";
 import { variables } from "../../config.ts";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "../../platform/files.ts";
-import { type Check, type Fault, ok, type ProbeResult, problem, skip, warning } from "../check.ts";
+import { type CheckFinding, type Fix, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { type Fix, quote } from "../fix.ts";
 import { findInCompose } from "../service/own-service.ts";
 
-/** The service writes an accepted push to disk here before it answers the git host. */
-export const stateDirectoryCheck: Check = {
-  id: "state-directory",
-  group: "Disk",
-  subject: "the service can write its state",
-  probe: (context) => unlessInContainer(context, checkDirectory),
-};
-
-/** SQLite needs locks that hold, and a promise to a git host needs a disk. */
-export const stateFileSystemCheck: Check = {
-  id: "state-file-system",
-  group: "Disk",
-  subject: "the state is on a local disk that outlives a restart",
-  probe: (context) => unlessInContainer(context, checkFileSystem),
-};
-
 /** From the host, the state of a service in a container cannot be checked. */
-async function unlessInContainer(
-  context: DoctorContext,
-  check: (context: DoctorContext) => ProbeResult | Fault,
-): Promise<ProbeResult | Fault> {
-  if ((await findInCompose(context)) === null) return check(context);
-  return skip("it is in the container: docker compose exec hotpush hotpush doctor");
+const inContainer = skip("it is in the container: docker compose exec hotpush hotpush doctor");
+
+/** The service writes an accepted push to disk here before it answers the git host. */
+export async function checkStateDirectory(context: DoctorContext): Promise<CheckFinding> {
+  return (await findInCompose(context)) === null ? checkDirectory(context) : inContainer;
 }
 
-function checkDirectory({ statePath }: DoctorContext): ProbeResult | Fault {
+/** SQLite needs locks that hold, and a promise to a git host needs a disk. */
+export async function checkStateFileSystem(context: DoctorContext): Promise<CheckFinding> {
+  return (await findInCompose(context)) === null ? checkFileSystem(context) : inContainer;
+}
+
+function checkDirectory({ statePath }: DoctorContext): CheckFinding {
   const user = `uid ${ownUid()}`;
   const kind = kindOf(statePath);
   if (kind === "missing") {
@@ -115,7 +102,7 @@ const unfit: ReadonlyMap<number, { readonly name: string; readonly reason: strin
 ]);
 const overlay = 0x794c7630;
 
-function checkFileSystem({ statePath, settings }: DoctorContext): ProbeResult | Fault {
+function checkFileSystem({ statePath, settings }: DoctorContext): CheckFinding {
   const type = typeAt(statePath);
   if (type === overlay && isInContainer()) {
     const text = `${statePath} is in the container's own layers, which are removed when it is replaced. In the compose file, give Hotpush a volume:`;

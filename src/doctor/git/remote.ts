@@ -1,32 +1,37 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { credentialsPath } from "../../config/state-path.ts";
+import { type Branch, branches } from "../../config.ts";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { sshOverHttps } from "../../platform/git-remote-url.ts";
-import { type Check, type Fault, ok, problem, skip } from "../check.ts";
+import {
+  type CheckFinding,
+  type Fault,
+  type Fix,
+  gitIn,
+  ok,
+  problem,
+  quote,
+  skip,
+  warning,
+} from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { type Fix, gitIn, quote } from "../fix.ts";
 import type { RemoteCause, RemoteFailure } from "./probe-remote.ts";
 import { overriddenSshCommand, readSshSettings } from "./ssh.ts";
 
 /** Asks the remote as the script will: without a terminal, with the service's keys and tokens. */
-export const remoteCheck: Check = {
-  id: "remote",
-  group: "Git",
-  subject: "the remote answers without a prompt",
-  async probe(context) {
-    const answer = await context.remote();
-    if (answer.kind === "unasked") return skip("git does not work in the repository yet");
-    if (answer.kind === "none") return withoutOrigin(answer.others, context);
-    if (answer.kind === "refs") return ok(answer.url.text);
-    const overridden = answer.url.scheme === "ssh" ? await overriddenSshCommand(context) : null;
-    if (overridden !== null) return overridden;
-    const { cause } = answer;
-    if (cause === "host-key-changed" || cause === "host-key-unknown")
-      return skip("the key of the git host comes first");
-    return await faultOf[cause](answer, context);
-  },
-};
+export async function checkRemote(context: DoctorContext): Promise<CheckFinding> {
+  const answer = await context.remote();
+  if (answer.kind === "unasked") return skip("git does not work in the repository yet");
+  if (answer.kind === "none") return withoutOrigin(answer.others, context);
+  if (answer.kind === "refs") return ok(answer.url.text);
+  const overridden = answer.url.scheme === "ssh" ? await overriddenSshCommand(context) : null;
+  if (overridden !== null) return overridden;
+  const { cause } = answer;
+  if (cause === "host-key-changed" || cause === "host-key-unknown")
+    return skip("the key of the git host comes first");
+  return await faultOf[cause](answer, context);
+}
 
 function withoutOrigin([other]: readonly string[], { repoPath }: DoctorContext): Fault {
   const text = 'The repository has no remote named "origin", so nothing can be pulled.';
@@ -129,4 +134,36 @@ function storeCommand({ repoPath, statePath }: DoctorContext): string {
   const git = gitIn(repoPath);
   const helper = isInContainer() ? `store --file=${quote(credentialsPath(statePath))}` : "store";
   return `${git} config credential.helper ${quote(helper)} && ${git} ls-remote origin HEAD`;
+}
+
+/** A push of any other branch is ignored. */
+export async function checkBranch(context: DoctorContext): Promise<CheckFinding> {
+  const answer = await context.remote();
+  if (answer.kind !== "refs") return skip("the remote does not answer");
+  const found = branches.filter((name) => answer.refs.has(`refs/heads/${name}`));
+  if (found.length > 0) return judgeSetting(context, found, answer.refs);
+  const git = gitIn(context.repoPath);
+  const hasCommit = (await context.readGit("rev-parse", "--verify", "HEAD")) !== null;
+  const commit = `${git} commit --quiet --allow-empty --message "First commit" && `;
+  const command = `${hasCommit ? "" : commit}${git} push origin HEAD:refs/heads/main`;
+  const text = "The remote has neither main nor master, and a push of any other branch is ignored.";
+  return problem(text, { command });
+}
+
+function judgeSetting(
+  { branch, settings }: DoctorContext,
+  found: readonly Branch[],
+  refs: ReadonlyMap<string, string>,
+): CheckFinding {
+  const commitOf = (name: Branch) => refs.get(`refs/heads/${name}`);
+  if (branch !== null && found.includes(branch)) {
+    return ok(`${branch} is at ${commitOf(branch)?.slice(0, 7)}`);
+  }
+  const head = found.find((name) => commitOf(name) === refs.get("HEAD")) ?? found[0] ?? "main";
+  const fix = settings.set("BRANCH", head);
+  if (branch === null) {
+    const text = `BRANCH is not set, so main and master are both deployed: anyone who can create the other one at the git host controls what runs, however ${head} is protected.`;
+    return warning(text, fix);
+  }
+  return problem(`BRANCH is ${branch}, but the remote has only ${head}: its pushes are ignored.`, fix);
 }

@@ -1,8 +1,9 @@
 import type { ComposeService } from "../../platform/compose/model.ts";
+import { getJson } from "../../platform/docker/engine.ts";
 import { readStart } from "../../platform/files.ts";
-import { warning } from "../check.ts";
+import { type Fault, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { type LintedProject, lintCheck } from "./lint-check.ts";
+import type { LintedProject, Role } from "./lint.ts";
 
 const longestConfiguration = 256 * 1024;
 
@@ -13,28 +14,33 @@ interface ImageConfig {
 }
 
 /** Without a health check, a container counts as ready after 3 s, even if it does not answer. */
-export const healthcheckLint = lintCheck(
-  "lint-healthcheck",
-  "every app that gets requests has a health check",
-  "every app that gets requests has one",
-  async (project, context) => {
-    const configurations = proxyConfigurations(project);
-    const faults = await Promise.all(
-      project.apps.map(async ({ name, service }) => {
-        const { healthcheck, image = `${project.model.name}-${name}` } = service;
-        if (healthcheck && !healthcheck.disable) return [];
-        const config = await imageConfig(image, context);
-        if (!healthcheck?.disable && config.Healthcheck) return [];
-        const port = requestPort(name, service, config, configurations);
-        if (port === null) return [];
-        const text = `${name} has no health check: requests go to a new container before it can answer them. For example, in ${name}:`;
-        const change = `services.${name}.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:${port}/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
-        return [warning(text, { change })];
-      }),
-    );
-    return faults.flat();
-  },
-);
+export async function lintHealthcheck(
+  { name, service, isRolled }: Role,
+  project: LintedProject,
+  context: DoctorContext,
+): Promise<readonly Fault[]> {
+  const { healthcheck, image = `${project.model.name}-${name}` } = service;
+  if (!isRolled || (healthcheck && !healthcheck.disable)) return [];
+  const config = await imageConfig(image, context);
+  if (!healthcheck?.disable && config.Healthcheck) return [];
+  const port = requestPort(name, service, config, proxyConfigurations(project));
+  if (port === null) return [];
+  const text = `${name} has no health check: requests go to a new container before it can answer them. For example, in ${name}:`;
+  const change = `services.${name}.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:${port}/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
+  return [warning(text, { change })];
+}
+
+/** A HEALTHCHECK or EXPOSE of its Dockerfile counts too, if the image exists already. */
+async function imageConfig(image: string, { engine }: DoctorContext): Promise<ImageConfig> {
+  const answer = await engine();
+  if (answer.kind !== "answers") return {};
+  try {
+    const path = `/images/${encodeURIComponent(image)}/json`;
+    return (await getJson<{ readonly Config: ImageConfig }>(answer.engine, path)).Config;
+  } catch {
+    return {};
+  }
+}
 
 /** The files that the project's proxies mount, as far as they can be read here. */
 function proxyConfigurations({ roles }: LintedProject): readonly string[] {
@@ -47,20 +53,6 @@ function proxyConfigurations({ roles }: LintedProject): readonly string[] {
       return []; // A directory, a socket, or a file that only root can read.
     }
   });
-}
-
-/** A HEALTHCHECK or EXPOSE of its Dockerfile counts too, if the image exists already. */
-async function imageConfig(image: string, { engine }: DoctorContext): Promise<ImageConfig> {
-  const answer = await engine();
-  if (answer.kind !== "answers") return {};
-  try {
-    const { Config }: { readonly Config: ImageConfig } = JSON.parse(
-      (await answer.engine.get(`/images/${encodeURIComponent(image)}/json`)).toString(),
-    );
-    return Config;
-  } catch {
-    return {};
-  }
 }
 
 /** The port at which a service gets requests, or null if nothing names one, as for a worker. */

@@ -1,32 +1,33 @@
 import { readFileSync } from "node:fs";
 import { type Fault, warning } from "../check.ts";
-import { type LintedProject, lintCheck, mountsLiveFiles, type Role } from "./lint-check.ts";
+import { type LintedProject, mountsLiveFiles, type Role } from "./lint.ts";
 
 /** A proxy that does not know which container is live sends requests to the one that is about to stop. */
-export const liveFileLint = lintCheck(
-  "lint-live-file",
-  "the proxy reads which container is live",
-  "it does, or the file has no proxy",
-  (project) => {
-    const isScaled = project.apps.length > 0 && project.apps.every(({ label }) => label === "scale");
-    const proxies = project.roles.filter(({ kind }) => kind === "proxy");
-    if (proxies.length === 0 || isScaled) return [];
-    return [...proxies.flatMap((proxy) => faultsOf(proxy, project)), ...ownFaults(project)];
-  },
-);
+export function lintLiveFile(role: Role, { roles }: LintedProject): readonly Fault[] {
+  const apps = roles.filter(({ isRolled }) => isRolled);
+  const isScaled = apps.length > 0 && apps.every(({ label }) => label === "scale");
+  if (isScaled || !roles.some(({ kind }) => kind === "proxy")) return [];
+  if (role.kind === "hotpush") return faultsOfHotpush(role);
+  const switched = apps.filter(({ label }) => label !== "scale").map(({ name }) => name);
+  return role.kind === "proxy" ? faultsOfProxy(role, switched) : [];
+}
 
-function faultsOf({ name, service }: Role, { apps }: LintedProject): readonly Fault[] {
+/** Hotpush writes the live files, so it needs them too. */
+function faultsOfHotpush({ name, service }: Role): readonly Fault[] {
+  if (mountsLiveFiles(service)) return [];
+  const text = `${name} does not have the live files, so it cannot write for the proxy which container is live.`;
+  return [warning(text, { change: `services.${name}.volumes: add live:/run/live` })];
+}
+
+function faultsOfProxy({ name, service }: Role, apps: readonly string[]): readonly Fault[] {
   const { image = "" } = service;
-  const rolled = apps.filter(({ label }) => label !== "scale");
   if (/(?:^|\/)traefik/.test(image)) {
-    return rolled.map((app) => {
-      const text = `${name} finds containers by itself, and reads no live file.`;
-      return warning(text, { change: `services.${app.name}.labels: hotpush.rollout: scale` });
-    });
+    const text = `${name} finds containers by itself, and reads no live file.`;
+    return apps.map((app) => warning(text, { change: `services.${app}.labels: hotpush.rollout: scale` }));
   }
   if (mountsLiveFiles(service)) {
     const file = service.volumes?.find(({ target }) => target.endsWith("/Caddyfile"))?.source;
-    return file === undefined ? [] : faultsOfCaddyfile(file, rolled);
+    return file === undefined ? [] : faultsOfCaddyfile(file, apps);
   }
   if (/(?:^|\/)caddy/.test(image)) {
     const text = `${name} does not have the live files: it would send requests to a container that is about to stop.`;
@@ -36,27 +37,18 @@ function faultsOf({ name, service }: Role, { apps }: LintedProject): readonly Fa
   return [warning(text, { change: `services.${name}.image: caddy:2` })];
 }
 
-function faultsOfCaddyfile(path: string, apps: readonly Role[]): readonly Fault[] {
+function faultsOfCaddyfile(path: string, apps: readonly string[]): readonly Fault[] {
   const text = readOrNull(path);
   if (text === null) return [];
-  const fixed = apps.flatMap(({ name }) => {
+  const fixed = apps.flatMap((name) => {
     const target = new RegExp(`(?:^|[\\s/])${name}:(\\d+)`, "m").exec(text);
     if (!target || text.includes(`/run/live/${name}}`)) return [];
-    const change = `${path}: reverse_proxy {file./run/live/${name}}:${target[1]}`;
     const byName = `${path} sends requests to ${name} by its name, to the old and the new container alike.`;
-    return [warning(byName, { change })];
+    return [warning(byName, { change: `${path}: reverse_proxy {file./run/live/${name}}:${target[1]}` })];
   });
   if (/^\s*admin\s+unix\/\/?\/run\/live\/admin\.sock/m.test(text)) return fixed;
   const noAdmin = `${path} does not put Caddy's admin API into the live directory: a roll-out waits 10 s instead of asking when the old container has no requests left.`;
   return [...fixed, warning(noAdmin, { change: `${path}: { admin unix//run/live/admin.sock|0660 }` })];
-}
-
-/** Hotpush writes the live files, so it needs them too. */
-function ownFaults({ roles }: LintedProject): readonly Fault[] {
-  const own = roles.find(({ kind }) => kind === "hotpush");
-  if (!own || mountsLiveFiles(own.service)) return [];
-  const text = `${own.name} does not have the live files, so it cannot write for the proxy which container is live.`;
-  return [warning(text, { change: `services.${own.name}.volumes: add live:/run/live` })];
 }
 
 function readOrNull(path: string): string | null {

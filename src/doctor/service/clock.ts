@@ -2,27 +2,21 @@ import { existsSync } from "node:fs";
 import { formatDuration } from "../../config/duration.ts";
 import { sendHttp } from "../../platform/http-client.ts";
 import { outputOf } from "../../platform/run-command.ts";
-import { type Check, type Fault, ok, okUnless, problem, warning } from "../check.ts";
+import { type CheckFinding, type Fault, type Fix, ok, okUnless, problem, quote, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { type Fix, quote } from "../fix.ts";
 
 /** Signed timestamps (GitLab, Standard Webhooks) are valid for five minutes, certificates for days. */
 const allowedMs = 5 * 60_000;
 const answerTimeoutMs = 5_000;
 
 /** A wrong clock makes certificates invalid, and signed deliveries look like replays. */
-export const clockCheck: Check = {
-  id: "clock",
-  group: "Service",
-  subject: "the clock is right",
-  async probe(context) {
-    const site = await siteOfRemote(context);
-    const dateMs = site === null ? Number.NaN : await dateOf(site);
-    if (site !== null && !Number.isNaN(dateMs)) return judgeBy(site, dateMs);
-    const faults = [...(await beforeLastCommit(context)), ...(await unsynchronised(context))];
-    return okUnless(faults, "later than the last commit; no host could be asked");
-  },
-};
+export async function checkClock(context: DoctorContext): Promise<CheckFinding> {
+  const site = await siteOfRemote(context);
+  const dateMs = site === null ? Number.NaN : await dateOf(site);
+  if (site !== null && !Number.isNaN(dateMs)) return judgeBy(site, dateMs);
+  const faults = [...(await beforeLastCommit(context)), ...(await unsynchronised(context))];
+  return okUnless(faults, "later than the last commit; no host could be asked");
+}
 
 function judgeBy(site: string, dateMs: number) {
   const { hostname } = new URL(site);

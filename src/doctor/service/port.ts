@@ -1,23 +1,18 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { ownUid } from "../../platform/files.ts";
-import { type Check, type Fault, ok, problem, skip } from "../check.ts";
+import { type CheckFinding, type Fault, ok, problem, skip } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import { findInCompose } from "./own-service.ts";
 
 /** Only one program can listen on a port: the service itself, or none yet. */
-export const portCheck: Check = {
-  id: "port",
-  group: "Service",
-  subject: "the service has the port, or can take it",
-  async probe(context) {
-    const { host, port } = context;
-    if ((await context.service()).kind === "hotpush") return ok(`Hotpush listens on ${port}`);
-    if ((await findInCompose(context)) !== null) return skip("the service has its port in a container");
-    const code = await tryToListen(host, port);
-    return code === null ? ok(`${port} is free`) : await refused(code, context);
-  },
-};
+export async function checkPort(context: DoctorContext): Promise<CheckFinding> {
+  const { host, port } = context;
+  if ((await context.service()).kind === "hotpush") return ok(`Hotpush listens on ${port}`);
+  if ((await findInCompose(context)) !== null) return skip("the service has its port in a container");
+  const code = await tryToListen(host, port);
+  return code === null ? ok(`${port} is free`) : await refused(code, context);
+}
 
 async function refused(code: string, { host, port, settings }: DoctorContext): Promise<Fault> {
   if (code === "EADDRINUSE") {

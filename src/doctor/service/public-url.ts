@@ -1,6 +1,6 @@
-import { type Check, type Fault, okUnless, problem, skip } from "../check.ts";
+import type { Fix } from "../check.ts";
+import { type CheckFinding, type Fault, okUnless, problem, skip } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import type { Fix } from "../fix.ts";
 import { isServiceRunning } from "./own-service.ts";
 import { type NoReply, pingWebhook, type WebhookReply } from "./probe-service.ts";
 
@@ -8,23 +8,18 @@ import { type NoReply, pingWebhook, type WebhookReply } from "./probe-service.ts
 const largeBytes = 2 * 1024 ** 2;
 
 /** Goes the way of a delivery: through DNS, the certificate and the proxy to this service. */
-export const publicUrlCheck: Check = {
-  id: "public-url",
-  group: "Service",
-  subject: "a delivery to the public URL reaches this service",
-  async probe(context) {
-    const { givenUrl, secret, settings } = context;
-    const publicUrl = givenUrl ?? webhookUrl(settings.env.WEBHOOK_URL ?? "");
-    if (publicUrl === null)
-      return skip("name the URL that your git host sends to: hotpush doctor --url https://…");
-    if (secret === null) return skip("there is no secret to sign with");
-    if (givenUrl === null && !(await isServiceRunning(context))) return skip("the service does not run");
-    const fault = faultOf(await pingWebhook(publicUrl, secret), publicUrl, context);
-    if (fault !== null) return fault;
-    const large = await pingWebhook(publicUrl, secret, largeBytes);
-    return okUnless(sizeFaults(large, publicUrl), `${publicUrl} has accepted a signed ping`);
-  },
-};
+export async function checkPublicUrl(context: DoctorContext): Promise<CheckFinding> {
+  const { givenUrl, secret, settings } = context;
+  const publicUrl = givenUrl ?? webhookUrl(settings.env.WEBHOOK_URL ?? "");
+  if (publicUrl === null)
+    return skip("name the URL that your git host sends to: hotpush doctor --url https://…");
+  if (secret === null) return skip("there is no secret to sign with");
+  if (givenUrl === null && !(await isServiceRunning(context))) return skip("the service does not run");
+  const fault = faultOf(await pingWebhook(publicUrl, secret), publicUrl, context);
+  if (fault !== null) return fault;
+  const large = await pingWebhook(publicUrl, secret, largeBytes);
+  return okUnless(sizeFaults(large, publicUrl), `${publicUrl} has accepted a signed ping`);
+}
 
 /** The webhook's address, from the site or from the whole address; null if `text` is not an HTTP URL. */
 export function webhookUrl(text: string): string | null {

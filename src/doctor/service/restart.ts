@@ -2,41 +2,35 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { findOwnContainer } from "../../platform/docker/own-container.ts";
-import { type Check, type Fault, ok, type ProbeResult, problem, skip, warning } from "../check.ts";
+import { type CheckFinding, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { quote } from "../fix.ts";
 import { ownComposeService, readUnit } from "./own-service.ts";
 
 /** After a reboot nobody is there to start it. */
-export const restartCheck: Check = {
-  id: "restart",
-  group: "Service",
-  subject: "the service starts again after a crash and a reboot",
-  async probe(context) {
-    const own = await ownComposeService(context);
-    if (own !== null) {
-      if (survivesReboot(own.service.restart)) return ok(`restart: ${own.service.restart}`);
-      const text = `The compose service ${own.name} has no restart policy that survives a crash and a reboot.`;
-      return problem(text, { change: `services.${own.name}.restart: unless-stopped` });
-    }
-    const unit = await readUnit(context);
-    if (unit.kind === "unit") {
-      const text = "systemd does not start Hotpush after a reboot.";
-      const command = "systemctl enable hotpush";
-      return unit.isEnabled ? ok("the systemd unit is enabled") : problem(text, { command });
-    }
-    if (isInContainer()) return await checkContainer(context);
-    const text = "No systemd unit and no compose service starts Hotpush again after a reboot.";
-    return warning(text, { command: installUnit() });
-  },
-};
+export async function checkRestart(context: DoctorContext): Promise<CheckFinding> {
+  const own = await ownComposeService(context);
+  if (own !== null) {
+    if (survivesReboot(own.service.restart)) return ok(`restart: ${own.service.restart}`);
+    const text = `The compose service ${own.name} has no restart policy that survives a crash and a reboot.`;
+    return problem(text, { change: `services.${own.name}.restart: unless-stopped` });
+  }
+  const unit = await readUnit(context);
+  if (unit.kind === "unit") {
+    const text = "systemd does not start Hotpush after a reboot.";
+    const command = "systemctl enable hotpush";
+    return unit.isEnabled ? ok("the systemd unit is enabled") : problem(text, { command });
+  }
+  if (isInContainer()) return await checkContainer(context);
+  const text = "No systemd unit and no compose service starts Hotpush again after a reboot.";
+  return warning(text, { command: installUnit() });
+}
 
 interface Inspected {
   readonly HostConfig?: { readonly RestartPolicy?: { readonly Name?: string } };
 }
 
 /** Asks Docker about the container that this process runs in. */
-async function checkContainer({ engine }: DoctorContext): Promise<ProbeResult | Fault> {
+async function checkContainer({ engine }: DoctorContext): Promise<CheckFinding> {
   const answer = await engine();
   const own = answer.kind === "answers" ? await findOwnContainer(answer.engine) : null;
   if (answer.kind !== "answers" || own === null) return skip("Docker cannot be asked about this container");
