@@ -25,9 +25,26 @@ interface Suite {
 const suites: Readonly<Record<string, Suite>> = {
   unit: {
     patterns: ["test/**/*.test.ts"],
-    exclude: ["test/e2e/**", "test/faults/**", "test/fuzz/**"],
-    filesAtATime: 3,
+    exclude: ["**/*.integration.test.ts", "test/e2e/**", "test/faults/**", "test/fuzz/**"],
+    filesAtATime: 4,
     first: [],
+    last: [],
+    needsEngine: false,
+  },
+  integration: {
+    patterns: ["test/**/*.integration.test.ts"],
+    exclude: [],
+    filesAtATime: 4,
+    first: [
+      "doubtful-push",
+      "package",
+      "demo",
+      "output",
+      "deployments/stop",
+      "log-lines",
+      "catch-up",
+      "nginx",
+    ],
     last: [],
     needsEngine: false,
   },
@@ -90,6 +107,8 @@ async function main([name = "", ...words]: readonly string[]): Promise<number> {
     console.error(`No test file of ${name} has ${words.join(" or ")} in its path.`);
     return 2;
   }
+  // Every process of a run shares what Node compiled: half of a short one's time goes there otherwise.
+  process.env.NODE_COMPILE_CACHE ||= join(root, "node_modules/.cache/compiled");
   // A second try must not pass because it tries other values.
   process.env.FUZZ_SEED ||= String(Date.now() % 2 ** 31);
   const closeEngine = suite.needsEngine ? await openEngine() : undefined;
