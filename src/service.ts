@@ -18,15 +18,9 @@ import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts"
 import { openStore, type Store } from "./deployments/store.ts";
 import { createDryRun } from "./dry-run.ts";
 import type { Log } from "./log.ts";
-import { createAdmission } from "./receiver/admission.ts";
-import { createClientAddress } from "./receiver/client-address.ts";
-import { closeReceiver } from "./receiver/close.ts";
-import { createDeliveryLog } from "./receiver/delivery-log.ts";
-import { listen } from "./receiver/listen.ts";
 import { refsOf } from "./receiver/push.ts";
-import { createReceiver } from "./receiver/server.ts";
-import { makeKeys } from "./receiver/verify.ts";
-import { createWebhook } from "./receiver/webhook.ts";
+import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
+import type { Webhook } from "./receiver/webhook.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
 import { logScriptFault } from "./runner/check-script.ts";
 import { checkTools, toolsForSigners } from "./runner/check-tools.ts";
@@ -170,22 +164,18 @@ function wireDeployments({ config, script, store, events, log, stopping }: Share
 function wireReceiver(shared: Shared, deployments: Deployments, findFault: () => string | null) {
   const { config, script, store, log, stopping } = shared;
   const { queue, catchUp, secretUses } = deployments;
-  const { bodyLimitBytes, repository } = config;
-  const deliveryLog = createDeliveryLog(log, createClientAddress(config.trustedProxies));
-  const webhook = createWebhook({
-    ...{ bodyLimitBytes, repository, refs: refsOf(config.branch), log: deliveryLog },
-    keys: makeKeys(config.secrets),
-    admission: createAdmission(),
+  const { bodyLimitBytes, trustedProxies, secrets, repository } = config;
+  const webhook: Webhook = {
+    ...{ secrets, repository, refs: refsOf(config.branch), onVerified: secretUses.note },
     async record(push) {
       const recorded = await queue.accept(push);
       if (recorded.doubt) catchUp.resolve(recorded.doubt);
       return recorded;
     },
     dryRun: createDryRun(store, script),
-    onVerified: secretUses.note,
-  });
+  };
   return createReceiver({
-    ...{ webhook, bodyLimitBytes, log: deliveryLog },
+    ...{ webhook, bodyLimitBytes, trustedProxies, log },
     findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
     isStopping: () => stopping.aborted,
   });

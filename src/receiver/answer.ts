@@ -3,7 +3,18 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { STATUS_CODES } from "../platform/http-server.ts";
 import { type HttpProblemCode, type Problem, problems } from "../problems.ts";
-import { discard } from "./discard.ts";
+import { discard } from "./body.ts";
+
+/** How many bytes are still read of a request that was refused before it was whole, so that its sender reads why. */
+const lingerBytes = { refused: 64 * 1024 ** 2, broken: 64 * 1024 } as const;
+/** How long its sender has to read the answer. */
+const lingerMs = 3_000;
+
+/** Connections that end with an answer already given or decided on: nothing that still arrives on them is parsed. */
+const closingSockets = new WeakSet<Socket>();
+
+/** Why the connection is closed: the rest of the request is not worth reading, or cannot be read. */
+type Closing = keyof typeof lingerBytes;
 
 /** An answer ready to be sent: the body is text already. */
 export interface Answer {
@@ -11,6 +22,19 @@ export interface Answer {
   /** Names and values in turn, as Node writes them without looking at each. */
   readonly headers: readonly string[];
   readonly body: string;
+  /** Set if the connection is closed after it. */
+  readonly closing?: Closing | undefined;
+}
+
+/** Why a request is refused. */
+export interface Refusal extends Problem<HttpProblemCode> {
+  /** The field of the body that is wrong, as a slash path from its root. */
+  readonly pointer?: string;
+  /** Further headers, names and values in turn. */
+  readonly headers?: readonly string[];
+  readonly closing?: Closing;
+  /** What only the log says. */
+  readonly logReason?: string;
 }
 
 const common = ["Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"] as const;
@@ -20,7 +44,7 @@ const problemHeaders = ["Content-Type", "application/problem+json; charset=utf-8
 const challenge = ["WWW-Authenticate", 'HMAC-SHA256 realm="webhook"'];
 const later = ["Retry-After", "30"];
 
-/** What a status asks for beside the body: RFC 9110 wants a challenge with 401 and says how to name what is taken. */
+/** Headers that go with a status: RFC 9110 requires a challenge with 401, and defines how to name what is accepted. */
 const extraHeaders: Partial<Record<HttpProblemCode, readonly string[]>> = {
   signature_missing: challenge,
   signature_invalid: challenge,
@@ -32,65 +56,43 @@ const extraHeaders: Partial<Record<HttpProblemCode, readonly string[]>> = {
 };
 
 export function jsonAnswer(status: number, value: object): Answer {
-  return answerOf(status, jsonHeaders, JSON.stringify(value));
+  return { status, headers: jsonHeaders, body: JSON.stringify(value) };
 }
 
-/**
- * A problem as RFC 9457 has it. Git hosts show the body on the page of the delivery, so `detail` is the help text.
- *
- * @param members further members, such as the limit that was passed
- * @param headers further headers, names and values in turn
- */
-export function problemAnswer(
-  problem: Problem<HttpProblemCode>,
-  members: Readonly<Record<string, string | number>> = {},
-  headers: readonly string[] = [],
-): Answer {
-  const { code, detail } = problem;
+/** A refusal as RFC 9457 defines it. Git hosts show the body on the page of the delivery, so `detail` is the help text. */
+export function problemAnswer({ code, detail, pointer, headers = [], closing }: Refusal): Answer {
   const { status, title } = problems[code];
   const instance = `urn:uuid:${randomUUID()}`;
-  const body = { type: `urn:hotpush:problem:${code}`, title, status, detail, instance, code, ...members };
+  const body = { type: `urn:hotpush:problem:${code}`, title, status, detail, instance, code, pointer };
   const extra = extraHeaders[code] ?? [];
-  return answerOf(status, [...problemHeaders, ...extra, ...headers], JSON.stringify(body));
-}
-
-function answerOf(status: number, headers: readonly string[], body: string): Answer {
-  return { status, headers: [...headers, "Content-Length", String(Buffer.byteLength(body))], body };
-}
-
-/** Sends `answer` as the response. */
-export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
-  response.writeHead(status, headers as string[]).end(body);
-}
-
-/** How long a sender that was refused before its request was whole has to read the answer. */
-const lingerMs = 3_000;
-/** How much is still read from it meanwhile: a body that is too large to its end, of anything else next to nothing. */
-const lingerBytes = { refused: 64 * 1024 ** 2, broken: 64 * 1024 } as const;
-
-type Refusal = keyof typeof lingerBytes;
-
-/** Connections that end with an answer already given or decided on: what still comes on them is not looked at. */
-const closing = new WeakSet<Socket>();
-
-/** True where an earlier request of the same connection was refused in a way that closes it. */
-export function isClosing(socket: Socket): boolean {
-  return closing.has(socket);
+  return { status, headers: [...problemHeaders, ...extra, ...headers], body: JSON.stringify(body), closing };
 }
 
 /**
- * Answers a request that is not worth reading to its end, and closes the connection; what was asked before it on the
- * same connection is answered first.
+ * Sends `answer` as the response. If that closes the connection, earlier requests on it are answered first.
+ *
+ * @param isLast asks the client to open a new connection for its next request
  */
-export function answerAndClose(response: ServerResponse, answer: Answer, kind: Refusal = "refused"): void {
-  closing.add(response.req.socket);
-  if (response.socket) writeAndClose(response.socket, answer, kind);
-  else response.once("socket", (socket) => writeAndClose(socket, answer, kind));
+export function sendAnswer(response: ServerResponse, answer: Answer, isLast = false): void {
+  if (answer.closing === undefined) {
+    const headers = withLength(answer);
+    response.writeHead(answer.status, isLast ? [...headers, "Connection", "close"] : headers);
+    response.end(answer.body);
+    return;
+  }
+  closingSockets.add(response.req.socket);
+  if (response.socket) writeAndClose(response.socket, answer);
+  else response.once("socket", (socket) => writeAndClose(socket, answer));
+}
+
+/** True if an earlier request of the same connection was refused in a way that closes it. */
+export function isClosing(socket: Socket): boolean {
+  return closingSockets.has(socket);
 }
 
 /** Writes `answer` on the bare socket and closes it. */
-export function writeAndClose(socket: Socket, answer: Answer, kind: Refusal): void {
-  closing.add(socket);
+export function writeAndClose(socket: Socket, answer: Answer): void {
+  closingSockets.add(socket);
   if (!socket.writable) {
     socket.destroy();
     return;
@@ -98,18 +100,19 @@ export function writeAndClose(socket: Socket, answer: Answer, kind: Refusal): vo
   socket.end(onTheWire(answer));
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.on("close", () => clearTimeout(timer));
-  // Not now: Node's parser may still be at work on the bytes that brought us here, and pause the socket on them.
+  const mostBytes = lingerBytes[answer.closing ?? "broken"];
+  // Not now: Node's parser may still be working on the bytes that led here, and pause the socket on them.
   setImmediate(() => {
-    if (!socket.isPaused()) return readAndDiscard(socket, lingerBytes[kind]);
-    // Its listener of "resume" goes away once somebody else reads, and is what sets a paused socket going.
-    socket.once("resume", () => readAndDiscard(socket, lingerBytes[kind]));
+    if (!socket.isPaused()) return readAndDiscard(socket, mostBytes);
+    // Node's own listener of "resume" restarts a paused socket, and is removed once somebody else reads.
+    socket.once("resume", () => readAndDiscard(socket, mostBytes));
     socket.resume();
   });
 }
 
 /**
- * Reads what the sender is still sending for a moment, since closing on unread bytes resets the connection, and a
- * sender that reads only when it has sent all would never see the answer.
+ * Reads for a moment what the sender still sends: closing on unread bytes resets the connection, and a sender that reads
+ * only after it has sent everything would never see the answer.
  */
 function readAndDiscard(socket: Socket, mostBytes: number): void {
   let remainingBytes = mostBytes;
@@ -121,8 +124,12 @@ function readAndDiscard(socket: Socket, mostBytes: number): void {
   });
 }
 
-function onTheWire({ status, headers, body }: Answer): string {
-  const lines = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}`;
-  return `${head}Connection: close\r\n\r\n${body}`;
+function onTheWire(answer: Answer): string {
+  const lines = withLength(answer).map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  const head = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ""}\r\n${lines.join("")}`;
+  return `${head}Connection: close\r\n\r\n${answer.body}`;
+}
+
+function withLength({ headers, body }: Answer): string[] {
+  return [...headers, "Content-Length", String(Buffer.byteLength(body))];
 }

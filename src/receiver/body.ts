@@ -1,42 +1,36 @@
 import type { IncomingMessage } from "node:http";
-import type { Admission } from "./admission.ts";
-import { discard } from "./discard.ts";
+import type { BodyBudget } from "./body-budget.ts";
 
 export type BodyResult =
-  | { readonly kind: "body"; readonly body: ReceivedBody }
+  /** A whole body, still in the pieces in which it came: only a signed one is worth the copy. */
+  | { readonly kind: "body"; readonly chunks: readonly Buffer[] }
   | { readonly kind: "too-large" }
   | { readonly kind: "evicted" }
   /** The sender went away, or was cut off, before the body was whole. */
   | { readonly kind: "aborted" };
 
-/** A whole body, still in the pieces in which it came: only one that is signed is worth the copy. One call ends it. */
-export interface ReceivedBody {
-  readonly join: () => Buffer;
-  readonly discard: () => void;
-}
-
 export interface BodyOptions {
-  /** The length announced, 0 where the body comes in chunks of unknown number. */
-  readonly declaredBytes: number;
   readonly limitBytes: number;
-  readonly admission: Admission;
-  /** Sees each chunk as it arrives, so that hashing a large body never blocks for long. */
+  readonly budget: BodyBudget;
+  /** Gets each chunk as it arrives, so that hashing a large body never blocks for long. */
   readonly onChunk: (chunk: Buffer) => void;
 }
 
-/** Reads the body as it was sent, byte by byte the same, and no more than `limitBytes` of it. */
-export function readBody(request: IncomingMessage, options: BodyOptions): Promise<BodyResult> {
-  const { declaredBytes, limitBytes, admission, onChunk } = options;
+/** Reads the body byte for byte as it was sent, and no more than `limitBytes` of it. */
+export function readBody(
+  request: IncomingMessage,
+  { limitBytes, budget, onChunk }: BodyOptions,
+): Promise<BodyResult> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
     let isSettled = false;
-    const place = admission.enter(declaredBytes, () => settle({ kind: "evicted" }));
+    const arriving = budget.enter(declaredBytes(request), () => settle({ kind: "evicted" }));
 
     function settle(result: BodyResult): void {
       if (isSettled) return;
       isSettled = true;
-      place.leave();
+      budget.leave(arriving);
       if (result.kind !== "body") discardAll(chunks);
       resolve(result);
     }
@@ -44,7 +38,7 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
     function waitForTurn(turn: Promise<void>): void {
       let isWaiting = true;
       request.pause();
-      // Else Node reads 64 KiB more before it stops. Not now, since it sets the socket going after each part.
+      // Else Node reads 64 KiB more before it stops. Not now, since Node resumes the socket after each part.
       setImmediate(() => {
         if (isWaiting && !isSettled) request.socket.pause();
       });
@@ -55,42 +49,44 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
       });
     }
 
-    function take(chunk: Buffer): void {
-      if (isSettled) {
-        discard(chunk);
-        return;
-      }
+    request.on("data", (chunk: Buffer) => {
+      if (isSettled) return discard(chunk);
       length += chunk.length;
-      if (length > limitBytes) {
-        settle({ kind: "too-large" });
-        return;
-      }
+      if (length > limitBytes) return settle({ kind: "too-large" });
       onChunk(chunk);
       chunks.push(chunk);
-      const turn = place.grow(chunk.length);
+      const turn = budget.grow(arriving, chunk.length);
       if (turn) waitForTurn(turn);
-    }
-
-    request.on("data", take);
-    request.on("end", () => settle({ kind: "body", body: received(chunks, length) }));
+    });
+    request.on("end", () => settle({ kind: "body", chunks }));
     request.on("error", () => settle({ kind: "aborted" }));
     request.on("close", () => settle({ kind: "aborted" }));
   });
 }
 
-function received(chunks: readonly Buffer[], length: number): ReceivedBody {
-  return {
-    join() {
-      const [only] = chunks;
-      if (chunks.length === 1 && only) return only;
-      const whole = Buffer.concat(chunks, length);
-      discardAll(chunks);
-      return whole;
-    },
-    discard: () => discardAll(chunks),
-  };
+/** The Content-Length, which Node has checked to be a number, or 0. */
+export function declaredBytes(request: IncomingMessage): number {
+  return Number(request.headers["content-length"] ?? 0);
 }
 
-function discardAll(chunks: readonly Buffer[]): void {
+/** The body in one piece; its chunks cannot be used after that. */
+export function joinChunks(chunks: readonly Buffer[]): Buffer {
+  const [only] = chunks;
+  if (chunks.length === 1 && only) return only;
+  const whole = Buffer.concat(chunks);
+  discardAll(chunks);
+  return whole;
+}
+
+export function discardAll(chunks: readonly Buffer[]): void {
   for (const chunk of chunks) discard(chunk);
+}
+
+/**
+ * Frees the memory of a chunk that nobody needs any more at once. The garbage collector would do so only after another
+ * 64 MB or so have come in, which a flood of large bodies would then hold on top of everything else.
+ */
+export function discard({ buffer, length }: Buffer): void {
+  // A chunk that shares its memory with others is left alone.
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }

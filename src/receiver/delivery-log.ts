@@ -1,126 +1,110 @@
-import type { IncomingMessage } from "node:http";
 import type { SecretSlot } from "../config/secret.ts";
 import type { Log } from "../log.ts";
 import type { HttpProblemCode } from "../problems.ts";
-import type { ClientAddress } from "./client-address.ts";
+import type { Refusal } from "./answer.ts";
+import type { Crowding } from "./connections.ts";
 import type { Would } from "./dry-run.ts";
-import type { Host } from "./hosts/host.ts";
-import type { Crowding } from "./make-room.ts";
 import type { Push, PushRecord } from "./push.ts";
 import type { IgnoreReason } from "./select-push.ts";
-import { createToldSingly } from "./told-singly.ts";
 
-/** Says of each delivery what became of it, and the address of its client; never a body, a header or a secret. */
-export interface DeliveryLog {
-  readonly refused: (code: HttpProblemCode, request: IncomingMessage, reason?: string) => void;
-  readonly pong: (host: Host, request: IncomingMessage) => void;
-  readonly ignored: (host: Host, reason: IgnoreReason, request: IncomingMessage) => void;
-  readonly dryRun: (host: Host, would: Would, from: string | null) => void;
-  readonly recorded: (push: Push, slot: SecretSlot, recorded: PushRecord, from: string | null) => void;
-  readonly notRecorded: (push: Push, error: unknown, from: string | null) => void;
-  /** Connections are near their limit. */
-  readonly crowded: (crowding: Crowding) => void;
-  readonly failed: (error: unknown, request: IncomingMessage) => void;
-  /** For lines that are written after the connection may have been closed. */
-  readonly clientOf: ClientAddress;
+/** Where a delivery comes from. Nothing of it is signed. */
+export interface Sender {
+  /** The name of the git host. */
+  readonly host: string;
+  /** The host's id of the delivery; null if there is none, or none that is harmless to print. */
+  readonly delivery: string | null;
+  /** The address of the client. */
+  readonly from: string | null;
 }
 
-/** Refusals of one kind that are told each for itself in a minute: strangers can make as many as they like. */
+/** Logs the result of each delivery, with the address of its client; never a body, a header or a secret. */
+export type DeliveryLog = ReturnType<typeof createDeliveryLog>;
+
+/** Refusals of one kind that are logged one by one in a minute: strangers can make as many as they like. */
 const refusalsPerMinute = 10;
-/** Deliveries of one kind that change nothing and are told each for itself in a second: more is no git host's doing. */
+/** Deliveries of one kind that change nothing and are logged one by one in a second: no git host sends more. */
 const ignoredPerSecond = 100;
 
-export function createDeliveryLog(log: Log, clientOf: ClientAddress): DeliveryLog {
-  const isRefusalToldSingly = createToldSingly<HttpProblemCode>({
-    most: refusalsPerMinute,
-    stretchMs: 60_000,
-    tellMore(code, count) {
-      const text = `${count} more deliveries were refused (${code})`;
-      log.warn({ event: "delivery.refused_more", code, count }, text);
-    },
+const recordedTexts = { accepted: "recorded", duplicate: "recorded before" } as const;
+
+export function createDeliveryLog(log: Log) {
+  const mayLogRefusal = createLogThrottle<HttpProblemCode>(refusalsPerMinute, 60_000, (code, count) => {
+    const text = `${count} more deliveries were refused (${code})`;
+    log.warn({ event: "delivery.refused_more", code, count }, text);
   });
-  const isIgnoredToldSingly = createToldSingly<IgnoreReason | "pong">({
-    most: ignoredPerSecond,
-    stretchMs: 1_000,
-    tellMore(reason, count) {
-      const text = `${count} more deliveries were ignored (${reason})`;
-      log.info({ event: "delivery.ignored_more", reason, count }, text);
-    },
+  const mayLogIgnored = createLogThrottle<IgnoreReason | "pong">(ignoredPerSecond, 1_000, (reason, count) => {
+    const text = `${count} more deliveries were ignored (${reason})`;
+    log.info({ event: "delivery.ignored_more", reason, count }, text);
   });
 
   return {
-    refused(code, request, reason) {
-      if (!isRefusalToldSingly(code)) return;
+    refused({ code, logReason: reason }: Refusal, from: string | null): void {
+      if (!mayLogRefusal(code)) return;
       // The address comes before the reason, at a fixed place: programs such as fail2ban look for it there.
-      const from = clientOf(request);
       log.warn({ event: "delivery.refused", code, from, reason }, `A delivery was refused: ${code}`);
     },
-    pong(host, request) {
-      if (!isIgnoredToldSingly("pong")) return;
-      const delivery = deliveryIdOf(host, request);
-      const from = clientOf(request);
-      const text = `A ping of ${host.name} was answered`;
-      log.info({ event: "delivery.pong", host: host.name, delivery, from }, text);
+    pong(sender: Sender): void {
+      if (!mayLogIgnored("pong")) return;
+      log.info({ event: "delivery.pong", ...sender }, `A ping of ${sender.host} was answered`);
     },
-    ignored(host, reason, request) {
-      if (!isIgnoredToldSingly(reason)) return;
-      const delivery = deliveryIdOf(host, request);
+    ignored(sender: Sender, reason: IgnoreReason): void {
+      if (!mayLogIgnored(reason)) return;
       const level = reason === "branch_deleted" ? "warn" : "info";
-      const fields = {
-        event: "delivery.ignored",
-        host: host.name,
-        reason,
-        delivery,
-        from: clientOf(request),
-      };
-      log[level](fields, "A delivery was ignored");
+      log[level]({ event: "delivery.ignored", ...sender, reason }, "A delivery was ignored");
     },
-    dryRun(host, would, from) {
-      const fields = { event: "delivery.dry_run", host: host.name, would: Object.keys(would)[0], from };
+    dryRun({ host, from }: Sender, would: Would): void {
+      const fields = { event: "delivery.dry_run", host, would: Object.keys(would)[0], from };
       log.info(fields, "A dry run was answered; nothing was recorded");
     },
-    recorded(push, slot, { kind, deployment }, from) {
+    recorded(push: Push, { kind, deployment }: PushRecord, slot: SecretSlot, { from }: Sender): void {
       const { host, ref, commit, deliveryId: delivery, repository, pusher } = push;
-      const fields = {
-        deployment: deployment.id,
-        state: deployment.state,
-        host,
-        ref,
-        commit,
-        delivery,
-        repository,
-        pusher,
-        from,
-      };
-      log.info({ event: `delivery.${kind}`, ...fields }, `A push to ${ref} was ${said[kind]}`);
-      if (slot === "previous") {
-        const text = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
-        log.warn({ event: "secret.previous_used", host, delivery }, text);
-      }
+      const { id, state } = deployment;
+      const fields = { deployment: id, state, host, ref, commit, delivery, repository, pusher, from };
+      log.info({ event: `delivery.${kind}`, ...fields }, `A push to ${ref} was ${recordedTexts[kind]}`);
+      if (slot === "current") return;
+      const text = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
+      log.warn({ event: "secret.previous_used", host, delivery }, text);
     },
-    notRecorded(push, error, from) {
-      const { ref, commit, deliveryId: delivery } = push;
+    notRecorded({ ref, commit }: Push, error: unknown, { delivery, from }: Sender): void {
+      const fields = { event: "delivery.not_recorded", ref, commit, delivery, from, err: error };
+      log.error(fields, "A push was not stored");
+    },
+    failed(error: unknown, from: string | null): void {
       log.error(
-        { event: "delivery.not_recorded", ref, commit, delivery, from, err: error },
-        "A push was not stored",
+        { event: "request.failed", from, err: error },
+        "A request failed because of a fault in Hotpush",
       );
     },
-    failed(error, request) {
-      const text = "A request failed because of a fault in Hotpush";
-      log.error({ event: "request.failed", from: clientOf(request), err: error }, text);
-    },
-    crowded({ limit, closed, refused }) {
+    crowded({ limit, closed, refused }: Crowding): void {
       const text = `Connections are near their limit of ${limit}: ${closed} idle ones were closed, ${refused} new ones refused`;
       log.warn({ event: "connections.crowded", limit, closed, refused }, text);
     },
-    clientOf,
   };
 }
 
-/** The host's id of a delivery where it is harmless to print, else null: it is not signed. */
-export function deliveryIdOf(host: Host, request: IncomingMessage): string | null {
-  const id = host.deliveryHeader === null ? undefined : request.headers[host.deliveryHeader];
-  return typeof id === "string" && /^[A-Za-z0-9-]{1,64}$/.test(id) ? id : null;
-}
+/**
+ * Decides whether an event may be logged: at most `most` of a kind in `windowMs`, so that a flood neither fills a disk nor
+ * slows down anything else.
+ *
+ * @param logMore called at the end of the window with the number of events that were not logged, if any
+ */
+export function createLogThrottle<Kind>(
+  most: number,
+  windowMs: number,
+  logMore: (kind: Kind, count: number) => void,
+): (kind: Kind) => boolean {
+  const counts = new Map<Kind, number>();
 
-const said = { accepted: "recorded", duplicate: "recorded before" } as const;
+  function endWindow(kind: Kind): void {
+    const count = counts.get(kind) ?? 0;
+    counts.delete(kind);
+    if (count > most) logMore(kind, count - most);
+  }
+
+  return (kind) => {
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    if (count === 1) setTimeout(() => endWindow(kind), windowMs).unref();
+    return count <= most;
+  };
+}

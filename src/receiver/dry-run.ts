@@ -1,8 +1,7 @@
-import type { JsonObject } from "./hosts/host.ts";
-import { isJsonObject } from "./hosts/host.ts";
+import { isJsonObject, type JsonObject } from "./hosts/host.ts";
 import type { DeploymentSummary } from "./push.ts";
 
-/** What a push would have come to, had it not been a dry run; one member says which. */
+/** What a push would have led to, had it not been a dry run; one member says which. */
 export type Would =
   | { readonly deploy: PlannedDeployment }
   | { readonly duplicate: { readonly deployment: DeploymentSummary; readonly detail: string } }
@@ -14,7 +13,7 @@ export interface PlannedDeployment {
   readonly ref: string;
   readonly commit: string;
   readonly when: "now" | "after";
-  /** The deployment that runs and would be waited for. */
+  /** The running deployment, which would end first. */
   readonly after?: DeploymentSummary;
 }
 
@@ -22,8 +21,8 @@ export interface PlannedDeployment {
 export const dryRunMember = '"hotpush":{"dryRun":true}';
 
 /**
- * Reads the marker of a dry run. Anything else in its place is malformed and not an ordinary push: who wrote it meant
- * that nothing should happen, so a slip of the pen must not deploy.
+ * Reads the marker of a dry run. Anything else in its place is malformed and not an ordinary push: its author meant that
+ * nothing should happen, so a typo must not deploy.
  */
 export function readDryRun(payload: JsonObject): "ordinary" | "dry-run" | "malformed" {
   if (!Object.hasOwn(payload, "hotpush")) return "ordinary";
@@ -33,7 +32,7 @@ export function readDryRun(payload: JsonObject): "ordinary" | "dry-run" | "malfo
   return hotpush.dryRun ? "dry-run" : "ordinary";
 }
 
-/** The body as it would have been without the marker, byte for byte, so that it is known again as a duplicate. */
+/** The body byte for byte as it would be without the marker, so that it is recognised as a duplicate. */
 export function withoutDryRun(body: Buffer): Buffer {
   const marker = `,${dryRunMember}`;
   const start = body.lastIndexOf(marker);

@@ -1,26 +1,26 @@
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
-import { answerAndClose, problemAnswer } from "./answer.ts";
-import { answerBrokenRequests } from "./broken-request.ts";
-import { trackLatestRequests } from "./latest-request.ts";
-import { type MakeRoomOptions, makeRoom } from "./make-room.ts";
-import { declaredBytes, maxHeaders, tooLarge } from "./request-head.ts";
+import type { Socket } from "node:net";
+import { problemAnswer, type Refusal, sendAnswer, writeAndClose } from "./answer.ts";
+import { declaredBytes } from "./body.ts";
+import { type Crowding, isAnswered, type LatestRequest, limitConnections } from "./connections.ts";
+import { maxHeaders, tooLarge } from "./request-head.ts";
 
 /**
  * Limits on what a connection may cost. They are given to the constructor, which refuses values that contradict each
- * other; and they are checked every second, because Node's default of 30 s would make each of them 30 s long.
+ * other. They are checked every second: Node's default of 30 s would make each of them 30 s longer.
  */
 export const serverOptions: ServerOptions = {
   headersTimeout: 5_000,
   // GitHub and GitLab hang up after 10 s: what comes later is of no use to anybody.
   requestTimeout: 10_000,
   connectionsCheckingInterval: 1_000,
-  // Longer than the time for which a proxy keeps an idle connection (Caddy: 2 min): else the two race, and a push is lost.
+  // Longer than a proxy keeps an idle connection (Caddy: 2 min): else the two race, and a push is lost.
   keepAliveTimeout: 125_000,
   maxHeaderSize: 16_384,
-  // Node would answer without a word of why; request-head.ts looks for it instead.
+  // Node would answer without a reason; request-head.ts checks it instead.
   requireHostHeader: false,
-  // What a body that waits for its turn may have in memory before it is no longer read, in bytes.
+  // How many bytes of a body that waits for its turn may be in memory before it is no longer read.
   highWaterMark: 16_384,
   noDelay: true,
 };
@@ -33,8 +33,8 @@ const reservedDescriptors = 128;
 
 export interface HardeningOptions {
   readonly bodyLimitBytes: number;
-  /** Told at most once a minute that connections are near their limit. */
-  readonly onCrowded: MakeRoomOptions["report"];
+  /** Called at most once a minute while connections are near their limit. */
+  readonly onCrowded: (crowding: Crowding) => void;
 }
 
 /** Adds to `server` what Node leaves open: a cap on connections, answers to broken requests, Expect. */
@@ -42,12 +42,10 @@ export function hardenServer(server: Server, { bodyLimitBytes, onCrowded }: Hard
   server.maxHeadersCount = maxHeaders;
   server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
   server.timeout = idleSocketMs;
-  const latestOf = trackLatestRequests(server);
-  answerBrokenRequests(server, latestOf);
-  makeRoom(server, { latestOf, report: onCrowded });
+  answerBrokenRequests(server, limitConnections(server, onCrowded));
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     if (declaredBytes(request) > bodyLimitBytes) {
-      answerAndClose(response, problemAnswer(tooLarge(bodyLimitBytes).problem));
+      sendAnswer(response, problemAnswer(tooLarge(bodyLimitBytes)));
       return;
     }
     response.writeContinue();
@@ -55,7 +53,7 @@ export function hardenServer(server: Server, { bodyLimitBytes, onCrowded }: Hard
   });
   server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
     const detail = "The only expectation that can be met is 100-continue.";
-    answerAndClose(response, problemAnswer({ code: "expectation_failed", detail }));
+    sendAnswer(response, problemAnswer({ code: "expectation_failed", detail, closing: "refused" }));
   });
   return server;
 }
@@ -67,5 +65,48 @@ function openFilesLimit(): number {
     return Number(line?.[1] ?? mostConnections);
   } catch {
     return mostConnections;
+  }
+}
+
+/**
+ * Answers requests that Node's parser gave up on: broken, too large or too slow. Node has no response for them; but the
+ * requests that came whole before them on the same connection are answered first, or a sender would take the refusal for
+ * the answer to a push that was recorded.
+ */
+function answerBrokenRequests(server: Server, latestOf: (socket: Socket) => LatestRequest | undefined): void {
+  const broken = new WeakSet<Socket>();
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    // Everything after a broken request is broken too, and reported again.
+    if (broken.has(socket)) return;
+    broken.add(socket);
+    const answer = problemAnswer({ ...brokenBecause(error.code), closing: "broken" });
+    const latest = latestOf(socket);
+    if (!latest || isAnswered(latest)) writeAndClose(socket, answer);
+    else if (latest.request.complete) latest.response.once("close", () => writeAndClose(socket, answer));
+    else if (latest.response.writableEnded) socket.destroySoon();
+    else sendAnswer(latest.response, answer);
+  });
+}
+
+function brokenBecause(code: string | undefined): Refusal {
+  switch (code) {
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return {
+        code: "request_timeout",
+        detail: "The headers did not arrive within 5 s, or the body within 10 s.",
+      };
+    case "HPE_HEADER_OVERFLOW":
+      return {
+        code: "headers_too_large",
+        detail: `The headers are larger than 16 KiB, or there are ${maxHeaders} or more.`,
+      };
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return { code: "payload_too_large", detail: "The extensions of a chunk are larger than 16 KiB." };
+    default:
+      return { code: "malformed_request", detail: "The request could not be read as HTTP/1.1." };
   }
 }

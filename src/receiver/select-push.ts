@@ -24,6 +24,8 @@ export interface MainChange {
 
 const longestName = 256;
 const longestPusher = 100;
+/** A name that is harmless in a log and on a page. */
+const plainName = /^[\w.~+-]+(?:\/[\w.~+-]+)*$/;
 
 /** Why a delivery changes nothing, as the git host shows it. */
 export const ignoreDetails = {
@@ -39,10 +41,11 @@ export const ignoreDetails = {
 export interface Selected {
   /** `owner/name`; null: any repository */
   readonly repository: string | null;
+  /** In the order of preference, if one push moves several. */
   readonly refs: readonly MainRef[];
 }
 
-/** Decides what a reading asks for; of several refs moved in one push, main goes before master. */
+/** Decides what a reading asks for. */
 export function selectPush(reading: Reading, { repository, refs }: Selected): Selection {
   if (reading.kind === "ping") return { kind: "pong" };
   if (reading.kind === "other-event") return ignored("other_event");
@@ -53,12 +56,16 @@ export function selectPush(reading: Reading, { repository, refs }: Selected): Se
   if (repository !== null && reading.repository?.toLowerCase() !== repository.toLowerCase()) {
     return ignored("other_repository");
   }
-  const mainChanges = reading.changes.filter(({ ref }) => isMainRef(ref)).sort(byRef);
-  if (mainChanges.length === 0) return ignored(isTagOnly(reading.changes) ? "tag" : "other_branch");
-  const selected = mainChanges.filter(({ ref }) => (refs as readonly string[]).includes(ref));
-  if (selected.length === 0) return ignored("branch_not_selected");
+  const selected = refs.flatMap((name) => reading.changes.filter(({ ref }) => ref === name));
+  if (selected.length === 0) return ignored(whyNotSelected(reading.changes));
   const moved = selected.find(({ after }) => after !== null && !isNullId(after));
   return moved ? selectChange(moved, reading) : ignored("branch_deleted");
+}
+
+function whyNotSelected(changes: readonly RefChange[]): IgnoreReason {
+  if (changes.some(({ ref }) => isMainRef(ref))) return "branch_not_selected";
+  const isTagOnly = changes.length > 0 && changes.every(({ ref }) => ref.startsWith("refs/tags/"));
+  return isTagOnly ? "tag" : "other_branch";
 }
 
 function selectChange(
@@ -73,28 +80,16 @@ function selectChange(
     const detail = "The commit before the push is not 40 or 64 lower-case hexadecimal digits.";
     return { kind: "unusable", field: "/before", detail };
   }
+  // Nothing depends on the name, so one that is not plain is not kept.
+  const isPlain = repository !== null && repository.length <= longestName && plainName.test(repository);
   return {
     kind: "push",
     change: { ref, before: isCommitId(before) ? before : null, commit: after },
-    repository: repository !== null && isPlainName(repository) ? repository : null,
+    repository: isPlain ? repository : null,
     pusher: printable(pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
   };
 }
 
-/** A name that is harmless in a log and on a page; any other is not worth keeping, since nothing depends on it. */
-function isPlainName(name: string): boolean {
-  return /^[\w.~+-]+(?:\/[\w.~+-]+)*$/.test(name) && name.length <= longestName;
-}
-
 function ignored(reason: IgnoreReason): Selection {
   return { kind: "ignored", reason };
-}
-
-function isTagOnly(changes: readonly RefChange[]): boolean {
-  return changes.length > 0 && changes.every(({ ref }) => ref.startsWith("refs/tags/"));
-}
-
-/** `refs/heads/main` sorts before `refs/heads/master`. */
-function byRef(one: RefChange, other: RefChange): number {
-  return one.ref < other.ref ? -1 : Number(one.ref > other.ref);
 }

@@ -1,77 +1,83 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { once } from "node:events";
+import type { IncomingMessage, Server } from "node:http";
+import type { BlockList } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Log } from "../log.ts";
 import { createServer } from "../platform/http-server.ts";
-import { type Answer, answerAndClose, isClosing, jsonAnswer, problemAnswer, sendAnswer } from "./answer.ts";
-import type { DeliveryLog } from "./delivery-log.ts";
+import { ProblemError } from "../problems.ts";
+import { type Answer, isClosing, jsonAnswer, problemAnswer, type Refusal, sendAnswer } from "./answer.ts";
+import { createBodyBudget } from "./body-budget.ts";
+import { clientAddress } from "./client-address.ts";
+import { createDeliveryLog } from "./delivery-log.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
 import { checkHead } from "./request-head.ts";
-import type { Outcome } from "./webhook.ts";
+import { createWebhook, type Webhook } from "./webhook.ts";
 
 export interface ReceiverOptions {
-  readonly webhook: (request: IncomingMessage) => Promise<Outcome>;
-  /** What is wrong with the service, or null: a word for /health, nothing that tells a stranger anything. */
-  readonly findFault: () => string | null;
+  readonly webhook: Webhook;
   readonly bodyLimitBytes: number;
+  readonly trustedProxies: BlockList;
+  /** What is wrong with the service, or null. /health answers it to strangers. */
+  readonly findFault: () => string | null;
   readonly isStopping: () => boolean;
-  readonly log: DeliveryLog;
+  readonly log: Log;
 }
 
-/** The two paths, and what each of them takes. */
+/** The two paths and their methods. */
 const methods: ReadonlyMap<string, readonly string[]> = new Map([
   ["/webhook", ["POST"]],
   ["/health", ["GET", "HEAD"]],
 ]);
 
-/** Builds the HTTP side: two paths and nothing else. It listens on nothing until it is told to. */
+/** Makes the HTTP server: two paths and nothing else. It does not listen yet. */
 export function createReceiver(options: ReceiverOptions): Server {
-  const server = createServer(serverOptions, (request, response) => {
+  const { bodyLimitBytes, trustedProxies, findFault, isStopping } = options;
+  const log = createDeliveryLog(options.log);
+  const answerWebhook = createWebhook(options.webhook, { bodyLimitBytes, budget: createBodyBudget(), log });
+
+  const server = createServer(serverOptions, async (request, response) => {
     if (isClosing(request.socket)) return;
-    const end = (outcome: Outcome) => {
-      if (options.isStopping()) response.setHeader("connection", "close");
-      conclude(response, outcome);
-    };
+    const path = pathOf(request);
     // Before anything is awaited: what follows a refused head on its connection must not be read as a request.
-    const refusal = refuse(request);
-    if (refusal) end(refusal);
-    else void decide(request, options).then(end);
+    const refusal = refuse(path, request);
+    const answer = refusal ? problemAnswer(refusal) : await decide(path, request);
+    if (answer) sendAnswer(response, answer, isStopping());
   });
-  return hardenServer(server, { bodyLimitBytes: options.bodyLimitBytes, onCrowded: options.log.crowded });
-}
+  return hardenServer(server, { bodyLimitBytes, onCrowded: log.crowded });
 
-/** What is wrong with a request whatever it is for, or null. */
-function refuse(request: IncomingMessage): Outcome | null {
-  const unrouted = findUnrouted(pathOf(request.url), request.method);
-  const fault = checkHead(request);
-  if (fault) return { kind: "answer", answer: unrouted ?? problemAnswer(fault.problem), isClosing: true };
-  return unrouted && answered(unrouted);
-}
-
-async function decide(request: IncomingMessage, options: ReceiverOptions): Promise<Outcome> {
-  try {
-    if (pathOf(request.url) === "/health") return answered(healthAnswer(options.findFault()));
-    return await options.webhook(request);
-  } catch (error) {
-    options.log.failed(error, request);
-    return answered(problemAnswer({ code: "internal_error", detail: "The log of the service says more." }));
+  async function decide(path: string, request: IncomingMessage): Promise<Answer | null> {
+    const from = clientAddress(request, trustedProxies);
+    try {
+      return path === "/health" ? healthAnswer(findFault()) : await answerWebhook(request, from);
+    } catch (error) {
+      log.failed(error, from);
+      return problemAnswer({ code: "internal_error", detail: "The log of the service says more." });
+    }
   }
 }
 
-/** What is wrong with where a request goes, or null. */
-function findUnrouted(path: string, method = ""): Answer | null {
-  const taken = methods.get(path);
-  if (taken?.includes(method)) return null;
-  if (!taken) {
-    const detail = "This service has two paths: POST /webhook and GET /health.";
-    return problemAnswer({ code: "not_found", detail });
-  }
-  const allow = taken.join(", ");
-  const detail = `This path takes ${allow} only.`;
-  return problemAnswer({ code: "method_not_allowed", detail }, {}, ["Allow", allow]);
-}
-
-/** The path as it was sent, to the letter: no decoding and no normalising, so no two spellings of one path. */
-function pathOf(url = ""): string {
+/** The path to the letter: no decoding and no normalising, so no two texts for one path. */
+function pathOf({ url = "" }: IncomingMessage): string {
   const end = url.indexOf("?");
   return end < 0 ? url : url.slice(0, end);
+}
+
+/** What is wrong with a request whatever its body, or null. A head that is not well formed closes the connection. */
+function refuse(path: string, request: IncomingMessage): Refusal | null {
+  const misdirected = checkRoute(path, request.method);
+  const fault = checkHead(request);
+  return misdirected && fault ? { ...misdirected, closing: "refused" } : (fault ?? misdirected);
+}
+
+function checkRoute(path: string, method = ""): Refusal | null {
+  const allowed = methods.get(path);
+  if (!allowed) {
+    return { code: "not_found", detail: "This service has two paths: POST /webhook and GET /health." };
+  }
+  if (allowed.includes(method)) return null;
+  const allow = allowed.join(", ");
+  const detail = `This path takes ${allow} only.`;
+  return { code: "method_not_allowed", detail, headers: ["Allow", allow] };
 }
 
 function healthAnswer(fault: string | null): Answer {
@@ -80,13 +86,56 @@ function healthAnswer(fault: string | null): Answer {
     : problemAnswer({ code: "unhealthy", detail: fault });
 }
 
-function answered(answer: Answer): Outcome {
-  return { kind: "answer", answer, isClosing: false };
+/**
+ * Starts to listen.
+ *
+ * @throws ProblemError `address_unavailable` if the address cannot be used, with what to set instead
+ */
+export async function listen(
+  receiver: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<void> {
+  try {
+    receiver.listen({ host, port });
+    await once(receiver, "listening");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ProblemError({ code: "address_unavailable", detail: addressDetail(code, host, port) }, error);
+  }
 }
 
-function conclude(response: ServerResponse, outcome: Outcome): void {
-  if (outcome.kind === "gone") return;
-  if (outcome.kind === "dropped") answerAndClose(response, outcome.answer, "broken");
-  else if (outcome.isClosing) answerAndClose(response, outcome.answer);
-  else sendAnswer(response, outcome.answer);
+function addressDetail(code: string | undefined, host: string, port: number): string {
+  if (code === "EADDRINUSE")
+    return `Port ${port} is taken by another program. Set WEBHOOK_PORT to a free one.`;
+  if (code === "EACCES")
+    return `Port ${port} may not be taken by this user. Set WEBHOOK_PORT to one above 1023.`;
+  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set WEBHOOK_HOST to an address of this machine.`;
+}
+
+/** A turn of the event loop that takes longer had something to do: others may have connected meanwhile. */
+const quietTurnMs = 0.5;
+const longestWaitMs = 500;
+
+/**
+ * Stops listening and gives open requests `lastAnswersMs` to be answered.
+ *
+ * When a listening socket is closed, the kernel resets the connections that it has taken and that nobody has accepted
+ * yet, and git hosts do not retry. So it is closed at the end of a turn of the event loop that did little but accept.
+ */
+export async function closeReceiver(receiver: Server, lastAnswersMs: number): Promise<void> {
+  await quietTurn();
+  const closed = new Promise((resolve) => receiver.close(resolve));
+  await Promise.race([closed, pause(lastAnswersMs, null, { ref: false })]);
+  receiver.closeAllConnections();
+  await closed;
+}
+
+async function quietTurn(): Promise<void> {
+  const startMs = performance.now();
+  for (let turnMs = startMs; ; turnMs = performance.now()) {
+    await new Promise(setImmediate);
+    const nowMs = performance.now();
+    const isWholeTurn = turnMs !== startMs;
+    if ((isWholeTurn && nowMs - turnMs < quietTurnMs) || nowMs - startMs > longestWaitMs) return;
+  }
 }

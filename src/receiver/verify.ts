@@ -1,80 +1,71 @@
-import {
-  createHash,
-  createHmac,
-  createSecretKey,
-  type Hmac,
-  type KeyObject,
-  timingSafeEqual,
-} from "node:crypto";
-import type { SecretSlot } from "../config/secret.ts";
+import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { Secret, SecretSlot } from "../config/secret.ts";
 import type { Secrets } from "../config.ts";
 import type { BodySignature, StandardWebhookSignature } from "./hosts/host.ts";
 
-/** The keys that a signature may have been made with, ready for use. */
-export interface Keys {
-  readonly body: readonly SlotKey[];
-  readonly standardWebhooks: readonly SlotKey[];
-}
-
-interface SlotKey {
+/** The keys of a secret, ready for use. */
+export interface SlotKeys {
   readonly slot: SecretSlot;
-  readonly key: KeyObject;
+  readonly body: KeyObject;
+  readonly standardWebhooks: KeyObject;
 }
 
 /** Verification under way: bytes go in as they arrive, the verdict comes at the end. */
 export interface Verification {
-  readonly update: (chunk: Buffer) => void;
-  /** The secret that made the signature, or null where none of ours did. To be asked once. */
+  readonly update: (data: Buffer | string) => void;
+  /** The secret that made the signature, or null if none of ours did. To be called once. */
   readonly verdict: () => SecretSlot | null;
 }
 
 export type VerifiableSignature = BodySignature | StandardWebhookSignature;
 
-/** Standard Webhooks leaves the tolerance open; all its reference libraries take five minutes, both ways. */
+/** Standard Webhooks leaves the tolerance open; all its reference libraries accept five minutes, both ways. */
 const toleranceSeconds = 300;
 
 /** Makes the keys once, so that no request pays for it. */
-export function makeKeys(secrets: Secrets): Keys {
-  const texts: [SecretSlot, string][] = [["current", secrets.current.reveal()]];
-  if (secrets.previous) texts.push(["previous", secrets.previous.reveal()]);
-  return {
-    body: texts.map(([slot, text]) => ({ slot, key: createSecretKey(Buffer.from(text)) })),
-    standardWebhooks: texts.map(([slot, text]) => ({
-      slot,
-      key: createSecretKey(standardWebhooksKey(text)),
-    })),
-  };
+export function makeKeys({ current, previous }: Secrets): readonly SlotKeys[] {
+  return [keysOf("current", current), ...(previous ? [keysOf("previous", previous)] : [])];
 }
 
-/** Starts to verify a body that is still arriving against `signature`, with every key there is. */
-export function startVerification(signature: VerifiableSignature, keys: Keys): Verification {
+/** Standard Webhooks 1.0.0: `whsec_` and the key in base64; any other secret is used as it is. */
+function keysOf(slot: SecretSlot, secret: Secret): SlotKeys {
+  const text = secret.reveal();
+  const body = createSecretKey(Buffer.from(text));
+  if (!text.startsWith("whsec_")) return { slot, body, standardWebhooks: body };
+  const decoded = Buffer.from(text.slice("whsec_".length), "base64");
+  return { slot, body, standardWebhooks: createSecretKey(decoded) };
+}
+
+/** Starts to verify a body that is still arriving against `signature`, with all keys. */
+export function startVerification(signature: VerifiableSignature, keys: readonly SlotKeys[]): Verification {
   const isStandard = signature.kind === "standard-webhooks";
-  const hmacs = (isStandard ? keys.standardWebhooks : keys.body).map(({ slot, key }) => ({
-    slot,
-    hmac: createHmac("sha256", key),
-  }));
-  if (isStandard) feed(hmacs, `${signature.id}.${signature.timestamp}.`);
+  const hmacs = keys.map((key) => createHmac("sha256", isStandard ? key.standardWebhooks : key.body));
+  const update = (data: Buffer | string) => {
+    for (const hmac of hmacs) hmac.update(data);
+  };
+  if (isStandard) update(`${signature.id}.${signature.timestamp}.`);
   return {
-    update: (chunk) => feed(hmacs, chunk),
+    update,
     verdict() {
       let matching: SecretSlot | null = null;
-      for (const { slot, hmac } of hmacs) {
-        if (isMatch(signature, hmac.digest())) matching ??= slot;
+      for (const [index, { slot }] of keys.entries()) {
+        const hmac = hmacs[index];
+        if (hmac && isMatch(signature, hmac.digest())) matching ??= slot;
       }
       return matching;
     },
   };
 }
 
-/** True where a Standard Webhooks timestamp is within the tolerance of our clock; the other signatures have none. */
+/** True if a Standard Webhooks timestamp is within the tolerance of our clock; the other signatures have none. */
 export function isFresh(signature: VerifiableSignature, nowMs: number): boolean {
   if (signature.kind === "body") return true;
   return Math.abs(nowMs / 1_000 - Number(signature.timestamp)) <= toleranceSeconds;
 }
 
 /**
- * What makes two deliveries the same one: the signed bytes. A Standard Webhooks timestamp is left out, since it is
- * that of the attempt, while the id stays the same when a delivery is sent again.
+ * Identifies a delivery by its signed bytes. A Standard Webhooks timestamp is left out: it is that of the attempt, while
+ * the id stays the same when a delivery is sent again.
  *
  * @returns SHA-256 in hex
  */
@@ -84,20 +75,11 @@ export function deliveryDigest(signature: VerifiableSignature, body: Buffer): st
   return hash.update(body).digest("hex");
 }
 
-function feed(hmacs: readonly { readonly hmac: Hmac }[], data: Buffer | string): void {
-  for (const { hmac } of hmacs) hmac.update(data);
-}
-
 /** Compares with every digest sent, in constant time and without leaving early. */
 function isMatch(signature: VerifiableSignature, expected: Buffer): boolean {
   let matches = 0;
   for (const digest of signature.digests) {
     if (digest.length === expected.length && timingSafeEqual(digest, expected)) matches += 1;
   }
-  return signature.kind === "body" ? matches === signature.digests.length && matches > 0 : matches > 0;
-}
-
-/** Standard Webhooks 1.0.0: `whsec_` and the key in base64; any other secret is taken as it stands. */
-function standardWebhooksKey(text: string): Buffer {
-  return text.startsWith("whsec_") ? Buffer.from(text.slice("whsec_".length), "base64") : Buffer.from(text);
+  return matches > 0 && (signature.kind !== "body" || matches === signature.digests.length);
 }

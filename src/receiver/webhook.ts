@@ -1,121 +1,201 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { SecretSlot } from "../config/secret.ts";
-import type { Admission } from "./admission.ts";
-import { type Answer, problemAnswer } from "./answer.ts";
-import { readBody } from "./body.ts";
-import { type DeliveryLog, deliveryIdOf } from "./delivery-log.ts";
-import type { Host, SignatureClaim } from "./hosts/host.ts";
+import type { Secrets } from "../config.ts";
+import type { HttpProblemCode } from "../problems.ts";
+import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "./answer.ts";
+import { type BodyResult, discardAll, joinChunks, readBody } from "./body.ts";
+import type { BodyBudget } from "./body-budget.ts";
+import type { DeliveryLog, Sender } from "./delivery-log.ts";
+import { readDryRun, type Would, withoutDryRun } from "./dry-run.ts";
+import { type Host, isJsonObject, type JsonObject, type SignatureClaim } from "./hosts/host.ts";
 import { identifyHost } from "./hosts/identify.ts";
-import { type DeliveryOptions, readDelivery } from "./read-delivery.ts";
-import { checkDeliveryHead, declaredBytes, tooLarge } from "./request-head.ts";
-import { isFresh, type Keys, startVerification, type VerifiableSignature } from "./verify.ts";
+import type { Push, PushRecord } from "./push.ts";
+import { checkDeliveryHead, tooLarge } from "./request-head.ts";
+import { type IgnoreReason, ignoreDetails, type Selected, selectPush } from "./select-push.ts";
+import { deliveryDigest, isFresh, makeKeys, startVerification, type VerifiableSignature } from "./verify.ts";
 
-export interface WebhookOptions extends DeliveryOptions {
-  readonly keys: Keys;
-  readonly bodyLimitBytes: number;
-  readonly admission: Admission;
-  /** Told of each delivery whose signature is right: which secret made it, and whose it is. */
+/** What a webhook accepts, and who takes its pushes. */
+export interface Webhook extends Selected {
+  readonly secrets: Secrets;
+  /** Resolves once the push is on disk. Rejects if it can't be promised: nothing was accepted then. */
+  readonly record: (push: Push) => Promise<PushRecord>;
+  /** Answers what recording a push would do, without doing it. */
+  readonly dryRun: (push: Push) => Promise<Would>;
+  /** Called for each delivery whose signature is right, with the secret that made it. */
   readonly onVerified?: (slot: SecretSlot, host: string, deliveryId: string | null) => void;
 }
 
-/** An answer to send, closing the connection where the rest of the request is not worth reading; or nobody to answer. */
-export type Outcome =
-  | { readonly kind: "answer"; readonly answer: Answer; readonly isClosing: boolean }
-  /** Made to give way to others: nothing more of it is read. */
-  | { readonly kind: "dropped"; readonly answer: Answer }
-  | { readonly kind: "gone" };
+/** What all webhooks of a server share. */
+export interface WebhookLimits {
+  readonly bodyLimitBytes: number;
+  readonly budget: BodyBudget;
+  readonly log: DeliveryLog;
+}
+
+/** A delivery whose signature is right. */
+interface SignedDelivery {
+  readonly host: Host;
+  readonly event: string;
+  readonly slot: SecretSlot;
+  readonly signature: VerifiableSignature;
+  readonly body: Buffer;
+  readonly sender: Sender;
+}
 
 /**
- * Turns a delivery into an answer, in the order that is cheapest and gives least away: head, signature claimed, body,
- * signature compared, and only then what the body says. What follows a check may rely on it.
+ * Turns a delivery into an answer, in the order that is cheapest and reveals least: head, signature claimed, body,
+ * signature compared, and only then what the body says. Each check may rely on those before it.
+ *
+ * @returns the function that answers a request of the client at the address `from`; null if the client is gone
  */
-export function createWebhook(options: WebhookOptions) {
-  return async (request: IncomingMessage): Promise<Outcome> => {
-    const headFault = checkDeliveryHead(request, options.bodyLimitBytes);
-    if (headFault) {
-      options.log.refused(headFault.problem.code, request);
-      return { kind: "answer", answer: problemAnswer(headFault.problem), isClosing: headFault.isClosing };
-    }
-    const host = identifyHost(request.headers);
-    const claim = host.claimSignature(request.headers);
-    if (claim.kind !== "body" && claim.kind !== "standard-webhooks") {
-      return answered(refuseClaim(claim, options.log, request));
-    }
-    return await receiveSigned(request, host, claim, options);
-  };
-}
+export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }: WebhookLimits) {
+  const keys = makeKeys(webhook.secrets);
 
-async function receiveSigned(
-  request: IncomingMessage,
-  host: Host,
-  signature: VerifiableSignature,
-  options: WebhookOptions,
-): Promise<Outcome> {
-  const verification = startVerification(signature, options.keys);
-  const result = await readBody(request, {
-    declaredBytes: declaredBytes(request),
-    limitBytes: options.bodyLimitBytes,
-    admission: options.admission,
-    onChunk: verification.update,
-  });
-  if (result.kind === "aborted") return { kind: "gone" };
-  if (result.kind === "too-large") {
-    options.log.refused("payload_too_large", request);
+  return async (request: IncomingMessage, from: string | null): Promise<Answer | null> => {
+    const signed = await receiveSigned(request, from);
+    const result = signed && "slot" in signed ? await answerSigned(signed) : signed;
+    if (result === null || !("code" in result)) return result;
+    log.refused(result, from);
+    return problemAnswer(result);
+  };
+
+  async function receiveSigned(
+    request: IncomingMessage,
+    from: string | null,
+  ): Promise<SignedDelivery | Refusal | null> {
+    const { headers } = request;
+    const headFault = checkDeliveryHead(request, bodyLimitBytes);
+    if (headFault) return headFault;
+    const host = identifyHost(headers);
+    const signature = host.claimSignature(headers);
+    if (!("digests" in signature)) return unverifiable(signature);
+    const verification = startVerification(signature, keys);
+    const received = await readBody(request, {
+      limitBytes: bodyLimitBytes,
+      budget,
+      onChunk: verification.update,
+    });
+    if (received.kind !== "body") return unreceived(received.kind, bodyLimitBytes);
+    const slot = verification.verdict();
+    if (slot === null || !isFresh(signature, Date.now())) {
+      discardAll(received.chunks);
+      return signatureInvalid(slot === null ? "mismatch" : "timestamp too old or too new");
+    }
+    const event = host.eventHeader === null ? undefined : headers[host.eventHeader];
     return {
-      kind: "answer",
-      answer: problemAnswer(tooLarge(options.bodyLimitBytes).problem),
-      isClosing: true,
+      ...{ host, slot, signature, event: typeof event === "string" ? event : "" },
+      body: joinChunks(received.chunks),
+      sender: { host: host.name, delivery: deliveryIdOf(host, request), from },
     };
   }
-  if (result.kind === "evicted") {
-    options.log.refused("overloaded", request);
-    const detail =
-      "Too many unfinished bodies were arriving at once, and this one arrived too slowly. Send it again.";
-    return { kind: "dropped", answer: problemAnswer({ code: "overloaded", detail }) };
+
+  async function answerSigned(signed: SignedDelivery): Promise<Answer | Refusal> {
+    const { host, event, slot, sender, body } = signed;
+    webhook.onVerified?.(slot, sender.host, sender.delivery);
+    const payload = readPayload(body);
+    if ("code" in payload) return payload;
+    const selection = selectPush(host.read(event, payload.object), webhook);
+    switch (selection.kind) {
+      case "unusable":
+        return unreadable("invalid_payload", selection.detail, selection.field);
+      case "pong":
+        log.pong(sender);
+        return jsonAnswer(200, { status: "pong" });
+      case "ignored":
+        return answerIgnored(selection.reason, payload.isDryRun, signed);
+      case "push": {
+        const { change, repository, pusher } = selection;
+        const digest = deliveryDigest(signed.signature, payload.isDryRun ? withoutDryRun(body) : body);
+        const push = { ...change, host: host.name, repository, pusher, digest, deliveryId: sender.delivery };
+        return await answerPush(push, payload.isDryRun, signed);
+      }
+    }
   }
-  const slot = verification.verdict();
-  if (slot === null || !isFresh(signature, Date.now())) {
-    result.body.discard();
-    options.log.refused(
-      "signature_invalid",
-      request,
-      slot === null ? "mismatch" : "timestamp too old or too new",
-    );
-    return answered(signatureInvalid());
+
+  function answerIgnored(reason: IgnoreReason, isDryRun: boolean, signed: SignedDelivery): Answer {
+    const detail = ignoreDetails[reason];
+    if (isDryRun) return answerDryRun({ ignore: { reason, detail } }, signed);
+    log.ignored(signed.sender, reason);
+    return jsonAnswer(200, { status: "ignored", reason, detail });
   }
-  options.onVerified?.(slot, host.name, deliveryIdOf(host, request));
-  const delivered = { request, host, slot, signature, body: result.body.join() };
-  return answered(await readDelivery(delivered, options));
+
+  async function answerPush(push: Push, isDryRun: boolean, signed: SignedDelivery): Promise<Answer> {
+    try {
+      if (isDryRun) return answerDryRun(await webhook.dryRun(push), signed);
+      const recorded = await webhook.record(push);
+      log.recorded(push, recorded, signed.slot, signed.sender);
+      const { deployment } = recorded;
+      if (recorded.kind === "accepted") return jsonAnswer(202, { status: "accepted", deployment });
+      return jsonAnswer(200, { status: "duplicate", deployment, detail: recorded.detail });
+    } catch (error) {
+      log.notRecorded(push, error, signed.sender);
+      return problemAnswer(notStored);
+    }
+  }
+
+  function answerDryRun(would: Would, { slot, sender }: SignedDelivery): Answer {
+    log.dryRun(sender, would);
+    return jsonAnswer(200, { status: "dry-run", would, secret: slot });
+  }
 }
 
-function refuseClaim(
-  claim: Exclude<SignatureClaim, VerifiableSignature>,
-  log: DeliveryLog,
-  request: IncomingMessage,
-): Answer {
-  switch (claim.kind) {
-    case "missing":
-      log.refused("signature_missing", request);
-      return problemAnswer({
-        code: "signature_missing",
-        detail:
-          "The request has no HMAC-SHA256 signature. Set the same secret in the webhook's settings at the git host as in WEBHOOK_SECRET.",
-      });
-    case "malformed":
-      log.refused("signature_invalid", request, claim.reason);
-      return signatureInvalid();
-    case "unsupported":
-      log.refused("signature_unsupported", request);
-      return problemAnswer({ code: "signature_unsupported", detail: claim.help });
-  }
+const notStored: Refusal = {
+  code: "storage_unavailable",
+  detail:
+    "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is fixed.",
+};
+
+/** The host's id of a delivery if it is harmless to print, else null: it is not signed. */
+function deliveryIdOf({ deliveryHeader }: Host, { headers }: IncomingMessage): string | null {
+  const id = deliveryHeader === null ? undefined : headers[deliveryHeader];
+  return typeof id === "string" && /^[A-Za-z0-9-]{1,64}$/.test(id) ? id : null;
 }
 
-function signatureInvalid(): Answer {
+function unverifiable(claim: Exclude<SignatureClaim, VerifiableSignature>): Refusal {
+  if (claim.kind === "malformed") return signatureInvalid(claim.reason);
+  if (claim.kind === "unsupported") return { code: "signature_unsupported", detail: claim.help };
+  const detail =
+    "The request has no HMAC-SHA256 signature. Set the same secret in the webhook's settings at the git host as in WEBHOOK_SECRET.";
+  return { code: "signature_missing", detail };
+}
+
+/** The sender learns nothing more than that; the log has the reason. */
+function signatureInvalid(logReason: string): Refusal {
   const detail =
     "The signature is not one made with this service's secret. Compare the secret in the webhook's settings with WEBHOOK_SECRET.";
-  return problemAnswer({ code: "signature_invalid", detail });
+  return { code: "signature_invalid", detail, logReason };
 }
 
-function answered(answer: Answer): Outcome {
-  return { kind: "answer", answer, isClosing: false };
+function unreceived(kind: Exclude<BodyResult["kind"], "body">, limitBytes: number): Refusal | null {
+  if (kind === "aborted") return null;
+  if (kind === "too-large") return tooLarge(limitBytes);
+  const detail =
+    "Too many unfinished bodies were arriving at once, and this one arrived too slowly. Send it again.";
+  return { code: "overloaded", detail, closing: "broken" };
+}
+
+function readPayload(body: Buffer): { object: JsonObject; isDryRun: boolean } | Refusal {
+  if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
+  const value = parseJson(body.toString("utf8"));
+  if (value === undefined) return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
+  if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
+  const kind = readDryRun(value);
+  if (kind !== "malformed") return { object: value, isDryRun: kind === "dry-run" };
+  const detail =
+    'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
+  return unreadable("invalid_payload", detail, "/hotpush");
+}
+
+/** Its sender has the secret, so the log repeats what the answer says. */
+function unreadable(code: HttpProblemCode, detail: string, pointer?: string): Refusal {
+  return { code, detail, logReason: detail, ...(pointer === undefined ? {} : { pointer }) };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }

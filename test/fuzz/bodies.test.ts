@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after } from "node:test";
 import fc from "fast-check";
-import { createAdmission } from "../../src/receiver/admission.ts";
-import { readBody } from "../../src/receiver/body.ts";
-import { declaredBytes } from "../../src/receiver/request-head.ts";
+import { joinChunks, readBody } from "../../src/receiver/body.ts";
+import { createBodyBudget } from "../../src/receiver/body-budget.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
 import { exchange, onTheWire } from "../harness/raw-http.ts";
@@ -149,20 +148,15 @@ function inChunks(body: string, cuts: readonly number[], extension: string): str
 
 /** A server that answers with what the reader of bodies made of a request. @returns its port */
 async function startReader(): Promise<number> {
-  const admission = createAdmission();
+  const budget = createBodyBudget();
   const server = createServer(async (request, response) => {
     const seen: Buffer[] = [];
     const onChunk = (chunk: Buffer) => void seen.push(Buffer.from(chunk));
-    const read = await readBody(request, {
-      declaredBytes: declaredBytes(request),
-      limitBytes,
-      admission,
-      onChunk,
-    });
+    const read = await readBody(request, { limitBytes, budget, onChunk });
     const hex = (bytes: Buffer) => bytes.toString("hex");
-    const told =
-      read.kind === "body" ? { joined: hex(read.body.join()), seen: hex(Buffer.concat(seen)) } : {};
-    response.end(JSON.stringify({ kind: read.kind, ...told }));
+    const bytes =
+      read.kind === "body" ? { joined: hex(joinChunks(read.chunks)), seen: hex(Buffer.concat(seen)) } : {};
+    response.end(JSON.stringify({ kind: read.kind, ...bytes }));
   });
   return await listenHere({ after }, server);
 }

@@ -2,13 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, BlockList } from "node:net";
 import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
-import { createAdmission } from "../../src/receiver/admission.ts";
-import { createClientAddress } from "../../src/receiver/client-address.ts";
-import { createDeliveryLog } from "../../src/receiver/delivery-log.ts";
 import { mainRefs, type Push } from "../../src/receiver/push.ts";
 import { createReceiver } from "../../src/receiver/server.ts";
-import { makeKeys } from "../../src/receiver/verify.ts";
-import { createWebhook } from "../../src/receiver/webhook.ts";
 import { testSecret } from "./delivery.ts";
 import type { Scope } from "./temporary.ts";
 
@@ -27,26 +22,23 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
   const pushes: Push[] = [];
   const faults: string[] = [];
   const log = pino({ level: "error" }, { write: (line: string) => faults.push(line) });
-  const deliveryLog = createDeliveryLog(log, createClientAddress(new BlockList()));
   const receiver = createReceiver({
-    webhook: createWebhook({
-      keys: makeKeys({ current: makeSecret(testSecret), previous: null }),
-      bodyLimitBytes,
+    webhook: {
+      secrets: { current: makeSecret(testSecret), previous: null },
       repository: null,
       refs: mainRefs,
-      admission: createAdmission(),
-      log: deliveryLog,
       async record(push) {
         pushes.push(push);
         const { ref, commit } = push;
         return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
       },
       dryRun: async ({ ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
-    }),
-    findFault: () => null,
+    },
     bodyLimitBytes,
+    trustedProxies: new BlockList(),
+    findFault: () => null,
     isStopping: () => false,
-    log: deliveryLog,
+    log,
   });
   await once(receiver.listen({ host: "127.0.0.1", port: 0 }), "listening");
   scope.after(() => receiver.close());

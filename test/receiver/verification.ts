@@ -1,14 +1,14 @@
 import { makeSecret } from "../../src/config/secret.ts";
 import type { BodySignature } from "../../src/receiver/hosts/host.ts";
 import {
-  type Keys,
   makeKeys,
+  type SlotKeys,
   startVerification,
   type VerifiableSignature,
 } from "../../src/receiver/verify.ts";
 
 /** The keys of one secret, or of two. */
-export function keysOf(current: string, previous: string | null = null): Keys {
+export function keysOf(current: string, previous: string | null = null): readonly SlotKeys[] {
   return makeKeys({
     current: makeSecret(current),
     previous: previous === null ? null : makeSecret(previous),
@@ -18,7 +18,7 @@ export function keysOf(current: string, previous: string | null = null): Keys {
 /** What the verification of a body that came in these chunks says. */
 export function verdict(
   signature: VerifiableSignature,
-  keys: Keys,
+  keys: readonly SlotKeys[],
   ...chunks: readonly (string | Uint8Array)[]
 ) {
   const verification = startVerification(signature, keys);
