@@ -7,7 +7,7 @@ FROM ${DOCKER_CLI_IMAGE} AS docker-cli
 
 FROM ${NODE_IMAGE} AS packages
 WORKDIR /opt/hotpush
-# From a checkout, which has src and a lock file, or from the npm package, which has dist.
+# Builds from a checkout (src and a lock file) or from the npm package (dist).
 COPY package.json package-lock.jso[n] ./
 # Node comes with its image; the optional packages carry it for machines without one.
 RUN install=ci; [ -e package-lock.json ] || install=install; \
@@ -21,9 +21,9 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates curl git gpg libatomic1 libstdc++6 openssh-client tini \
  && apt-get clean && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 1000 node && useradd --uid 1000 --gid node --shell /bin/bash --create-home node \
-# The repository is mounted on purpose and its deploy.sh is run: whose files they are says no more.
+# The repository is mounted on purpose and its deploy.sh runs anyway: a check of its owner would add nothing.
  && git config --system --add safe.directory '*' \
-# Whoever of these two users runs it can write its state; a new volume takes the owner from here.
+# Either of the two users can write the state; a new volume takes its owner from here.
  && install -d -o node -g node -m 700 /var/lib/hotpush && install -d -o node -g node -m 2775 /run/live \
  && ln -s /opt/hotpush/bin/hotpush /usr/local/bin/hotpush
 
@@ -41,10 +41,10 @@ COPY bin ./bin
 COPY sr[c] ./src/
 COPY dis[t] ./dist/
 
-# Docker's client keeps what it remembers of builds in /tmp, so that the root file system can be read-only.
+# Docker's client keeps its records of builds in /tmp, so that the root file system can be read-only.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/opt/hotpush/.compiled STATE_PATH=/var/lib/hotpush BUILDX_CONFIG=/tmp/buildx
-# Compiled here for both users, as Node keeps it for each of them: so a start is quick and takes less memory, with a
-# read-only file system too. A start without a secret shows that all is here: it ends with exit code 78.
+# Fills the compile cache for both users (Node keeps one per user), so that a start is fast and needs less memory even on
+# a read-only file system. Then starts without a secret, to check the image: that must exit with code 78.
 RUN mkdir -m 1777 .compiled && node bin/compile.js --strict \
  && setpriv --reuid node --regid node --init-groups node bin/compile.js --strict && chmod 755 .compiled \
  && { bin/hotpush 2>/dev/null; test $? -eq 78; }

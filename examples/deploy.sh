@@ -6,8 +6,8 @@
 # containers, an executable restart.sh. If that starts the app itself, it should call `setsid node app.js >>app.log 2>&1 &`, so
 # that the app outlives the deployment.
 # Settings (the service passes on those that DEPLOY_ENV names):
-#   HEALTH_URL, HEALTH_TIMEOUT   address that has to answer 2xx within so many seconds (30); without it an executable
-#                                healthcheck.sh has to exit 0
+#   HEALTH_URL, HEALTH_TIMEOUT   address that must answer 2xx within this many seconds (30); without it, an executable
+#                                healthcheck.sh must exit 0
 #   DEPLOY_REMOTE                name of the git remote (origin)
 #   DEPLOY_RETRY_PAUSES          seconds between the tries to fetch the commit ("1 2 3 3")
 set -euo pipefail
@@ -68,8 +68,8 @@ pull() {
   fi
 }
 
-# A git that was killed (a power cut, a killed container) leaves its locks, and each later one stops at them. Hotpush
-# runs one deployment at a time and waits for the processes of the one before, so nobody holds these locks. If a person
+# A git that was killed (a power cut, a killed container) leaves its locks, and every later git stops at them. Hotpush
+# runs one deployment at a time and waits for the processes of the one before, so nothing holds these locks. If a person
 # runs this script (no DEPLOY_ID), a git of the service may hold them, and they stay.
 remove_left_locks() {
   for name in index HEAD packed-refs shallow "$ref" "refs/remotes/$remote/$branch"; do

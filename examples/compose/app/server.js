@@ -9,7 +9,7 @@ const server = createServer((request, response) => {
   response.end(`Hello from version 1 in container ${hostname()}\n`);
 });
 
-// Connections without a request yet: a proxy opens some that it may never use, and Node does not take them for idle ones.
+// Connections without a request yet: a proxy opens some in advance, and Node does not count them as idle.
 const unused = new Set();
 server.on("connection", (socket) => {
   unused.add(socket);
@@ -19,7 +19,7 @@ server.on("request", ({ socket }) => unused.delete(socket));
 
 server.listen(8080);
 
-// Requests under way are finished; then their connections are closed, and the idle ones at once.
+// Finishes requests in flight, then closes their connections; idle ones are closed at once.
 process.on("SIGTERM", () => {
   isStopping = true;
   server.close(() => process.exit(0));
