@@ -44,8 +44,8 @@ const engines: Readonly<Record<EngineName, RolloutEngine>> = {
     rollOut: rollOutStack,
     async prune(request) {
       // The commit only matters for names of images that are not built yet.
-      const { stack } = await loadStack(request, "0".repeat(12));
-      return pruneStack({ ...request, stack });
+      const { project } = await loadStack(request, "0".repeat(12));
+      return pruneStack(project, request);
     },
   },
 };

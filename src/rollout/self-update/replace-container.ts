@@ -4,7 +4,7 @@ import { removeContainer } from "../../platform/docker/container.ts";
 import { connectEngine, type Engine } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
 import { lockRollout, type RolloutLock } from "../lock.ts";
-import { findOwnUpdate } from "../swarm/own-task.ts";
+import { findOwnUpdate, isUnderWay } from "../swarm/swarm-service.ts";
 import { startHelper, waitForHelper } from "./helper-container.ts";
 import { findOwnService, findSuccessor, type OwnService } from "./own-service.ts";
 import {
@@ -137,7 +137,7 @@ async function concludeHelper(
 /** Waits, over several calls, until Swarm has finished the update. */
 async function concludeSwarm(context: SelfUpdateContext, request: ReplacementRequest): Promise<void> {
   const update = await findOwnUpdate(engineOf(context));
-  if (update?.state === "updating" || update?.state === "rollback_started") return;
+  if (isUnderWay(update)) return;
   removeReplacementRequest(context.statePath, request);
   const fields = { event: "service.replaced_by_swarm", state: update?.state ?? null };
   const known = update?.message ?? "no update is known";

@@ -4,16 +4,13 @@ import { namesRegistry } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import { timed } from "../report/report.ts";
-import type { StackRollout } from "./context.ts";
-import type { StackService } from "./stack.ts";
+import type { StackRollout, StackService } from "./stack.ts";
 
 const deployTimeoutMs = 5 * 60_000;
+const pushTimeoutMs = 30 * 60_000;
 
-/** The image of each service, by its name in the stack file, and whether registries are asked for newer ones. */
-export interface StackDeployment {
-  readonly images: ReadonlyMap<string, string>;
-  readonly withPull: boolean;
-}
+/** The image of each service, by its name in the stack file. */
+export type StackImages = ReadonlyMap<string, string>;
 
 /**
  * Deploys the stack, or only some of its services. Swarm then works on by itself.
@@ -23,62 +20,47 @@ export interface StackDeployment {
 export async function deployStack(
   rollout: StackRollout,
   services: readonly StackService[],
-  { images, withPull }: StackDeployment,
+  images: StackImages,
 ): Promise<void> {
-  const { project, target, report } = rollout;
+  const { project, report } = rollout;
   const isWhole = services.length === project.services.length;
-  const resolveImage = resolveImageOf([...images.values()], withPull);
-  const overlay = deployInput(project.services, images);
-  const deploy = async () => {
-    const files = isWhole ? [...target.files, "-"] : ["-"];
-    const input = isWhole ? overlay : await partOf(rollout, services, overlay);
-    // Docker resolves the relative paths in a file on standard input from the working directory.
-    const directory = isWhole ? "." : dirname(target.files[0] ?? ".");
-    const argv = deployCommand({ stack: project.name, files, resolveImage });
-    await run(rollout, argv, { timeoutMs: deployTimeoutMs, input, directory });
-  };
+  const deploy = () => (isWhole ? deployWhole(rollout, images) : deployPart(rollout, services, images));
   const what = isWhole ? "" : `: ${services.map(({ name }) => name).join(", ")}`;
   await timed({ report }, "deploy", deploy, () => `stack ${project.name}${what}`);
 }
 
-type ResolveImage = "always" | "changed" | "never";
+async function deployWhole(rollout: StackRollout, images: StackImages): Promise<void> {
+  const input = deployInput(rollout.project.services, images);
+  await run(rollout, deployCommand(rollout, [...rollout.target.files, "-"], images), { input });
+}
 
-/**
- * Asking the registry for every image would also update images that this commit did not change. Asking for an image
- * that is in no registry only takes time.
- */
-function resolveImageOf(images: readonly string[], withPull: boolean): ResolveImage {
-  if (withPull) return "always";
-  return images.some(namesRegistry) ? "changed" : "never";
+/** `docker stack deploy` can only deploy a whole file, and leaves services alone that are not in it. */
+async function deployPart(
+  rollout: StackRollout,
+  services: readonly StackService[],
+  images: StackImages,
+): Promise<void> {
+  const { target, project } = rollout;
+  const overlay = deployInput(project.services, images);
+  const file = await run(rollout, stackConfigCommand([...target.files, "-"]), { input: overlay });
+  const names = services.map(({ name }) => name);
+  // Variables are filled in already: what still looks like one is text.
+  const input = onlyServices(file, names).replaceAll("$", () => "$$");
+  // Docker resolves the relative paths in a file on standard input from the working directory.
+  const directory = dirname(target.files[0] ?? ".");
+  await run(rollout, deployCommand(rollout, ["-"], images), { input, directory });
 }
 
 /**
  * The additions of a roll-out to the stack file: for each service the image by its name with the commit, and an update
  * that starts the new task before it stops the old one.
  */
-export function deployInput(services: readonly StackService[], images: ReadonlyMap<string, string>): string {
+export function deployInput(services: readonly StackService[], images: StackImages): string {
   const added = services.map(({ name, update }) => {
-    const image = images.get(name);
-    const isEmpty = Object.keys(update.added).length === 0;
-    return [
-      name,
-      { ...(image === undefined ? {} : { image }), ...(isEmpty ? {} : { deploy: update.added }) },
-    ];
+    const deploy = Object.keys(update.added).length === 0 ? undefined : update.added;
+    return [name, { image: images.get(name), deploy }];
   });
   return JSON.stringify({ services: Object.fromEntries(added) });
-}
-
-/** The stack file as it is deployed, without the other services. */
-async function partOf(
-  rollout: StackRollout,
-  services: readonly StackService[],
-  overlay: string,
-): Promise<string> {
-  const argv = stackConfigCommand([...rollout.target.files, "-"]);
-  const output = await run(rollout, argv, { timeoutMs: deployTimeoutMs, input: overlay });
-  const names = services.map(({ name }) => name);
-  // Variables are filled in already: what still looks like one is text.
-  return onlyServices(output, names).replaceAll("$", () => "$$");
 }
 
 /** `docker stack config`: merges `files` into one and fills in their variables. "-" is standard input. */
@@ -87,33 +69,26 @@ export function stackConfigCommand(files: readonly string[]): Argv {
 }
 
 /**
- * The part of a stack file that contains the services `names`, and everything that is not a service. `docker stack
- * deploy` can only deploy a whole file, and leaves services alone that are not in it.
+ * The part of a stack file that contains the services `names`, and everything that is not a service.
  *
  * @param file the output of `docker stack config`: each service is a key under `services`, one level deeper
  * @throws ProblemError `compose_invalid` if one of them is not found
  */
 export function onlyServices(file: string, names: readonly string[]): string {
-  const lines = file.split("\n");
-  const from = lines.indexOf("services:") + 1;
-  const indent = /^ +/.exec(lines[from] ?? "")?.[0] ?? "";
-  const length = lines.slice(from).findIndex((line) => line !== "" && !line.startsWith(" "));
-  const to = length < 0 ? lines.length : from + length;
-  const wanted = new Set(names);
-  const kept: string[] = [];
-  let isWanted = false;
-  for (const line of lines.slice(from, to)) {
-    const name = line.startsWith(`${indent} `) ? null : keyOf(line);
-    if (name !== null) isWanted = wanted.delete(name);
-    if (isWanted) kept.push(line);
-  }
-  if (wanted.size > 0) throw notFound([...wanted]);
-  return [...lines.slice(0, from), ...kept, ...lines.slice(to)].join("\n");
+  const sections = file.split(/^(?=\S)/m);
+  const at = sections.findIndex((section) => section.startsWith("services:\n"));
+  const section = sections[at] ?? "";
+  const indent = /\n( +)/.exec(section)?.[1] ?? " ";
+  const [title = "", ...services] = section.split(new RegExp(`^(?=${indent}\\S)`, "m"));
+  const missing = names.filter((name) => !services.some((service) => keyOf(service) === name));
+  if (missing.length > 0) throw notFound(missing);
+  const kept = services.filter((service) => names.includes(keyOf(service)));
+  return sections.with(at, [title, ...kept].join("")).join("");
 }
 
 /** Names that YAML would read as another type (a number) are quoted. */
-function keyOf(line: string): string | null {
-  return /^ *"?([^\s":]+)"?:/.exec(line)?.[1] ?? null;
+function keyOf(service: string): string {
+  return /^ *"?([^\s":]+)"?:/.exec(service)?.[1] ?? "";
 }
 
 function notFound(names: readonly string[]): ProblemError {
@@ -121,19 +96,17 @@ function notFound(names: readonly string[]): ProblemError {
   return new ProblemError({ code: "compose_invalid", detail });
 }
 
-export interface StackDeployOptions {
-  readonly stack: string;
-  /** "-" is standard input. */
-  readonly files: readonly string[];
-  readonly resolveImage: ResolveImage;
-}
-
-/** `docker stack deploy` of `files`. */
-export function deployCommand({ stack, files, resolveImage }: StackDeployOptions): Argv {
+/** `docker stack deploy` of `files`; "-" is standard input. */
+export function deployCommand(
+  { project, withPull }: Pick<StackRollout, "project" | "withPull">,
+  files: readonly string[],
+  images: StackImages,
+): Argv {
   return [
     "docker",
     ...["stack", "deploy", ...composeFileFlags(files)],
-    ...["--detach=true", "--with-registry-auth", `--resolve-image=${resolveImage}`, stack],
+    ...["--detach=true", "--with-registry-auth", `--resolve-image=${resolveImageOf(images, withPull)}`],
+    project.name,
   ];
 }
 
@@ -141,13 +114,51 @@ function composeFileFlags(files: readonly string[]): readonly string[] {
   return files.flatMap((file) => ["--compose-file", file]);
 }
 
+/**
+ * Asking the registry for every image would also update images that this commit did not change. Asking for an image
+ * that is in no registry only takes time.
+ */
+function resolveImageOf(images: StackImages, withPull: boolean): "always" | "changed" | "never" {
+  if (withPull) return "always";
+  return [...images.values()].some(namesRegistry) ? "changed" : "never";
+}
+
 /** Runs `argv` and gives its output. */
-async function run(rollout: StackRollout, argv: Argv, options: ComposeRun): Promise<string> {
-  const ending = await runCompose(rollout, argv, options);
+async function run(
+  rollout: StackRollout,
+  argv: Argv,
+  options: Omit<ComposeRun, "timeoutMs">,
+): Promise<string> {
+  const ending = await runCompose(rollout, argv, { timeoutMs: deployTimeoutMs, ...options });
   if (ending.kind === "exited" && hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "stack_refused",
     detail: `${argv.slice(0, 3).join(" ")} failed.`,
     evidence: ending.lastLines,
   });
+}
+
+/**
+ * Pushes those `references` that contain a registry, so that every node can pull them.
+ *
+ * @throws ProblemError `image_push_failed` with Docker's message
+ */
+export async function pushImages(rollout: StackRollout, references: readonly string[]): Promise<void> {
+  for (const reference of new Set(references.filter(namesRegistry))) {
+    await timed(rollout, "push", () => push(rollout, reference), reference);
+  }
+}
+
+async function push(rollout: StackRollout, reference: string): Promise<void> {
+  const ending = await runCompose(rollout, pushCommand(reference), { timeoutMs: pushTimeoutMs });
+  if (hasSucceeded(ending)) return;
+  throw new ProblemError({
+    code: "image_push_failed",
+    detail: `The image ${reference} could not be pushed. Is the registry up, and was docker login run for this user?`,
+    evidence: ending.lastLines,
+  });
+}
+
+export function pushCommand(reference: string): Argv {
+  return ["docker", "push", reference];
 }

@@ -1,10 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { timed } from "../report/report.ts";
-import type { StackRollout } from "./context.ts";
-import { isBeingStopped } from "./own-task.ts";
-import type { StackService } from "./stack.ts";
-import { listServices, rollBackService, type SwarmService, type UpdateStatus } from "./swarm-service.ts";
-import type { Snapshot } from "./task.ts";
+import { note, timed } from "../report/report.ts";
+import type { StackRollout, StackService } from "./stack.ts";
+import {
+  isBeingStopped,
+  isUnderWay,
+  readStackState,
+  rollBackService,
+  type StackState,
+  type SwarmService,
+  type UpdateStatus,
+} from "./swarm-service.ts";
 
 const pollMs = 250;
 
@@ -14,10 +19,9 @@ const pollMs = 250;
  * stops the task of this process, because that waits for this deployment.
  */
 export async function recoverStack(rollout: StackRollout): Promise<void> {
-  const present = await listServices(rollout.engine, rollout.project.name);
+  const present = await readStackState(rollout.engine, rollout.project.name);
   for (const service of rollout.project.services) {
-    const now = present.get(service.name);
-    if (!now || !isUnderWay(now)) continue;
+    if (!isUnderWay(present.get(service.name)?.update)) continue;
     if (service.name === rollout.own?.service && (await isBeingStopped(rollout))) continue;
     const detailOf = (state: string) => `an update of an earlier roll-out: ${state}`;
     await timed({ ...rollout, service }, "recover", () => finishUpdate(rollout, service), detailOf);
@@ -36,16 +40,16 @@ async function finishUpdate(rollout: StackRollout, service: StackService): Promi
  * together. Swarm itself rolls back the failed service, if its policy says so. Services that cannot run twice stay: the
  * data of a database may not go back. So do jobs, which Swarm would run again, and new services, for inspection.
  */
-export async function rollBackStack(rollout: StackRollout, before: Snapshot): Promise<void> {
+export async function rollBackStack(rollout: StackRollout, before: StackState): Promise<void> {
   for (const service of rollout.project.services) {
-    const old = before.services.get(service.name);
+    const old = before.get(service.name);
     if (!old || service.replacement.how === "recreate") continue;
     try {
       await rollBackChanged(rollout, service, old);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const text = `could not be rolled back: ${reason} Run: docker service rollback ${rollout.project.name}_${service.name}`;
-      rollout.report({ event: "note", service: service.name, text });
+      note({ ...rollout, service }, text);
     }
   }
 }
@@ -55,7 +59,7 @@ async function rollBackChanged(
   service: StackService,
   old: SwarmService,
 ): Promise<void> {
-  const now = (await listServices(rollout.engine, rollout.project.name)).get(service.name);
+  const now = (await readStackState(rollout.engine, rollout.project.name)).get(service.name);
   if (!now || now.isJob || now.definition === old.definition) return;
   const back = async () => {
     await rollBackService(rollout.engine, now);
@@ -72,15 +76,14 @@ function endingOf(state: UpdateStatus["state"] | undefined): string {
 }
 
 /** Waits until Swarm has finished the update or the roll back of a service, but no longer than that may take. */
-async function waitForUpdate(rollout: StackRollout, service: StackService): Promise<SwarmService | null> {
-  const deadlineMs = performance.now() + service.update.timeoutMs;
+async function waitForUpdate(
+  { engine, project, signal }: StackRollout,
+  { name, update }: StackService,
+): Promise<SwarmService | undefined> {
+  const deadlineMs = performance.now() + update.timeoutMs;
   for (;;) {
-    const now = (await listServices(rollout.engine, rollout.project.name)).get(service.name) ?? null;
-    if (now === null || !isUnderWay(now) || performance.now() > deadlineMs) return now;
-    await sleep(pollMs, undefined, { signal: rollout.signal });
+    const now = (await readStackState(engine, project.name)).get(name);
+    if (!isUnderWay(now?.update) || performance.now() > deadlineMs) return now;
+    await sleep(pollMs, undefined, { signal });
   }
-}
-
-function isUnderWay({ update }: SwarmService): boolean {
-  return update?.state === "updating" || update?.state === "rollback_started";
 }

@@ -1,18 +1,15 @@
-import type { Engine } from "../../platform/docker/engine.ts";
+import { type Engine, getJson } from "../../platform/docker/engine.ts";
 import { namesRegistry } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../context.ts";
 import { recordVersion } from "../record-version.ts";
-import { type ServiceOutcome, timed } from "../report/report.ts";
+import { note, type ServiceOutcome, timed } from "../report/report.ts";
 import { inTurn, type LockedContext, selectServices } from "../with-rollout.ts";
-import type { StackRollout } from "./context.ts";
-import { findOwnTask } from "./own-task.ts";
 import { moveFileNames, prepareStackImages } from "./prepare-stack-images.ts";
-import { recordFirstStackVersion } from "./record-first-stack-version.ts";
 import { recoverStack } from "./recover-stack.ts";
-import { loadStack, type StackService } from "./stack.ts";
-import { liveImages, servingStackImages } from "./stack-images.ts";
-import { takeSnapshot } from "./task.ts";
+import { loadStack, type StackRollout, type StackService } from "./stack.ts";
+import { recordFirstStackVersion, servingStackImages } from "./stack-versions.ts";
+import { findOwnTask, readStackState } from "./swarm-service.ts";
 import { withRollBack } from "./update-policy.ts";
 import { updateServices } from "./update-services.ts";
 
@@ -23,7 +20,13 @@ import { updateServices } from "./update-services.ts";
 export async function rollOutStack(request: RolloutRequest): Promise<void> {
   await inTurn(request, async (context) => {
     const nodes = await requireManager(context.engine);
-    return await rollOutAs(await openStack(context), nodes);
+    const rollout = await openStack(context);
+    const { project, commit, report } = rollout;
+    const services = selectServices(project, rollout.names);
+    report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
+    warn(rollout, services, nodes);
+    await recoverStack(rollout);
+    return await rollOutServices(rollout, services);
   });
 }
 
@@ -40,7 +43,7 @@ interface SwarmInfo {
  * @throws ProblemError `swarm_inactive` if it does not
  */
 async function requireManager(engine: Engine): Promise<number> {
-  const { Swarm }: { readonly Swarm?: SwarmInfo } = JSON.parse((await engine.get("/info")).toString());
+  const { Swarm } = await getJson<{ readonly Swarm?: SwarmInfo }>(engine, "/info");
   const isActive = Swarm?.LocalNodeState === "active";
   if (isActive && Swarm.ControlAvailable) return Swarm.Nodes ?? 1;
   const what = isActive ? "is a worker of its Swarm, no manager" : "is in no Swarm";
@@ -51,44 +54,40 @@ async function requireManager(engine: Engine): Promise<number> {
 }
 
 async function openStack(context: LockedContext): Promise<StackRollout> {
-  const { engine, target, env, report, signal, lockDescriptor, commit } = context;
-  const read = () => loadStack({ env, signal, target, lockDescriptor }, commit);
-  const { result } = await timed({ report }, "read", read, ({ stack }) => `stack ${stack.name}`);
-  const { stack, options } = result;
-  const task = await findOwnTask(engine);
-  const own = task?.stack === stack.name ? task : null;
-  const services = stack.services.map((service) =>
+  const read = () => loadStack(context, context.commit);
+  const { result } = await timed(context, "read", read, ({ project }) => `stack ${project.name}`);
+  const { project } = result;
+  const task = await findOwnTask(context.engine);
+  const own = task?.stack === project.name ? task : null;
+  const services = project.services.map((service) =>
     service.name === own?.service ? { ...service, update: withRollBack(service.update) } : service,
   );
-  return { ...context, ...options, lockDescriptor, project: { ...stack, services }, own };
-}
-
-async function rollOutAs(rollout: StackRollout, nodes: number): Promise<readonly ServiceOutcome[]> {
-  const { engine, report, project, commit, version, withBuild, withPull } = rollout;
-  const services = selectServices(project, rollout.names);
-  report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
-  warn(rollout, services, nodes);
-  await recoverStack(rollout);
-  const before = await takeSnapshot(engine, project.name);
-  await recordFirstStackVersion(rollout, before);
-  const live = await liveImages(engine, before.services);
-  const images = await prepareStackImages(rollout, { services, live, commit, version }, withBuild);
-  const outcomes = await updateServices({ rollout, deployment: { images, withPull }, before });
-  await recordVersion(rollout, () => servingStackImages(rollout));
-  await moveFileNames(rollout, services, images);
-  return outcomes;
+  return { ...context, ...result, project: { ...project, services }, own };
 }
 
 function warn({ report, project }: StackRollout, services: readonly StackService[], nodes: number): void {
-  for (const { name, update, isBuilt, image } of project.services) {
-    for (const text of update.warnings) report({ event: "note", service: name, text });
+  for (const service of project.services) {
+    const { update, isBuilt, image } = service;
+    for (const text of update.warnings) note({ report, service }, text);
     if (nodes === 1 || !isBuilt || namesRegistry(image)) continue;
     const text = `the image ${image} names no registry, so that only this one of ${nodes} nodes has it`;
-    report({ event: "note", service: name, text });
+    note({ report, service }, text);
   }
-  if (services.length < project.services.length) {
-    const text =
-      "the services that were not named keep their images; other changes to them in the file are deployed";
-    report({ event: "note", service: null, text });
-  }
+  if (services.length === project.services.length) return;
+  const text =
+    "the services that were not named keep their images; other changes to them in the file are deployed";
+  note({ report }, text);
+}
+
+async function rollOutServices(
+  rollout: StackRollout,
+  services: readonly StackService[],
+): Promise<readonly ServiceOutcome[]> {
+  const before = await readStackState(rollout.engine, rollout.project.name);
+  await recordFirstStackVersion(rollout, before);
+  const images = await prepareStackImages(rollout, services, before);
+  const outcomes = await updateServices(rollout, images, before);
+  await recordVersion(rollout, () => servingStackImages(rollout));
+  await moveFileNames(rollout, services, images);
+  return outcomes;
 }

@@ -2,6 +2,7 @@ import type { ComposeModel, ComposeService } from "../../platform/compose/model.
 import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
 import { ProblemError } from "../../problems.ts";
 import { type RolloutProject, type RolloutService, readProject } from "../compose/project.ts";
+import type { RolloutContext } from "../context.ts";
 import {
   labelsOf,
   readStackModel,
@@ -25,19 +26,21 @@ export interface StackService extends RolloutService {
   readonly mayEnd: boolean;
 }
 
-/** A stack, and the options that its commands run in. */
-export interface LoadedStack {
-  readonly stack: Stack;
-  readonly options: ComposeOptions;
+/** What the steps of a stack's roll-out work with. */
+export interface StackRollout extends RolloutContext {
+  readonly project: Stack;
 }
 
 /**
- * Reads the stack in the directory of `options`. Its name is `x-hotpush: { stack: shop }` in the stack file, else
+ * Reads the stack in the directory of `options`, with the files and variables for the commands that deploy it. Its name is `x-hotpush: { stack: shop }` in the stack file, else
  * COMPOSE_PROJECT_NAME, else the directory's name: `docker stack deploy` allows no `name:` in the file.
  *
  * @throws ProblemError `compose_invalid` with the error in the file
  */
-export async function loadStack(options: ComposeOptions, commit: string): Promise<LoadedStack> {
+export async function loadStack(
+  options: ComposeOptions,
+  commit: string,
+): Promise<Pick<StackRollout, "project" | "target" | "env">> {
   const { projectDirectory } = options.target;
   const env = stackEnvironment(options.env, projectDirectory, commit);
   const files = stackFiles(options.target, env);
@@ -45,14 +48,11 @@ export async function loadStack(options: ComposeOptions, commit: string): Promis
     const text = `There is no stack.yaml and no compose.yaml in ${projectDirectory}. Name the file with --file.`;
     throw new ProblemError({ code: "compose_invalid", detail: text });
   }
-  const found = { ...options, env, target: { projectDirectory, files } };
-  const model = await readStackModel(found);
+  const target = { projectDirectory, files };
+  const model = await readStackModel({ ...options, env, target });
   refuseMisreadVariables(files, projectDirectory);
   const name = nameOf(model);
-  return {
-    stack: readStack({ ...model, name }),
-    options: { ...found, env: { ...env, COMPOSE_PROJECT_NAME: name } },
-  };
+  return { project: readStack({ ...model, name }), target, env: { ...env, COMPOSE_PROJECT_NAME: name } };
 }
 
 function nameOf(model: StackModel): string {

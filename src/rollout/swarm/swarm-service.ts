@@ -1,25 +1,15 @@
-import type { Engine } from "../../platform/docker/engine.ts";
+import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
+import type { RolloutContext } from "../context.ts";
+
+/** The services of a stack at one moment, by their names in the stack file. */
+export type StackState = ReadonlyMap<string, SwarmService>;
 
 /** A service of a stack, as Swarm reports it at one moment. */
-export interface SwarmService {
-  readonly id: string;
-  /** Its name in the stack file. */
-  readonly name: string;
-  readonly version: number;
-  /** The image as named in the stack file, without the digest from the registry. */
-  readonly image: string;
-  /** The image that Swarm rolls back to, if there is one. */
-  readonly previousImage: string | null;
-  /** The settings that need new tasks if they change; only for comparing. */
-  readonly definition: string;
-  /** The whole specification, to send back to Swarm. */
-  readonly spec: unknown;
-  readonly desiredTasks: number;
-  readonly runningTasks: number;
-  readonly update: UpdateStatus | null;
-  /** It runs to its end, and Swarm updates it in another way than other services. */
-  readonly isJob: boolean;
-}
+export type SwarmService = Readonly<ReturnType<typeof readService>>;
+
+/** A task: one container that Swarm wants, has or had. */
+export type Task = Readonly<ReturnType<typeof readTask>>;
 
 export interface UpdateStatus {
   readonly state:
@@ -33,36 +23,34 @@ export interface UpdateStatus {
   readonly message: string;
 }
 
-/** The services of a stack by their names in the stack file. */
-export async function listServices(
-  engine: Engine,
-  stack: string,
-): Promise<ReadonlyMap<string, SwarmService>> {
-  const listed = await listOfStack<ListedService>(engine, stack, "/services?status=true");
-  const services = listed.map((one) => readService(stack, one));
-  return new Map(services.map((service) => [service.name, service]));
+/** Reads the services of `stack` with their tasks. */
+export async function readStackState(engine: Engine, stack: string): Promise<StackState> {
+  const [services, tasks] = await Promise.all([
+    listOfStack<ListedService>(engine, stack, "/services?status=true&"),
+    listOfStack<ListedTask>(engine, stack, "/tasks?"),
+  ]);
+  const oldestFirst = [...tasks].sort((one, other) => one.CreatedAt.localeCompare(other.CreatedAt));
+  return new Map(
+    services.map((service) => {
+      const name = service.Spec.Name.slice(stack.length + 1);
+      const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
+      return [name, readService(name, service, own)];
+    }),
+  );
 }
 
 /** Gets a list from the engine at `path`: the entries that belong to `stack` and match `filters`. */
-export async function listOfStack<Entry>(
+export function listOfStack<Entry>(
   engine: Engine,
   stack: string,
   path: string,
   filters: Readonly<Record<string, readonly string[]>> = {},
 ): Promise<readonly Entry[]> {
-  const query = JSON.stringify({ label: [`com.docker.stack.namespace=${stack}`], ...filters });
-  const answer = await engine.get(
-    `${path}${path.includes("?") ? "&" : "?"}filters=${encodeURIComponent(query)}`,
-  );
-  return JSON.parse(answer.toString());
+  const label = [`com.docker.stack.namespace=${stack}`];
+  return getJson<readonly Entry[]>(engine, `${path}${filteredBy({ label, ...filters })}`);
 }
 
-/** Asks Swarm to roll a service back to its previous specification. */
-export async function rollBackService(engine: Engine, { id, version, spec }: SwarmService): Promise<void> {
-  await engine.post(`/services/${id}/update?version=${version}&rollback=previous`, spec);
-}
-
-interface Spec {
+interface ServiceSpec {
   readonly Name: string;
   readonly Labels?: Readonly<Record<string, string>>;
   readonly TaskTemplate: {
@@ -76,8 +64,8 @@ interface Spec {
 interface ListedService {
   readonly ID: string;
   readonly Version: { readonly Index: number };
-  readonly Spec: Spec;
-  readonly PreviousSpec?: Spec;
+  readonly Spec: ServiceSpec;
+  readonly PreviousSpec?: ServiceSpec;
   readonly UpdateStatus?: {
     readonly State?: UpdateStatus["state"];
     readonly StartedAt?: string;
@@ -86,31 +74,118 @@ interface ListedService {
   readonly ServiceStatus?: { readonly RunningTasks: number; readonly DesiredTasks: number };
 }
 
-function readService(stack: string, listed: ListedService): SwarmService {
-  const { ID, Version, Spec, PreviousSpec, UpdateStatus: update, ServiceStatus: status } = listed;
+function readService(name: string, listed: ListedService, tasks: readonly ListedTask[]) {
+  const { Spec, PreviousSpec, ServiceStatus: status } = listed;
   return {
-    id: ID,
-    name: Spec.Name.slice(stack.length + 1),
-    version: Version.Index,
+    id: listed.ID,
+    name,
+    version: listed.Version.Index,
+    /** The image as named in the stack file, without the digest from the registry. */
     image: imageOf(Spec),
+    /** The image that Swarm rolls back to, if there is one. */
     previousImage: PreviousSpec ? imageOf(PreviousSpec) : null,
+    /** The settings that need new tasks if they change; only for comparing. */
     definition: definitionOf(Spec),
-    spec: Spec,
+    /** The whole specification, to send back to Swarm. */
+    spec: Spec as unknown,
     desiredTasks: status?.DesiredTasks ?? 0,
     runningTasks: status?.RunningTasks ?? 0,
-    update: update?.State
-      ? { state: update.State, startedAt: update.StartedAt ?? "", message: update.Message ?? "" }
-      : null,
+    /** Also past ones that Swarm still knows, oldest first. */
+    tasks: tasks.map((task) => readTask(name, task)) as readonly Task[],
+    update: updateOf(listed),
+    /** It runs to its end, and Swarm updates it in another way than other services. */
     isJob: "ReplicatedJob" in Spec.Mode || "GlobalJob" in Spec.Mode,
   };
 }
 
+function imageOf({ Labels, TaskTemplate }: ServiceSpec): string {
+  return Labels?.["com.docker.stack.image"] ?? TaskTemplate.ContainerSpec?.Image ?? "";
+}
+
 /** Without the platforms of the image: `docker stack deploy` only includes them if it has asked the registry. */
-function definitionOf({ TaskTemplate, EndpointSpec }: Spec): string {
+function definitionOf({ TaskTemplate, EndpointSpec }: ServiceSpec): string {
   const placement = { ...TaskTemplate.Placement, Platforms: undefined };
   return JSON.stringify([{ ...TaskTemplate, Placement: placement }, EndpointSpec]);
 }
 
-function imageOf({ Labels, TaskTemplate }: Spec): string {
-  return Labels?.["com.docker.stack.image"] ?? TaskTemplate.ContainerSpec?.Image ?? "";
+function updateOf({ UpdateStatus: update }: ListedService): UpdateStatus | null {
+  if (!update?.State) return null;
+  return { state: update.State, startedAt: update.StartedAt ?? "", message: update.Message ?? "" };
+}
+
+interface ListedTask {
+  readonly ID: string;
+  readonly CreatedAt: string;
+  readonly ServiceID: string;
+  readonly Slot?: number;
+  readonly NodeID?: string;
+  readonly DesiredState: string;
+  readonly Spec?: { readonly ContainerSpec?: { readonly Env?: readonly string[] | null } };
+  readonly Status: {
+    readonly State: string;
+    readonly Err?: string;
+    readonly ContainerStatus?: { readonly ContainerID?: string };
+  };
+}
+
+function readTask(service: string, { ID, Slot, NodeID = "", DesiredState, Spec, Status }: ListedTask) {
+  return {
+    id: ID,
+    /** Short, for a person: `app.2.x7f2a`, with its number within the service or its node. */
+    name: `${service}.${Slot ?? NodeID.slice(0, 5)}.${ID.slice(0, 5)}`,
+    state: Status.State,
+    isWanted: DesiredState === "running" || DesiredState === "ready",
+    /** Why it failed, or why it cannot start; empty if there is no error. */
+    error: Status.Err ?? "",
+    containerId: Status.ContainerStatus?.ContainerID || null,
+    /** Of its container, as `NAME=value`. The container itself can only be inspected on its own node. */
+    environment: Spec?.ContainerSpec?.Env ?? [],
+  };
+}
+
+/** Whether a task ended without a request. One that was stopped as unhealthy and then exited with 0 is `complete`. */
+export function hasFailed({ state }: Task): boolean {
+  return ["failed", "rejected", "orphaned", "complete"].includes(state);
+}
+
+/** Whether Swarm is updating the service or rolling it back. */
+export function isUnderWay(update: UpdateStatus | null | undefined): boolean {
+  return update?.state === "updating" || update?.state === "rollback_started";
+}
+
+/** Asks Swarm to roll a service back to its previous specification. */
+export async function rollBackService(engine: Engine, { id, version, spec }: SwarmService): Promise<void> {
+  await engine.post(`/services/${id}/update?version=${version}&rollback=previous`, spec);
+}
+
+/** The task of this process: its container's id, its stack, and its service in the stack file. */
+export interface OwnTask {
+  readonly id: string;
+  readonly stack: string;
+  readonly service: string;
+}
+
+/** Finds it; null if this process is in no task of a stack. */
+export async function findOwnTask(engine: Engine): Promise<OwnTask | null> {
+  const own = await findOwnContainer(engine);
+  const stack = own?.labels["com.docker.stack.namespace"];
+  const service = own?.labels["com.docker.swarm.service.name"];
+  return own && stack && service ? { id: own.id, stack, service: service.slice(stack.length + 1) } : null;
+}
+
+/** The status of the last update of this process's service; null if there was none. */
+export async function findOwnUpdate(engine: Engine): Promise<UpdateStatus | null> {
+  const own = await findOwnTask(engine);
+  return own && ((await readStackState(engine, own.stack)).get(own.service)?.update ?? null);
+}
+
+/** Whether Swarm has asked the task of this process to stop. */
+export async function isBeingStopped({
+  engine,
+  project,
+  own,
+}: Pick<RolloutContext, "engine" | "project" | "own">): Promise<boolean> {
+  if (own === null) return false;
+  const tasks = (await readStackState(engine, project.name)).get(own.service)?.tasks ?? [];
+  return tasks.some(({ containerId, isWanted }) => containerId === own.id && !isWanted);
 }

@@ -1,34 +1,30 @@
 import { checkThroughProxy } from "../proxy/check.ts";
-import { outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
+import { note, outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
 import { removeReplacementRequest, writeReplacementRequest } from "../self-update/replacement-request.ts";
-import type { StackRollout } from "./context.ts";
-import { deployStack, type StackDeployment } from "./deploy-stack.ts";
-import { isBeingStopped } from "./own-task.ts";
+import { deployStack, type StackImages } from "./deploy-stack.ts";
 import { rollBackStack } from "./recover-stack.ts";
-import type { StackService } from "./stack.ts";
-import { type Snapshot, takeSnapshot, taskName, tasksOf } from "./task.ts";
-import { waitForServices } from "./wait-for-services.ts";
-
-/** An update of the stack: what is deployed, and the stack as it was before, to roll back to. */
-interface StackUpdate {
-  readonly rollout: StackRollout;
-  readonly deployment: StackDeployment;
-  readonly before: Snapshot;
-}
+import type { StackRollout, StackService } from "./stack.ts";
+import { isBeingStopped, readStackState, type StackState } from "./swarm-service.ts";
+import { runningTasks, waitForServices } from "./wait-for-services.ts";
 
 /**
  * Brings all services to their new state, Hotpush itself last. If one fails, all changed services are rolled back.
  *
+ * @param before the stack as it was, to compare with and to roll back to
  * @throws ProblemError that names the failed service and the reason
  */
-export async function updateServices(stackUpdate: StackUpdate): Promise<readonly ServiceOutcome[]> {
-  const { rollout, before } = stackUpdate;
+export async function updateServices(
+  rollout: StackRollout,
+  images: StackImages,
+  before: StackState,
+): Promise<readonly ServiceOutcome[]> {
   const { project, own } = rollout;
   const others = project.services.filter(({ name }) => name !== own?.service);
   const itself = project.services.find(({ name }) => name === own?.service);
+  const update: StackUpdate = { ...rollout, images, before };
   try {
-    const outcomes = others.length === 0 ? [] : await update(stackUpdate, others);
-    return itself ? [...outcomes, await updateItself(stackUpdate, itself)] : outcomes;
+    const outcomes = others.length === 0 ? [] : await updateAll(update, others);
+    return itself ? [...outcomes, await updateItself(update, itself)] : outcomes;
   } catch (error) {
     // The update of Hotpush itself kills this process if the deployment takes longer than the task's grace period. The
     // new task then runs the deployment again and finds everything done.
@@ -38,17 +34,22 @@ export async function updateServices(stackUpdate: StackUpdate): Promise<readonly
   }
 }
 
+interface StackUpdate extends StackRollout {
+  readonly images: StackImages;
+  readonly before: StackState;
+}
+
 /** Deploys `services` and waits for the result. */
-async function update(
-  { rollout, deployment, before }: StackUpdate,
+async function updateAll(
+  update: StackUpdate,
   services: readonly StackService[],
 ): Promise<readonly ServiceOutcome[]> {
-  await deployStack(rollout, services, deployment);
-  const wait = () => waitForServices(rollout, services, before);
-  const { result } = await timed(rollout, "update", wait, () => "Swarm is done");
-  for (const service of services) {
-    const outcome = result.find((one) => one.service === service.name)?.outcome;
-    if (outcome !== "unchanged") await checkThroughProxy(rollout, service);
+  await deployStack(update, services, update.images);
+  const wait = () => waitForServices(update, services, update.before);
+  const { result } = await timed(update, "update", wait, "Swarm is done");
+  const changed = result.filter(({ outcome }) => outcome !== "unchanged").map(({ service }) => service);
+  for (const service of services.filter(({ name }) => changed.includes(name))) {
+    await checkThroughProxy(update, service);
   }
   return result;
 }
@@ -57,19 +58,17 @@ async function update(
  * Updates the service of this process. With start-first, this process waits for the new task. With stop-first it cannot:
  * the new task starts when this one has ended.
  */
-async function updateItself(stackUpdate: StackUpdate, service: StackService): Promise<ServiceOutcome> {
-  const { own, env, statePath, report } = stackUpdate.rollout;
-  const old = runningTasks(service, stackUpdate.before);
+async function updateItself(update: StackUpdate, service: StackService): Promise<ServiceOutcome> {
+  const { own, env, statePath, report } = update;
   if (own === null || env.DEPLOY_ID === undefined) {
     // A roll-out by hand in the container would be killed half-way with it. The service waits for its deployments.
-    const text = "is Hotpush itself, and only updated by a deployment: hotpush deploy";
-    report({ event: "note", service: service.name, text });
-    return unchangedOutcome(service, old);
+    note({ report, service }, "is Hotpush itself, and only updated by a deployment: hotpush deploy");
+    return unchangedNow(update, service);
   }
   // The old task gets time to finish its deployment, and must not start another one.
   const request = writeReplacementRequest(statePath, { old: own.id, helper: null, isBySwarm: true });
   try {
-    const outcome = await updateInOrder(stackUpdate, service, old);
+    const outcome = await updateInOrder(update, service);
     if (outcome.outcome === "unchanged") removeReplacementRequest(statePath, request);
     return outcome;
   } catch (error) {
@@ -78,27 +77,21 @@ async function updateItself(stackUpdate: StackUpdate, service: StackService): Pr
   }
 }
 
-type Named = { readonly name: string };
-
-async function updateInOrder(
-  stackUpdate: StackUpdate,
-  service: StackService,
-  old: readonly Named[],
-): Promise<ServiceOutcome> {
-  const { rollout, deployment, before } = stackUpdate;
+async function updateInOrder(update: StackUpdate, service: StackService): Promise<ServiceOutcome> {
+  const { name } = service;
+  const { engine, project, before, report } = update;
   if (service.update.order === "start-first") {
-    return (await update(stackUpdate, [service]))[0] ?? unchangedOutcome(service, old);
+    const [outcome] = await updateAll(update, [service]);
+    return outcome ?? unchangedNow(update, service);
   }
-  await deployStack(rollout, [service], deployment);
-  const now = await takeSnapshot(rollout.engine, rollout.project.name);
-  const [was, is] = [before, now].map(({ services }) => services.get(service.name)?.definition);
-  if (was === is) return unchangedOutcome(service, old);
-  const text = "is Hotpush itself: Swarm replaces it now, and waits for this deployment to end";
-  rollout.report({ event: "note", service: service.name, text });
+  await deployStack(update, [service], update.images);
+  const now = await readStackState(engine, project.name);
+  if (now.get(name)?.definition === before.get(name)?.definition) return unchangedNow(update, service);
+  note({ report, service }, "is Hotpush itself: Swarm replaces it now, and waits for this deployment to end");
+  const old = runningTasks(before.get(name));
   return outcomeOf(service, "postponed", { old }, { reason: "order: stop-first" });
 }
 
-function runningTasks(service: StackService, before: Snapshot): readonly Named[] {
-  const running = tasksOf(before, service.name).filter(({ state }) => state === "running");
-  return running.map((task) => ({ name: taskName(service.name, task) }));
+function unchangedNow({ before }: StackUpdate, service: StackService): ServiceOutcome {
+  return unchangedOutcome(service, runningTasks(before.get(service.name)));
 }

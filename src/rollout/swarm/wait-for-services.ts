@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { inspectContainer } from "../../platform/docker/container.ts";
+import { evidenceOf, plainLog, shownLogLines, withoutSecrets } from "../../platform/docker/diagnosis.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
-import { type Report, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
-import type { StackRollout } from "./context.ts";
-import { type Judgement, judgeService, nothingSeen, type Observation, observe } from "./judge-service.ts";
-import type { StackService } from "./stack.ts";
-import { type Snapshot, type Task, type TaskState, takeSnapshot, taskName, tasksOf } from "./task.ts";
-import { updateFailure } from "./update-failure.ts";
+import { outcomeOf, type Report, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
+import { freshTasks, type Judgement, judgeService, type Observation, observe } from "./judge-service.ts";
+import type { StackRollout, StackService } from "./stack.ts";
+import { hasFailed, readStackState, type StackState, type SwarmService, type Task } from "./swarm-service.ts";
 
 const pollMs = 200;
-
-type Reached = Extract<Judgement, { readonly kind: "unchanged" | "started" | "updated" }>["kind"];
 
 /**
  * Waits until Swarm has brought each of `services` to its new state, and reports the progress of each task.
@@ -18,108 +17,100 @@ type Reached = Extract<Judgement, { readonly kind: "unchanged" | "started" | "up
  * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not update in time
  */
 export async function waitForServices(
-  rollout: StackRollout,
+  { engine, project, report, signal }: StackRollout,
   services: readonly StackService[],
-  before: Snapshot,
+  before: StackState,
 ): Promise<readonly ServiceOutcome[]> {
   const startedMs = performance.now();
-  const reportTasks = createTaskReport(rollout.report, before.tasks);
+  const reportTasks = createTaskReport(report, before);
   const seen = new Map<string, Observation>();
   const reached = new Map<string, ServiceOutcome>();
   for (;;) {
-    const now = await takeSnapshot(rollout.engine, rollout.project.name);
-    const look = { before, now, atMs: performance.now() - startedMs };
+    const state = await readStackState(engine, project.name);
+    const atMs = performance.now() - startedMs;
     for (const service of services) {
-      reportTasks(service.name, tasksOf(now, service.name));
-      if (reached.has(service.name)) continue;
-      const outcome = await outcomeNow(rollout, service, look, seen);
-      if (outcome) reached.set(service.name, outcome);
+      const { name } = service;
+      const now = present(state, name);
+      reportTasks(now);
+      const observation = observe({ before: before.get(name) ?? null, now, atMs }, seen.get(name));
+      seen.set(name, observation);
+      const outcome = reached.get(name) ?? (await outcomeNow(engine, service, observation));
+      if (outcome) reached.set(name, outcome);
     }
     if (reached.size === services.length) return [...reached.values()];
-    await sleep(pollMs, undefined, { signal: rollout.signal });
+    await sleep(pollMs, undefined, { signal });
   }
 }
 
-/** The stack before the deploy, and `atMs` after it. */
-interface Look {
-  readonly before: Snapshot;
-  readonly now: Snapshot;
-  readonly atMs: number;
+function present(state: StackState, name: string): SwarmService {
+  const now = state.get(name);
+  if (now) return now;
+  const detail = `The service ${name} was removed meanwhile.`;
+  throw new ProblemError({ code: "container_not_healthy", detail });
 }
 
 /** Null while Swarm still works on the service. */
 async function outcomeNow(
-  rollout: StackRollout,
+  engine: Engine,
   service: StackService,
-  look: Look,
-  seen: Map<string, Observation>,
+  seen: Observation,
 ): Promise<ServiceOutcome | null> {
-  const { before, now, atMs } = look;
-  const present = now.services.get(service.name);
-  if (!present) {
-    const detail = `The service ${service.name} was removed meanwhile.`;
-    throw new ProblemError({ code: "container_not_healthy", detail });
-  }
-  if (present.isJob) return outcomeOf(service, "unchanged", look, nothingSeen);
-  const freshTasks = tasksOf(now, service.name, before);
-  const observation = observe(seen.get(service.name) ?? nothingSeen, present, freshTasks, atMs);
-  seen.set(service.name, observation);
-  const judgement = judgeService({
-    before: before.services.get(service.name) ?? null,
-    now: present,
-    freshTasks,
-    steadyMs: observation.steadySinceMs === null ? 0 : atMs - observation.steadySinceMs,
-    sinceDeployMs: atMs,
-    hasHealthCheck: service.hasHealthCheck,
-    mayEnd: service.mayEnd,
-  });
-  switch (judgement.kind) {
-    case "unchanged":
-    case "started":
-    case "updated":
-      return outcomeOf(service, judgement.kind, look, observation);
-    case "pending":
-      if (atMs <= allowedMs(service, present.update?.state)) return null;
-      throw await updateFailure(rollout, service, { kind: "late", waitedMs: atMs }, freshTasks);
-    default:
-      throw await updateFailure(rollout, service, judgement, freshTasks);
-  }
+  const judgement = judgeService(service, seen);
+  if (typeof judgement === "object") throw await updateFailure(engine, judgement.failure, seen);
+  return judgement === "pending" ? null : outcomeFor(service, judgement, seen);
 }
 
-/** A roll back by Swarm gets as much time again: the reason of the failure is known when it ends. */
-function allowedMs({ update }: StackService, state: string | undefined): number {
-  return state === "rollback_started" ? 2 * update.timeoutMs : update.timeoutMs;
-}
+/** The other states pass within milliseconds, unless there is an error to report. */
+const reportedStates: readonly string[] = [
+  ...["preparing", "starting", "running"],
+  ...["shutdown", "complete", "failed", "rejected"],
+];
 
-function outcomeOf(
-  service: StackService,
-  kind: Reached,
-  { before, now }: Look,
-  { healthyAfterMs, downtimeMs }: Observation,
-): ServiceOutcome {
-  const names = (snapshot: Snapshot, earlier: Snapshot | null) =>
-    tasksOf(snapshot, service.name, earlier)
-      .filter(({ state, isWanted }) => state === "running" && isWanted)
-      .map((task) => taskName(service.name, task))
-      .sort();
-  if (kind === "unchanged") {
-    return unchangedOutcome(
-      service,
-      names(now, null).map((name) => ({ name })),
-    );
-  }
-  const wasServing = (before.services.get(service.name)?.runningTasks ?? 0) > 0;
-  const isRolled = service.update.order === "start-first";
-  return {
-    service: service.name,
-    outcome: kind === "started" ? "started" : isRolled ? "rolled" : "recreated",
-    old: names(before, null),
-    new: names(now, before),
-    healthyAfterMs: healthyAfterMs === null ? null : Math.round(healthyAfterMs),
-    drainedMs: null,
-    downtimeMs: wasServing ? Math.round(downtimeMs) : null,
-    reason: isRolled ? seenOf(wasServing, downtimeMs) : (reasonOf(service) ?? "order: stop-first"),
+/** Makes a function that reports each change of a service's tasks once, compared with those in `before`. */
+export function createTaskReport(report: Report, before: StackState) {
+  const known = [...before.values()].flatMap(({ tasks }) => tasks);
+  const reported = new Map(known.map((task) => [task.id, stateOf(task)]));
+  return ({ name, tasks }: Pick<SwarmService, "name" | "tasks">): void => {
+    for (const task of tasks) {
+      const text = stateOf(task);
+      if (reported.get(task.id) === text || !(reportedStates.includes(task.state) || task.error)) continue;
+      reported.set(task.id, text);
+      report({ event: "note", service: name, text: `${task.name} ${text}` });
+    }
   };
+}
+
+function stateOf({ state, error }: Task): string {
+  return error === "" ? state : `${state}: ${error}`;
+}
+
+function outcomeFor(
+  service: StackService,
+  judgement: Exclude<Judgement, "pending" | object>,
+  { before, now, healthyAfterMs, downtimeMs }: Observation,
+): ServiceOutcome {
+  if (judgement === "unchanged") return unchangedOutcome(service, runningTasks(now));
+  const wasServing = before !== null && before.runningTasks > 0;
+  const isRolled = service.update.order === "start-first";
+  const old = runningTasks(before);
+  const fresh = runningTasks({ tasks: freshTasks({ before, now }) });
+  const outcome = judgement === "started" ? "started" : isRolled ? "rolled" : "recreated";
+  return outcomeOf(
+    service,
+    outcome,
+    { old, new: fresh },
+    {
+      healthyAfterMs: healthyAfterMs === null ? null : Math.round(healthyAfterMs),
+      downtimeMs: wasServing ? Math.round(downtimeMs) : null,
+      reason: isRolled ? seenOf(wasServing, downtimeMs) : reasonOf(service),
+    },
+  );
+}
+
+/** The tasks that run and are to stay, sorted by their names. */
+export function runningTasks(service: Pick<SwarmService, "tasks"> | null | undefined): readonly Task[] {
+  const running = service?.tasks.filter(({ state, isWanted }) => state === "running" && isWanted) ?? [];
+  return running.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
 /** Tasks are observed, requests are not. */
@@ -128,34 +119,48 @@ function seenOf(wasServing: boolean, downtimeMs: number): string | null {
   return downtimeMs === 0 ? "a task ran at each look" : "no task ran";
 }
 
-function reasonOf({ replacement }: StackService): string | null {
-  return replacement.how === "recreate" ? replacement.reason : null;
+function reasonOf({ replacement }: StackService): string {
+  return replacement.how === "recreate" ? replacement.reason : "order: stop-first";
 }
 
-/** The other states pass within milliseconds, unless there is an error to report. */
-const reportedStates: ReadonlySet<TaskState> = new Set<TaskState>([
-  "preparing",
-  "starting",
-  "running",
-  "shutdown",
-  "complete",
-  "failed",
-  "rejected",
-]);
-
-/** Makes a function that reports each change of a task once. `known` are the tasks as they were before. */
-export function createTaskReport(report: Report, known: readonly Task[]) {
-  const reported = new Map(known.map((task) => [task.id, stateOf(task)]));
-  return (service: string, tasks: readonly Task[]): void => {
-    for (const task of tasks) {
-      const text = stateOf(task);
-      if (reported.get(task.id) === text || !(reportedStates.has(task.state) || task.error)) continue;
-      reported.set(task.id, text);
-      report({ event: "note", service, text: `${taskName(service, task)} ${text}` });
-    }
-  };
+/** The error of a service that failed, with the failing task's error, health output and last log lines. */
+export async function updateFailure(
+  engine: Engine,
+  failure: string,
+  seen: Pick<Observation, "before" | "now">,
+): Promise<ProblemError> {
+  const fresh = freshTasks(seen);
+  const task =
+    fresh.findLast(hasFailed) ?? fresh.findLast(({ state, isWanted }) => isWanted && state !== "running");
+  const code = "container_not_healthy";
+  if (task === undefined) return new ProblemError({ code, detail: failure });
+  const evidence = await evidenceOfTask(engine, task);
+  return new ProblemError({ code, detail: `${failure} Task ${task.name} ${failureOf(task)}.`, evidence });
 }
 
-function stateOf({ state, error }: Task): string {
+function failureOf(task: Task): string {
+  const state = hasFailed(task) ? "failed" : `is ${task.state}`;
+  // Swarm has no error for a container that was stopped as unhealthy and then exited with 0.
+  const error = task.error || (task.state === "complete" ? "it ended, or was stopped as unhealthy" : "");
   return error === "" ? state : `${state}: ${error}`;
+}
+
+async function evidenceOfTask(engine: Engine, task: Task): Promise<readonly string[]> {
+  const { containerId, environment } = task;
+  if (containerId === null) return [];
+  // The container can only be inspected on its own node; its logs come from any.
+  const container = await inspectContainer(engine, containerId);
+  const known = container ?? { environment, mounts: [], healthLog: [] };
+  const log = withoutSecrets(known, await lastTaskLog(engine, task.id, containerId));
+  return evidenceOf(known, log.split("\n").filter(Boolean).slice(-shownLogLines));
+}
+
+/** Logs explain a failure: missing logs must not hide it. */
+async function lastTaskLog(engine: Engine, taskId: string, containerId: string): Promise<string> {
+  for (const source of [`/containers/${containerId}`, `/tasks/${taskId}`]) {
+    const query = `stdout=1&stderr=1&tail=${shownLogLines}`;
+    const raw = await engine.get(`${source}/logs?${query}`).catch(() => null);
+    if (raw) return plainLog(raw);
+  }
+  return "";
 }

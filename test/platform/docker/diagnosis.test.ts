@@ -6,10 +6,10 @@ import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/container.ts";
 import { diagnose, lastLogLines } from "../../../src/platform/docker/diagnosis.ts";
 import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
-import { updateFailure } from "../../../src/rollout/swarm/update-failure.ts";
+import { updateFailure } from "../../../src/rollout/swarm/wait-for-services.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
-import { sampleTask } from "../../rollout/swarm/sample.ts";
+import { sampleSwarmService, sampleTask } from "../../rollout/swarm/sample.ts";
 
 const environment = [
   "PATH=/usr/bin",
@@ -37,8 +37,8 @@ test("the last lines of a one-shot container do not show the secrets that it was
 test("the log of a failed task does not show its secrets, also if it ran on another node", async (t) => {
   const engine = await engineWith(t, (path) => (path.startsWith("/tasks/") ? log : null));
   const task = sampleTask({ state: "failed", environment: ["API_TOKEN=token of the app"] });
-  const failure = { kind: "late", waitedMs: 1 } as const;
-  const { problem } = await updateFailure({ engine } as never, { name: "app" } as never, failure, [task]);
+  const now = sampleSwarmService({ tasks: [task] });
+  const { problem } = await updateFailure(engine, "It failed.", { before: null, now });
   assert.match(problem.evidence?.join("\n") ?? "", /^Last log lines:\n {2}\*\*\*, secret of the db/);
 });
 

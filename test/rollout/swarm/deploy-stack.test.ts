@@ -4,14 +4,15 @@ import {
   deployCommand,
   deployInput,
   onlyServices,
+  pushCommand,
   stackConfigCommand,
 } from "../../../src/rollout/swarm/deploy-stack.ts";
-import { pushCommand } from "../../../src/rollout/swarm/push-images.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
 
 test("the stack is deployed from its files and, over them, from standard input", () => {
   const files = ["stack.yaml", "more.yaml", "-"];
-  const argv = deployCommand({ stack: "shop", files, resolveImage: "changed" });
+  const images = new Map([["app", "ghcr.io/shop/app:0a1b"]]);
+  const argv = deployCommand({ project: { name: "shop", services: [] }, withPull: false }, files, images);
   assert.deepEqual(argv, [
     ...["docker", "stack", "deploy"],
     ...["--compose-file", "stack.yaml", "--compose-file", "more.yaml", "--compose-file", "-"],

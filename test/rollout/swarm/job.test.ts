@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "../../../src/platform/docker/engine.ts";
 import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
-import { chooseImages } from "../../../src/rollout/swarm/choose-images.ts";
-import type { StackRollout } from "../../../src/rollout/swarm/context.ts";
+import { chooseImages, readLiveImages } from "../../../src/rollout/swarm/prepare-stack-images.ts";
 import { rollBackStack } from "../../../src/rollout/swarm/recover-stack.ts";
-import { readStack } from "../../../src/rollout/swarm/stack.ts";
-import { liveImages } from "../../../src/rollout/swarm/stack-images.ts";
-import { takeSnapshot } from "../../../src/rollout/swarm/task.ts";
+import { readStack, type StackRollout } from "../../../src/rollout/swarm/stack.ts";
+import { readStackState } from "../../../src/rollout/swarm/swarm-service.ts";
 
 const stack = readStack({
   name: "shop",
@@ -25,10 +23,8 @@ const version = {
 
 test("a job keeps its image in a roll back, so that Swarm does not run it again", async () => {
   const { rollout, events } = rolloutOn("222222222222");
-  const { services } = await takeSnapshot(rollout.engine, "shop");
-  const live = await liveImages(rollout.engine, services);
-  const choice = { services: stack.services, live, commit: version.commit, version };
-  const images = await chooseImages(rollout, choice);
+  const live = await readLiveImages(rollout, await readStackState(rollout.engine, "shop"));
+  const images = await chooseImages({ ...rollout, version }, stack.services, live);
   assert.deepEqual(Object.fromEntries(images), {
     app: "shop-app:111111111111",
     migrate: "shop-migrate:222222222222",
@@ -38,7 +34,7 @@ test("a job keeps its image in a roll back, so that Swarm does not run it again"
 });
 
 test("a job is not rolled back when another service fails", async () => {
-  const before = await takeSnapshot(rolloutOn("111111111111").rollout.engine, "shop");
+  const before = await readStackState(rolloutOn("111111111111").rollout.engine, "shop");
   const { rollout, posted } = rolloutOn("222222222222");
   await rollBackStack(rollout, before);
   assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);

@@ -1,5 +1,4 @@
-import type { SwarmService, UpdateStatus } from "../../../src/rollout/swarm/swarm-service.ts";
-import type { Task } from "../../../src/rollout/swarm/task.ts";
+import type { SwarmService, Task, UpdateStatus } from "../../../src/rollout/swarm/swarm-service.ts";
 
 /** A service of a stack as tests need it: two tasks, both running, never updated; but for `differences`. */
 export function sampleSwarmService(differences: Partial<SwarmService> = {}): SwarmService {
@@ -13,6 +12,7 @@ export function sampleSwarmService(differences: Partial<SwarmService> = {}): Swa
     spec: {},
     desiredTasks: 2,
     runningTasks: 2,
+    tasks: [],
     update: null,
     isJob: false,
     ...differences,
@@ -27,8 +27,7 @@ export function sampleUpdate(state: UpdateStatus["state"], startedAt: string = "
 export function sampleTask(differences: Partial<Task> = {}): Task {
   return {
     id: "x7f2a9k1",
-    serviceId: "service-1",
-    place: "1",
+    name: "app.1.x7f2a",
     state: "running",
     isWanted: true,
     error: "",
