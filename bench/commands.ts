@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { socketPath } from "../src/control/socket-path.ts";
+import { socketPath } from "../src/control/control-socket.ts";
 import { commandEnvironment, launcher } from "../test/harness/hotpush.ts";
 import { type Scope, temporaryDirectory } from "../test/harness/temporary.ts";
 import { until } from "../test/harness/until.ts";

@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import { readEvents } from "../control/client.ts";
-import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
-import type { ControlEvent } from "../control/event-writer.ts";
+import type { ControlEvent, DeploymentJson, StepJson } from "../control/deployment-json.ts";
 import { isFinished } from "../deployments/states.ts";
 import { showProgress } from "../platform/terminal/progress.ts";
 import { harmless, type Terminal } from "../platform/terminal/terminal.ts";

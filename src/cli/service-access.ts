@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { callService } from "../control/client.ts";
+import { socketPath } from "../control/control-socket.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { socketPath } from "../control/socket-path.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
 

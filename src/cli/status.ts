@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import type { SecretJson, SecretsJson } from "../control/secrets.ts";
-import type { CatchUpJson, StatusJson } from "../control/status.ts";
+import type { CatchUpJson, SecretJson, SecretsJson, StatusJson } from "../control/status.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { wrapText } from "../platform/terminal/wrap.ts";
 import { type CommandContext, newCommand } from "./command.ts";

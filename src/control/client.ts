@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { openHttp } from "../platform/http-client.ts";
+import { type HttpRequest, openHttp } from "../platform/http-client.ts";
 import { CommandError } from "../problems.ts";
-import type { ControlEvent } from "./event-writer.ts";
-import { openDirectory, shortSocketPath, socketPath } from "./socket-path.ts";
+import { openDirectory, shortSocketPath, socketPath } from "./control-socket.ts";
+import type { ControlEvent } from "./deployment-json.ts";
 
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
 export class NotRunningError extends CommandError {
@@ -27,7 +27,7 @@ export async function callService<Answer>(
   path: string,
   body?: object,
 ): Promise<Answer> {
-  const response = await send(statePath, path, { method, body });
+  const response = await open(statePath, path, { method, ...(body && { body: JSON.stringify(body) }) });
   return JSON.parse(await text(response)) as Answer;
 }
 
@@ -41,7 +41,7 @@ export async function openStream(
   path: string,
   signal?: AbortSignal,
 ): Promise<AsyncIterable<Buffer>> {
-  return await send(statePath, path, { method: "GET", signal });
+  return await open(statePath, path, { signal });
 }
 
 export interface EventsOptions {
@@ -76,14 +76,8 @@ export async function* readEvents(
   }
 }
 
-interface SendOptions {
-  readonly method: string;
-  readonly body?: object | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-async function send(statePath: string, path: string, options: SendOptions): Promise<IncomingMessage> {
-  const response = await connect(statePath, path, options).catch((error: NodeJS.ErrnoException) => {
+async function open(statePath: string, path: string, request: HttpRequest): Promise<IncomingMessage> {
+  const response = await connect(statePath, path, request).catch((error: NodeJS.ErrnoException) => {
     throw unreachable(statePath, error);
   });
   if ((response.statusCode ?? 500) < 400) return response;
@@ -91,15 +85,10 @@ async function send(statePath: string, path: string, options: SendOptions): Prom
   throw new RefusedError(detail);
 }
 
-async function connect(
-  statePath: string,
-  path: string,
-  { method, body, signal }: SendOptions,
-): Promise<IncomingMessage> {
+async function connect(statePath: string, path: string, request: HttpRequest): Promise<IncomingMessage> {
   const directory = openDirectory(statePath);
   try {
-    const target = { socketPath: shortSocketPath(directory), path };
-    return await openHttp(target, { method, signal, ...(body ? { body: JSON.stringify(body) } : {}) });
+    return await openHttp({ socketPath: shortSocketPath(directory), path }, request);
   } finally {
     directory.close();
   }

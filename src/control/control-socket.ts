@@ -1,10 +1,19 @@
 import { once } from "node:events";
-import { chmodSync, lstatSync, mkdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from "node:fs";
 import type { Server } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import type { ControlContext } from "./route.ts";
-import { openDirectory, socketPath } from "./socket-path.ts";
 
 /** A Unix socket that is ours until it is closed, or until another instance has put its own in the same place. */
 export interface ControlSocket {
@@ -106,4 +115,34 @@ function rejectOnError(server: ReturnType<typeof createServer>): Promise<never> 
 function identity(path: string): string | null {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   return stats ? `${stats.dev}:${stats.ino}` : null;
+}
+
+const socketName = "control.sock";
+
+/** A directory held open, and short paths to what is in it. */
+export interface OpenDirectory {
+  /** A path to `name` in the directory; valid until `close`, in this process alone. */
+  readonly at: (name: string) => string;
+  readonly close: () => void;
+}
+
+/** The control socket, for messages and for everything but listening and connecting. */
+export function socketPath(statePath: string): string {
+  return join(statePath, socketName);
+}
+
+/**
+ * Opens a directory so that a socket in it can be bound or reached however long its path is: the address of a Unix
+ * socket holds 107 bytes (unix(7)), and a path below /proc/self/fd is always shorter.
+ *
+ * @throws Error if there is no such directory, or it may not be entered
+ */
+export function openDirectory(path: string): OpenDirectory {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  return { at: (name) => `/proc/self/fd/${fd}/${name}`, close: () => closeSync(fd) };
+}
+
+/** The short path of the control socket in the state directory. */
+export function shortSocketPath(directory: OpenDirectory): string {
+  return directory.at(socketName);
 }

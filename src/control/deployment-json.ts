@@ -28,6 +28,15 @@ export interface StepJson {
   readonly durationMs: number | null;
 }
 
+/** What a follower of a deployment receives: one JSON object per line; docs/cli.md has each. */
+export type ControlEvent =
+  | { readonly event: "deployment"; readonly deployment: DeploymentJson }
+  | { readonly event: "line"; readonly line: string }
+  /** A step began; the same again with `durationMs` when it is over. */
+  | { readonly event: "step"; readonly step: StepJson }
+  /** So many lines were left out, because the reader was too slow; the log has them. */
+  | { readonly event: "skipped"; readonly lines: number };
+
 export function deploymentJson(deployment: Deployment): DeploymentJson {
   const { createdAtMs, startedAtMs, finishedAtMs, problem, pusher, requestedBy, cancelledBy, ...same } =
     deployment;

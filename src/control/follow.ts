@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
-import type { DeploymentEvent } from "../deployments/progress.ts";
+import { type DeploymentEvent, listSteps } from "../deployments/progress.ts";
 import { isFinished } from "../deployments/states.ts";
+import type { Store } from "../deployments/store.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
-import { deploymentJson } from "./deployment-json.ts";
-import { createEventWriter, createStepWriter, type EventWriter, type StepWriter } from "./event-writer.ts";
+import { type ControlEvent, deploymentJson, stepJson } from "./deployment-json.ts";
 import { notFound, wantedDeployment } from "./history.ts";
 import { type LogSnapshot, openLogSnapshot, sendSnapshot } from "./log.ts";
 import type { ControlContext, ControlReply, ControlRequest } from "./route.ts";
@@ -40,7 +40,7 @@ interface Reader {
 }
 
 interface Following extends Reader {
-  readonly writer: EventWriter;
+  readonly write: WriteEvent;
   readonly writeSteps: StepWriter;
   readonly snapshot: LogSnapshot;
   readonly cutter: LineCutter;
@@ -67,8 +67,8 @@ async function follow(reader: Reader, id: number, isFollowing: boolean): Promise
 /** Subscribes and opens the log in one turn of the event loop, so that no line is lost or sent twice. */
 function startFollowing({ context, response }: Reader, id: number): Following {
   const { store, events, statePath } = context;
-  const writer = createEventWriter(response);
-  const writeSteps = createStepWriter(store, writer);
+  const write = createEventWriter(response);
+  const writeSteps = createStepWriter(store, write);
   const unfollow = events.subscribe(id, (event) => {
     if (following.held === null) take(following, event);
     else if (following.held.length < mostHeld) following.held.push(event);
@@ -82,17 +82,17 @@ function startFollowing({ context, response }: Reader, id: number): Following {
   let stepLines = 0;
   const cutter = createLineCutter((line) => {
     if (stepOf(line) !== null) writeSteps(following.sent, ++stepLines);
-    writer.write({ event: "line", line });
+    write({ event: "line", line });
   });
   const snapshot = openLogSnapshot(statePath, id);
-  const parts = { context, writer, writeSteps, response, snapshot, cutter, stop };
+  const parts = { context, write, writeSteps, response, snapshot, cutter, stop };
   const sent = findDeployment(store, id) as Deployment;
   const following: Following = { ...parts, sent, hasLiveLines: false, held: [] };
   return following;
 }
 
-function sendDeployment({ writer, sent }: Following): void {
-  writer.write({ event: "deployment", deployment: deploymentJson(sent) });
+function sendDeployment({ write, sent }: Following): void {
+  write({ event: "deployment", deployment: deploymentJson(sent) });
 }
 
 function take(following: Following, event: DeploymentEvent): void {
@@ -100,7 +100,7 @@ function take(following: Following, event: DeploymentEvent): void {
   else if (event.kind === "step") following.writeSteps(following.sent);
   else {
     following.hasLiveLines = true;
-    following.writer.write({ event: "line", line: event.line });
+    following.write({ event: "line", line: event.line });
   }
 }
 
@@ -124,15 +124,57 @@ function look(following: Following): void {
 }
 
 function conclude(following: Following): void {
-  const { writer, writeSteps, cutter, stop, sent, hasLiveLines } = following;
+  const { response, writeSteps, cutter, stop, sent, hasLiveLines } = following;
   stop();
   if (!hasLiveLines) cutter.finish();
   writeSteps(sent);
   sendDeployment(following);
-  writer.end();
+  response.end();
 }
 
 function giveUp({ context, response }: Reader, error: unknown): void {
   context.log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
   response.destroy();
+}
+
+type WriteEvent = (event: ControlEvent) => void;
+
+const mostWaitingBytes = 1024 ** 2;
+
+/** Writes events to one reader. If it is slow, lines are left out and counted; no other event is left out. */
+function createEventWriter(response: ServerResponse): WriteEvent {
+  let skipped = 0;
+  const writeNow = (event: ControlEvent) => {
+    if (!response.destroyed) response.write(`${JSON.stringify(event)}\n`);
+  };
+  return (event) => {
+    if (event.event === "line" && response.writableLength > mostWaitingBytes) {
+      skipped += 1;
+      return;
+    }
+    if (skipped > 0) writeNow({ event: "skipped", lines: skipped });
+    skipped = 0;
+    writeNow(event);
+  };
+}
+
+/** Writes the steps of a deployment that are known now, or only the first `count` of them, each not written before. */
+type StepWriter = (deployment: Deployment, count?: number) => void;
+
+/** Makes a writer that writes each step at most twice: when it has begun, and when it is over. */
+function createStepWriter(store: Store, write: WriteEvent): StepWriter {
+  let begun = 0;
+  const ended = new Set<number>();
+  return (deployment, count = Number.POSITIVE_INFINITY) => {
+    for (const [index, step] of listSteps(store, deployment).slice(0, count).entries()) {
+      if (index >= begun) {
+        begun += 1;
+        write({ event: "step", step: { ...stepJson(step), durationMs: null } });
+      }
+      // The end of the last one requested comes with the beginning of the next.
+      if (step.endedAtMs === null || ended.has(index) || index + 1 >= count) continue;
+      ended.add(index);
+      write({ event: "step", step: stepJson(step) });
+    }
+  };
 }

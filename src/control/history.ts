@@ -1,7 +1,6 @@
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
-import { listSteps } from "../deployments/progress.ts";
-import { deploymentJson, stepJson } from "./deployment-json.ts";
+import { deploymentJson } from "./deployment-json.ts";
 import { type ControlContext, type ControlReply, jsonReply, type Route, refusal } from "./route.ts";
 
 const usualLimit = 20;
@@ -19,8 +18,7 @@ export const showHistory: Route = ({ store }, { query }) => {
 export const showDeployment: Route = ({ store }, { id }) => {
   const deployment = wantedDeployment(store, id);
   if (deployment === null) return notFound(id);
-  const steps = listSteps(store, deployment).map(stepJson);
-  return jsonReply({ deployment: deploymentJson(deployment), steps });
+  return jsonReply({ deployment: deploymentJson(deployment) });
 };
 
 /** The deployment with `id`; without one, the deployment that runs, else the last that did. */

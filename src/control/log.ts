@@ -1,6 +1,5 @@
-import { close, fstatSync, openSync, read } from "node:fs";
+import { closeSync, createReadStream, fstatSync, openSync, type ReadStream } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { promisify } from "node:util";
 import { logFiles } from "../runner/log-file.ts";
 import { notFound, wantedDeployment } from "./history.ts";
 import type { ControlContext, ControlReply, ControlRequest } from "./route.ts";
@@ -23,15 +22,8 @@ export function showLog({ store, statePath, log }: ControlContext, { id }: Contr
   }
 }
 
-/** What a deployment had printed at one moment. */
-export interface LogSnapshot {
-  /** Yields it in pieces, once; the files are closed at the end, also after a fault. */
-  readonly read: () => AsyncGenerator<Buffer, void, void>;
-}
-
-const pieceBytes = 64 * 1024;
-const readAsync = promisify(read);
-const closeAsync = promisify(close);
+/** What a deployment had printed at one moment, to be read once. */
+export type LogSnapshot = readonly ReadStream[];
 
 /**
  * Opens the log of a deployment as it is now. The runner writes the log in the same turn of the event loop in which it
@@ -39,48 +31,41 @@ const closeAsync = promisify(close);
  * rename.
  */
 export function openLogSnapshot(statePath: string, deploymentId: number): LogSnapshot {
-  const parts = logFiles(statePath, deploymentId).flatMap(openIfThere);
-  return {
-    async *read() {
-      try {
-        for (const { fd, bytes } of parts) yield* piecesOf(fd, bytes);
-      } finally {
-        for (const { fd } of parts) await closeAsync(fd);
-      }
-    },
-  };
+  return logFiles(statePath, deploymentId).flatMap(openIfThere);
 }
 
-async function* piecesOf(fd: number, bytes: number): AsyncGenerator<Buffer, void, void> {
-  for (let position = 0; position < bytes; ) {
-    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, bytes - position));
-    const { bytesRead } = await readAsync(fd, piece, 0, piece.length, position);
-    if (bytesRead === 0) return;
-    position += bytesRead;
-    yield piece.subarray(0, bytesRead);
-  }
-}
-
-function openIfThere(path: string): { readonly fd: number; readonly bytes: number }[] {
+function openIfThere(path: string): readonly ReadStream[] {
   try {
     const fd = openSync(path, "r");
-    return [{ fd, bytes: fstatSync(fd).size }];
+    const { size } = fstatSync(fd);
+    if (size > 0) return [createReadStream(path, { fd, start: 0, end: size - 1 })];
+    closeSync(fd);
+    return [];
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
   }
 }
 
-/** Passes each piece to `take`, which writes to `response`, as fast as its reader reads; stops if the reader has gone. */
+/**
+ * Passes each piece to `take`, which writes to `response`, as fast as its reader reads; stops if the reader has gone. The
+ * files are closed at the end, also after a fault.
+ */
 export async function sendSnapshot(
   snapshot: LogSnapshot,
   response: ServerResponse,
   take: (piece: Buffer) => void,
 ): Promise<void> {
-  for await (const piece of snapshot.read()) {
-    if (response.destroyed) return;
-    take(piece);
-    if (response.writableNeedDrain) await drained(response);
+  try {
+    for (const part of snapshot) {
+      for await (const piece of part as AsyncIterable<Buffer>) {
+        if (response.destroyed) return;
+        take(piece);
+        if (response.writableNeedDrain) await drained(response);
+      }
+    }
+  } finally {
+    for (const part of snapshot) part.destroy();
   }
 }
 

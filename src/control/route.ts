@@ -6,7 +6,6 @@ import type { Queue } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
 import type { Store } from "../deployments/store.ts";
 import type { Log } from "../log.ts";
-import { printable } from "../platform/terminal/printable.ts";
 import type { MainRef } from "../receiver/push.ts";
 
 /** What the routes need of the service. */
@@ -52,13 +51,6 @@ export function jsonReply(value: object, status = 200): ControlReply {
 }
 
 /** A refusal that the person at the terminal reads: what is refused, why, and the next step. */
-export function refusal(status: 400 | 404 | 405 | 409 | 413 | 500 | 503, detail: string): ControlReply {
+export function refusal(status: 400 | 404 | 409 | 500, detail: string): ControlReply {
   return jsonReply({ detail }, status);
-}
-
-const longestName = 100;
-
-/** The user that a command reports, printable and at most 100 characters; null if it names none. Nothing proves it. */
-export function reportedName({ requestedBy }: ControlRequest["body"]): string | null {
-  return typeof requestedBy === "string" ? printable(requestedBy, longestName).trim() || null : null;
 }

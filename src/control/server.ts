@@ -1,12 +1,10 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "../platform/http-server.ts";
 import { ProblemError } from "../problems.ts";
-import { cancelDeployment } from "./cancel.ts";
-import { deployNow } from "./deploy.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { showLog } from "./log.ts";
-import { requestRollback } from "./rollback.ts";
+import { cancelDeployment, deployNow, requestRollback } from "./requests.ts";
 import { type ControlContext, type ControlReply, type ControlRequest, type Route, refusal } from "./route.ts";
 import { showStatus } from "./status.ts";
 

@@ -1,10 +1,11 @@
+import { formatDuration } from "../config/duration.ts";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
 import { findRunning, listLastOfBranches, listWaiting } from "../deployments/history.ts";
 import { listSteps } from "../deployments/progress.ts";
+import type { SecretUse, SecretUses } from "../deployments/secret-uses.ts";
 import { readVersion } from "../version.ts";
 import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson } from "./deployment-json.ts";
 import { type ControlContext, jsonReply, type Route } from "./route.ts";
-import { judgeSecrets, type SecretsJson } from "./secrets.ts";
 
 /** What `hotpush status --json` prints; docs/cli.md has each member. */
 export interface StatusJson {
@@ -60,4 +61,63 @@ function runningJson({ store }: ControlContext): StatusJson["running"] {
 
 function catchUpJson({ intervalMs, lookedAtMs, failure }: CatchUpReport): CatchUpJson {
   return { intervalMs, lookedAt: lookedAtMs === null ? null : instant(lookedAtMs), failure };
+}
+
+export interface SecretJson {
+  readonly knownSince: string;
+  readonly lastUsedAt: string | null;
+  readonly host: string | null;
+  readonly deliveryId: string | null;
+}
+
+export interface SecretsJson {
+  readonly current: SecretJson;
+  readonly previous: SecretJson | null;
+  /** null if there is no previous one. */
+  readonly canDropPrevious: boolean | null;
+  readonly advice: string | null;
+}
+
+const dayMs = 24 * 3_600_000;
+/** In most projects, every webhook is used within this time. */
+const quietMs = 7 * dayMs;
+
+/**
+ * Decides whether the previous secret is safe to drop: the current one has signed a delivery since the previous one last
+ * did, and the previous one has signed none for seven days.
+ */
+export function judgeSecrets(
+  { current, previous }: ReturnType<SecretUses["read"]>,
+  nowMs: number,
+): SecretsJson {
+  const advice = previous && adviceOn(current, previous, nowMs);
+  return {
+    current: secretJson(current),
+    previous: previous && secretJson(previous),
+    canDropPrevious: advice === null ? null : advice === safeToDrop,
+    advice,
+  };
+}
+
+const safeToDrop =
+  "Safe to drop: not used for 7 days, and the current secret was used since. Run: hotpush secret drop-previous";
+
+function adviceOn(current: SecretUse, previous: SecretUse, nowMs: number): string {
+  // Before the current secret was known, nothing was observed.
+  const quietSinceMs = Math.max(previous.lastUsedAtMs ?? 0, current.knownSinceMs);
+  const isCurrentUsed = (current.lastUsedAtMs ?? 0) > (previous.lastUsedAtMs ?? 0);
+  if (!isCurrentUsed)
+    return "Not safe to drop: the current secret was not used since. Set it in the webhook's form at the git host.";
+  if (nowMs - quietSinceMs >= quietMs) return safeToDrop;
+  const quiet = age(nowMs - quietSinceMs);
+  return `Safe to drop when it was not used for 7 days; so far ${quiet}. If this service has only one webhook, it is safe now: the current secret was used since.`;
+}
+
+function secretJson({ knownSinceMs, lastUsedAtMs, host, deliveryId }: SecretUse): SecretJson {
+  const lastUsedAt = lastUsedAtMs === null ? null : instant(lastUsedAtMs);
+  return { knownSince: instant(knownSinceMs), lastUsedAt, host, deliveryId };
+}
+
+function age(ms: number): string {
+  return ms < 2 * dayMs ? formatDuration(Math.max(0, ms)) : `${Math.floor(ms / dayMs)} days`;
 }

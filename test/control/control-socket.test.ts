@@ -4,8 +4,12 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { listenInStateDirectory } from "../../src/control/control-socket.ts";
-import { openDirectory, shortSocketPath, socketPath } from "../../src/control/socket-path.ts";
+import {
+  listenInStateDirectory,
+  openDirectory,
+  shortSocketPath,
+  socketPath,
+} from "../../src/control/control-socket.ts";
 import { hotpush, type Target } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { socketPath } from "../../src/control/socket-path.ts";
+import { socketPath } from "../../src/control/control-socket.ts";
 import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { judgeSecrets } from "../../src/control/secrets.ts";
+import { judgeSecrets } from "../../src/control/status.ts";
 import type { SecretUse } from "../../src/deployments/secret-uses.ts";
 
 const dayMs = 24 * 3_600_000;
