@@ -45,14 +45,14 @@ function editCompose({ repoPath }: Place, edit: (text: string) => string): void 
 }
 
 onEngine("hotpush doctor with a real Docker", (env) => {
-  test("the example's project is all right", async (t) => {
+  test("the example's project has no fault", async (t) => {
     const { place, run } = makeExample(t, env);
     const args = [...dockerChecks, ...lints, "lint-depends-on", "lint-stop-grace", "lint-restart", "restart"];
     const { stdout } = await runDoctor(place, { ...run, args });
     assert.equal(stdout.trimEnd().split("\n").at(-1), `All ${args.length} checks passed`, stdout);
   });
 
-  test("a changed line is found as compose resolves it, and the old file passes", async (t) => {
+  test("a fault is found in the file as compose resolves it, and the old file passes", async (t) => {
     const { place, run } = makeExample(t, env);
     const inApp = (line: string) => (text: string) =>
       text.replace("    build: app\n", `    build: app\n    ${line}\n`);
@@ -91,7 +91,7 @@ onEngine("hotpush doctor with a real Docker", (env) => {
     assert.equal((await probe(place, "compose-file", run)).outcome, "ok");
   });
 
-  test("a health check in the image is one", async (t) => {
+  test("a health check in the image counts", async (t) => {
     const { place, run } = makeExample(t, env);
     const image = `hotpush-doctor-test-${process.pid}`;
     const docker = (...args: readonly string[]) =>

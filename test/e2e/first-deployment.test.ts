@@ -17,10 +17,10 @@ import { onEngine } from "../lab/on-engine.ts";
 const root = join(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
-/** What a person types beside the commands: an answer to `init`, or a field of the git host's form. */
+/** A value that a person types: an answer to `init`, or a field of the git host's form. */
 const mostValues = 3;
 
-/** As it is until Hotpush is on npm, and as it is from then on. */
+/** Before Hotpush is on npm, and after. */
 const kinds = [
   ["a checkout", () => root],
   ["the npm package", (directory: string) => join(directory, pack(directory).filename)],
@@ -44,7 +44,7 @@ for (const [kind, place] of kinds) {
       origin = `http://127.0.0.1:${await freePort()}`;
       const home = join(directory, "npm");
       env = { ...labEnv, npm_config_prefix: home, npm_config_update_notifier: "false" };
-      // What stands in for the registry: npx takes what is installed globally before it asks there.
+      // Replaces the registry: npx prefers what is installed globally.
       await run(
         "npm",
         ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", place(directory)],
@@ -57,7 +57,7 @@ for (const [kind, place] of kinds) {
       directory = join(directory, basename(directory).toLowerCase());
       await git(join(directory, ".."), "clone", "--quiet", "remote.git", basename(directory));
       hadImage = await hasImage();
-      // The project as it ran until today.
+      // The project before Hotpush.
       await docker("compose", "up", "--detach", "--build", "--wait");
       await until("the app answers", () =>
         page().then(
@@ -110,7 +110,7 @@ for (const [kind, place] of kinds) {
       t.diagnostic(`3 commands, ${typed.length} values, ${count} requests during the first deployment`);
     });
 
-    test("init run again changes nothing, and shows that all is right", async () => {
+    test("a second init changes nothing, and reports no fault", async () => {
       const { stdout } = await run("npx", ["hotpush", "init", "--check"], { cwd: directory, env });
       assert.doesNotMatch(stdout, /^(?:new|changed|mode)/m);
       const again = await run("npx", ["hotpush", "init"], { cwd: directory, env });
@@ -133,12 +133,12 @@ for (const [kind, place] of kinds) {
       await until("version 3 is served", async () => /version 3 /.test(await page()), 120_000);
     });
 
-    /** Where the host has a volume of the project. */
+    /** The path of a volume of the project on the host. */
     function volumePath(volume: string): Promise<string> {
       return docker("volume", "inspect", `${basename(directory)}_${volume}`, "--format", "{{.Mountpoint}}");
     }
 
-    /** Runs a command at a terminal, as a person does, and answers its question. @returns all that was to be seen */
+    /** Runs a command on a terminal, and answers its question. @returns the whole screen output */
     async function typeInto(command: string, [question, answer]: readonly [RegExp, string]): Promise<string> {
       const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], {
         cwd: directory,
@@ -160,7 +160,7 @@ for (const [kind, place] of kinds) {
   });
 }
 
-/** Requests one after the other, each on a connection of its own. */
+/** Sequential requests, each on a connection of its own. */
 function startLoad(origin: string) {
   const failures: string[] = [];
   let count = 0;

@@ -45,7 +45,7 @@ onEngine("Hotpush's image", (env) => {
     });
   }
 
-  test("judges signatures of SSH and GPG keys with its own git, ssh-keygen and gpg", (t) => {
+  test("verifies signatures of SSH and GPG keys with its own git, ssh-keygen and gpg", (t) => {
     const place = makePlace(t);
     const signersPath = join(place.root, "signers");
     setSettings(place, { ALLOWED_SIGNERS: signersPath });

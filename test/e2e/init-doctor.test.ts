@@ -12,7 +12,7 @@ const always = "image: 'debian:trixie-slim', restart: always";
 const healthy = `${always}, healthcheck: {test: [CMD, 'true']}`;
 const database = "db: {image: 'postgres:17', restart: always, healthcheck: {test: [CMD, 'true']}}";
 
-/** Projects as people have them, each with the warnings that its own file causes. */
+/** Typical projects, each with the warnings that its own file causes. */
 const projects = [
   ["one app", `web: {${healthy}, ports: ['8080:3000']}`, []],
   ["an app and a worker", `web: {${healthy}, ports: ['8080:3000']}, worker: {${always}}`, []],

@@ -26,7 +26,7 @@ interface Model {
   >;
 }
 
-/** What real compose makes of a project after `init`, whose image is not built. */
+/** The configuration that real compose reads after `init`; no image is built. */
 async function modelAfterInit(t: TestContext, compose: string, remote?: string, ...args: readonly string[]) {
   const labEnv = lab.kind === "ready" ? lab.env : {};
   const repository = makeRepository(t, "my shop");
@@ -41,7 +41,7 @@ async function modelAfterInit(t: TestContext, compose: string, remote?: string, 
   assert.equal(code, 0, stderr);
   assert.equal((await runCli(["init", "--check"], options)).code, 0);
   const config = ["compose", "--project-directory", repository.directory, "config", "--format", "json"];
-  // From elsewhere, as `hotpush rollout --directory` does it.
+  // From another directory, as `hotpush rollout --directory` does it.
   const asked = await run("docker", config, { env: { ...labEnv, PWD: "/" }, cwd: "/" });
   const model: Model = JSON.parse(asked.stdout);
   return { model, stdout, directory: repository.directory };
@@ -54,7 +54,7 @@ function portsOf(model: Model, service: string): readonly string[] {
   );
 }
 
-test("compose reads what init wrote: Caddy has the app's ports and networks, and the app has neither port nor name", {
+test("compose reads init's files: Caddy has the app's ports and networks, the app no port or name", {
   skip,
 }, async (t) => {
   const compose = `services:
@@ -86,7 +86,7 @@ networks:
   );
 });
 
-test("a Caddy of the project's own gets the live files, and keeps all that it has", { skip }, async (t) => {
+test("the project's own Caddy gets the live files, and keeps its configuration", { skip }, async (t) => {
   const compose = `services:
   app:
     image: debian
@@ -104,14 +104,14 @@ test("a Caddy of the project's own gets the live files, and keeps all that it ha
   assert.match(JSON.stringify(apps), /"dial":"\{file\.\/run\/live\/hotpush\}:9000"/);
 });
 
-/** What init told of the Caddyfile, put where it said. */
+/** The Caddyfile with the lines from init, at the place that init names. */
 function caddyfileOf(stdout: string): string {
   const told = stdout.slice(stdout.indexOf("\nIn the configuration of caddy:"), stdout.indexOf("\nNext:"));
   const [, , global = "", site = ""] = told.split(/^.*:$/m);
   return `{\n${global}}\n:80 {\n${site.replace("<its port>", "8080")}}\n`;
 }
 
-/** What a real Caddy makes of a Caddyfile. */
+/** A Caddyfile as a real Caddy reads it. */
 async function adapted(caddyfile: string): Promise<{ readonly apps: unknown }> {
   const labEnv = lab.kind === "ready" ? lab.env : {};
   const adapt = ["caddy", "adapt", "--adapter", "caddyfile", "--config", "/dev/stdin"];
@@ -133,7 +133,7 @@ for (const [what, compose] of [
   });
 }
 
-test("an override of the project's own stays in use", { skip }, async (t) => {
+test("the project's own override stays in use", { skip }, async (t) => {
   const labEnv = lab.kind === "ready" ? lab.env : {};
   const repository = makeRepository(t);
   repository.write("docker-compose.yml", "services: {app: {image: debian, ports: ['8080:80']}}\n");

@@ -9,7 +9,7 @@ import { onEngine } from "../lab/on-engine.ts";
 import { assertNoneLost, startPushes } from "../lab/pushes.ts";
 
 const restarts = 3;
-/** Git hosts give a delivery up after ten seconds. */
+/** Git hosts give up a delivery after ten seconds. */
 const hostPatienceMs = 10_000;
 
 onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
@@ -27,7 +27,7 @@ onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
     t.diagnostic(`the slowest push waited ${slowestMs} ms`);
   });
 
-  test("while a deployment runs that does not end by itself, just as much", async (t) => {
+  test("the same while a deployment runs that does not end by itself", async (t) => {
     const linger = join(project.directory, "linger");
     const slowestMs = await underPushes(async () => {
       writeFileSync(linger, "");
@@ -41,9 +41,9 @@ onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
   });
 
   /**
-   * Sends pushes from before `work` until after it: none may fail, and each has to be recorded.
+   * Sends pushes from before `work` until after it: none may fail, and each must be recorded.
    *
-   * @returns how long the slowest waited for its answer
+   * @returns the longest wait for an answer
    */
   async function underPushes(work: () => Promise<void>): Promise<number> {
     const pushes = startPushes(project.origin);
@@ -65,7 +65,7 @@ onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
     await morePushes();
   }
 
-  /** Waits for so many that those are among them that were held up while nobody listened. */
+  /** Waits for enough answers to include those that were delayed while nothing listened. */
   async function morePushes(): Promise<void> {
     const known = recordedDeliveryCount(project.statePath);
     await until("more pushes are recorded", () => recordedDeliveryCount(project.statePath) >= known + 25);

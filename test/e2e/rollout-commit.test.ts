@@ -38,7 +38,7 @@ onEngine("a push whose branch has moved on before the script pulls", (labEnv) =>
     await project?.remove();
   });
 
-  test("images and versions bear the commit that is checked out, and so does the record", async () => {
+  test("images, versions and the record have the commit that is checked out", async () => {
     const [passed, tip] = [await push("passed"), await push("tip")];
     assert.equal(await deployed(2, passed), "succeeded");
     assert.equal(await version(), "tip");
@@ -49,7 +49,7 @@ onEngine("a push whose branch has moved on before the script pulls", (labEnv) =>
     assert.ok(!tags.includes(passed.slice(0, 12)), tags);
   });
 
-  test("a roll back to the commit that was passed is refused, and to the tip brings the tip", async () => {
+  test("a roll back to the commit that was passed is refused; one to the tip brings the tip", async () => {
     const [, passed = "", tip = ""] = commits;
     assert.equal(await deployed(3, await push("bad")), "succeeded");
     const refused = await hotpush(service, "rollback", passed);

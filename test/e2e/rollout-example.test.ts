@@ -11,7 +11,7 @@ import { makeProject, type TestProject } from "../lab/project.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
 
-/** The example's server, that also echoes what it is sent, or cuts the connection off. */
+/** The example's server, extended to echo a body or cut the connection. */
 async function withMoreRoutes(): Promise<string> {
   const server = await readFile(join(example, "app", "server.js"), "utf8");
   const routes = `
@@ -50,13 +50,13 @@ onEngine("examples/compose", (env) => {
     await removeImage(project.env, image);
   });
 
-  test("plain compose brings it up, before any roll-out", async () => {
+  test("plain compose starts it, before any roll-out", async () => {
     await project.docker("compose", "up", "--detach", "--build", "--wait");
     assert.match(await page(), /^Hello from version 1 /);
     assert.ok(await isAnsweredAtOnce(), "no request waits for a container that no file names yet");
   });
 
-  test("where a live file names nothing that runs, a POST arrives whole, by way of the fallback", async () => {
+  test("if a live file names no running container, a POST arrives whole through the fallback", async () => {
     const body = "x".repeat(1_000);
     const file = join(await project.livePath(), "app");
     await writeFile(file, "nobody\n");
@@ -74,14 +74,14 @@ onEngine("examples/compose", (env) => {
     assert.match(await page(), /^Hello from version 2 /);
   });
 
-  test("a request that an app cut off is not sent again", async () => {
+  test("a request that the app cut off is not retried", async () => {
     const before = await count();
     const response = await fetch(`${project.origin}/crash`, { method: "POST", body: "x" });
     assert.equal(response.status, 502);
     assert.equal(await count(), before + 1);
   });
 
-  test("after down and up the service itself is named, and the next roll-out puts the live file right", async () => {
+  test("after down and up, live files name the service, and the next roll-out corrects them", async () => {
     await project.docker("compose", "down");
     await project.docker("compose", "up", "--detach", "--wait");
     assert.match(await page(), /^Hello from version 2 /);
@@ -111,7 +111,7 @@ onEngine("examples/compose", (env) => {
     socket.destroy();
   });
 
-  /** How often the app was sent a request that it cuts off. */
+  /** How often the app got a request that it cuts off. */
   async function count(): Promise<number> {
     return (await project.docker("logs", await runningApp())).split("\n").filter((line) => line === "cut off")
       .length;

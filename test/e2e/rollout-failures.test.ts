@@ -14,7 +14,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
 
   before(async () => {
     project = await makeRolledProject(env, async ({ directory }) => {
-      // So that it can be full without filling the machine's disk.
+      // Can be filled without filling the machine's disk.
       const live = { driver_opts: { type: "tmpfs", device: "tmpfs", o: `size=${liveVolumeBytes}` } };
       const services = { app: { env_file: ["app.env"] } };
       await writeFile(
@@ -44,7 +44,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     assert.equal((await project.containers("app")).length, 1);
   });
 
-  test("a version that crashes at start is abandoned at once, and plain compose does not bring it later", async () => {
+  test("a version that crashes at start is abandoned at once, and plain compose does not start it later", async () => {
     await project.serving("known");
     const { versions } = await project.underLoad(async () => {
       const { code, output } = await project.deploy("crashing", "crashes");
@@ -78,7 +78,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     assert.deepEqual(await project.containers("app"), containers);
   });
 
-  test("a build that fails leaves a container that has stopped, so that it can be started again", async () => {
+  test("a build that fails keeps a stopped container, which can be started again", async () => {
     await project.serving("known");
     const [stopped = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
     await project.docker("stop", "--time", "1", stopped);
@@ -111,7 +111,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     assert.equal(await project.version(), "known");
   });
 
-  test("with too little free disk space for a build, nothing is begun and the number that is needed is told", async () => {
+  test("with too little free disk space for a build, nothing starts, and the error gives the size", async () => {
     await project.serving("known");
     const containers = await project.containers("app");
     const options = { env: { HOTPUSH_MIN_FREE: "3000 GiB" } };
@@ -157,7 +157,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     assert.deepEqual(versions, ["known"]);
   });
 
-  test("a version that falls with its first requests is rolled back", async () => {
+  test("a version that crashes at its first requests is rolled back", async () => {
     await project.serving("known");
     const { code, output } = await project.deploy("falling", "falls");
     assert.equal(code, 1, output);
@@ -188,7 +188,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     assert.deepEqual(await project.containers("other"), others);
   });
 
-  /** Does `work` while a service's Dockerfile is another. */
+  /** Does `work` with another Dockerfile of a service. */
   async function withDockerfile(
     service: string,
     change: (good: string) => string,

@@ -20,7 +20,7 @@ onEngine("the first deployment of a project that plain compose has started", (en
   let original: string;
 
   before(async () => {
-    // The container sees the remote where it is on the host.
+    // The container sees the remote at its path on the host.
     const path = remotePath({ directory: "$REPO_PATH" });
     project = await makeHosted(env, {
       script,
@@ -36,7 +36,7 @@ onEngine("the first deployment of a project that plain compose has started", (en
     await remote?.remove();
   });
 
-  test("hotpush rollback brings back what served before the first push, with no request failed", async () => {
+  test("hotpush rollback restores the version from before the first push, with no request failed", async () => {
     const { versions } = await underLoad(project.origin, async () => {
       await remote.push((clone) =>
         writeFile(
@@ -75,7 +75,7 @@ onEngine("the first roll-out of a project that plain compose has started, outsid
   });
   after(() => project?.remove());
 
-  test("what serves is a good version by the time of its creation, though a seed has ended", async () => {
+  test("the serving version is recorded by its creation time, even if a seed has ended", async () => {
     await startByCompose("first", "graceful");
     await project.write("second", "graceful");
     const { code, output } = await project.rollOut();

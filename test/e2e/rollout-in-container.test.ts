@@ -52,13 +52,13 @@ onEngine("a roll-out from inside a container", (env) => {
     });
   }
 
-  test("what depends on another service is unchanged too", async () => {
+  test("a service that depends on another one is unchanged too", async () => {
     const output = await inside(project.directory, [], "rollout");
     assert.match(output, /^app +unchanged[\s\S]*^other +unchanged/m, output);
   });
 
   for (const user of ["root", "node"]) {
-    test(`what ${user} runs in the image is compiled already, with a read-only file system too`, async () => {
+    test(`commands of ${user} in the image are already compiled, even on a read-only file system`, async () => {
       const asked = ["--rm", "--read-only", "--user", user, "--env", "NODE_DEBUG_NATIVE=COMPILE_CACHE"];
       const version = ["--entrypoint", "sh", image, "-c", "hotpush --version 2>&1"];
       const output = await project.docker("run", ...asked, ...version);
@@ -67,7 +67,7 @@ onEngine("a roll-out from inside a container", (env) => {
     });
   }
 
-  test("Hotpush's own container goes last, and the old one stays until somebody else removes it", async () => {
+  test("Hotpush's own container is replaced last, and the old one is not removed here", async () => {
     await writeFile(join(project.directory, "compose.override.yaml"), ownService());
     const first = await project.rollOut({ env: { SELF_VERSION: "1" } });
     assert.equal(first.code, 0, first.output);
@@ -114,7 +114,7 @@ onEngine("a roll-out from inside a container", (env) => {
     assert.match(output, new RegExp(`^worker .* → ${prod}-worker-1 `, "m"), output);
   });
 
-  /** A service that stands for Hotpush in the project; its name comes first, so that the order shows. */
+  /** A service that acts as Hotpush in the project. Its name sorts first, so that the order is visible. */
   function ownService(): string {
     return JSON.stringify({ services: { "a-self": ownContainer() } });
   }
@@ -147,7 +147,7 @@ onEngine("a roll-out from inside a container", (env) => {
     return (await project.containers(service)).map((line) => line.split(" ")[0] ?? "");
   }
 
-  test("without the live files nothing is touched, and what to mount is told", async () => {
+  test("without the live files nothing changes, and the error says what to mount", async () => {
     const before = await names("app");
     await project.write("unmounted", "graceful");
     const output = await run(project.directory, [], ["rollout"]);
@@ -155,12 +155,12 @@ onEngine("a roll-out from inside a container", (env) => {
     assert.deepEqual(await names("app"), before);
   });
 
-  test("where no link can stand in for the host's path, the line to change is told", async () => {
+  test("if no link to the host's path is possible, the error has the line to change", async () => {
     const output = await inside("/app", ["--read-only", "--tmpfs", "/root"], "rollout");
     assert.match(output, new RegExp(`write "${project.directory}:${project.directory}", and set REPO_PATH`));
   });
 
-  test("a repository that is not mounted from the host is told", async () => {
+  test("a repository that is not mounted from the host is an error", async () => {
     const output = await inside("/app", [], "rollout", "--directory", "/opt/hotpush");
     assert.match(output, /\/opt\/hotpush is not mounted from the host/);
   });

@@ -9,14 +9,14 @@ import { onEngine } from "../lab/on-engine.ts";
 import { endOf, untilTold } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
-/** How often the roll-out is killed; every ending between the first and the last step should be hit. */
+/** How often the roll-out is killed, spread over all steps. */
 const kills = Number(process.env.HOTPUSH_E2E_KILLS ?? 3);
 
-/** With what it has started, as at a power cut; or alone, while compose goes on behind its back. */
+/** With its child processes, as at a power cut; or alone, while compose continues. */
 function kill({ pid = 0 }: ChildProcess, { withCompose }: { readonly withCompose: boolean }): void {
   const children = withCompose ? childrenOf(pid) : [];
   killIfThere(pid);
-  // Compose has a process group of its own; what has none is over in a moment.
+  // Compose has a process group of its own; other children end quickly.
   for (const child of children) killIfThere(-child);
 }
 
@@ -55,7 +55,7 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     assert.deepEqual(await project.containers("app"), containers);
   });
 
-  test("with Caddy away in mid roll-out the old version stays, and serves when Caddy is back", async () => {
+  test("if Caddy stops during a roll-out, the old version stays, and serves when Caddy is back", async () => {
     const containers = await project.containers("app");
     await project.write("unseen", "slow-start");
     const rollout = project.spawnRollout({ env: { DRAIN: "2s" } });
@@ -82,7 +82,7 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     assert.equal(await project.version(), "proved");
   });
 
-  test("killed at any moment, the app serves on and the next roll-out heals", {
+  test("killed at any moment, the app keeps serving and the next roll-out recovers", {
     timeout: 60_000 + kills * 30_000,
   }, async () => {
     await project.underLoad(async () => {
@@ -93,7 +93,7 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
         await project.write(`killed-${round}`, "graceful");
         const killed = project.spawnRollout();
         const ending = endOf(killed);
-        // Spread over the whole of it rather than at one moment again and again.
+        // Spread over the whole roll-out.
         await Promise.race([sleep((wholeMs * (round - 0.5)) / kills), once(killed, "close")]);
         kill(killed, { withCompose: round % 2 === 0 });
         await ending;

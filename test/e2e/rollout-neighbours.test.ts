@@ -25,7 +25,7 @@ onEngine("two projects with the same volume of live files and a service of the s
     await first?.remove();
   });
 
-  test("a live file that names the other project's container is refused before anything is touched", async () => {
+  test("a live file that names the other project's container is refused before any change", async () => {
     const live = await readLive(first);
     const { versions } = await first.underLoad(async () => refused(await rollOutSecond(), live));
     assert.deepEqual(versions, ["first"]);
@@ -39,7 +39,7 @@ onEngine("two projects with the same volume of live files and a service of the s
     await writeFile(path, live);
   });
 
-  test("a live file that names a container that is gone is taken over", async () => {
+  test("a live file that names a removed container is replaced", async () => {
     await first.docker("compose", "down");
     const { code, output } = await rollOutSecond();
     assert.equal(code, 0, output);
@@ -47,7 +47,7 @@ onEngine("two projects with the same volume of live files and a service of the s
     assert.equal(await readLive(first), name);
   });
 
-  /** The volume is the first one's, so that Hotpush is told where the engine has it. */
+  /** The volume belongs to the first project, so Hotpush gets its path from the test. */
   async function rollOutSecond(): Promise<Ending> {
     return second.rollOut({ env: { HOTPUSH_LIVE_PATH: await first.livePath() } });
   }

@@ -44,7 +44,7 @@ onEngine("one-shot services on a real engine", (env) => {
     assert.match(again, /^migrate +unchanged/m);
   });
 
-  test("a service that ends with exit code 0 and that nobody awaits has succeeded", async () => {
+  test("a service that nothing depends on succeeds with exit code 0", async () => {
     const named = { container_name: `${project.name}-makes-buckets` };
     await alsoHas({ seed: shell("echo seeded"), buckets: shell("echo made", named) });
     for (const commit of ["1", "2"]) {
@@ -58,14 +58,14 @@ onEngine("one-shot services on a real engine", (env) => {
     assert.match(again, /^buckets +unchanged/m);
   });
 
-  test("a service that nobody awaits has failed with another exit code", async () => {
+  test("a service that nothing depends on fails with another exit code", async () => {
     await alsoHas({ seed: shell("exit 3") });
     const { code, output } = await project.rollOut({ args: ["seed"] });
     assert.equal(code, 1, output);
     assert.match(output, /FAILED: Container \S+ ended with exit code 3 before it was healthy/);
   });
 
-  test("a server that ends with exit code 0 does not take the place of one that runs", async () => {
+  test("a server that exits with 0 does not replace one that runs", async () => {
     await alsoHas({ server: shell("exec sleep infinity", { init: true }) });
     await rollOutAt("1", "server");
     const containers = await project.containers("server");
@@ -77,7 +77,7 @@ onEngine("one-shot services on a real engine", (env) => {
     await project.docker("compose", "rm", "--stop", "--force", "server");
   });
 
-  test("a roll-out that is asked to stop stops its migration and says so", async () => {
+  test("a roll-out that is stopped stops its migration and says so", async () => {
     await hasMigration(`trap "exit 9" TERM; ${sleeping}`);
     const { code, output } = await stopInMigration("SIGTERM", { args: ["migrate"] });
     assert.equal(code, 1, output);
@@ -87,7 +87,7 @@ onEngine("one-shot services on a real engine", (env) => {
     assert.deepEqual(await runsOf("migrate"), ["exited"]);
   });
 
-  test("a roll-out waits for the migration that a killed one left, and then runs its own", async () => {
+  test("a roll-out waits for the migration of a killed one, and then runs its own", async () => {
     const kept = { volumes: ["./kept:/kept"], init: true };
     await mkdir(join(project.directory, "kept"));
     const untilAllowed = "while [ ! -e /kept/allowed ]; do sleep 0.1; done";
@@ -107,7 +107,7 @@ onEngine("one-shot services on a real engine", (env) => {
     assert.deepEqual(log.trim().split("\n"), ["begins", "ends", "next"]);
   });
 
-  /** What the project has beside the lab's services, until the next call. */
+  /** Sets the project's additional services, until the next call. */
   function alsoHas(services: Readonly<Record<string, unknown>>): Promise<void> {
     return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
   }
@@ -140,7 +140,7 @@ onEngine("one-shot services on a real engine", (env) => {
 });
 
 const sql = "CREATE TABLE orders;\nCREATE INDEX;";
-/** The shell heeds a signal between two of them. */
+/** The shell handles a signal between two of them. */
 const sleeping = "while :; do sleep 0.1; done";
 
 function shell(command: string, more: Readonly<Record<string, unknown>> = {}) {

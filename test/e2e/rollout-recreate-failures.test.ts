@@ -20,7 +20,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
   });
   after(() => project?.remove());
 
-  test("an image of another name that never gets healthy gives way to the old one", async () => {
+  test("an image of another name that never gets healthy is replaced by the old one", async () => {
     await serving("1");
     const old = await made();
     await compose("sick");
@@ -33,7 +33,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.equal((await project.containers("cache")).length, 1);
   });
 
-  test("a configuration with which it never gets healthy gives way to the old one, and the next good one is taken", async () => {
+  test("an unhealthy configuration is replaced by the old one, and the next good one is applied", async () => {
     await serving("1");
     const old = await made();
     await compose("1", { environment: { GREETING: "changed", SICK: "1" } });
@@ -48,7 +48,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.equal(await answer(), "1 changed anonymous named");
   });
 
-  test("an image of the same name that never gets healthy gives way to the old one, which has the name again", async () => {
+  test("an unhealthy image of the same name is replaced by the old one, which gets the name back", async () => {
     await project.docker("tag", image("1"), image("moving"));
     await serving("moving");
     const old = await made();
@@ -59,7 +59,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.deepEqual(await made(), old);
   });
 
-  test("a healthy one that answers its users badly gives way to the old one", async () => {
+  test("a healthy version that answers badly is replaced by the old one", async () => {
     const labels = { "hotpush.check": `http://127.0.0.1:${port}/front` };
     await serving("1", { labels });
     await compose("1", { labels, environment: { GREETING: "changed", RUDE: "1" } });
@@ -70,7 +70,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.equal(await answer(), "1 hello anonymous named");
   });
 
-  test("where the old one cannot run any more, that is told with the reason", async () => {
+  test("if the old version cannot run any more, the output says so and why", async () => {
     await serving("1", { restart: "no" });
     await compose("2", { environment: { SICK: "1", SPOILS: "1" } });
     const { code, output } = await project.rollOut();
@@ -82,7 +82,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.match(output, /FAILED: Container cache-of-\S+ was not healthy after/);
   });
 
-  test("a container that the engine refuses to make does not cost the old one", async () => {
+  test("if the engine refuses to create a container, the old one is kept", async () => {
     await serving("1");
     const containers = await project.containers("cache");
     await compose("2", { cpuset: "4000" });
@@ -94,7 +94,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.equal(await answer(), "1 hello anonymous named");
   });
 
-  test("a roll-out that is interrupted tells what it leaves", async () => {
+  test("an interrupted roll-out reports what it leaves", async () => {
     await serving("1");
     await compose("sick");
     const rollout = project.spawnRollout();
@@ -105,7 +105,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.match(output, /To finish it: hotpush rollout cache$/m);
   });
 
-  test("services that were replaced before it and cannot go back are named, with what to do", async () => {
+  test("replaced services that cannot go back are named, with what to do", async () => {
     const healthcheck = { disable: true };
     const others = (version: string) => ({
       front: { image: image(version), healthcheck, labels: { "hotpush.rollout": "live" } },
@@ -134,7 +134,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     await project.docker("build", "--quiet", "--tag", image(version), directory);
   }
 
-  /** Writes the compose file: the service has of all that a container made again could lose, and `more`. */
+  /** Writes the compose file: the service has everything that a recreated container could lose, and `more`. */
   async function compose(version: string, more: Parts = {}, others: Parts = {}): Promise<void> {
     const healthcheck = { interval: "1s", start_period: "20s", start_interval: "200ms" };
     const cache = {
@@ -155,7 +155,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     await writeFile(join(project.directory, "compose.yaml"), JSON.stringify(file));
   }
 
-  /** Has `version` run anew, with a note in each of its volumes. */
+  /** Recreates `version`, with a note in each of its volumes. */
   async function serving(version: string, more: Parts = {}, others: Parts = {}): Promise<void> {
     await project.docker("compose", "down", "--volumes", "--remove-orphans");
     await compose(version, more, others);
@@ -170,7 +170,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     return response.text();
   }
 
-  /** How its container is made, and of what image; without what each container has anew. */
+  /** The configuration and image of its container, without the values that differ for each container. */
   async function made(): Promise<readonly string[]> {
     const mounts = "{{range .Mounts}}\n{{.Destination}} {{.Type}} {{.Name}} {{.RW}}{{end}}";
     const aliases = "{{range $e.Aliases}}\n{{$n}} {{.}}{{end}}";

@@ -25,7 +25,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
   });
   after(() => project?.remove());
 
-  test("they stay three throughout, and no request fails while the new ones take over", async () => {
+  test("three replicas serve throughout, and no request fails during the switch", async () => {
     const { versions } = await project.underLoad(async () => {
       const counting = new AbortController();
       const fewest = countServing(counting.signal);
@@ -40,7 +40,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     assert.deepEqual((await live()).sort(), names.sort());
   });
 
-  test("one replica in place of three that die on SIGTERM gets all requests", async () => {
+  test("one replica that replaces three that die on SIGTERM gets all requests", async () => {
     await project.underLoad(async () => {
       const { code, output } = await project.rollOut({ env: { REPLICAS: "1" } });
       assert.equal(code, 0, output);
@@ -50,7 +50,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     assert.deepEqual([...new Set(await live())], [only.split(" ")[0]]);
   });
 
-  test("no replicas: the proxy refuses new requests, those under way end, and the container is removed", async () => {
+  test("with no replicas, new requests are refused, open ones finish, and the container is removed", async () => {
     const slow = fetch(`${project.origin}/?ms=3000`);
     await until("the slow request in Caddy", async () => (await inFlight()) > 0);
     const { code, output } = await project.rollOut({ env: { REPLICAS: "0" } });
@@ -76,7 +76,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     return Promise.all(["app", "app.2", "app.3"].map((file) => readLive(project, file)));
   }
 
-  /** The smallest number of healthy containers of the app that was seen until `signal`. */
+  /** The smallest number of healthy containers of the app until `signal`. */
   async function countServing(signal: AbortSignal): Promise<number> {
     let fewest = Number.POSITIVE_INFINITY;
     while (!signal.aborted) {

@@ -15,7 +15,7 @@ onEngine("behind a proxy that follows Docker's health itself, on a real engine",
   });
   after(() => project?.remove());
 
-  test("an app that goes on for some seconds after SIGTERM loses no request, and no live file is written", async () => {
+  test("an app that serves for some seconds after SIGTERM loses no request; no live file is written", async () => {
     assert.equal((await project.deploy("old", "lingers")).code, 0);
     const { versions } = await project.underLoad(async () => {
       const { code, output } = await project.deploy("second", "graceful");
@@ -27,7 +27,7 @@ onEngine("behind a proxy that follows Docker's health itself, on a real engine",
     assert.equal((await project.containers("app")).length, 1);
   });
 
-  test("a version that is healthy but answers badly does not stay: the old one is started again", async () => {
+  test("if a healthy version answers badly, the old one is started again", async () => {
     assert.equal((await project.deploy("proved", "graceful")).code, 0);
     const { code, output } = await project.deploy("broken", "broken");
     assert.equal(code, 1, output);
@@ -47,7 +47,7 @@ onEngine("behind a proxy that follows Docker's health itself, on a real engine",
     assert.equal((await project.containers("app")).length, 1);
   });
 
-  test("behind one that stays with the container it knows, a bad version is found when that has stopped", async () => {
+  test("behind a proxy that keeps its container, a bad version is found when the old one stops", async () => {
     await writeOverride(project, "live", { KEEPS: "1" });
     const options = { env: { DRAIN: "1s" } };
     assert.equal((await project.deploy("kept", "graceful", options)).code, 0);
@@ -60,7 +60,7 @@ onEngine("behind a proxy that follows Docker's health itself, on a real engine",
   });
 });
 
-/** Puts the watching proxy in Caddy's place; `label` says how the app is replaced. */
+/** Replaces Caddy with the watching proxy; `label` says how the app is replaced. */
 async function writeOverride(
   { directory, name, env }: TestProject,
   label: string,

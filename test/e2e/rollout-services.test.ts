@@ -19,12 +19,12 @@ onEngine("services of other kinds on a real engine", (env) => {
     registry?.close();
   });
 
-  /** What the project has beside the lab's services, until the next call. */
+  /** Sets the project's additional services, until the next call. */
   function alsoHas(services: Readonly<Record<string, unknown>>): Promise<void> {
     return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
   }
 
-  test("a migration runs to its end before what depends on it, once for each commit", async () => {
+  test("a migration completes before its dependents start, once for each commit", async () => {
     await alsoHas(migration("echo migrated"));
     const first = await project.deploy("migrated", "graceful");
     assert.equal(first.code, 0, first.output);
@@ -37,7 +37,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     assert.match(again.output, /^migrate +unchanged/m);
   });
 
-  test("a migration that fails ends the roll-out with its own words, and the old version serves", async () => {
+  test("a failed migration ends the roll-out with its log, and the old version serves", async () => {
     await project.serving("known");
     await alsoHas(migration("echo 'the table orders is locked'; exit 3"));
     const containers = await project.containers("app");
@@ -65,7 +65,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     assert.notDeepEqual(await project.containers("cache"), old);
   });
 
-  test("an image that cannot be pulled ends the roll-out before anything is touched", async () => {
+  test("an image that cannot be pulled ends the roll-out before any change", async () => {
     const containers = await project.containers("app");
     await alsoHas({ cache: { image: `${registry.host}/nowhere:1` } });
     const { code, output } = await project.deploy("unpulled", "graceful");
@@ -74,7 +74,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     assert.deepEqual(await project.containers("app"), containers);
   });
 
-  test("a service comes with the image that another one builds, also where its name is new", async () => {
+  test("a service gets the image that another one builds, even under a new name", async () => {
     const image = `${project.name}-shared`;
     const healthcheck = { test: ["CMD", "true"], start_period: "9s", start_interval: "100ms" };
     const twin = { image, init: true, command: ["sleep", "infinity"], healthcheck };
@@ -89,7 +89,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     await alsoHas({});
   });
 
-  test("a network that compose would make anew ends the roll-out before anything is touched", async () => {
+  test("a network that compose would recreate ends the roll-out before any change", async () => {
     await project.serving("known");
     const containers = await project.containers("app");
     const networks = { default: { labels: { changed: "yes" } } };
@@ -106,7 +106,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     await alsoHas({});
   });
 
-  test("a container with a volume that has no name hands it on, and the output says why two cannot run", async () => {
+  test("an anonymous volume is passed on to the new container, and the output says why it is recreated", async () => {
     const keeper = (setting: string) => ({
       ...{ image: "debian:trixie-slim", command: ["sleep", "infinity"], init: true },
       ...{ volumes: ["/notes"], environment: { SETTING: setting } },
@@ -127,7 +127,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     await project.docker("compose", "rm", "--stop", "--force", "--volumes", "keeper");
   });
 
-  test("a service that left the compose file goes on running, and each roll-out says how to remove it", async () => {
+  test("a service that left the compose file keeps running; each roll-out says how to remove it", async () => {
     await alsoHas({});
     const [left = ""] = (await project.containers("cache")).map((line) => line.split(" ")[0] ?? "");
     const { code, output } = await project.rollOut();
@@ -137,7 +137,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     assert.equal((await project.containers("cache")).length, 1);
   });
 
-  /** Makes an image that differs by `content`, pushes it as `name`, and removes that name here. */
+  /** Makes an image that differs by `content`, pushes it as `name`, and removes the local name. */
   async function push(name: string, content: string): Promise<void> {
     const directory = join(project.directory, "other");
     const text = `FROM debian:trixie-slim\nLABEL content=${content} com.docker.compose.project=${project.name}\nCMD ["sleep", "infinity"]\n`;

@@ -29,7 +29,7 @@ onEngine("streams through TLS during a roll-out on a real engine", (env) => {
   });
   after(() => project?.remove());
 
-  test("HTTP/2 streams and WebSockets end as the app ends them, and the connection goes on with the new version", async () => {
+  test("HTTP/2 streams and WebSockets end as the app ends them; the connection continues with the new version", async () => {
     const session = connect(origin, { rejectUnauthorized: false, servername: "localhost" });
     const socket = await openWebSocket(origin);
     assert.equal(await socket.ask("who"), "first");

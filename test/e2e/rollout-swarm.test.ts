@@ -8,13 +8,13 @@ import { startRegistry } from "../lab/registry.ts";
 import { makeStack, type TestStack } from "../lab/stack.ts";
 import { underLoad } from "../lab/under-load.ts";
 
-/** Ten take two minutes; two show that one follows the other. */
+/** Ten take two minutes; two show that one can follow another. */
 const rollouts = Number(process.env.HOTPUSH_E2E_SWARM_ROLLOUTS ?? 2);
 
 onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on task DNS", (env, engine) => {
   let stack: TestStack;
   let number = 0;
-  /** What the image of a version is called. */
+  /** The image name of a version. */
   const tags = new Map<string, string>();
 
   before(async () => {
@@ -86,7 +86,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.deepEqual(versions, ["known"]);
   });
 
-  test("after a crash at start, the image name in the file is what serves", async () => {
+  test("after a crash at start, the image name in the file is the serving version", async () => {
     await serving("known");
     const proved = await imageOf(stack, `${stack.name}-app`);
     const { versions } = await underLoad(stack.origin, async () => {
@@ -108,7 +108,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.equal(await live(), "known");
   });
 
-  test("roll back restores the good version, and prune keeps what can come back", async () => {
+  test("roll back restores the good version, and prune keeps what a roll back needs", async () => {
     for (const version of ["known", "older", "newest"]) await serving(version);
     const { versions } = await underLoad(stack.origin, async () => {
       const { code, output } = await stack.hotpush("rollout", "--back");
@@ -119,7 +119,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     const { code, output } = await stack.hotpush("prune", "--keep", "1");
     assert.equal(code, 0, output);
     const kept = await stack.docker("images", `${stack.name}-app`, "--format", "{{.Tag}}");
-    // Of `newest`, which was left, Swarm itself still knows: docker service rollback would bring it.
+    // Swarm itself still knows `newest`: docker service rollback would bring it back.
     const expected = ["known", "older", "newest"].map((version) => tags.get(version));
     assert.deepEqual(kept.split("\n").sort(), ["latest", ...expected].sort());
     assert.equal(await live(), "older");
@@ -176,7 +176,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
   test("rolls back an update that takes too long, and shows the task's state", async () => {
     await serving("known");
     await stack.edit("hotpush.check:", "hotpush.healthy-timeout: 1s\n        hotpush.check:");
-    // The tasks can be placed nowhere: Swarm would wait for ever.
+    // No node can take the tasks: Swarm would wait for ever.
     await stack.edit("order: start-first # The", "parallelism: 2\n        order: start-first # The");
     await stack.edit(
       "endpoint_mode: dnsrr",

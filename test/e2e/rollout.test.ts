@@ -78,7 +78,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
   });
   after(() => project?.remove());
 
-  test("a good version takes over with no request failed, and what did not change is untouched", async () => {
+  test("a good version takes over with no request failed, and unchanged services are untouched", async () => {
     const others = await untouched();
     const [old] = await project.containers("app");
     const { versions } = await project.underLoad(async () => {
@@ -103,7 +103,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     });
   });
 
-  test("a service that is not behind the proxy is reported as that, and a caller that retries loses nothing", async () => {
+  test("a service not behind the proxy is reported as such; a caller that retries loses nothing", async () => {
     await addApi("api-1");
     assert.equal((await project.rollOut({ args: ["api"] })).code, 0);
     const caller = await callApi(project);
@@ -127,7 +127,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.deepEqual(await project.containers("app"), before);
   });
 
-  test("a service of which two cannot run is recreated, and the output says why and for how long it was away", async () => {
+  test("a service that cannot run twice is recreated; the output says why and for how long it was down", async () => {
     const before = await project.containers("single");
     await project.underLoad(async () => {
       const { code, output } = await project.deploy("known", "graceful", { env: { SETTING: "2" } });
@@ -147,7 +147,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.deepEqual(versions, ["later", "known"]);
   });
 
-  test("prune keeps the live image and the two good ones before it, and takes the others", async () => {
+  test("prune keeps the live image and the two good ones before it, and removes the others", async () => {
     await project.serving("kept");
     await project.serving("live");
     assert.ok((await imagesOfApp()).size > 3);
@@ -179,13 +179,13 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.ok(!(await isThere(`${project.name}-backup`)), "without the profile, nothing needs it");
   });
 
-  test("a service that does not exist is named, with those that do", async () => {
+  test("an unknown service is named, with the known ones", async () => {
     const { code, output } = await project.rollOut({ args: ["ap"] });
     assert.equal(code, 1);
     assert.match(output, /There is no service ap .* It has: app, caddy, single, other\./);
   });
 
-  /** Adds a service that other services call by its name; each version is an image of its own. */
+  /** Adds a service that others call by its name; each version has its own image. */
   async function addApi(version: string): Promise<void> {
     await project.write(version, "graceful");
     const override = join(project.directory, "compose.override.yaml");
@@ -202,7 +202,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     return services.flat();
   }
 
-  /** @returns the id of an image as a build leaves it whose name the next one takes */
+  /** Makes an untagged image, as a build leaves it after the next one. @returns its id */
   async function buildNameless(owner: string): Promise<string> {
     const directory = await mkdtemp(join(tmpdir(), "hotpush-nameless-"));
     await writeFile(join(directory, "Dockerfile"), `FROM debian:trixie-slim\nENV OWNER=${owner}\n`);

@@ -17,7 +17,7 @@ onEngine("Hotpush with a published port deploys itself, as a user who is not roo
   before(async () => {
     const ports = [`127.0.0.1:${await freePort()}:9000`];
     const bare = remotePath({ directory: "$REPO_PATH" });
-    // The socket's group is what lets this user in.
+    // This user has access through the socket's group.
     const socket = statSync((env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", ""));
     const user = { user: "1000:1000", group_add: [String(socket.gid)] };
     const environment = { REPO_PATH: "/app" };
@@ -54,7 +54,7 @@ onEngine("Hotpush with a published port deploys itself, as a user who is not roo
     assert.equal(await project.docker("exec", name, "id", "--user"), "1000");
     writeFileSync(join(project.directory, "linger"), lingerS);
     await remote.push((clone) => changed(clone, "first"));
-    // As if it came while nothing listens: only the new instance's look at the remote can find it.
+    // As if it arrived while nothing listens: only the new instance's catch-up can find it.
     const untold = await remote.pushUntold((clone) => changed(clone, "untold"));
     assert.equal(await project.ending(1), "succeeded");
     await replaced(before);
@@ -62,7 +62,7 @@ onEngine("Hotpush with a published port deploys itself, as a user who is not roo
     assert.equal(await project.ending(2), "succeeded");
     const { commit, trigger } = recordedDeployments(project.statePath).find(({ id }) => id === 2) ?? {};
     assert.deepEqual({ commit, trigger }, { commit: untold, trigger: "catch-up" });
-    // That one is being replaced by now: whether this is delivered or not, it is deployed.
+    // The old one is being replaced by now. Delivered or not, this push must be deployed.
     const last = await remote.push((clone) => changed(clone, "last"));
     assert.equal(await project.ending(3), "succeeded");
     assert.equal(recordedDeployments(project.statePath).at(-1)?.commit, last);
@@ -80,7 +80,7 @@ onEngine("Hotpush with a published port deploys itself, as a user who is not roo
   }
 });
 
-/** The container has the repository at /app, and nowhere else: an override could only add a mount. */
+/** The container has the repository only at /app; an override could only add a mount. */
 function mountElsewhere({ directory }: Pick<HostedProject, "directory">): void {
   const path = join(directory, "compose.yaml");
   const text = readFileSync(path, "utf8");

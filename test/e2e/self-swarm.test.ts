@@ -84,7 +84,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     assert.deepEqual(versions, ["third", "second"]);
     await hotpush("prune", "--keep", "0");
     const kept = await stack.docker("images", `${stack.name}-app`, "--format", "{{.Tag}}");
-    // Of `third`, which was left, Swarm itself still knows: docker service rollback would bring it.
+    // Swarm itself still knows `third`: docker service rollback would bring it back.
     const expected = ["second", "third"].map((version) => commits.get(version)?.slice(0, 12));
     assert.deepEqual(kept.split("\n").sort(), ["latest", ...expected].sort());
   });
@@ -109,7 +109,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
       await Promise.allSettled([replaced]);
       const results = await pushes.stop();
       await replaced;
-      // With stop-first nobody listens for seconds, on a busy machine for longer than Caddy waits.
+      // With stop-first nothing listens for seconds, on a busy machine for longer than Caddy waits.
       const accepted = order === "start-first" ? results : results.filter(({ status }) => status === 202);
       await assertNoneLost(accepted, stack.statePath);
       assert.equal(
@@ -139,7 +139,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     assert.match(output, /^hotpush +unchanged/m);
   });
 
-  test("the deployment fails if a new Hotpush cannot start, and the old one goes on", async () => {
+  test("the deployment fails if a new Hotpush cannot start, and the old one continues", async () => {
     await write("start-first");
     writeScript(join(stack.directory, "deploy.sh"), changing("31m"));
     await deliverOnce("succeeded");
@@ -154,7 +154,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     assert.deepEqual(await stack.instances(), before);
   });
 
-  /** Puts the order in which Hotpush's tasks are replaced into the stack file. */
+  /** Sets the order of replacing Hotpush's tasks in the stack file. */
   async function write(order: string): Promise<void> {
     const path = join(stack.directory, "stack.yaml");
     const text = await readFile(path, "utf8");
@@ -173,13 +173,13 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     assert.equal(await stack.ending(json.deployment?.id ?? 0), ending, await log());
   }
 
-  /** Runs a command as a person does, in the container that serves. */
+  /** Runs a command in the serving container. */
   async function hotpush(...args: readonly string[]): Promise<string> {
     const [id = ""] = await stack.instances();
     return stack.docker("exec", id, "hotpush", ...args);
   }
 
-  /** Docker takes its time to keep what was logged. */
+  /** Docker stores log lines with a delay. */
   async function logged(expected: RegExp): Promise<void> {
     await until(`${expected} is logged`, async () => expected.test(await log()), 30_000);
   }

@@ -11,7 +11,7 @@ import { onEngine } from "../lab/on-engine.ts";
 import { assertNoneLost, startPushes } from "../lab/pushes.ts";
 import { lingerS, marked, script } from "../lab/self-changing.ts";
 
-/** Ten take a minute; three show that one follows the other. */
+/** Ten take a minute; three show that one can follow another. */
 const replacements = Number(process.env.HOTPUSH_E2E_REPLACEMENTS ?? 3);
 
 onEngine("Hotpush deploys itself behind the proxy", (env) => {
@@ -53,7 +53,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     assert.deepEqual(await project.instances(), [await project.live()]);
   });
 
-  test("a script that goes on after its roll-out ends before the old one leaves", async () => {
+  test("a script that continues after its roll-out ends before the old container is removed", async () => {
     const path = join(project.directory, "linger");
     writeFileSync(path, lingerS);
     const { json } = await deliver(project.origin, githubPush());
@@ -63,7 +63,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
     await until("one instance", async () => (await project.instances()).length === 1);
   });
 
-  test("a roll-out by hand in its container ends well before the old one leaves", async () => {
+  test("a roll-out by hand in its container succeeds before the old one is removed", async () => {
     await until("one instance", async () => (await project.instances()).length === 1);
     const old = await project.live();
     const settings = join(project.directory, ".env");
@@ -114,7 +114,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
       { name: "hotpush-e2e-helper", project: "none", args: ["rollout", `--nonsense=${testSecret}`] },
     ],
   ] as const) {
-    test(`a replacement ${what} is given up, and the old container goes on`, async () => {
+    test(`a replacement ${what} is abandoned, and the old container continues`, async () => {
       await until("one instance", async () => (await project.instances()).length === 1);
       const name = await project.live();
       const old = await project.docker("inspect", "--format", "{{.Id}}", name);
@@ -122,7 +122,7 @@ onEngine("Hotpush deploys itself behind the proxy", (env) => {
       writeFileSync(`${notePath}.new`, JSON.stringify({ old, helper }), { mode: 0o600 });
       renameSync(`${notePath}.new`, notePath);
       await until("the note is gone", () => !existsSync(notePath), 60_000);
-      // Docker takes its time to keep what was logged.
+      // Docker stores log lines with a delay.
       const log = await until("it is logged", async () => {
         const text = await project.docker("logs", name);
         return text.includes(`"event":"service.not_replaced"`) && text;

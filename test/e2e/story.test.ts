@@ -18,11 +18,11 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
   let firstRollout: string;
 
   before(async () => {
-    // The container sees the remote where it is on the host.
+    // The container sees the remote at its path on the host.
     const mount = `${remotePath({ directory: "$REPO_PATH" })}:${remotePath({ directory: "$REPO_PATH" })}`;
     project = await makeHosted(env, {
       script,
-      // And the repository at another path than there, as roll-outs, roll back and prune are not to mind.
+      // The repository has another path than on the host: roll-outs, roll back and prune must handle that.
       override: { volumes: [mount, "$REPO_PATH:/app"], environment: { REPO_PATH: "/app" } },
       prepare: async (prepared) => {
         remote = await makeGitRemote(prepared);
@@ -35,7 +35,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     await remote?.remove();
   });
 
-  test("in the container, too, a version is named after the commit that is checked out", () => {
+  test("in the container, too, a version is named after the checked-out commit", () => {
     const head = git(project.directory, "rev-parse", "HEAD").slice(0, 12);
     assert.ok(firstRollout.includes(`Rolling out ${project.name} at ${head}: `), firstRollout);
   });
@@ -49,7 +49,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     assert.equal((await project.containers("app")).length, 1);
   });
 
-  test("a broken version never serves, and its failure is told with its reason", async () => {
+  test("a broken version never serves, and its failure is reported with the reason", async () => {
     const { versions } = await underLoad(project.origin, async () => {
       await push("broken-one", "crashes");
       assert.equal(await project.ending(2), "failed", await log());
@@ -60,7 +60,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     assert.match(text, /version broken-one cannot start: no database named/);
   });
 
-  test("after a good push, roll back brings the version before it, and is recorded", async () => {
+  test("after a good push, roll back restores the version before it, and is recorded", async () => {
     await push("third", "graceful");
     assert.equal(await project.ending(3), "succeeded", await log());
     const { versions } = await underLoad(project.origin, async () => {
@@ -75,7 +75,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     );
   });
 
-  test("prune leaves the image that serves, and the good ones that it is told to keep", async () => {
+  test("prune keeps the serving image, and as many good ones as --keep says", async () => {
     const before = await images();
     assert.ok(before.length > 1, before.join());
     await underLoad(project.origin, async () => {
@@ -93,7 +93,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     );
   }
 
-  /** Runs a command as a person does, in the container that serves. */
+  /** Runs a command in the serving container. */
   async function hotpush(...args: readonly string[]): Promise<string> {
     const [name = ""] = await project.instances();
     return project.docker("exec", name, "hotpush", ...args);

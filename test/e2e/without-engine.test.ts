@@ -16,7 +16,7 @@ onOwnEngine("alone", "the engine itself goes away in mid roll-out", (env, engine
     await engine.liveRestore(true);
     project = await makeRolledProject(env, async ({ directory }) => {
       const caddyfile = join(directory, "Caddyfile");
-      // Names are looked up at the engine: until it is back, requests wait.
+      // The engine resolves names: until it is back, requests wait.
       const text = (await readFile(caddyfile, "utf8")).replace("lb_try_duration 10s", "lb_try_duration 50s");
       await writeFile(caddyfile, text);
     });
@@ -26,7 +26,7 @@ onOwnEngine("alone", "the engine itself goes away in mid roll-out", (env, engine
     await engine.liveRestore(false);
   });
 
-  test("no request fails, the roll-out says that the engine is gone, and the next one heals", async () => {
+  test("no request fails, the roll-out reports that the engine is gone, and the next one recovers", async () => {
     const { versions } = await underLoad(await originOfCaddy(), async () => {
       await project.write("half-way", "slow-start");
       const rollout = project.spawnRollout();

@@ -6,9 +6,9 @@ import { memoryOf } from "../harness/memory.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 
 const clients = 3_000;
-/** What a flood of `clients` may cost: a connection some 15 KiB, and all bodies together 96 MiB. */
+/** The limit for a flood of `clients`: about 15 KiB per connection, and 96 MiB for all bodies. */
 const mostMoreBytes = 128 * 1024 ** 2;
-/** Git hosts hang up after it. */
+/** Git hosts hang up after this time. */
 const senderPatienceMs = 10_000;
 
 function badlySigned(declaredBytes: number): string {
@@ -24,7 +24,7 @@ function badlySigned(declaredBytes: number): string {
   ].join("\r\n");
 }
 
-/** Pushes on a connection of its own, and says how long it took. */
+/** Sends a push on a connection of its own. @returns how long it took */
 async function push(service: RunningService, { headers, body }: Delivery): Promise<number> {
   const startMs = performance.now();
   const { status } = await deliver(service.url, { headers: { ...headers, connection: "close" }, body });
@@ -57,7 +57,7 @@ for (const [what, flood] of [
       "clients" in flood ? flood.clients : clients,
     );
     const small: number[] = [];
-    // Until the first ones have been replaced: all that a flood can hold, it holds by then.
+    // Until the first connections have been replaced: by then the flood holds as much as it can.
     const first = opened();
     while (opened() < first + 100) small.push(await push(service, githubPush()));
     const { peakBytes } = memoryOf(service.child.pid);

@@ -9,13 +9,13 @@ import { startService } from "../harness/service.ts";
 import { commitOf } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-/** libfaketime gives a process a wall clock that the test sets; the monotonic one is left as it is. */
+/** libfaketime gives a process a wall clock that the test sets; the monotonic clock stays real. */
 const library = findLibrary();
 const needsLibrary = { skip: library === null && "it needs libfaketime, of the package faketime" };
 const jumps = ["+1h", "-1h", "+0", "+1d", "-1d", "-20y", "+15y", "+0"];
 
 test(
-  "a wall clock that jumps ends no deployment early and lets no push be lost or overtaken",
+  "a wall clock that jumps ends no deployment early, and loses or reorders no push",
   needsLibrary,
   async (t) => {
     const clock = clockOf(t);
@@ -48,7 +48,7 @@ test(
   },
 );
 
-test("a run that is out of time is ended though the clock stands an hour back", needsLibrary, async (t) => {
+test("a run that is out of time is stopped even if the clock is an hour behind", needsLibrary, async (t) => {
   const clock = clockOf(t);
   const service = await startService(t, {
     script: waitingScript,

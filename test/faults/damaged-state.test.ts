@@ -21,7 +21,7 @@ import { type Scope, temporaryDirectory, writeScript } from "../harness/temporar
 
 const damages = Number(process.env.HOTPUSH_TEST_DAMAGES ?? 50);
 
-/** A database with a history, as a service leaves it behind when it stops. */
+/** A database with a history, as a stopped service leaves it. */
 let healthy: Buffer;
 
 before(async (context) => {
@@ -35,13 +35,13 @@ before(async (context) => {
   healthy = readFileSync(databasePath(service.statePath));
 });
 
-test(`a database with flipped bytes (${damages} seeds) is moved aside, refused with a word why, or still good`, async (t) => {
+test(`a database with flipped bytes (${damages} seeds) is moved aside, refused with a reason, or still good`, async (t) => {
   const outcomes = { movedAside: 0, refused: 0, refusing: 0, stillGood: 0 };
   for (let seed = 1; seed <= damages; seed += 1) outcomes[await startOnFlipped(t, seed)] += 1;
   t.diagnostic(JSON.stringify(outcomes));
   assert.ok(outcomes.movedAside > damages / 10, "the damage was found");
-  assert.ok(outcomes.refusing <= damages / 10, "pushes go on with nearly all of them");
-  assert.ok(outcomes.refused <= 1, "only a changed version number is a reason not to start");
+  assert.ok(outcomes.refusing <= damages / 10, "nearly all of them still accept pushes");
+  assert.ok(outcomes.refused <= 1, "only a changed version number prevents a start");
 });
 
 async function startOnFlipped(t: TestContext, seed: number) {
@@ -56,7 +56,7 @@ async function startOnFlipped(t: TestContext, seed: number) {
     return "refused";
   }
   const url = `http://127.0.0.1:${started.port}`;
-  // A rule of the schema that reads differently now can refuse every push: nothing is promised, and so nothing lost.
+  // A changed rule of the schema can refuse every push: nothing is accepted, so nothing is lost.
   const { status, json } = await deliver(url, githubPush());
   const isRefusing = status === 503 && json.code === "storage_unavailable";
   if (!isRefusing) await assertDeploys({ url, log }, `seed ${seed}`);
@@ -68,11 +68,11 @@ async function startOnFlipped(t: TestContext, seed: number) {
 
 for (const [what, bytes] of [
   ["cut short in the middle of a page", () => healthy.subarray(0, Math.floor(healthy.length / 2) + 100)],
-  ["of which the first page alone is left", () => healthy.subarray(0, 4096)],
-  ["that is something else altogether", () => Buffer.from("This is no database.\n".repeat(500))],
+  ["with only its first page left", () => healthy.subarray(0, 4096)],
+  ["that is another kind of file", () => Buffer.from("This is no database.\n".repeat(500))],
   ["that is all zeros", () => Buffer.alloc(healthy.length)],
 ] as const) {
-  test(`a database ${what} is moved aside, kept, and pushes go on`, async (t) => {
+  test(`a database ${what} is moved aside and kept, and pushes are accepted`, async (t) => {
     const service = await startOn(t, bytes());
     const aside = service.log.lines.find(({ event }) => event === "store.moved_aside");
     assert.ok(aside, "the log says that the database was moved");
@@ -108,7 +108,7 @@ test("an empty file is a new database", async (t) => {
   await assertDeploys(service, "empty");
 });
 
-test("a database that only has other indexes than expected is kept, with all that was accepted", async (t) => {
+test("a database with unexpected indexes is kept, with every accepted push", async (t) => {
   const statePath = stateWith(t, healthy);
   const database = new DatabaseSync(databasePath(statePath));
   database.exec("DROP INDEX arrivals; CREATE INDEX somebody_s ON deployments (host)");
@@ -121,7 +121,7 @@ test("a database that only has other indexes than expected is kept, with all tha
   assert.equal(after.length, before.length + 1);
 });
 
-test("a database of a newer version is left as it is: exit code 78 and what to do", async (t) => {
+test("a database of a newer version is not changed: exit code 78, and what to do", async (t) => {
   const statePath = stateWith(t, healthy);
   const database = new DatabaseSync(databasePath(statePath));
   database.exec("PRAGMA user_version = 99");
@@ -131,7 +131,7 @@ test("a database of a newer version is left as it is: exit code 78 and what to d
   assert.match(text, /version 99.*Start the newer Hotpush/);
 });
 
-test("a read-only state directory is refused: exit code 78 and what to do", needs("mount"), async (t) => {
+test("a read-only state directory is refused: exit code 78, and what to do", needs("mount"), async (t) => {
   for (const bytes of [null, healthy]) {
     const disk = mountTmpfs(t, 4 * 1024 ** 2);
     const statePath = join(disk, "state");
@@ -144,14 +144,14 @@ test("a read-only state directory is refused: exit code 78 and what to do", need
   }
 });
 
-test("a service killed at any write of its first start is well at the next", needs("strace"), async (t) => {
+test("a service killed at any write of its first start works at the next", needs("strace"), async (t) => {
   let kills = 0;
   while (await isKilledAtWrite(t, kills + 1)) kills += 1;
   t.diagnostic(`${kills} kills, one at each write of the migration`);
   assert.ok(kills >= 20, `the first start has ${kills} writes`);
 });
 
-/** @returns false where the first start has fewer writes than that */
+/** @returns false if the first start has fewer writes than that */
 async function isKilledAtWrite(t: TestContext, write: number): Promise<boolean> {
   const paths = { statePath: join(temporaryDirectory(t), "state"), repoPath: temporaryDirectory(t) };
   const fault = `pwrite64:signal=KILL:when=${write}`;
@@ -195,7 +195,7 @@ async function assertDeploys(
   assert.equal(ending.event, "deployment.succeeded", claim);
 }
 
-/** One to eight bytes changed, at places and to values that `seed` alone decides. */
+/** Changes one to eight bytes, at places and to values that only depend on `seed`. */
 function flipped(bytes: Buffer, seed: number): Buffer {
   const copy = Buffer.from(bytes);
   const random = randomFrom(seed);
@@ -206,7 +206,7 @@ function flipped(bytes: Buffer, seed: number): Buffer {
   return copy;
 }
 
-/** mulberry32: small, and the same everywhere. */
+/** mulberry32: small, and the same on every platform. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -16,7 +16,7 @@ const disks = {
   ext4: { needed: needs("mount", "ext4"), mount: mountExt4 },
 };
 
-/** Says that it has begun, waits to be let go, and begins a step and prints a lot once the disk is full. */
+/** Reports its start and waits. Once the disk is full, begins a step and prints a lot. */
 const waitingScript = `#!/bin/sh
 echo "$2" >>"$REPO_PATH/begun"
 until [ -e "$REPO_PATH/go" ]; do sleep 0.02; [ -d "$REPO_PATH" ] || exit; done
@@ -27,7 +27,7 @@ echo "$2" >>"$REPO_PATH/ended"
 
 for (const [name, { needed, mount }] of Object.entries(disks)) {
   test(
-    `a full ${name} refuses pushes, loses none, and all goes on when there is space again`,
+    `a full ${name} refuses pushes, loses none, and recovers when there is space again`,
     needed,
     async (t) => {
       const disk = mount(t);
@@ -57,7 +57,7 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
       assert.ok(waitedMs < 5_000, `a push was accepted only ${waitedMs} ms after there was space`);
       const ending = await service.log.waitForEnding(first.json.deployment?.id ?? 0);
       assert.equal(ending.event, "deployment.succeeded");
-      await until("/health is well again", async () => (await healthStatus(service)) === 200, 6_000);
+      await until("/health is ok again", async () => (await healthStatus(service)) === 200, 6_000);
       const last = Math.max(...accepted.values());
       assert.equal((await service.log.waitForEnding(last)).event, "deployment.succeeded");
       assert.equal(
@@ -72,7 +72,7 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
 }
 
 test(
-  "a script that ends on a full disk while no service is there is recorded as it ended",
+  "the exit code of a script that ends on a full disk without a service is recorded",
   needs("mount"),
   async (t) => {
     const disk = disks.tmpfs.mount(t);
@@ -109,7 +109,7 @@ async function pushAndNote({ url }: RunningService, accepted: Map<string, number
   return reply;
 }
 
-/** A full disk still takes what fits into the pages that a file has already. */
+/** A full disk still accepts data that fits into the existing pages of a file. */
 async function pushUntil(
   push: () => Promise<WebhookReply>,
   isEnough: (reply: WebhookReply) => boolean,

@@ -9,7 +9,7 @@ import { type RunningService, startService } from "../harness/service.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-/** Few enough descriptors for 128 connections. */
+/** Few enough descriptors for only 128 connections. */
 const descriptors = 256;
 const atOnceMs = 2_000;
 
@@ -82,7 +82,7 @@ test("128 idle connections that are kept open lock nobody out", async (t) => {
 });
 
 for (const [what, start] of floods.slice(0, 3)) {
-  test(`no push under way is cut by connections ${what}`, async (t) => {
+  test(`no push in flight is cut by connections ${what}`, async (t) => {
     const service = await startSmall(t);
     const slow = Array.from({ length: 20 }, () => startPush(service.port));
     await exchange(service.port, health, { replyCount: 1 });
@@ -95,7 +95,7 @@ for (const [what, start] of floods.slice(0, 3)) {
   });
 }
 
-/** Sends all of a push but its end. */
+/** Sends a push without its last bytes. */
 function startPush(port: number) {
   const wire = onTheWire(githubPush());
   const socket = connect({ port, host: "127.0.0.1" });

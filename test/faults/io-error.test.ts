@@ -11,26 +11,26 @@ import { straced } from "../harness/straced.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-/** How many calls, counted from the start of the service, are made to fail, one in each of as many services. */
+/** How many calls fail, counted from the start of the service, each in a service of its own. */
 const syncCalls = Number(process.env.HOTPUSH_TEST_SYNC_CALLS ?? 24);
 const writeCalls = Number(process.env.HOTPUSH_TEST_WRITE_CALLS ?? 60);
 const pushes = 6;
 
 test(
-  `whichever of the first ${syncCalls} syncs fails, no accepted push is lost`,
+  `if any of the first ${syncCalls} syncs fails, no accepted push is lost`,
   needs("mount", "ext4", "strace"),
   async (t) => {
     const disk = mountDisk(t);
     const tally = newTally();
     for (let call = 1; call <= syncCalls; call += 1) {
       const statePath = join(disk.path, `state-${call}`);
-      // The sync is not done at all, so what it was to make safe is gone when the power goes.
+      // The sync does not happen at all, so its data is lost at a power cut.
       await runWithFault(
         t,
         { statePath, fault: `fsync,fdatasync:error=EIO:when=${call}`, tally },
         (accepted) => {
           const lost = cutPower(disk, (path) => findLost(join(path, `state-${call}`), accepted));
-          assert.deepEqual(lost, [], `accepted pushes lost where sync ${call} failed`);
+          assert.deepEqual(lost, [], `accepted pushes lost when sync ${call} failed`);
         },
       );
     }
@@ -40,18 +40,14 @@ test(
 );
 
 test(
-  `whichever of the first ${writeCalls} writes finds the disk full, no accepted push is lost`,
+  `if any of the first ${writeCalls} writes finds the disk full, no accepted push is lost`,
   needs("strace"),
   async (t) => {
     const tally = newTally();
     for (let call = 1; call <= writeCalls; call += 1) {
       const statePath = join(temporaryDirectory(t), "state");
       await runWithFault(t, { statePath, fault: `pwrite64:error=ENOSPC:when=${call}`, tally }, (accepted) => {
-        assert.deepEqual(
-          findLost(statePath, accepted),
-          [],
-          `accepted pushes lost where write ${call} failed`,
-        );
+        assert.deepEqual(findLost(statePath, accepted), [], `accepted pushes lost when write ${call} failed`);
       });
     }
     t.diagnostic(describe(tally));
@@ -82,14 +78,14 @@ interface Tally {
 
 interface Faulty {
   readonly statePath: string;
-  /** In the words of strace's `inject`. */
+  /** In the syntax of strace's `inject`. */
   readonly fault: string;
   readonly tally: Tally;
 }
 
 /**
- * Starts a service one of whose calls fails. It either gives up at once, in order, and is well when it is started again;
- * or it stays, refuses what it can't store, and accepts again.
+ * Starts a service that has one failing call. It either exits at once, cleanly, and works when it is started again; or it
+ * keeps running, refuses what it can't store, and accepts again.
  */
 async function runWithFault(
   t: TestContext,

@@ -14,8 +14,8 @@ const kills = Number(process.env.HOTPUSH_TEST_KILLS ?? 200);
 const clients = 16;
 
 /**
- * mkdir is atomic: it fails where another script is at work. One script in four outlives the service that started it,
- * and goes on for a while beside the next one, however long that takes to start.
+ * mkdir is atomic: it fails if another script is running. One script in four outlives its service, and runs on for a
+ * while beside the next service, however long that takes to start.
  */
 const exclusiveScript = `#!/bin/sh
 mkdir "$REPO_PATH/at-work" || echo "$2" >>"$REPO_PATH/overlaps"
@@ -47,7 +47,7 @@ test(`${kills} kills of a busy service lose no accepted push and let no two scri
 
   for (let kill = 0; kill < kills; kill += 1) {
     load.aim(service.url);
-    // The moment of the fault is what is drawn here; one life in four is long enough to start further scripts.
+    // The moment of the kill is random; one life in four is long enough to start more scripts.
     await delay(60 + Math.random() * (kill % 4 === 0 ? 600 : 140));
     await service.end("SIGKILL");
     service = await service.again();
@@ -56,14 +56,14 @@ test(`${kills} kills of a busy service lose no accepted push and let no two scri
   }
   beginLife(repoPath, "last");
   await load.stop();
-  await until("all that is queued has been deployed", () => unfinished(statePath) === 0, 60_000);
+  await until("everything queued has been deployed", () => unfinished(statePath) === 0, 60_000);
 
   assert.deepEqual(findLost(statePath, load.accepted), [], "accepted pushes that are not recorded");
-  assert.deepEqual(load.contradictions, [], "deliveries that were told two ids");
+  assert.deepEqual(load.contradictions, [], "deliveries that were answered with two ids");
   assert.deepEqual(linesOf(join(repoPath, "overlaps")), [], "scripts that ran beside another one");
   const deployed = linesOf(join(repoPath, "deployed"));
   assert.deepEqual(deployed.filter(isRepeated), [], "commits whose script ran twice");
-  assert.equal(deployed.at(-1), newestCommit(statePath), "what was deployed last is what was pushed last");
+  assert.equal(deployed.at(-1), newestCommit(statePath), "the last deployed commit is the last pushed one");
   const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
   t.diagnostic(
     `${kills} kills in ${seconds} s: ${load.sent()} pushes sent, ${load.accepted.size} accepted, 0 lost, ` +
@@ -71,7 +71,7 @@ test(`${kills} kills of a busy service lose no accepted push and let no two scri
   );
 });
 
-test("a service killed while its script is only just starting lets no second one start beside it", async (t) => {
+test("if a service is killed while its script is starting, no second one starts beside it", async (t) => {
   const service = await startService(t, {
     script: exclusiveScript.replace("*[0-3]", "*"),
     env: { PATH: `${slowToLock(t)}:${process.env.PATH}` },
@@ -91,7 +91,7 @@ test("a service killed while its script is only just starting lets no second one
 
 const seenByRecovery = new Set(["deployment.adopted", "deployment.interrupted"]);
 
-/** A directory with a `flock` that takes its time where a run is started. */
+/** A directory with a `flock` that is slow at the start of a run. */
 function slowToLock(t: TestContext): string {
   const directory = temporaryDirectory(t);
   const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q supervisor.sh';
@@ -99,7 +99,7 @@ function slowToLock(t: TestContext): string {
   return directory;
 }
 
-/** Tells the scripts that outlive their service that the next one is there. */
+/** Signals to the scripts that outlive their service that the next one runs. */
 function beginLife(repoPath: string, name: string): void {
   writeFileSync(join(repoPath, "life"), name);
 }

@@ -28,7 +28,7 @@ test("200 deployments leave no descriptor, process or run directory behind", asy
   assert.deepEqual(zombiesOf(pid), []);
 });
 
-test("the logs of 50 deployments are kept, and those that the scripts wrote", async (t) => {
+test("the logs of 50 deployments are kept, with the scripts' own logs", async (t) => {
   const temporaryPath = temporaryDirectory(t);
   const script = '#!/bin/sh\necho own >"$DEPLOY_LOG"\necho told\n';
   const service = await startService(t, { script, env: { TMPDIR: temporaryPath } });

@@ -16,7 +16,7 @@ const cuts = Number(process.env.HOTPUSH_TEST_CUTS ?? 60);
 const leastAccepted = 16;
 const needed = needs("mount", "ext4");
 
-test("the image of a mounted disk holds what was synced and nothing that was not", needed, (t) => {
+test("the image of a mounted disk holds synced data and nothing else", needed, (t) => {
   const disk = mountDisk(t);
   for (const [name, isSynced] of [["synced", true] as const, ["not-synced", false] as const]) {
     for (let index = 0; index < 50; index += 1) writeRecord(join(disk.path, `${name}-${index}`), isSynced);
@@ -35,7 +35,7 @@ test(`no accepted push is lost over ${cuts} power cuts`, needed, async (t) => {
   assert.deepEqual(losing, []);
 });
 
-test("with synchronous=NORMAL accepted pushes are lost: the test above can fail", needed, async (t) => {
+test("with synchronous=NORMAL accepted pushes are lost, so the test above can fail", needed, async (t) => {
   const mainPath = makeMutant(t, {
     file: "deployments/store.ts",
     from: "PRAGMA synchronous = FULL",
@@ -46,7 +46,7 @@ test("with synchronous=NORMAL accepted pushes are lost: the test above can fail"
   assert.notEqual(losing.length, 0);
 });
 
-/** Cuts the power `count` times while clients push, and gives what each cut lost. */
+/** Cuts the power `count` times while clients push. @returns the losses of each cut */
 async function cutPowerUnderLoad(t: TestContext, count: number, mainPath?: string) {
   const startedAtMs = performance.now();
   const disk = mountDisk(t);

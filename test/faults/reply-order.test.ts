@@ -39,7 +39,7 @@ for (const [what, mutation] of Object.entries(mutations)) {
   });
 }
 
-/** Watches the system calls of a service while pushes come singly and ten at once, and finds the 202s sent too early. */
+/** Traces the system calls of a service during single and simultaneous pushes. @returns the 202s sent too early */
 async function findPremature(t: TestContext, mainPath?: string): Promise<string[]> {
   const tracePath = join(temporaryDirectory(t), "trace");
   const service = await startService(t, { wrapper: tracer(tracePath), ...(mainPath ? { mainPath } : {}) });
@@ -51,7 +51,7 @@ async function findPremature(t: TestContext, mainPath?: string): Promise<string[
     assert.ok(statuses.every((status) => status === 202));
   }
   await service.end();
-  await until("the trace is whole", () => readFileSync(tracePath, "utf8").includes("+++ exited"));
+  await until("the trace is complete", () => readFileSync(tracePath, "utf8").includes("+++ exited"));
   const calls = readFileSync(tracePath, "utf8").split("\n");
   return commits.filter((commit) => !isSyncedBeforeReply(calls, commit));
 }
@@ -69,7 +69,7 @@ function isSyncedBeforeReply(calls: readonly string[], commit: string): boolean 
   return stored !== -1 && stored < synced && synced < replied;
 }
 
-/** -y: descriptors with their paths; -s: whole pages of the database, in which the commits are to be found. */
+/** -y: descriptors with their paths; -s: whole pages of the database, which contain the commits. */
 function tracer(tracePath: string): string[] {
   const calls = "trace=pwrite64,fsync,fdatasync,write,writev,sendto";
   return ["strace", "-D", "-y", "-s", "8192", "-o", tracePath, "-e", calls];

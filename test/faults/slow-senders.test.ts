@@ -23,7 +23,7 @@ interface Closed {
   readonly afterMs: number;
 }
 
-/** Sends `start`, then a byte a second, until the service has had enough. */
+/** Sends `start`, then a byte a second, until the service closes the connection. */
 function trickle(port: number, start: string): Promise<Closed> {
   const startMs = performance.now();
   return new Promise((resolve) => {
@@ -43,7 +43,7 @@ function trickle(port: number, start: string): Promise<Closed> {
   });
 }
 
-/** Sends pushes and asks /health, each on a connection of its own, until `isOver`; every one has to pass. */
+/** Sends pushes and requests to /health, each on its own connection, until `isOver`. All must succeed. */
 async function useService(service: RunningService, isOver: () => boolean): Promise<number[]> {
   const latenciesMs: number[] = [];
   while (!isOver()) {

@@ -12,7 +12,7 @@ import { injectFault, straced } from "../harness/straced.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-/** libuv starts a process by `clone`; threads are made by `clone3`, which is left alone. */
+/** libuv starts a process by `clone`, and threads by `clone3`, which keeps working. */
 const forks = "clone,fork,vfork";
 const countingScript = '#!/bin/sh\necho "$2" >>"$REPO_PATH/deployed"\n';
 
@@ -32,7 +32,7 @@ for (const error of ["EAGAIN", "ENOMEM"]) {
 }
 
 test(
-  "a deployment runs once where its process could not be started at first",
+  "a deployment runs once if its process could not be started at first",
   needs("strace", "root"),
   async (t) => {
     const service = await startService(t, { script: countingScript });
@@ -44,7 +44,7 @@ test(
 );
 
 test(
-  "a service that can start no process at its own start records pushes and deploys them once it can",
+  "a service that cannot start processes records pushes, and deploys them once it can",
   needs("strace"),
   async (t) => {
     const service = await startService(t, {
@@ -56,7 +56,7 @@ test(
   },
 );
 
-test("a deployment runs once where its lock could not be taken at first", async (t) => {
+test("a deployment runs once if its lock could not be taken at first", async (t) => {
   const directory = temporaryDirectory(t);
   const fails = `mkdir ${directory}/failed 2>/dev/null && echo "flock: fork failed" >&2 && exit 71`;
   const isAsked = 'tr "\\0" " " <"/proc/$PPID/cmdline" | grep -q supervisor.sh';
@@ -80,7 +80,7 @@ for (const [nth, what] of [
   ["3..4", "waiting for its end"],
 ] as const) {
   test(
-    `a script that outlived its service is seen through where a process for ${what} cannot be started at first`,
+    `a script that outlived its service is adopted even if a process for ${what} fails to start at first`,
     needs("strace"),
     async (t) => {
       const first = await startService(t, { script: `${countingScript}sleep 2\n` });
@@ -95,7 +95,7 @@ for (const [nth, what] of [
 }
 
 test(
-  "while descriptors are short a deployment stays queued, and it runs once there are some",
+  "a deployment stays queued during a shortage of descriptors, and then runs",
   needs("prlimit"),
   async (t) => {
     const spare = 40;
@@ -122,7 +122,7 @@ test(
   },
 );
 
-/** Twice at least, later each time, and the deployment waits meanwhile. */
+/** Checks that the start is retried at least twice, later each time, while the deployment waits. */
 async function assertRetried({ log, statePath, child }: RunningService): Promise<void> {
   const tries = () => log.lines.filter(({ event }) => event === "deployment.not_started");
   await until("the start was tried twice", () => tries().length >= 2);

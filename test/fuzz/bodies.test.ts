@@ -20,7 +20,7 @@ const cuts = fc.array(fc.nat(2_000), { maxLength: 8 });
 const extension = fc.constantFrom("", "", ";a", ";a=b", ';a="b c"');
 
 fuzz(
-  "a body is read as it was sent, in whatever pieces, and never beyond the limit",
+  "a body is read as it was sent, in any pieces, and never beyond the limit",
   fc.asyncProperty(
     fc.oneof(
       fc.uint8Array({ maxLength: 2 * limitBytes }),
@@ -76,7 +76,7 @@ fuzz(
   perConnection,
 );
 
-/** Lines about the length of the body, right ones and such as one program reads and another ignores. */
+/** Header lines about the length: correct ones, and ones that programs interpret differently. */
 const distraction = fc.constantFrom(
   ...[
     "Content-Length: 0",
@@ -134,7 +134,7 @@ fuzz(
   perConnection,
 );
 
-/** `body` as chunks that end at `cuts`, and the last one. */
+/** `body` as chunks that end at `cuts`, with the final chunk. */
 function inChunks(body: string, cuts: readonly number[], extension: string): string {
   const edges = [0, ...cuts.filter((at) => at < body.length).sort((one, other) => one - other), body.length];
   const chunks = edges.slice(1).map((end, index) => body.slice(edges[index], end));
@@ -146,7 +146,7 @@ function inChunks(body: string, cuts: readonly number[], extension: string): str
     .concat("\r\n");
 }
 
-/** A server that answers with what the reader of bodies made of a request. @returns its port */
+/** A server that answers with the body that it read. @returns its port */
 async function startReader(): Promise<number> {
   const budget = createBodyBudget();
   const server = createServer(async (request, response) => {

@@ -22,7 +22,7 @@ const path = join(directory, ".env");
 const name = fc.constantFrom("WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS", "REPO_PATH", "PORT", "a.b-c");
 const plainValue = fc.stringMatching(/^[\w./:@,+=-]{0,20}$/);
 const quotedValue = fc.stringMatching(/^[ -~]{0,20}$/);
-/** Lines as people write them, right ones and wrong ones. */
+/** Lines as people write them, valid and invalid. */
 const line = fc.oneof(
   fc.tuple(name, plainValue).map(([name, value]) => `${name}=${value}`),
   fc.tuple(name, quotedValue).map(([name, value]) => `export ${name} = '${value.replaceAll("'", "")}' # why`),
@@ -31,7 +31,7 @@ const line = fc.oneof(
   fc.constantFrom("", "# a comment", "PORT", "=9000"),
 );
 const text = fc.array(line).map((lines) => lines.join("\n"));
-/** Files without a quote that is left open. */
+/** Files without an unclosed quote. */
 const wholeLine = fc.oneof(
   fc.tuple(name, plainValue).map(([name, value]) => `${name}=${value}`),
   fc.tuple(name, plainValue).map(([name, value]) => `export ${name}='${value} # $x'`),
@@ -42,7 +42,7 @@ const wholeLine = fc.oneof(
 const wholeText = fc.array(wholeLine).map((lines) => lines.join("\n"));
 
 fuzz(
-  "any bytes are read as a .env file, and what is set already wins",
+  "any bytes can be read as a .env file, and existing variables win",
   fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), text), (content) => {
     writeFileSync(path, content);
     const read = withDotenv({ PORT: "given" }, directory);
@@ -91,7 +91,7 @@ fuzz(
 );
 
 fuzz(
-  "settings of `init` are in the file afterwards, and every other variable is as it was",
+  "settings of `init` are in the file afterwards, and every other variable is unchanged",
   fc.property(
     wholeText,
     fc.uniqueArray(fc.record({ name, value: plainValue.filter(Boolean), isOpen: fc.boolean() }), {
@@ -115,7 +115,7 @@ fuzz(
 );
 
 fuzz(
-  "`init` shows no value of a .env file, also none of several lines",
+  "`init` shows no value of a .env file, not even one of several lines",
   fc.property(
     wholeText,
     fc.constantFrom("'", '"', "`"),

@@ -2,7 +2,7 @@ import "../harness/environment.ts";
 import { test } from "node:test";
 import fc from "fast-check";
 
-/** Where the random values begin: FUZZ_SEED repeats a run that failed. */
+/** The seed of the random values: FUZZ_SEED repeats a failed run. */
 const seed = numberOf("FUZZ_SEED") ?? Date.now() % 2 ** 31;
 
 /** How often a target runs: FUZZ_RUNS, else `usual`, which takes a few seconds. */
@@ -17,12 +17,12 @@ export function fuzz<Values>(
   usualRuns: number,
   valuesPerCheck: number = 1,
 ): void {
-  // Checks of many values are slow, and their smallest failing list says no more than the first.
+  // Shrinking is slow for checks of many values, and its result says no more than the first failure.
   const endOnFailure = valuesPerCheck > 1;
   test(title, () => assertHolds(property, Math.ceil(runsOr(usualRuns) / valuesPerCheck), { endOnFailure }));
 }
 
-/** @throws with the smallest values found for which `property` fails, and how to repeat the run */
+/** @throws with the smallest failing values, and how to repeat the run */
 export async function assertHolds<Values>(
   property: fc.IRawProperty<Values>,
   numRuns: number,
@@ -39,5 +39,5 @@ function numberOf(name: string): number | null {
   const text = process.env[name];
   if (!text) return null;
   if (/^\d{1,10}$/.test(text)) return Number(text);
-  throw new Error(`${name} is no number: ${text}`);
+  throw new Error(`${name} is not a number: ${text}`);
 }

@@ -55,12 +55,12 @@ const strange: fc.Arbitrary<unknown> = fc.anything({
   maxDepth: 5,
 });
 
-/** Whatever a name or a ref could be instead. */
+/** Other values for a name or a ref. */
 const strangeValue = fc.oneof(strange, fc.string({ unit: "binary", maxLength: 300 }));
 
 const fromJson: fc.Arbitrary<unknown> = fc.json({ maxDepth: 5 }).map((text) => JSON.parse(text));
 
-/** Whatever is read, only a main branch and a commit get further, with names that are harmless in a log. */
+/** Checks that only a main branch and a commit are passed on, with names that are harmless in a log. */
 function assertReads(host: Host, event: string, payload: JsonObject): void {
   const reading = host.read(event, payload);
   if (reading.kind !== "push") return;
@@ -81,14 +81,14 @@ for (const host of [...hosts, unknownHost]) {
   const event = fc.oneof(fc.constantFrom(...events), fc.string());
   const payload = fc.oneof(strange, fromJson).filter(isJsonObject);
   fuzz(
-    `${host.name}: no payload makes the reading throw`,
+    `${host.name}: no payload makes the reader throw`,
     fc.property(event, payload, (event, payload) => assertReads(host, event, payload)),
     2_000,
   );
 
   const deliveries = loadDeliveries(host.name).filter((delivery) => delivery.expect.reading !== null);
   fuzz(
-    `${host.name}: no value in place of another in a real delivery makes the reading throw`,
+    `${host.name}: no replaced value in a real delivery makes the reader throw`,
     fc.property(fc.constantFrom(...deliveries), fc.nat(), strangeValue, (delivery, position, value) => {
       assertReads(host, eventOf(host, delivery), replaceAt(payloadOf(delivery), position, value));
     }),
@@ -96,7 +96,7 @@ for (const host of [...hosts, unknownHost]) {
   );
 }
 
-/** The payload with the value at `position`, counted over all its values, replaced by another. */
+/** The payload with the value at `position` replaced; `position` counts all values. */
 function replaceAt(payload: JsonObject, position: number, value: unknown): JsonObject {
   const places: { holder: Record<string, unknown>; key: string }[] = [];
   const visit = (holder: Record<string, unknown>): void => {

@@ -8,13 +8,13 @@ import { fuzz } from "./fuzz.ts";
 const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 6, maxLength: 9 });
 
 fuzz(
-  "what is redacted is what searching the whole text finds, wherever writes end",
+  "redaction finds the same as a search of the whole text, however writes are split",
   fc.property(
     fc.array(word, { minLength: 1, maxLength: 4 }),
     fc.array(fc.oneof(fc.string({ unit: fc.constantFrom("a", "b", "-", "\n"), maxLength: 12 }), fc.nat(7))),
     fc.array(fc.nat(60)),
     (words, parts, cuts) => {
-      // One that stands within another is found where the other goes no further.
+      // A match within a longer one is found if the longer one does not complete.
       const secrets = words.flatMap((one) => [one, one.slice(1, -1)]);
       const text = parts.map((part) => (typeof part === "number" ? (secrets[part] ?? "") : part)).join("");
       assert.equal(redacted(createRedactor(secrets).stream(), cut(text, cuts)), searched(text, secrets));
@@ -26,7 +26,7 @@ fuzz(
 const secret = fc.string({ unit: "binary-ascii", minLength: 9, maxLength: 40 }).filter(isPlainEnough);
 
 fuzz(
-  "no encoding of a secret is left in any text, wherever writes end",
+  "no encoding of a secret is left in any text, however writes are split",
   fc.property(
     fc.array(secret, { minLength: 1, maxLength: 3 }),
     fc.array(fc.oneof(fc.string(), fc.tuple(fc.nat(2), fc.nat(14)))),
@@ -47,7 +47,7 @@ fuzz(
 );
 
 fuzz(
-  "base64 of a longer text leaves nothing of the secret in it, wherever writes end",
+  "base64 of a longer text leaves nothing of its secret, however writes are split",
   fc.property(
     secret,
     fc.uint8Array({ maxLength: 20 }),
@@ -77,7 +77,7 @@ const forms: readonly ((password: string) => string)[] = [
 ];
 
 fuzz(
-  "a password is found in connection strings and JSON, whatever it is",
+  "any password is found in connection strings and JSON",
   fc.property(password, fc.constantFrom(...forms), (password, form) => {
     const value = form(password);
     assert.ok(secretsInVariable("ANY", value).includes(password), value);
@@ -86,7 +86,7 @@ fuzz(
 );
 
 fuzz(
-  "no variable makes the search for secrets in it throw, or give an empty one",
+  "no variable makes the search for secrets throw, or return an empty one",
   fc.property(
     fc.string(),
     fc.oneof(
@@ -111,7 +111,7 @@ function cut(text: string, cuts: readonly number[]): readonly Buffer[] {
   return edges.map((from, index) => bytes.subarray(from, edges[index + 1]));
 }
 
-/** The plain way: all occurrences are marked, and each run of those that overlap becomes stars. */
+/** The simple algorithm: mark all occurrences, and replace each overlapping group with stars. */
 function searched(text: string, secrets: readonly string[]): string {
   const ranges = secrets.flatMap((secret) =>
     Array.from(text, (_, from) => from)
@@ -127,7 +127,7 @@ function searched(text: string, secrets: readonly string[]): string {
   return told + text.slice(toldTo);
 }
 
-/** Stars and blanks alone are what redaction itself leaves. */
+/** Redaction itself leaves only stars and blanks. */
 function isPlainEnough(text: string): boolean {
   return /[a-zA-Z]{3}/.test(text) && text.trim() === text && !text.includes("***");
 }

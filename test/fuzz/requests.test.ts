@@ -13,7 +13,7 @@ let answerCount = 0;
 const receiver = await startReceiver({ after });
 const mainRefs = new Set<string>(["refs/heads/main", "refs/heads/master"]);
 
-/** Sends the requests on some connections at once, and gives the statuses that came back. */
+/** Sends the requests on several connections at once. @returns their statuses */
 async function statusesOf(wires: readonly string[], connectionCount: number): Promise<number[]> {
   const shares = Array.from({ length: connectionCount }, (_, at) =>
     wires.filter((_wire, index) => index % connectionCount === at),
@@ -41,7 +41,7 @@ interface Check {
   readonly connectionCount: number;
 }
 
-/** Sends what `arbitrary` makes in batches, `count` requests in all. */
+/** Sends `count` requests from `arbitrary`, in batches. */
 async function check(
   arbitrary: fc.Arbitrary<string>,
   { count, isSigned, connectionCount }: Check,

@@ -57,18 +57,18 @@ const bodyText = fc.oneof(
 );
 
 const anyHeaders = fc.dictionary(headerName, headerValue, { maxKeys: 6 });
-/** Most requests without a JSON content type are refused before their signature is looked at. */
+/** Most requests without a JSON content type are refused before their signature is checked. */
 const headers = fc.oneof(
   anyHeaders,
   anyHeaders.map((some) => ({ ...some, "Content-Type": "application/json" })),
 );
 
-/** Requests that nobody signed with the secret, but that are HTTP: they can share a connection. */
+/** Valid HTTP requests that are not signed with the secret; they can share a connection. */
 export const wellFormedUnsigned: fc.Arbitrary<string> = fc
   .record({ method, target, headers, body: bodyText })
   .map(({ headers, body, ...options }) => onTheWire({ headers, body }, options));
 
-/** A push that has everything but the secret: signed with another one, for another body, or with anything at all. */
+/** A push that has everything but the secret: signed with another one, over another body, or with random text. */
 export const forgedPush: fc.Arbitrary<string> = fc
   .tuple(
     fc.constantFrom("another secret than the right one", "", " ", "change-me"),
@@ -84,7 +84,7 @@ export const forgedPush: fc.Arbitrary<string> = fc
     return onTheWire({ headers: { ...headers, [header]: prefix + digest }, body });
   });
 
-/** Bytes that are nearly HTTP, or hardly: each needs a connection of its own. */
+/** Bytes that resemble HTTP; each needs a connection of its own. */
 export const anyBytes: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: "binary-ascii", maxLength: 200 }),
   fc
@@ -141,7 +141,7 @@ const paths = [
   "__proto__",
 ];
 
-/** A push as GitHub sends it with up to three fields replaced or taken away, then signed. */
+/** A push as GitHub sends it, with up to three fields replaced or removed, then signed. */
 export const mutatedPush: fc.Arbitrary<string> = fc
   .array(fc.tuple(fc.constantFrom(...paths), fc.option(fc.constantFrom(...oddValues), { nil: undefined })), {
     minLength: 1,
@@ -153,7 +153,7 @@ export const mutatedPush: fc.Arbitrary<string> = fc
     return signed(text);
   });
 
-/** Any JSON, or no JSON, signed. */
+/** Any signed body, JSON or not. */
 export const signedDocument: fc.Arbitrary<string> = fc
   .oneof(
     fc
@@ -168,7 +168,7 @@ function signed(text: string, event = "push"): string {
   return onTheWire(githubDelivery(event, Buffer.from(text)));
 }
 
-/** Sets or, with undefined, takes away one field in JSON text, `__proto__` too. */
+/** Sets or, with undefined, removes one field in JSON text, including `__proto__`. */
 function replaceIn(text: string, path: string, value: unknown): string {
   const payload = JSON.parse(text) as Record<string, unknown>;
   const [first = "", second] = path.split(".");

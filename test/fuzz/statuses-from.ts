@@ -4,8 +4,8 @@ import { parseReplies } from "../harness/raw-http.ts";
 const silenceMs = 200;
 
 /**
- * Sends requests that may be broken on one connection. Gives the statuses of all answers, until the service or, when
- * there are enough, this side closes.
+ * Sends requests, which may be broken, on one connection. Returns the statuses of all answers until the service closes
+ * the connection, or until there are enough.
  */
 export function statusesFrom(port: number, wires: readonly string[]): Promise<number[]> {
   return new Promise((resolve) => {
@@ -17,7 +17,7 @@ export function statusesFrom(port: number, wires: readonly string[]): Promise<nu
       replyCount = text.split("HTTP/1.1 ").length - 1;
       if (replyCount >= wires.length) socket.end();
     });
-    // What is alone on its connection may be the beginning of something that never comes.
+    // A single request may be incomplete: then no answer comes.
     if (wires.length === 1) socket.setTimeout(silenceMs, () => socket.end());
     socket.on("error", () => {});
     socket.on("close", () => resolve(parseReplies(text).replies.map(({ status }) => status)));

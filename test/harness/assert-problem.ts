@@ -10,7 +10,7 @@ export interface ProblemReply {
 
 const uuid = /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Holds a reply to RFC 9457 and to the catalogue: status, members, content type, and nothing said of the software. */
+/** Checks a reply against RFC 9457 and the catalogue: status, members, content type, no name of the software. */
 export function assertProblem(reply: ProblemReply, code: HttpProblemCode, extraMembers: string[] = []): void {
   const body = typeof reply.body === "string" ? JSON.parse(reply.body) : reply.body;
   assert.equal(body.code, code, JSON.stringify(body));
@@ -26,7 +26,7 @@ export function assertProblem(reply: ProblemReply, code: HttpProblemCode, extraM
   assertHeaders(reply, "application/problem+json; charset=utf-8");
 }
 
-/** What every answer has: its content type, no caching, no sniffing, no name of the software. */
+/** Checks what every answer has: a content type, no caching, no sniffing, no name of the software. */
 export function assertHeaders({ headers }: Pick<ProblemReply, "headers">, contentType: string): void {
   assert.equal(headers.get("content-type"), contentType);
   assert.equal(headers.get("cache-control"), "no-store");

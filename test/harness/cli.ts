@@ -7,9 +7,9 @@ export const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.u
 
 export interface CliOptions {
   readonly cwd: string;
-  /** Beside PATH and HOME; the environment of the tests is not passed on. */
+  /** In addition to PATH and HOME; the environment of the tests is not passed on. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** What is typed at the start. */
+  /** Standard input. */
   readonly input?: string;
 }
 

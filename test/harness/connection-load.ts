@@ -3,17 +3,17 @@ import process from "node:process";
 
 /**
  * A program of its own: `node connection-load.ts <options as JSON>` keeps connections open that send something and then
- * nothing, or next to nothing. One that is closed is replaced. Prints the number opened so far, a line each time.
+ * nothing, or almost nothing. A closed one is replaced. Prints the number opened so far, one line each time.
  */
 export interface ConnectionLoad {
   readonly port: number;
   readonly clients: number;
-  /** What each connection sends at once, and then so many spaces. */
+  /** Each connection sends this text at once, then this many spaces. */
   readonly text: string;
   readonly spaces?: number;
-  /** One more space each time this has passed. */
+  /** The interval of additional spaces. */
   readonly dripMs?: number;
-  /** How long after each other they are opened. */
+  /** The interval between two opened connections. */
   readonly openEveryMs?: number;
   readonly reopenMs: number;
 }

@@ -6,11 +6,11 @@ export interface RecordedRow {
   readonly ref: string;
   readonly commit: string;
   readonly state: string;
-  /** What made it: a push, catch-up, a person. */
+  /** The trigger: a push, catch-up, a person. */
   readonly trigger: string;
 }
 
-/** The deployments on disk, oldest first, read past the service. */
+/** The deployments on disk, oldest first, read without the service. */
 export function recordedDeployments(statePath: string): readonly RecordedRow[] {
   const database = open(statePath);
   try {
@@ -22,7 +22,7 @@ export function recordedDeployments(statePath: string): readonly RecordedRow[] {
   }
 }
 
-/** How often scripts were started that had been started before: runs that were cut off. */
+/** How often a script was started again, after an interrupted run. */
 export function countRepeatedRuns(statePath: string): number {
   const database = open(statePath);
   try {
@@ -33,7 +33,7 @@ export function countRepeatedRuns(statePath: string): number {
   }
 }
 
-/** The state of every deployment that was made for a delivery, of those pruned from the history too. */
+/** The state of every deployment of a delivery, including those pruned from the history. */
 export function recordedStates(statePath: string): ReadonlyMap<number, string> {
   const database = open(statePath);
   try {
@@ -50,7 +50,7 @@ export function recordedStates(statePath: string): ReadonlyMap<number, string> {
   }
 }
 
-/** How many deliveries are known by their digest. */
+/** The number of known digests of deliveries. */
 export function recordedDeliveryCount(statePath: string): number {
   const database = open(statePath);
   try {
@@ -60,12 +60,12 @@ export function recordedDeliveryCount(statePath: string): number {
   }
 }
 
-/** A service that starts or ends has the file for itself for a moment. */
+/** A service that starts or stops locks the file for a moment. */
 function open(statePath: string): DatabaseSync {
   return new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 10_000 });
 }
 
-/** Where a service has its database. */
+/** The path of a service's database. */
 export function databasePath(statePath: string): string {
   return join(statePath, "hotpush.db");
 }

@@ -13,7 +13,7 @@ export interface PushFields {
   readonly after?: string;
   readonly deleted?: boolean;
   readonly repository?: string;
-  /** Makes two pushes different deliveries; a random one where it is not given. */
+  /** Makes two pushes different deliveries; random by default. */
   readonly mark?: string;
   readonly [name: string]: unknown;
 }
@@ -24,7 +24,7 @@ export function randomCommit(): string {
   return randomBytes(20).toString("hex");
 }
 
-/** A push as GitHub sends it, with the fields that matter. */
+/** A push as GitHub sends it, with the relevant fields. */
 export function githubPush(fields: PushFields = {}, secret = testSecret): Delivery {
   const { repository = "octo/app", mark = randomBytes(8).toString("hex"), ...rest } = fields;
   const payload = {
@@ -61,7 +61,7 @@ export function sign(body: string | Buffer, secret = testSecret): string {
   return createHmac("sha256", secret).update(body).digest("hex");
 }
 
-/** The same but for one header, which is added or replaced. */
+/** The same delivery with one header added or replaced. */
 export function withHeader({ headers, body }: Delivery, name: string, value: string): Delivery {
   return { headers: { ...headers, [name]: value }, body };
 }
@@ -69,7 +69,7 @@ export function withHeader({ headers, body }: Delivery, name: string, value: str
 export interface WebhookReply {
   readonly status: number;
   readonly headers: Headers;
-  // The replies of the service are what the tests are about: they look into them freely.
+  // Tests read any member of a reply.
   readonly json: ReplyBody;
 }
 

@@ -6,7 +6,7 @@ import { until } from "./until.ts";
 
 const diskBytes = 32 * 1024 ** 2;
 
-/** A disk whose every byte we can see: a file in memory, with a file system on it that is mounted at `path`. */
+/** A disk with readable bytes: a file in memory with a file system, mounted at `path`. */
 export interface Disk {
   readonly path: string;
   readonly imagePath: string;
@@ -21,8 +21,8 @@ export function mountDisk(scope: Scope): Disk {
 }
 
 /**
- * Cuts the power, as far as a copy of the disk is concerned: what is in the file at this instant is what a real disk
- * would hold. `look` sees the copy mounted, as it would be when the machine is back.
+ * Simulates a power cut with a copy of the disk: the file has at this instant what a real disk would hold. `look` sees
+ * the copy mounted, as after a reboot.
  */
 export function cutPower<Result>(disk: Disk, look: (path: string) => Result): Result {
   writeFileSync(disk.copyPath, readAtOneInstant(disk.imagePath));
@@ -30,8 +30,8 @@ export function cutPower<Result>(disk: Disk, look: (path: string) => Result): Re
 }
 
 /**
- * Cuts the power while process `pid` is at work: it is held, wherever it is, while the copy is taken. A copy that took
- * a while would hold later writes without earlier ones, which no disk does that keeps to the order of its flushes.
+ * Simulates a power cut while process `pid` works: it is stopped while the copy is taken. Otherwise the copy could hold
+ * later writes without earlier ones, which does not happen on a disk that honours flushes.
  */
 export async function cutPowerOf<Result>(
   disk: Disk,
@@ -40,7 +40,7 @@ export async function cutPowerOf<Result>(
 ): Promise<Result> {
   process.kill(pid, "SIGSTOP");
   try {
-    await until("the process is held", () => threadStates(pid).every((state) => state === "T"));
+    await until("the process is stopped", () => threadStates(pid).every((state) => state === "T"));
     writeFileSync(disk.copyPath, readAtOneInstant(disk.imagePath));
   } finally {
     process.kill(pid, "SIGCONT");
@@ -48,7 +48,7 @@ export async function cutPowerOf<Result>(
   return whileMounted(disk.copyPath, look);
 }
 
-/** Two readings that are alike say what the file was between them; the kernel may still have been writing before. */
+/** Two equal readings are consistent; before them, the kernel may still have been writing. */
 function readAtOneInstant(path: string): Buffer {
   for (let before = readFileSync(path); ; ) {
     const after = readFileSync(path);
@@ -57,7 +57,7 @@ function readAtOneInstant(path: string): Buffer {
   }
 }
 
-/** The letter that proc(5) gives each thread of a process; T: stopped. */
+/** The state of each thread of a process, as in proc(5); T: stopped. */
 function threadStates(pid: number): string[] {
   return readdirSync(`/proc/${pid}/task`).map((thread) => {
     const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");

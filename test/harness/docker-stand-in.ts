@@ -5,7 +5,7 @@ import type { DoctorOptions, Place } from "./doctor.ts";
 import { listenAt } from "./listen.ts";
 import { type Scope, writeScript } from "./temporary.ts";
 
-/** What the stand-ins of Docker's programs answer; absent: they are not there. */
+/** The answers of the stand-ins for Docker's programs; without an answer, the program is missing. */
 export interface DockerAnswers {
   readonly composeVersion?: string;
   readonly model?: object;
@@ -15,8 +15,8 @@ export interface DockerAnswers {
 }
 
 /**
- * Puts a compose file into the place, and in front of the PATH a `docker` that prints what compose would: these tests
- * are about what is said of an old or missing Docker, which the real one cannot play. test/e2e/doctor.test.ts has that.
+ * Writes a compose file, and puts a `docker` first in the PATH that prints what compose would. These tests need an old or
+ * missing Docker, which a real one cannot simulate. test/e2e/doctor.test.ts uses the real one.
  */
 export function standInForDocker(place: Place, { composeVersion, model }: DockerAnswers): DoctorOptions {
   const bin = join(place.root, "bin");
@@ -29,7 +29,7 @@ export function standInForDocker(place: Place, { composeVersion, model }: Docker
   return { env: { PATH: [bin, process.env.PATH].join(delimiter) } };
 }
 
-/** An engine at the place's own socket. */
+/** A simulated engine at the place's own socket. */
 export async function startEngine(scope: Scope, place: Place, answers: DockerAnswers): Promise<string> {
   const server = createServer((request, response) => {
     const reply = answerOf(request.url ?? "", answers);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, type TestOptions, test } from "node:test";
 import { type DoctorFault, type DoctorOptions, makePlace, type Place, probe, runInShell } from "./doctor.ts";
 
-/** A real fault. The check has to find it, and its own command has to fix it. */
+/** A real fault. The check must find it, and its own command must fix it. */
 export interface BrokenCase {
   readonly name: string;
   readonly check: string;
@@ -10,13 +10,13 @@ export interface BrokenCase {
   readonly severity?: DoctorFault["severity"];
   readonly says: RegExp;
   readonly breakIt: (place: Place, t: TestContext) => unknown;
-  /** How the doctor is run; the same before and after. */
+  /** Options of the doctor, the same before and after. */
   readonly run?: DoctorOptions | ((place: Place) => DoctorOptions);
-  /** Does what the report says, if that is more than to run its command in a shell. */
+  /** Applies the fix, if that needs more than running the command in a shell. */
   readonly fix?: (place: Place, fault: DoctorFault, t: TestContext) => unknown;
 }
 
-/** For each: the check finds the fault, and passes after its command has run. */
+/** Declares a test for each: the check finds the fault, and passes after its command has run. */
 export function testBroken(cases: readonly BrokenCase[]): void {
   for (const broken of cases) {
     test(`${broken.check}: ${broken.name}: found and fixed`, broken.options ?? {}, async (t) => {

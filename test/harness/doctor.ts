@@ -36,10 +36,10 @@ export interface DoctorCheck {
 export interface DoctorOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** What to put before the command line, such as `setpriv` and its arguments. */
+  /** A prefix of the command line, such as `setpriv` and its arguments. */
   readonly wrapper?: readonly string[];
   readonly directory?: string;
-  /** Another main.ts than that of the checkout. */
+  /** A main.ts other than the checkout's. */
   readonly mainPath?: string;
 }
 
@@ -49,9 +49,9 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** The options of a test of what the doctor reports on the machine itself; in a container it reports something else. */
+/** Options of a test that needs the doctor on the machine itself; in a container its report differs. */
 export const onMachine = isInContainer()
-  ? { skip: "the doctor reports something else in a container" }
+  ? { skip: "the doctor's report differs in a container" }
   : needs("mount", "otherUser");
 
 /** The variables that every process of a test on `place` gets. */
@@ -66,7 +66,7 @@ export function placeEnvironment({ home, temporaryPath }: Place): Record<string,
     GIT_COMMITTER_NAME: "octo",
     GIT_COMMITTER_EMAIL: "octo@example.com",
     NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/compiled"),
-    // No engine of this machine has a part in these tests.
+    // These tests use no engine of this machine.
     DOCKER_HOST: `unix://${home}/docker.sock`,
   };
 }
@@ -97,7 +97,7 @@ export function makePlace(scope: Scope, within: string = temporaryDirectory(scop
   return place;
 }
 
-/** A port that no other test takes: below those that the system assigns, and different in each test process. */
+/** A port for this test only: below those that the system assigns, and different in each test process. */
 export const unusedPort = 12_000 + (process.pid % 20_000);
 
 function settingsOf({ repoPath, statePath }: Place): string {
@@ -145,7 +145,7 @@ export async function probe(place: Place, id: string, options: DoctorOptions = {
   return check;
 }
 
-/** Runs a printed command in a shell, as its reader would. */
+/** Runs a printed command in a shell, as a person would. */
 export function runInShell(place: Place, command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return run("sh", ["-c", command], {
     cwd: place.repoPath,

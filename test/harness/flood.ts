@@ -8,8 +8,8 @@ import { until } from "./until.ts";
 const loadPath = fileURLToPath(new URL("connection-load.ts", import.meta.url));
 
 /**
- * Starts a flood of connections in another process, so that what the test itself sends is not slowed down by it, and waits
- * until `enough` have been opened.
+ * Starts a flood of connections in another process, so that it does not slow down the test's own requests. Waits until
+ * `enough` have been opened.
  */
 export async function startFlood(scope: Scope, options: ConnectionLoad, enough: number) {
   const load = spawn(process.execPath, [loadPath, JSON.stringify(options)], {

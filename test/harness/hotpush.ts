@@ -22,7 +22,7 @@ export type Target = Pick<RunningService, "statePath"> &
     readonly cwd?: string;
   };
 
-/** Runs a command of `hotpush` against the service of `target`, as a person without a terminal would. */
+/** Runs a command of `hotpush` against the service of `target`, without a terminal. */
 export async function hotpush(target: Target, ...args: readonly string[]): Promise<CommandResult> {
   await untilAnswering(target);
   return await new Promise((resolve) => {
@@ -33,7 +33,7 @@ export async function hotpush(target: Target, ...args: readonly string[]): Promi
   });
 }
 
-/** Runs a command that prints JSON, and gives what it printed; it must have ended with exit code 0. */
+/** Runs a command that prints JSON. @returns the parsed output @throws Error if the exit code is not 0 */
 export async function hotpushJson<Answer>(target: Target, ...args: readonly string[]): Promise<Answer> {
   const { code, stdout, stderr } = await hotpush(target, ...args, "--json");
   if (code !== 0) throw new Error(`hotpush ${args.join(" ")} ended with ${code}: ${stderr}`);
@@ -47,7 +47,7 @@ export async function startAnswering(scope: Scope, options: ServiceOptions = {})
   return service;
 }
 
-/** A service says that it has started when it takes pushes, which is a moment before it has the lock to run them. */
+/** A service logs its start when it accepts pushes, a moment before it has the lock to run them. */
 async function untilAnswering({ child, statePath }: Target): Promise<void> {
   if (child?.exitCode === null && child.signalCode === null) {
     await until("the control socket", () => existsSync(socketPath(statePath)));

@@ -6,7 +6,7 @@ import { LogReader } from "./log-reader.ts";
 import { npm, ownEnv, type Packed, pack } from "./package.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
-/** Packs the package into `place` and installs it in the folder `app`, which it makes. @returns what was packed */
+/** Packs the package into `place` and installs it in a new folder `app`. @returns the packed files */
 export function installPackage(place: string, app: string): Packed {
   const packed = pack(place);
   mkdirSync(app);
@@ -25,7 +25,7 @@ export function runIn(
   return spawnSync(program, args, { cwd: directory, env: { ...ownEnv, ...env }, encoding: "utf8" });
 }
 
-/** A service that was started by the launcher of an installed package. */
+/** A service started by the launcher of an installed package. */
 export interface InstalledService {
   readonly child: ChildProcess;
   readonly log: LogReader;
@@ -54,7 +54,7 @@ export async function startInstalled(scope: Scope, bin: string, repoPath: string
   return { child, log, url: `http://127.0.0.1:${port}` };
 }
 
-/** Makes a directory a repository with a remote, and commits all that is in it. @returns the commit */
+/** Makes a directory a repository with a remote, and commits its files. @returns the commit */
 export function makeCommit(directory: string): string {
   const git = (...args: readonly string[]) =>
     execFileSync("git", ["-c", "user.name=octo", "-c", "user.email=octo@example.org", ...args], {

@@ -1,4 +1,4 @@
-/** Whether there is no process of this id any more; one that has ended and was not waited for is still there. */
+/** True if no process has this id any more. A zombie still has it. */
 export function isGone(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ProblemCode, ProblemError } from "../../src/problems.ts";
 
-/** For `assert.throws` and `assert.rejects`: a ProblemError of this code, whose sentence matches `message`. */
+/** For `assert.throws` and `assert.rejects`: a ProblemError with this code and a matching `message`. */
 export function isProblem(code: ProblemCode, message: RegExp = /./): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof ProblemError, String(error));

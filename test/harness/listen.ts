@@ -2,13 +2,13 @@ import { once } from "node:events";
 import type { AddressInfo, ListenOptions, Server } from "node:net";
 import type { Scope } from "./temporary.ts";
 
-/** Has `server` listen on a free port of this machine for the length of a test, and gives the port. */
+/** Makes `server` listen on a free port until the test ends. @returns the port */
 export async function listenHere(scope: Scope, server: Server): Promise<number> {
   await listenOn(scope, server, { host: "127.0.0.1", port: 0 });
   return (server.address() as AddressInfo).port;
 }
 
-/** Has `server` listen on the socket at `path` for the length of a test, and gives the path. */
+/** Makes `server` listen on the socket at `path` until the test ends. @returns the path */
 export async function listenAt(scope: Scope, server: Server, path: string): Promise<string> {
   await listenOn(scope, server, { path });
   return path;

@@ -1,24 +1,24 @@
 import { type Delivery, deliver, githubPush, type WebhookReply } from "./delivery.ts";
 import { digestOf } from "./recorded.ts";
 
-/** Clients that push without pause, and all that they were told: what was promised must be kept. */
+/** Clients that push without pause, and the answers that they got. */
 export interface Load {
-  /** Every push that was accepted, by its digest, with the id that the sender was told. */
+  /** Every accepted push, by its digest, with the id in its answer. */
   readonly accepted: ReadonlyMap<string, number>;
   /** Answers that contradict an earlier one to the same delivery. */
   readonly contradictions: readonly string[];
   /** How many pushes were sent, and how many were answered by each status. */
   readonly sent: () => number;
   readonly answers: ReadonlyMap<number, number>;
-  /** Points the clients at a service; after a broken connection they wait for this to be called again. */
+  /** Directs the clients to a service. After a broken connection they wait for the next call. */
   readonly aim: (url: string) => void;
   readonly stop: () => Promise<void>;
 }
 
-/** One push in this many is one that was sent before: an unanswered one, or one that was accepted. */
+/** One push in this many repeats an earlier one, unanswered or accepted. */
 const resendEvery = 8;
 
-/** Starts `count` clients, which wait until they are told where to push to. */
+/** Starts `count` clients, which wait for the address of a service. */
 export function startLoad(count: number): Load {
   const accepted = new Map<string, number>();
   const contradictions: string[] = [];

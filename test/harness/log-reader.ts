@@ -16,10 +16,10 @@ interface Waiter {
 
 const longestWaitMs = 60_000;
 
-/** Reads the JSON log of a service as it is written, and lets a test wait for a line of it. */
+/** Reads the JSON log of a service as it is written, and lets a test wait for a line. */
 export class LogReader {
   readonly lines: LogLine[] = [];
-  /** Lines of standard output that are no JSON, and all of standard error. */
+  /** Lines of standard output that are not JSON, and all of standard error. */
   readonly otherText: string[] = [];
   readonly #waiters = new Set<Waiter>();
 
@@ -28,7 +28,7 @@ export class LogReader {
     if (child.stderr) createInterface(child.stderr).on("line", (text) => this.otherText.push(text));
   }
 
-  /** The first line that matches, be it there already or still to come. */
+  /** The first line that matches, past or future. */
   waitFor(matches: (line: LogLine) => boolean): Promise<LogLine> {
     const known = this.lines.find(matches);
     if (known) return Promise.resolve(known);
@@ -51,12 +51,12 @@ export class LogReader {
     });
   }
 
-  /** The line that says how deployment `id` ended. */
+  /** The line with the result of deployment `id`. */
   waitForEnding(id: number): Promise<LogLine> {
     return this.waitFor(({ event, deployment }) => deployment === id && endings.has(event ?? ""));
   }
 
-  /** What the script of deployment `id` printed. */
+  /** The output of the script of deployment `id`. */
   outputOf(id: number): string[] {
     return this.lines
       .filter(({ event, deployment }) => event === "deployment.output" && deployment === id)

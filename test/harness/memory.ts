@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** What a process has in memory now, and the most it ever had, as Linux counts it. */
+/** The current and the peak memory of a process, as counted by Linux. */
 export function memoryOf(pid: number | undefined): { residentBytes: number; peakBytes: number } {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const bytesOf = (name: string) =>

@@ -14,14 +14,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Scope } from "./temporary.ts";
 
-/** Mounts a file system in memory of `sizeBytes` for the length of a test, and gives its path. */
+/** Mounts a file system in memory of `sizeBytes` until the test ends. @returns its path */
 export function mountTmpfs(scope: Scope, sizeBytes: number): string {
   return mountForTest(scope, ["-t", "tmpfs", "-o", `size=${sizeBytes}`, "tmpfs"]);
 }
 
 /**
- * Makes a file that holds an empty ext4, with the blocks of 4 KiB that all but the smallest disks have. (On a full disk
- * of smaller blocks SQLite's mapped memory finds no room, and the kernel ends the process with SIGBUS.)
+ * Makes a file that holds an empty ext4, with blocks of 4 KiB, as on all but the smallest disks. (With smaller blocks,
+ * SQLite's mapped memory finds no room on a full disk, and the kernel ends the process with SIGBUS.)
  */
 export function makeImage(path: string, sizeBytes: number): void {
   writeFileSync(path, "");
@@ -29,12 +29,12 @@ export function makeImage(path: string, sizeBytes: number): void {
   execFileSync("mkfs.ext4", ["-q", "-F", "-b", "4096", "-m", "0", "-J", "size=4", path]);
 }
 
-/** Mounts an image file for the length of a test, and gives its path. */
+/** Mounts an image file until the test ends. @returns its path */
 export function mountImage(scope: Scope, imagePath: string): string {
   return mountForTest(scope, ["-o", "loop", imagePath]);
 }
 
-/** Mounts an image file as a machine does that comes back after a power cut, lets `look` read it, and unmounts it. */
+/** Mounts an image file, as after a power cut, lets `look` read it, and unmounts it. */
 export function whileMounted<Result>(imagePath: string, look: (path: string) => Result): Result {
   const path = mount(["-o", "loop", imagePath]);
   try {
@@ -44,7 +44,7 @@ export function whileMounted<Result>(imagePath: string, look: (path: string) => 
   }
 }
 
-/** Takes all the space that the disk under `directory` has, to the last byte, by the file `ballast` in it. */
+/** Fills the disk under `directory` to the last byte with the file `ballast`. */
 export function fillDisk(directory: string): void {
   mkdirSync(directory, { recursive: true });
   const descriptor = openSync(join(directory, "ballast"), "a");
@@ -58,7 +58,7 @@ export function fillDisk(directory: string): void {
   closeSync(descriptor);
 }
 
-/** Mounts what is at `path` read-only, or writable again. */
+/** Remounts the disk at `path` read-only, or writable again. */
 export function remount(path: string, mode: "ro" | "rw"): void {
   execFileSync("mount", ["-o", `remount,${mode}`, path]);
 }
@@ -75,7 +75,7 @@ function mount(args: readonly string[]): string {
   return path;
 }
 
-/** Lazily: what still has a file open there, such as a service that is being killed, keeps it until it lets go. */
+/** Unmounts lazily, because a service that is being killed may still have a file open. */
 function unmount(path: string): void {
   execFileSync("umount", ["--lazy", path]);
   rmdirSync(path);

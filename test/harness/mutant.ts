@@ -12,7 +12,7 @@ export interface Mutation {
 }
 
 /**
- * Makes a copy of the service that is broken in one place, by which a test shows that it would notice.
+ * Makes a copy of the service that is broken in one place, so that a test can show that it detects the fault.
  *
  * @returns the path of its main.ts
  */

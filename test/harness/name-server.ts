@@ -2,16 +2,16 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { Scope } from "./temporary.ts";
 
-/** A DNS server on loopback, which stands for Docker's own: each name has the addresses that were set last. */
+/** A DNS server on loopback that acts as Docker's: each name has the addresses that were set last. */
 export interface NameServer {
   readonly port: number;
-  /** Sets the addresses of every name; resolves once they were asked for, and so are in use. */
+  /** Sets the addresses of every name; resolves after they have been looked up. */
   readonly lead: (...addresses: readonly string[]) => Promise<void>;
 }
 
 const typeA = 1;
 
-/** Starts one. Its answers hold for a second at most. */
+/** Starts one. Its answers are valid for a second. */
 export async function startNameServer(scope: Scope): Promise<NameServer> {
   let addresses: readonly string[] = [];
   let asked = Promise.withResolvers<void>();
@@ -34,7 +34,7 @@ export async function startNameServer(scope: Scope): Promise<NameServer> {
   };
 }
 
-/** Where the name of the question ends, after the header of twelve bytes. */
+/** The end of the question's name, after the header of twelve bytes. */
 function endOfName(query: Buffer): number {
   return query.indexOf(0, 12) + 1;
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { writeScript } from "./temporary.ts";
 
-/** Makes, in `place`, a directory with a node that only says it is an old one. @returns it, also as first on PATH */
+/** Makes a directory in `place` with a node that reports an old version. @returns it, and a PATH that starts with it */
 export function oldNode(place: string): { readonly path: string; readonly env: { readonly PATH: string } } {
   const path = join(place, "old");
   mkdirSync(path, { recursive: true });
@@ -11,7 +11,7 @@ export function oldNode(place: string): { readonly path: string; readonly env: {
   return { path, env: { PATH: `${path}:${process.env.PATH}` } };
 }
 
-/** Makes, in `place`, a directory with what the launcher itself calls, and no more. @returns its path */
+/** Makes a directory in `place` with only the programs that the launcher calls. @returns its path */
 export function withoutNode(place: string): string {
   const path = join(place, "without");
   mkdirSync(path, { recursive: true });

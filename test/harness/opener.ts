@@ -1,6 +1,6 @@
 import { openStore } from "../../src/deployments/store.ts";
 
-/** A child process that opens the state directory it is told, at the very time it is told, and says what became of it. */
+/** A child process that opens a given state directory at a given time, and reports the result. */
 process.on("message", ({ directory, atMs }: { directory: string; atMs: number }) => {
   while (Date.now() < atMs);
   try {

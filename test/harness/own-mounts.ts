@@ -4,13 +4,13 @@ import { join } from "node:path";
 import type { Place } from "./doctor.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
-/** Runs commands, each an argument, up to `--`, and then what comes after it; the rest of the script is put in front. */
+/** Runs the commands before `--`, each an argument, and then the command line after it. */
 const runAll =
   'for command; do [ "$command" = -- ] && break; sh -c "$command" >&2; shift; done; shift; exec "$@"';
 
 /**
- * What to put before a command line so that `commands` are run first, in mounts of its own where /etc is a copy: what
- * they install, enable or add to a group is gone afterwards, and the machine is as it was.
+ * A prefix that runs `commands` first, and then a command line, with mounts of its own and a copy of /etc. Changes to
+ * packages, services or groups disappear afterwards, and the machine stays the same.
  */
 export function inOwnEtc(scope: Scope, commands: readonly string[]): readonly string[] {
   const copy = join(temporaryDirectory(scope), "etc");
@@ -22,8 +22,8 @@ export function inOwnEtc(scope: Scope, commands: readonly string[]): readonly st
 export const containerId = "0123456789abcdef".repeat(4);
 
 /**
- * What to put before a command line so that its process finds itself in a container: Docker mounts /etc/hostname into
- * each, from a directory that bears the container's id. `mounted` are the other mounts of it; `commands` are run first.
+ * A prefix that makes a command line appear to run in a container: Docker mounts /etc/hostname into each, from a directory
+ * named after the container's id. `mounted` are the container's other mounts; `commands` run first.
  */
 export function asInContainer(
   { root }: Place,

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const checkout = fileURLToPath(new URL("../..", import.meta.url));
 
-/** npm tells its children of the package that it runs in, and they would take that for theirs. */
+/** npm sets variables about its package, which a nested npm would use as its own. */
 export const ownEnv = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^npm_/i.test(name) || /^npm_config_(?:registry|cache|userconfig|globalconfig)$/i.test(name),
@@ -44,14 +44,14 @@ export function pack(directory: string): Packed {
   }
   symlinkSync(join(checkout, "node_modules"), join(source, "node_modules"));
   const told = JSON.parse(npm(source, "pack", "--json", "--pack-destination", directory)) as object;
-  // A list of packages until npm 10, and an object since.
+  // A list of packages up to npm 10, an object since.
   return Object.values(told)[0] as Packed;
 }
 
 export function npm(directory: string, ...args: readonly string[]): string {
   return execFileSync("npm", args, {
     cwd: directory,
-    // What `prepare` compiles is not to end in the checkout, whose node_modules this has.
+    // `prepare` must not write its cache into the checkout, whose node_modules this copy uses.
     env: { ...ownEnv, NODE_COMPILE_CACHE: join(directory, ".compiled") },
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],

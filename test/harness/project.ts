@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
-/** A repository that a service deploys, and the remote that it is a clone of. */
+/** A repository that a service deploys, and its remote. */
 export interface Project {
   readonly remotePath: string;
   readonly repoPath: string;
@@ -11,7 +11,7 @@ export interface Project {
   readonly script: (text: string) => void;
 }
 
-/** A bare repository, a clone of it as REPO_PATH, and another from which is pushed. */
+/** A bare repository, a clone of it as REPO_PATH, and another clone to push from. */
 export function makeProject(scope: Scope): Project {
   const root = temporaryDirectory(scope);
   const [remotePath, repoPath, workPath] = ["remote.git", "repository", "work"].map((name) =>

@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import type { Delivery } from "./delivery.ts";
 
-/** One answer as it came over the wire. */
+/** One answer as received. */
 export interface RawReply {
   readonly status: number;
   readonly headers: Headers;
@@ -9,7 +9,7 @@ export interface RawReply {
 }
 
 export interface Exchange {
-  /** Final answers, in the order in which they came. */
+  /** Final answers, in the order of arrival. */
   readonly replies: readonly RawReply[];
   /** Interim ones, such as 100. */
   readonly interim: readonly number[];
@@ -18,14 +18,14 @@ export interface Exchange {
 }
 
 export interface ExchangeOptions {
-  /** How many final answers are enough; where it is not given, the service is expected to close. */
+  /** How many final answers are enough; by default, the service must close the connection. */
   readonly replyCount?: number;
   readonly deadlineMs?: number;
 }
 
 const longestExchangeMs = 30_000;
 
-/** Writes `bytes` on a connection of its own and takes what comes back, until there is enough or nothing more comes. */
+/** Writes `bytes` on a new connection, and reads until there are enough answers or the service closes. */
 export function exchange(
   port: number,
   bytes: string | Buffer,
@@ -63,7 +63,7 @@ export function converse(
   });
 }
 
-/** The answers in `text`, a half one at its end left out. */
+/** The complete answers in `text`. */
 export function parseReplies(text: string): { replies: RawReply[]; interim: number[] } {
   const replies: RawReply[] = [];
   const interim: number[] = [];
@@ -71,7 +71,7 @@ export function parseReplies(text: string): { replies: RawReply[]; interim: numb
   for (let end = rest.indexOf("\r\n\r\n"); end >= 0; end = rest.indexOf("\r\n\r\n")) {
     const [statusLine = "", ...fields] = rest.slice(0, end).split("\r\n");
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
-    if (Number.isNaN(status)) throw new Error(`this is no answer of HTTP: ${rest.slice(0, 200)}`);
+    if (Number.isNaN(status)) throw new Error(`this is not an HTTP answer: ${rest.slice(0, 200)}`);
     const headers = new Headers(fields.map((field): [string, string] => splitField(field)));
     const length = status < 200 ? 0 : Number(headers.get("content-length") ?? 0);
     const body = rest.slice(end + 4, end + 4 + length);
@@ -83,7 +83,7 @@ export function parseReplies(text: string): { replies: RawReply[]; interim: numb
   return { replies, interim };
 }
 
-/** A delivery as bytes: `extra` are header lines, `framing` replaces the Content-Length where it is given. */
+/** A delivery as bytes: `extra` are header lines, `framing` replaces the Content-Length. */
 export function onTheWire(
   { headers, body }: Delivery,
   {
@@ -104,7 +104,7 @@ export function onTheWire(
   return `${lines.join("\r\n")}\r\n\r\n${body.toString("latin1")}`;
 }
 
-/** `body` as one chunk and the last one. */
+/** `body` as one chunk, and the final chunk. */
 export function asChunks(body: string): string {
   return `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 }

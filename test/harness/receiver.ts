@@ -11,13 +11,13 @@ const bodyLimitBytes = 25 * 1024 ** 2;
 
 export interface RunningReceiver {
   readonly port: number;
-  /** What was handed on to be recorded. */
+  /** The pushes that were passed on to be recorded. */
   readonly pushes: Push[];
   /** Lines of the log at level error: faults that were answered with 500. */
   readonly faults: string[];
 }
 
-/** The first stage alone, in this process but over real sockets: what it would record is only collected. */
+/** The first stage alone, in this process but over real sockets. Its pushes are collected instead of recorded. */
 export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
   const pushes: Push[] = [];
   const faults: string[] = [];

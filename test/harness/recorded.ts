@@ -3,9 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import { databasePath } from "./database.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** The database of a service, read from its file behind the service's back. */
+/** The database of a service, read directly from its file. */
 export interface Recorded {
-  /** The id of the deployment that was recorded for a delivery, or null where there is none. */
+  /** The id of a delivery's deployment, or null if none was recorded. */
   readonly idOf: (digest: string) => number | null;
   readonly all: (sql: string) => readonly Readonly<Record<string, unknown>>[];
 }
@@ -24,14 +24,14 @@ export function readRecorded<Result>(statePath: string, look: (recorded: Recorde
   }
 }
 
-/** Those of `accepted` (digest to id) that are not recorded under the id that the sender was told. */
+/** Those of `accepted` (digest to id) that are not recorded under the id in their answer. */
 export function findLost(statePath: string, accepted: Iterable<readonly [string, number]>): string[] {
   return readRecorded(statePath, ({ idOf }) =>
     [...accepted].filter(([digest, id]) => idOf(digest) !== id).map(([digest, id]) => `${id} (${digest})`),
   );
 }
 
-/** What a service knows a delivery by. */
+/** The digest that identifies a delivery. */
 export function digestOf({ body }: Delivery): string {
   return createHash("sha256").update(body).digest("hex");
 }

@@ -5,7 +5,7 @@ import { columns, type Deployment, toDeployment } from "../../src/deployments/de
 import { databasePath } from "./database.ts";
 import { until } from "./until.ts";
 
-/** What is on disk, read beside the running service: all deployments, oldest first. */
+/** All deployments on disk, oldest first, read while the service runs. */
 export function readDeployments(statePath: string): readonly Deployment[] {
   return readRows(statePath, `SELECT ${columns} FROM deployments ORDER BY id`).map(toDeployment);
 }

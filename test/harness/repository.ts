@@ -13,7 +13,7 @@ export interface TestRepository {
   readonly commit: (message?: string) => string;
 }
 
-/** Makes one with the branch `main` and nothing in it; `name` is that of its directory. */
+/** Makes an empty one with the branch `main`; `name` is the name of its directory. */
 export function makeRepository(scope: Scope, name = "shop"): TestRepository {
   const directory = join(temporaryDirectory(scope), name);
   mkdirSync(directory);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { becomeNobody } from "./nobody.ts";
 
-/** What a test may need of the machine that not every machine gives. */
+/** Requirements that not every machine meets. */
 const probes = {
   mount: { isThere: canMount, reason: "it mounts file systems, which takes root" },
   ext4: { isThere: () => runs("mkfs.ext4", "-V"), reason: "it needs mkfs.ext4, of the package e2fsprogs" },
@@ -15,7 +15,7 @@ const probes = {
   },
   otherUser: {
     isThere: canBeAnother,
-    reason: "it runs this checkout as another user, which that one must be able to reach",
+    reason: "it runs this checkout as another user, who must be able to read it",
   },
   tmux: { isThere: () => runs("tmux", "-V"), reason: "it needs tmux" },
   zsh: { isThere: () => runs("zsh", "--version"), reason: "it needs zsh" },
@@ -36,12 +36,12 @@ const probes = {
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
 
-/** What a test of ours does without even where CI is set. */
+/** Requirements that may be missing even if CI is set. */
 const dispensable: readonly string[] = ["otherUser", "tmux", "zsh", "fish"];
 
 /**
- * Says whether a test is to be skipped, as the options of `test` want it. Where CI is set nothing is skipped that
- * could be installed: what is missing there makes the test fail.
+ * Options of `test` that skip it if a requirement is missing. If CI is set, a requirement that could be installed is not
+ * skipped: the test fails.
  */
 export function needs(...names: readonly (keyof typeof probes)[]): { readonly skip: string | false } {
   const mayBeMissing = names.filter((name) => dispensable.includes(name) || !process.env.CI);

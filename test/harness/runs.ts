@@ -11,20 +11,20 @@ import { readLog } from "./records.ts";
 import { commitOf } from "./store.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
-/** A real runner within the test's own process, and what it told. */
+/** A real runner in the test's own process, and its events. */
 export interface TestRunner {
   readonly runner: Runner;
   readonly repoPath: string;
   readonly statePath: string;
-  /** The lines that went to the service's output. */
+  /** The lines of the service's output. */
   readonly lines: string[];
   readonly steps: string[];
-  /** Starts `script` for a deployment of its own, or for that with `id`. */
+  /** Starts `script` for a new deployment, or for the one with `id`. */
   readonly start: (
     script: string,
     id?: number,
   ) => Promise<{ readonly deployment: Deployment; readonly run: Run }>;
-  /** Starts `script` and waits for its end. */
+  /** Starts `script` and waits until it ends. */
   readonly run: (script: string, id?: number) => Promise<Ending>;
   /** The log file of the deployment that was started last. */
   readonly log: () => string;

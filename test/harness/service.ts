@@ -13,13 +13,13 @@ export const mainPath = join(root, "src/main.ts");
 
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** The text of deploy.sh; none is written where it is null. */
+  /** The text of deploy.sh; null: none is written. */
   readonly script?: string | null;
   readonly statePath?: string;
   readonly repoPath?: string;
-  /** What to put before the command line, such as `strace` and its arguments. */
+  /** A prefix of the command line, such as `strace` and its arguments. */
   readonly wrapper?: readonly string[];
-  /** Another main.ts than that of the checkout: one that was broken on purpose. */
+  /** A main.ts other than the checkout's, such as one that was broken on purpose. */
   readonly mainPath?: string;
 }
 
@@ -31,9 +31,9 @@ export interface RunningService {
   readonly log: LogReader;
   readonly statePath: string;
   readonly repoPath: string;
-  /** Sends a signal and waits for the end; resolves with the exit code, null where a signal ended it. */
+  /** Sends a signal and waits for the end; resolves with the exit code, or null if a signal ended it. */
   readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
-  /** Starts another one on the same directories and the same settings. */
+  /** Starts another one with the same directories and settings. */
   readonly again: (options?: ServiceOptions) => Promise<RunningService>;
 }
 
@@ -62,7 +62,7 @@ export async function startService(scope: Scope, options: ServiceOptions = {}): 
   };
 }
 
-/** Starts the process and nothing more: for the cases in which it is expected to give up. */
+/** Only starts the process, for cases in which it is expected to exit. */
 export function spawnService(
   scope: Scope,
   options: ServiceOptions & { statePath: string; repoPath: string },
@@ -89,7 +89,7 @@ export function spawnService(
   return { child, log: new LogReader(child) };
 }
 
-/** Waits until a service has started or has given up; null: it has given up. */
+/** Waits until a service has started, or has exited (null). */
 export async function startedOrEnded({ child, log }: { child: ChildProcess; log: LogReader }) {
   const started = () => log.lines.find((line) => line.event === "service.started");
   const isOver = () => child.exitCode !== null || child.signalCode !== null;

@@ -24,7 +24,7 @@ export interface SignedProject {
   readonly head: () => string;
 }
 
-/** Makes one with the example's deploy.sh in it, whose first commit is signed. */
+/** Makes one with the example's deploy.sh and a signed first commit. */
 export function makeSignedProject(scope: Scope): SignedProject {
   const root = temporaryDirectory(scope);
   const at = (name: string) => join(root, name);
@@ -54,7 +54,7 @@ export function makeSignedProject(scope: Scope): SignedProject {
   return { remotePath, workPath, repoPath, signersPath, key, push, allow, head };
 }
 
-/** Starts a service that deploys only what is signed. */
+/** Starts a service that deploys only signed commits. */
 export function startSigned(scope: Scope, { repoPath, signersPath }: SignedProject): Promise<RunningService> {
   return startAnswering(scope, {
     repoPath,

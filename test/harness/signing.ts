@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
-/** A real key, and what makes git sign with it. */
+/** A real key, with git's options to sign with it. */
 export interface SigningKey {
-  /** Of SSH keys `type key`, of GPG keys an armored block. */
+  /** For SSH keys `type key`, for GPG keys an armored block. */
   readonly publicKey: string;
   /** Options of git, before its command. */
   readonly gitOptions: readonly string[];
@@ -21,7 +21,7 @@ export function makeSshKey(scope: Scope): SigningKey {
 }
 
 export interface GpgKey extends SigningKey {
-  /** Publishes its revocation. @returns the public key as it is from then on */
+  /** Revokes the key. @returns the public key with the revocation */
   readonly revoke: () => string;
 }
 
@@ -51,7 +51,7 @@ export function makeGpgKey(scope: Scope, expires = "2y"): GpgKey {
     publicKey: exported(),
     gitOptions: ["-c", `gpg.program=${program}`, ...signingWith("openpgp", fingerprint)],
     revoke() {
-      // The certificate that gpg makes with each key has a colon before it, so that nobody imports it by mistake.
+      // gpg puts a colon before the revocation certificate of each key, against accidental import.
       const path = join(home, "openpgp-revocs.d", `${fingerprint}.rev`);
       gpg(["--import"], readFileSync(path, "utf8").replace(":-----BEGIN", "-----BEGIN"));
       return exported();

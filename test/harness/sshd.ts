@@ -6,17 +6,17 @@ import { type Place, placeEnvironment, setSettings, unusedPort } from "./doctor.
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
-/** A real ssh server of its own on this machine, and what the place's git is to know of it. */
+/** A real ssh server on this machine, and its client's files for git. */
 export interface Sshd {
   readonly port: number;
   readonly hostKey: string;
   readonly authorizedKeys: string;
-  /** The files of the client, instead of those of this machine's user. */
+  /** The client's files, instead of those of this machine's user. */
   readonly key: string;
   readonly knownHosts: string;
 }
 
-/** Starts it, and makes it the place's remote, without any key or known host yet. */
+/** Starts it, and makes it the remote, without any key or known host yet. */
 export async function startSshd(scope: Scope, place: Place): Promise<Sshd> {
   const directory = join(place.root, "ssh");
   const port = unusedPort + 1;
@@ -29,7 +29,7 @@ export async function startSshd(scope: Scope, place: Place): Promise<Sshd> {
     knownHosts: at("client/known_hosts"),
   };
   mkdirSync(directory);
-  mkdirSync("/run/sshd", { recursive: true }); // Where sshd shuts its unprivileged part in.
+  mkdirSync("/run/sshd", { recursive: true }); // The chroot of sshd's unprivileged process.
   makeKey(sshd.hostKey);
   const server = `Port ${port}\nListenAddress 127.0.0.1\nHostKey ${sshd.hostKey}\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile ${sshd.authorizedKeys}\n`;
   writeFileSync(at("sshd_config"), server);

@@ -20,7 +20,7 @@ export function commitOf(name: string): CommitId {
   return createHash("sha1").update(name).digest("hex") as CommitId;
 }
 
-/** A verified push as the receiver hands it out; each is another delivery unless `digest` says otherwise. */
+/** A verified push as the receiver returns it; each is a new delivery unless `digest` is given. */
 export function pushOf(fields: Partial<Push> = {}): Push {
   return {
     host: "github",
@@ -45,7 +45,7 @@ export function countOf(store: Store, table: "deployments" | "deliveries"): numb
   return Number(store.get(`SELECT count(*) AS n FROM ${table}`)?.n);
 }
 
-/** Lets the next deployment run and end so. */
+/** Runs the next deployment, with this result. */
 export function run(store: Store, state: Ending["state"]): Deployment {
   return store.transaction(() => {
     const claimed = claimNext(store);

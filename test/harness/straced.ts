@@ -3,23 +3,23 @@ import { once } from "node:events";
 import type { Scope } from "./temporary.ts";
 
 /**
- * What to put before a command so that system calls of it fail, in the words of strace's `inject`, such as
- * `fsync:error=EIO:when=3`. Only the main thread is traced: it is the one that writes the database and starts scripts.
- * The service stays a child of ours (-D).
+ * A prefix that makes system calls of a command fail, in the syntax of strace's `inject`, such as
+ * `fsync:error=EIO:when=3`. Only the main thread is traced: it writes the database and starts scripts. The service stays a
+ * child of ours (-D).
  */
 export function straced(fault: string): string[] {
   const [calls] = fault.split(":");
   return ["strace", "-D", "-qq", "-o", "/dev/null", "-e", `trace=${calls}`, "-e", `inject=${fault}`];
 }
 
-/** Makes system calls of a process that runs already fail, as `straced` does, until the function given back is called. */
+/** Makes system calls of a running process fail, as `straced` does, until the returned function is called. */
 export async function injectFault(scope: Scope, pid: number, fault: string): Promise<() => Promise<void>> {
   const [calls] = fault.split(":");
   const options = ["-o", "/dev/null", "-e", `trace=${calls}`, "-e", `inject=${fault}`];
   const tracer = spawn("strace", ["-p", String(pid), ...options], { stdio: ["ignore", "ignore", "pipe"] });
   const ended = once(tracer, "exit");
   scope.after(() => tracer.kill("SIGKILL"));
-  // strace says on its standard error that it has attached.
+  // strace reports on standard error that it has attached.
   await Promise.race([once(tracer.stderr, "data"), ended]);
   return async () => {
     tracer.kill("SIGTERM");

@@ -3,12 +3,12 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Anything that can be told what to do when it is over: a test, or a bench. */
+/** Anything that runs callbacks at its end: a test, or a bench. */
 export interface Scope {
   readonly after: (end: () => unknown) => void;
 }
 
-/** A directory that is gone when the test is over. */
+/** A directory that is removed when the test ends. */
 export function temporaryDirectory(scope: Scope): string {
   const path = mkdtempSync(join(tmpdir(), "hotpush-test-"));
   scope.after(() => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));

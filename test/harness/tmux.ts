@@ -5,13 +5,13 @@ import { launcher } from "./hotpush.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
-/** A real terminal of 80 columns with a shell in it, whose prompt is `ready>`. */
+/** A real terminal of 80 columns, with a shell whose prompt is `ready>`. */
 export interface TestTerminal {
   readonly type: (line: string) => void;
   readonly press: (key: string) => void;
-  /** What is on the screen, line by line as a person sees it. */
+  /** The visible lines of the screen. */
   readonly screen: () => readonly string[];
-  /** The same with what sets colours, and with lines that the terminal wrapped joined again. */
+  /** The same with colour codes, and with wrapped lines joined. */
   readonly raw: () => string;
   readonly waitFor: (pattern: RegExp) => Promise<string>;
 }

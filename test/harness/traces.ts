@@ -2,12 +2,12 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { RunningService } from "./service.ts";
 
-/** All that a service has printed, each line a text of its own. */
+/** The output of a service, line by line. */
 export function printedBy({ log }: Pick<RunningService, "log">): string[] {
   return [...log.lines.map((line) => JSON.stringify(line)), ...log.otherText];
 }
 
-/** Everything in all files below `directory`, each byte a character. */
+/** The content of all files below `directory`, each byte a character. */
 export function contentsOf(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: "utf8" })
     .map((name) => join(directory, name))

@@ -5,10 +5,9 @@ const shortestPauseMs = 10;
 const longestPauseMs = 250;
 
 /**
- * Asks again and again until there is an answer other than null, undefined and false, and gives it. The longer it takes,
- * the longer are the pauses: many a question costs more than the work that is waited for can spare.
+ * Polls until the answer is not null, undefined or false, and returns it. The pauses grow, because a poll can be expensive.
  *
- * @throws Error after `withinMs` milliseconds; `what` says in it what was waited for
+ * @throws Error after `withinMs` milliseconds, with `what` in its message
  */
 export async function until<Value>(
   what: string,

@@ -4,7 +4,7 @@ import { parseReplies } from "./raw-http.ts";
 
 /**
  * A program of its own: `node upload-load.ts <port> <clients> <bytes>` sends a badly signed body of that size on that many
- * connections at once, and prints how often which status came back ("cut" where none did).
+ * connections at once, and prints how often each status came back ("cut" if none did).
  */
 const [port = 0, clientCount = 0, bodyBytes = 0] = process.argv.slice(2).map(Number);
 const body = Buffer.alloc(bodyBytes, " ");
