@@ -51,8 +51,8 @@ const suites: Readonly<Record<string, Suite>> = {
   faults: {
     patterns: ["test/faults/**/*.test.ts", "test/fuzz/**/*.test.ts"],
     exclude: [],
-    filesAtATime: 2,
-    first: [],
+    filesAtATime: 3,
+    first: ["damaged-state", "body-floods", "kill", "io-error", "leaks"],
     last: [],
     needsEngine: false,
   },

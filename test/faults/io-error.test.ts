@@ -9,6 +9,7 @@ import { needs } from "../harness/requirements.ts";
 import { type RunningService, spawnService, startedOrEnded, startService } from "../harness/service.ts";
 import { straced } from "../harness/straced.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { triedCalls } from "../harness/tried-calls.ts";
 import { until } from "../harness/until.ts";
 
 /** How many calls fail, counted from the start of the service, each in a service of its own. */
@@ -22,7 +23,7 @@ test(
   async (t) => {
     const disk = mountDisk(t);
     const tally = newTally();
-    for (let call = 1; call <= syncCalls; call += 1) {
+    for (const call of triedCalls(syncCalls)) {
       const statePath = join(disk.path, `state-${call}`);
       // The sync does not happen at all, so its data is lost at a power cut.
       await runWithFault(
@@ -44,7 +45,7 @@ test(
   needs("strace"),
   async (t) => {
     const tally = newTally();
-    for (let call = 1; call <= writeCalls; call += 1) {
+    for (const call of triedCalls(writeCalls)) {
       const statePath = join(temporaryDirectory(t), "state");
       await runWithFault(t, { statePath, fault: `pwrite64:error=ENOSPC:when=${call}`, tally }, (accepted) => {
         assert.deepEqual(findLost(statePath, accepted), [], `accepted pushes lost when write ${call} failed`);
