@@ -7,7 +7,7 @@ import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const environmentPath = join(import.meta.dirname, "harness/environment.ts");
 
-/** What a program sees that a test starts, if the test was started with `env`. */
+/** The environment of a program that a test starts, if the test was started with `env`. */
 function seenWith(env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const print =
     'const {execFileSync}=await import("node:child_process");process.stdout.write(execFileSync("env"))';
@@ -57,7 +57,7 @@ test("settings of Hotpush, git, compose and npm on the machine are not seen", ()
   );
 });
 
-test("whatever starts a program or reads the environment sees only that of the tests", () => {
+test("every file that starts a program or reads the environment imports that of the tests", () => {
   const files = globSync("**/*.ts", { cwd: import.meta.dirname }).map((name) =>
     join(import.meta.dirname, name),
   );

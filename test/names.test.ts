@@ -6,7 +6,7 @@ import { test } from "node:test";
 const root = join(import.meta.dirname, "../src");
 const exported = /^export (?:async )?(?:function\*?|class|interface|type|const|let) +([\w$]+)/gm;
 
-test("an exported name means one thing in the whole tree", () => {
+test("an exported name has one meaning in the whole tree", () => {
   const places = new Map<string, string[]>();
   for (const file of globSync("**/*.ts", { cwd: root })) {
     const names = readFileSync(join(root, file), "utf8").matchAll(exported);

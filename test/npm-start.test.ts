@@ -7,7 +7,7 @@ import { testSecret } from "./harness/delivery.ts";
 import { LogReader } from "./harness/log-reader.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
-test("whoever ends npm start ends the service, and in order", async (t) => {
+test("a signal to npm start stops the service, with a clean shutdown", async (t) => {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
   const npm = spawn("npm", ["--silent", "start"], {
@@ -28,7 +28,7 @@ test("whoever ends npm start ends the service, and in order", async (t) => {
     try {
       process.kill(-(npm.pid ?? 0), "SIGKILL");
     } catch {
-      // All of them are gone, as they should be.
+      // All of them have exited, as expected.
     }
   });
   await log.waitFor(({ event }) => event === "service.started");

@@ -24,7 +24,7 @@ import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 const checkout = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
 
-/** Packed and installed once: the folder of somebody who ran `npm install hotpush`. */
+/** Packed and installed once: a folder after `npm install hotpush`. */
 const place = temporaryDirectory({ after });
 const app = join(place, "app");
 const bin = join(app, "node_modules/.bin");
@@ -34,7 +34,7 @@ before(() => {
   packed = installPackage(place, app);
 });
 
-test("the package has what is needed to run, its documents and examples, and nothing else", () => {
+test("the package has the program, its documents and examples, and nothing else", () => {
   const expected =
     /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/runner\/supervisor\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
@@ -57,7 +57,7 @@ test("the package has what is needed to run, its documents and examples, and not
   assert.ok(packed.size < 450 * 1024, `${packed.size} bytes`);
 });
 
-/** Each is run in the folder as a person would type it; what it prints has to match. */
+/** Each runs in the folder as a person would type it; its output must match. */
 const commandLines: readonly (readonly [args: readonly string[], prints: RegExp])[] = [
   [["--version"], new RegExp(`^${version.replaceAll(".", "\\.")}\n$`)],
   [["--help"], /Without a command, the service starts\./],
@@ -96,7 +96,7 @@ test("a service started from the package deploys a signed push, and its script f
   assert.match(sent.stdout, new RegExp(`would deploy ${commit.slice(0, 7)}`));
 });
 
-test("init --yes and send --dry-run of the package set a project up and prove it", async (t) => {
+test("init --yes and send --dry-run of the package set up a project and verify it", async (t) => {
   const { directory, git, commit } = makeRepository(t);
   git("remote", "add", "origin", "https://github.com/octo/app.git");
   commit();
@@ -116,7 +116,7 @@ test("init --yes and send --dry-run of the package set a project up and prove it
   assert.match(sent.stdout, /A signed test push reached the service and would deploy [0-9a-f]{7}\./);
 });
 
-test("init and doctor work from the package, on files that are there", (t) => {
+test("init and doctor work from the package, with existing files", (t) => {
   const repoPath = temporaryDirectory(t);
   writeFileSync(join(repoPath, "index.html"), "hello\n");
   makeCommit(repoPath);
@@ -135,14 +135,14 @@ test("init and doctor work from the package, on files that are there", (t) => {
   assert.doesNotThrow(() => JSON.parse(stdout), stderr);
 });
 
-test("where the machine's Node is too old, the one that came with the package runs it", () => {
+test("if the machine's Node is too old, the package's own runs it", () => {
   const { path, env } = oldNode(place);
   assert.equal(execFileSync(join(path, "node"), ["--version"], { encoding: "utf8" }), "v20.20.2\n");
   const result = runIn(app, join(bin, "hotpush"), ["--version"], env);
   assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
 });
 
-test("where no Node is recent enough, a sentence says what to install", () => {
+test("if no Node is recent enough, the error says what to install", () => {
   const { env } = oldNode(place);
   const brought = join(bin, "node");
   renameSync(brought, `${brought}.away`);

@@ -8,7 +8,7 @@ import { needs } from "./harness/requirements.ts";
 
 const root = join(import.meta.dirname, "..");
 
-test("git knows of the scripts that are named otherwise as well as of those named *.sh", () => {
+test("git lists the scripts without the ending .sh as well", () => {
   for (const path of [".ci/run", "bin/hotpush", "examples/deploy.sh"])
     assert.ok(shellScripts().includes(path), path);
 });

@@ -38,7 +38,7 @@ function isGated(job: string, jobs: ReadonlyMap<string, string>): boolean {
 /** Jobs that publish by themselves. */
 const publishing = /^ +(?:- )?run: npm publish|^ +push: /m;
 
-test("the checks that others wait for are those of .ci/run, and nothing skips or forgives them", () => {
+test("the checks that others wait for are those of .ci/run, never skipped or ignored", () => {
   const text = workflows.get("check.yml") ?? "";
   assert.match(text, /^ {6}- run: sudo .* bash \.ci\/run$/m);
   assert.doesNotMatch(text, /continue-on-error|^ +if:/m);
@@ -78,7 +78,7 @@ test("main and every version tag publish the image, each after all checks", () =
   assert.match(workflows.get("release.yml") ?? "", /^ {4}tags: \["v\*"\]$/m);
 });
 
-test("what is published is built from images that are named by digest, each an argument of the Dockerfile", () => {
+test("published images are built from images named by digest, each a build argument", () => {
   const dockerfile = readFileSync(join(directory, "../../Dockerfile"), "utf8");
   const named = [...dockerfile.matchAll(/^ARG (\w+_IMAGE)=(\S+)$/gm)].map(([, name = "", image = ""]) => ({
     name,
@@ -93,7 +93,7 @@ test("what is published is built from images that are named by digest, each an a
   }
 });
 
-test("every action of others is pinned to a commit", () => {
+test("every third-party action is pinned to a commit", () => {
   for (const [name, text] of workflows) {
     for (const [, action = ""] of text.matchAll(/uses: (\S+)/g)) {
       assert.match(action, /^\.\/|@[0-9a-f]{40}$/, name);

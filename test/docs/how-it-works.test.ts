@@ -7,26 +7,26 @@ import { transitions } from "../../src/deployments/states.ts";
 const root = join(import.meta.dirname, "../..");
 const page = readFileSync(join(root, "docs/how-it-works.md"), "utf8");
 
-test("the tree names every stage, and only files and folders that are there", () => {
-  const told = readTree();
-  assert.ok(told.length > 40, `only ${told.length} found`);
-  for (const path of told) assert.ok(existsSync(join(root, path)), `${path} is not there`);
+test("the tree names every stage, and only existing files and folders", () => {
+  const named = readTree();
+  assert.ok(named.length > 40, `only ${named.length} found`);
+  for (const path of named) assert.ok(existsSync(join(root, path)), `${path} is not there`);
   const stages = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) =>
     entry.isDirectory(),
   );
   for (const { name } of stages) {
-    assert.ok(name === "config" || told.includes(`src/${name}/`), `src/${name}/ is not told of`);
+    assert.ok(name === "config" || named.includes(`src/${name}/`), `src/${name}/ is not in the tree`);
   }
 });
 
 test("the table has every state and every legal move", () => {
   const rows = [...page.matchAll(/^\| `(\w+)` \| .+? \| (.*?) ?\|$/gm)];
-  const told = Object.fromEntries(
+  const named = Object.fromEntries(
     rows.map(([, state, to = ""]) => [state, [...to.matchAll(/\w+/g)].map(String)]),
   );
   const sorted = (table: object) =>
     Object.fromEntries(Object.entries(table).map(([state, to]) => [state, [...to].sort()]));
-  assert.deepEqual(sorted(told), sorted(transitions));
+  assert.deepEqual(sorted(named), sorted(transitions));
 });
 
 /** The paths that the tree names. Two spaces of indentation are a folder more; descriptions may name files of `src/`. */

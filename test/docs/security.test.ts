@@ -20,7 +20,7 @@ test("every test that SECURITY.md names exists", () => {
   }
 });
 
-test("every promise of SECURITY.md names the test that holds it", () => {
+test("every promise of SECURITY.md names its test", () => {
   const lines = threats.split(/\n(?=- )/).filter((line) => line.startsWith("- "));
   assert.ok(lines.length >= 25, `only ${lines.length} found`);
   for (const line of lines) {

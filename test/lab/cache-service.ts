@@ -1,4 +1,4 @@
-/** Tells its version and what its volumes hold. A sick one never gets healthy, and none runs on data that one has spoilt. */
+/** Answers with its version and the content of its volumes. A sick one never gets healthy and spoils the data for the others. */
 export const cacheServer = `
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

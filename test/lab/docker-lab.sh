@@ -3,7 +3,7 @@
 # packages are at hand but no registry of images. Everything is unpacked under $LAB and removed again by `down`.
 #
 #   docker-lab.sh up      start; the first time takes about a minute, later ones a second
-#   docker-lab.sh env     what to `eval` in a shell: DOCKER_HOST, DOCKER_CONFIG, PATH
+#   docker-lab.sh env     prints variables to `eval` in a shell: DOCKER_HOST, DOCKER_CONFIG, PATH
 #   docker-lab.sh status
 #   docker-lab.sh stop    remove the containers and networks of this engine and stop it; keep what was downloaded
 #   docker-lab.sh down    stop, and delete $LAB

@@ -8,7 +8,7 @@ import type { TestProject } from "./project.ts";
 const run = promisify(execFile);
 const sender = join(import.meta.dirname, "send-push.ts");
 
-/** A git remote that tells of each push as a git host does, and somebody's clone of it. */
+/** A git remote that delivers each push as a git host does, and a clone of it. */
 export interface GitRemote {
   /** Commits what `change` does in the clone, and pushes it. @returns the commit */
   readonly push: (change: (clone: string) => Promise<void>) => Promise<string>;

@@ -18,13 +18,13 @@ export interface HostedStack extends TestStack {
 export interface HostedStackOptions {
   /** The text of deploy.sh. */
   readonly script: string;
-  /** Further lines of .env. */
+  /** Additional lines of .env. */
   readonly variables?: Readonly<Record<string, string>>;
-  /** Called when the files are there and nothing runs yet. */
+  /** Called after the files are written and before anything runs. */
   readonly prepare: (stack: TestStack) => Promise<void>;
 }
 
-/** Starts the stack with nothing but Docker: by Hotpush's image. */
+/** Starts the stack using only Docker and Hotpush's image. */
 export async function makeHostedStack(
   labEnv: NodeJS.ProcessEnv,
   options: HostedStackOptions,
@@ -81,14 +81,14 @@ async function rollOutFirst(
   image: string,
   socket: string,
 ): Promise<void> {
-  // The state is the service's own: so the first version can come back, too.
+  // The state is the service's own, so the first version can be restored too.
   const state = `${name}_hotpush:/var/lib/hotpush`;
   const mounts = [`${socket}:/var/run/docker.sock`, `${directory}:${directory}`, state];
   await docker(
     "run",
     "--rm",
     ...mounts.flatMap((mount) => ["--volume", mount]),
-    // From outside of the stack's network, no name of a service says anything.
+    // Names of services do not resolve outside of the stack's network.
     ...["--env", "CHECK_URL=", "--workdir", directory, image, "rollout"],
   );
 }

@@ -22,15 +22,15 @@ export interface HostedProject extends TestProject {
 export interface HostedOptions {
   /** The text of deploy.sh. */
   readonly script: string;
-  /** What compose.override.yaml says of the service hotpush. */
+  /** The service hotpush in compose.override.yaml. */
   readonly override?: Readonly<Record<string, unknown>>;
-  /** Further lines of .env. */
+  /** Additional lines of .env. */
   readonly variables?: Readonly<Record<string, string>>;
-  /** Called when the files are there and nothing runs yet. */
+  /** Called after the files are written and before anything runs. */
   readonly prepare?: (project: TestProject) => Promise<void>;
 }
 
-/** Brings the project up with plain compose and waits until Hotpush is healthy. */
+/** Starts the project with plain compose and waits until Hotpush is healthy. */
 export async function makeHosted(
   labEnv: NodeJS.ProcessEnv,
   { script, override = {}, variables = {}, prepare }: HostedOptions,
@@ -102,7 +102,7 @@ async function writeFiles(
   writeScript(join(directory, "deploy.sh"), script);
 }
 
-/** Where the host has a volume. */
+/** The path of a volume on the host. */
 function volumePath({ name, docker }: TestProject, volume: string): Promise<string> {
   return docker("volume", "inspect", `${name}_${volume}`, "--format", "{{.Mountpoint}}");
 }

@@ -7,20 +7,20 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const script = join(import.meta.dirname, "docker-lab.sh");
 
-/** A Docker to test against: the environment that reaches it, or the plain reason why there is none. */
+/** A Docker to test against: its environment, or the reason why there is none. */
 export type Lab =
   | { readonly kind: "ready"; readonly env: NodeJS.ProcessEnv; readonly wasStarted: boolean }
   | { readonly kind: "unavailable"; readonly reason: string };
 
-/** The variable that tells test files why there is no Docker, so that not each of them tries again. */
+/** The variable with the reason why there is no Docker, so that not every test file tries again. */
 export const unavailable = "HOTPUSH_LAB_UNAVAILABLE";
 
-/** The network that packages come over may be away for a moment. */
+/** The network may fail for a moment while packages are downloaded. */
 const attempts = 2;
 const startTimeoutMs = 300_000;
 
 /**
- * Gives the Docker that is already there, else starts the project's own lab (docker-lab.sh), which needs root and
+ * Returns an existing Docker, else starts the project's own lab (docker-lab.sh), which needs root and
  * Debian's packages. A lab that was started stays up, so that several test files share it: `closeLab` removes it.
  */
 export async function openLab(): Promise<Lab> {
@@ -37,7 +37,7 @@ export async function openLab(): Promise<Lab> {
 /** @returns null when it is up, else why it is not */
 async function start(attemptsLeft: number): Promise<string | null> {
   try {
-    // One lab for all test files, should they run side by side. The engine must not inherit the lock.
+    // One lab for all test files, even in parallel. The engine must not inherit the lock.
     await run("flock", ["--close", "/tmp/hotpush-lab.lock", script, "up"], { timeout: startTimeoutMs });
     return null;
   } catch (error) {

@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** One kind of client: so many of them, each sending its next request when the last was answered. */
+/** One kind of client, and how many: each sends its next request after an answer. */
 interface Clients {
   readonly count: number;
   readonly method: "GET" | "POST";
@@ -26,7 +26,7 @@ export interface Answer {
   readonly atMs: number;
   readonly latencyMs: number;
   readonly isFast: boolean;
-  /** What the app said its version is; null where the request failed. */
+  /** The version in the app's answer; null if the request failed. */
   readonly version: string | null;
   readonly failure: string | null;
 }
@@ -34,7 +34,7 @@ export interface Answer {
 export interface Load {
   /** Everything answered so far. */
   readonly answers: readonly Answer[];
-  /** Ends after the requests under way were answered. */
+  /** Stops after the requests in flight have been answered. */
   readonly stop: () => Promise<LoadResult>;
 }
 
@@ -45,8 +45,8 @@ export interface LoadResult {
 }
 
 /**
- * Real load on `origin` without a retry: kept and new connections, GET and POST, and requests of two seconds always
- * under way. Whatever is not a complete 2xx answer is a failure.
+ * Real load on `origin` without a retry: kept and new connections, GET and POST, and requests of two seconds. Anything but
+ * a complete 2xx answer is a failure.
  */
 export function startLoad(origin: string, pauseMs: number = 10): Load {
   const answers: Answer[] = [];
@@ -55,7 +55,7 @@ export function startLoad(origin: string, pauseMs: number = 10): Load {
     Array.from({ length: kind.count }, (_, index) => client(kind, (index * kind.workMs) / kind.count)),
   );
 
-  /** `delayMs` spreads the slow ones, so that at any moment some have just begun and others are about to end. */
+  /** `delayMs` spreads the slow ones, so that some always have just begun and others are about to end. */
   async function client(kind: Clients, delayMs: number): Promise<void> {
     await sleep(delayMs);
     const agent = kind.keepsConnection ? new Agent({ keepAlive: true, maxSockets: 1 }) : false;

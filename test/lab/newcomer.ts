@@ -9,7 +9,7 @@ import { githubPush } from "../harness/delivery.ts";
 const root = join(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
-/** The commands of the first block of the README's section about setting up. */
+/** The commands in the first block of the README's section about setting up. */
 export async function readmeCommands(): Promise<readonly string[]> {
   const readme = await readFile(join(root, "README.md"), "utf8");
   const section = readme.slice(readme.indexOf("## Set it up"));
@@ -22,7 +22,7 @@ export interface Form {
   readonly secret: string;
 }
 
-/** What a person copies from the printed form into the one of the git host. */
+/** The values that a person copies from the printed form to the git host. */
 export function readForm(told: string): Form {
   const [, secret = ""] = /^ +Secret +([0-9a-f]{64})\r?$/m.exec(told) ?? [];
   assert.notEqual(secret, "", told);
@@ -31,7 +31,7 @@ export function readForm(told: string): Form {
   return { payloadUrl, secret };
 }
 
-/** A bare repository with examples/compose's app in it and a compose file as anybody has one. */
+/** A bare repository with examples/compose's app and a typical compose file. */
 export async function makeRemote(directory: string, port: string): Promise<void> {
   const seed = join(directory, "developer");
   await cp(join(root, "examples/compose/app"), join(seed, "app"), { recursive: true });
@@ -43,7 +43,7 @@ export async function makeRemote(directory: string, port: string): Promise<void>
   await commitAndPush(seed, "Version 1");
 }
 
-/** A developer pushes, and the git host tells of it as its webhook's form says. */
+/** Pushes as a developer, with a webhook as in the printed form. */
 export async function pushVersion(
   directory: string,
   version: number,

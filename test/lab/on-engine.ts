@@ -6,15 +6,15 @@ import { type OwnEngine, ownEngine } from "./own-engine.ts";
 const lab = await openLab();
 
 /**
- * Declares the tests of `what` on a real engine, which they reach by `env`. Test files run side by side on it. Without
- * one they are a single test that is skipped and says why, so that it is counted.
+ * Declares the tests of `what` on a real engine, which they reach by `env`. Test files share it. Without an engine they are
+ * a single skipped test with the reason, so that it is counted.
  */
 export function onEngine(what: string, declare: (env: NodeJS.ProcessEnv) => void): void {
   if (lab.kind === "ready") declareIn("together", what, () => declare(lab.env));
   else test(what, { skip: lab.reason }, () => {});
 }
 
-/** As `onEngine`, for tests that do to the engine what somebody else's should be spared. */
+/** As `onEngine`, for tests that must not run on somebody else's engine, such as killing it. */
 export function onOwnEngine(
   company: Company,
   what: string,

@@ -11,18 +11,18 @@ const script = join(import.meta.dirname, "docker-lab.sh");
 
 /** The engine of the lab, which a test may kill. */
 export interface OwnEngine {
-  /** Kills it (SIGKILL). Containers live on while `liveRestore` is on. */
+  /** Kills it (SIGKILL). With `liveRestore`, containers keep running. */
   readonly kill: () => Promise<void>;
   readonly start: () => Promise<void>;
-  /** Makes it a Swarm manager, where it is none yet. */
+  /** Makes it a Swarm manager, if it is not one. */
   readonly joinSwarm: () => Promise<void>;
-  /** Leaving takes their names from all containers that run (its name service forgets them): to be done alone. */
+  /** Leaves the Swarm. The engine forgets the names of all running containers, so no other test may run. */
   readonly leaveSwarm: () => Promise<void>;
-  /** Whether containers survive their engine; not together with a Swarm. */
+  /** Whether containers survive their engine; excludes a Swarm. */
   readonly liveRestore: (isOn: boolean) => Promise<void>;
 }
 
-/** Gives it; null where the Docker that is used here is somebody else's. */
+/** @returns null if the Docker in use is somebody else's */
 export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
   const { DOCKER_HOST = "", ...env } = labEnv;
   const directory = dirname(DOCKER_HOST.replace("unix://", ""));
@@ -41,7 +41,7 @@ export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
     joinSwarm: async () => {
       if (await isInSwarm(labEnv)) return;
       await swarm(labEnv, "init", "--advertise-addr", "127.0.0.1").catch(async (error: unknown) => {
-        // Another test file may have been quicker.
+        // Another test file may have been faster.
         if (!(await isInSwarm(labEnv))) throw error;
       });
     },
@@ -65,7 +65,7 @@ async function swarm(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promis
   await run("docker", ["swarm", ...args], { env });
 }
 
-/** Also where nobody has asked for its exit code yet. */
+/** A zombie counts as ended too. */
 async function isGone(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
   return status === "" || /^State:\s+Z/m.test(status);

@@ -21,13 +21,13 @@ export type Behaviour =
   | "broken"
   | "falls";
 
-/** A compose project of the tests on a real engine: an app behind Caddy, and two services beside it. */
+/** A compose project on a real engine: an app behind Caddy, and two other services. */
 export interface TestProject {
   readonly name: string;
   readonly directory: string;
   readonly origin: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Writes the sources of a version of the app; `commit` is what it is called in the roll-out. */
+  /** Writes the sources of a version of the app; the roll-out names it `commit`. */
   readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
   readonly rollOut: (options?: RolloutOptions) => Promise<Ending>;
   readonly spawnRollout: (options?: RolloutOptions) => ChildProcess;
@@ -35,7 +35,7 @@ export interface TestProject {
   readonly docker: (...args: readonly string[]) => Promise<string>;
   /** The containers of a service with their ids, running or not. */
   readonly containers: (service: string) => Promise<readonly string[]>;
-  /** Where the host has the directory of the live files. */
+  /** The directory of the live files on the host. */
   readonly livePath: () => Promise<string>;
   readonly remove: () => Promise<void>;
 }
@@ -50,7 +50,7 @@ export interface Ending {
   readonly output: string;
 }
 
-/** Makes a project of its own name in a temporary directory; `remove` takes away its containers, images and files. */
+/** Makes a project with a unique name in a temporary directory; `remove` deletes its containers, images and files. */
 export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProject> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-e2e-"));
   const name = basename(directory).toLowerCase();
@@ -106,7 +106,7 @@ async function listContainers(docker: Docker, name: string, service: string): Pr
   return listed.split("\n").filter(Boolean).sort();
 }
 
-/** Takes away whatever bears the name of the project. */
+/** Removes everything with the project's name. */
 async function removeFromEngine(docker: Docker, name: string): Promise<void> {
   const label = `label=com.docker.compose.project=${name}`;
   const list = async (...what: readonly string[]) =>
@@ -120,7 +120,7 @@ async function removeFromEngine(docker: Docker, name: string): Promise<void> {
   await removeAll(await list("images"), "rmi", "--force");
 }
 
-/** Does `work` as soon as `child` has told what matches `pattern`, then waits for its end. */
+/** Does `work` as soon as the output of `child` matches `pattern`, then waits for its end. */
 export async function untilTold(
   child: ChildProcess,
   pattern: RegExp,
@@ -133,12 +133,12 @@ export async function untilTold(
     if (working === null && pattern.test(told)) working = work();
   });
   const ending = await endOf(child);
-  if (working === null) throw new Error(`${pattern} was never told:\n${ending.output}`);
+  if (working === null) throw new Error(`${pattern} is not in the output:\n${ending.output}`);
   await working;
   return ending;
 }
 
-/** Waits for the end of a command and gives both its outputs together. */
+/** Waits for the end of a command. @returns both of its outputs together */
 export async function endOf(child: ChildProcess): Promise<Ending> {
   const chunks: string[] = [];
   child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));

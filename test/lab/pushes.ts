@@ -4,7 +4,7 @@ import { recordedDeployments, recordedStates } from "../harness/database.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
 
-/** What a sender saw of a push: 0 for a connection that failed. */
+/** The result of a push for its sender; 0 for a failed connection. */
 export interface PushResult {
   readonly status: number;
   readonly id: number;
@@ -15,14 +15,14 @@ export interface PushResult {
 const pushPauseMs = 50;
 const longestDeploymentsMs = 120_000;
 
-/** Sends signed pushes, each a new one, twenty a second, until `stop` is called, which gives what came of each. */
+/** Sends new signed pushes, twenty a second, until `stop` is called, which returns their results. */
 export function startPushes(origin: string): { readonly stop: () => Promise<readonly PushResult[]> } {
   const state = { isStopping: false };
   const sent: Promise<PushResult>[] = [];
   const startedMs = performance.now();
   const sending = (async () => {
     while (!state.isStopping) {
-      // A machine that is short of time makes up for the pushes it was too late for.
+      // A busy machine catches up on late pushes.
       while (sent.length * pushPauseMs <= performance.now() - startedMs) sent.push(pushOnce(origin));
       await sleep(pushPauseMs - ((performance.now() - startedMs) % pushPauseMs));
     }
@@ -36,7 +36,7 @@ export function startPushes(origin: string): { readonly stop: () => Promise<read
   };
 }
 
-/** Waits until all deployments have ended: none of the pushes may have failed, and each has to be deployed or superseded. */
+/** Waits until all deployments have ended. No push may have failed; each must be deployed or superseded. */
 export async function assertNoneLost(results: readonly PushResult[], statePath: string): Promise<void> {
   const failures = results.filter(({ status }) => status !== 202);
   assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${results.length} pushes failed`);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A registry of images in memory, on a loopback address, which engines trust without TLS. */
+/** An image registry in memory, on a loopback address, because engines trust that without TLS. */
 export interface Registry {
   /** `127.0.0.1:<port>`, the first part of the names of its images. */
   readonly host: string;
@@ -17,7 +17,7 @@ interface Stored {
   readonly bytes: Buffer;
 }
 
-/** Serves what of https://github.com/opencontainers/distribution-spec an engine needs to push and to pull. */
+/** Serves the part of https://github.com/opencontainers/distribution-spec that an engine needs to push and pull. */
 export async function startRegistry(): Promise<Registry> {
   const stored = new Map<string, Stored>();
   const tags = new Set<string>();

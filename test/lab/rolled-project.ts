@@ -9,11 +9,11 @@ import {
 } from "./project.ts";
 import { underLoad } from "./under-load.ts";
 
-/** A project whose app is rolled out again and again. */
+/** A project with an app that is rolled out repeatedly. */
 export interface RolledProject extends TestProject {
   /** Writes a version and rolls it out; each has a commit of its own. */
   readonly deploy: (version: string, behaviour: Behaviour, options?: RolloutOptions) => Promise<Ending>;
-  /** Sees to it that `version` serves: deploys it where it does not. */
+  /** Makes sure that `version` serves: deploys it if it does not. */
   readonly serving: (version: string) => Promise<void>;
   /** The version that answers through the proxy. */
   readonly version: () => Promise<string>;

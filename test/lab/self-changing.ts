@@ -6,8 +6,8 @@ hotpush rollout
 sleep "$(cat linger 2>/dev/null || echo 0)"
 `;
 
-/** Longer than a service that is told to stop lets a script go on. */
+/** Longer than a stopping service lets a script run. */
 export const lingerS = "7";
 
-/** What compose.override.yaml says of Hotpush: MARK is part of its configuration. */
+/** Hotpush in compose.override.yaml: MARK is part of its configuration. */
 export const marked = { labels: { mark: `\${MARK}` } };

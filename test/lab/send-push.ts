@@ -1,4 +1,4 @@
-/** A post-receive hook: tells `<url>` of each ref that was pushed, signed, as a git host does. */
+/** A post-receive hook: sends a signed delivery for each pushed ref to `<url>`, as a git host does. */
 import { createInterface } from "node:readline";
 import { deliver, githubPush } from "../harness/delivery.ts";
 

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import type { Ending, TestProject } from "./project.ts";
 import { makeRolledProject, type RolledProject } from "./rolled-project.ts";
 
-/** The lab's project with an app over PostgreSQL, and a migration that the app awaits. */
+/** The lab's project with an app on PostgreSQL, and a migration that the app waits for. */
 export interface Shop extends RolledProject {
   /** Writes a version of the app, which writes to `column` of the table `orders`, with a migration, and rolls it out. */
   readonly release: (number: number, column: string, migration: string) => Promise<Ending>;
-  /** Asks the database, as psql prints it without alignment. */
+  /** Queries the database. @returns psql's unaligned output */
   readonly ask: (query: string) => Promise<string>;
 }
 
-/** Makes it, with its first version in service. */
+/** Makes it, with its first version serving. */
 export async function makeShop(labEnv: NodeJS.ProcessEnv): Promise<Shop> {
   const project = await makeRolledProject(labEnv, async (made) => {
     await writeFile(join(made.directory, "compose.override.yaml"), JSON.stringify(composeFile(made)));

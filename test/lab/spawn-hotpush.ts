@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 
 const entry = join(import.meta.dirname, "hotpush.ts");
-/** As for `npm start`: a command is called a hundred times here. */
+/** As for `npm start`: the tests run hundreds of commands. */
 const compiled = join(import.meta.dirname, "../../node_modules/.cache/compiled");
 
 /** Starts a command of Hotpush in `directory`, as a process that a test can kill. */

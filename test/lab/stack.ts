@@ -12,7 +12,7 @@ import { spawnHotpush } from "./spawn-hotpush.ts";
 const run = promisify(execFile);
 const example = join(import.meta.dirname, "../../examples/swarm");
 
-/** The stack of examples/swarm on a real Swarm, with the tests' app in it; without Hotpush, which then works from outside. */
+/** The stack of examples/swarm on a real Swarm, with the tests' app. Without Hotpush in it, Hotpush runs outside. */
 export interface TestStack {
   readonly name: string;
   readonly directory: string;
@@ -33,7 +33,7 @@ export interface StackOptions {
   readonly withHotpush?: boolean;
 }
 
-/** Puts the example into a temporary directory, under a name of its own; `remove` takes it all away. */
+/** Copies the example to a temporary directory, with a unique name; `remove` deletes everything. */
 export async function makeStack(
   labEnv: NodeJS.ProcessEnv,
   { withHotpush = false }: StackOptions = {},
@@ -76,7 +76,7 @@ export async function makeStack(
 async function copyExample(directory: string, origin: string): Promise<void> {
   await cp(example, directory, { recursive: true });
   await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
-  // What compose reads from here, docker stack deploy must see too.
+  // docker stack deploy must see the same variables as compose.
   const ports = `HTTP_PORT=${new URL(origin).port}\nHTTPS_PORT=${await freePort()}\n`;
   await writeFile(join(directory, ".env"), `SITE=:80\n${ports}CHECK_URL=${origin}/\n`);
 }
@@ -90,7 +90,7 @@ function editorOf(path: string): TestStack["edit"] {
   };
 }
 
-/** A name of its own, a health check that costs little, and less patience than a real stack has. */
+/** Sets a unique name, a cheap health check, and shorter time-outs than in a real stack. */
 async function suitTests(edit: TestStack["edit"], name: string): Promise<void> {
   await edit(/\bshop\b/g, name);
   await edit('"node", "healthcheck.js"', '"./healthcheck.sh"');
@@ -103,7 +103,7 @@ async function removeFromSwarm(docker: TestStack["docker"], name: string): Promi
   await docker("stack", "rm", name).catch(() => {});
   const label = `label=com.docker.stack.namespace=${name}`;
   const isGone = async () => (await docker("ps", "--all", "--quiet", "--filter", label)) === "";
-  // What does not go away in time is no reason to leave the rest there.
+  // If a container is not removed in time, the rest is removed anyway.
   await until("the end of the stack's containers", isGone, 60_000).catch(() => {});
   for (const volume of ["caddy-data", "hotpush"]) {
     await docker("volume", "rm", `${name}_${volume}`).catch(() => {});

@@ -3,12 +3,12 @@ import { until } from "../harness/until.ts";
 import { type LoadResult, startLoad } from "./load.ts";
 
 /**
- * About 100 requests a second. That leaves the machine to the roll-outs: what is asserted is that nothing fails, not how
- * much there is. A thousand a second are in `npm run bench:rollout`.
+ * About 100 requests a second, so that the machine has time for the roll-outs: the tests assert that nothing fails, not
+ * the throughput. `npm run bench:rollout` sends a thousand a second.
  */
 const pauseMs = 150;
 
-/** Does `work` under load and gives what its users saw. None of them may have seen a failure. */
+/** Does `work` under load. @returns the answers; a failed request is an error */
 export async function underLoad(origin: string, work: () => Promise<void>): Promise<LoadResult> {
   const load = startLoad(origin, pauseMs);
   try {

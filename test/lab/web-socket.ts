@@ -5,11 +5,11 @@ import { request } from "node:https";
 import type { Duplex } from "node:stream";
 import { until } from "../harness/until.ts";
 
-/** One end of a WebSocket through a proxy, whose certificate nobody has signed. */
+/** A WebSocket through a proxy with an untrusted certificate. */
 export interface WebSocketClient {
-  /** Sends a text and gives the answer. */
+  /** Sends a text. @returns the answer */
   readonly ask: (text: string) => Promise<string>;
-  /** How it ended: with the status of a close frame, or cut off. Null while it is open. */
+  /** The status of the close frame, or cut off; null while it is open. */
   readonly ending: () => number | "cut" | null;
 }
 
@@ -47,7 +47,7 @@ export async function openWebSocket(origin: string): Promise<WebSocketClient> {
     ending: () => ending,
     async ask(text) {
       const count = texts.length;
-      // What a client sends is masked; a mask of zeros leaves it as it is.
+      // A client must mask its frames; a mask of zeros changes nothing.
       socket.write(
         Buffer.concat([Buffer.from([0x81, 0x80 | Buffer.byteLength(text), 0, 0, 0, 0]), Buffer.from(text)]),
       );

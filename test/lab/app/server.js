@@ -74,7 +74,7 @@ process.on("SIGTERM", () => {
   setTimeout(close, behaviour === "lingers" ? 5_000 : 0);
 });
 
-/** A proxy may have opened a connection that it then had no use for: Node does not count that as an idle one. */
+/** A proxy may open a connection and not use it; Node does not count that one as idle. */
 function close() {
   server.close(() => process.exit(0));
   setInterval(() => server.closeIdleConnections(), 100);

@@ -1,4 +1,4 @@
-// WebSockets (RFC 6455) as far as the tests need them: to each short text the answer is this app's version.
+// The part of WebSockets (RFC 6455) that the tests need: each short text is answered with this app's version.
 import { createHash } from "node:crypto";
 
 const open = new Set();
@@ -13,7 +13,7 @@ export function acceptWebSocket(request, socket, version) {
   socket.on("data", () => socket.write(frame(1, Buffer.from(version))));
 }
 
-/** Tells every client that this app goes away (status 1001). */
+/** Closes every connection with status 1001, going away. */
 export function closeWebSockets() {
   for (const socket of open) socket.end(frame(8, Buffer.from([0x03, 0xe9])));
 }

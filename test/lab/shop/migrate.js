@@ -1,4 +1,4 @@
-// Runs the files in sql that the database has not seen, each in a transaction of its own.
+// Runs the new files in sql, each in a transaction of its own.
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 

@@ -1,4 +1,4 @@
-// An app over PostgreSQL. Each request of the load writes a row, to the column that this version knows.
+// An app on PostgreSQL. Each request of the load writes a row, to the column that this version knows.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,5 +28,5 @@ async function write(ms) {
   await pool.query(`INSERT INTO orders (${column}) VALUES ($1)`, [version]);
 }
 
-// By then no request is under way here.
+// No request is in flight by then.
 process.on("SIGTERM", () => process.exit(0));

@@ -1,6 +1,6 @@
-// Follows Docker's health as Traefik does: the healthy containers of SERVICE get the requests in turns. What cannot be
-// connected is tried on the next one, as Traefik does with its middleware `retry`. With KEEPS it stays with those it knows
-// while they run, as nginx does with a name that it has looked up.
+// Follows Docker's health as Traefik does: the healthy containers of SERVICE get the requests in turn. If a connection
+// fails, the next one is tried, as by Traefik's middleware `retry`. With KEEPS, containers stay in use while they run, as
+// in nginx with a name that it has resolved.
 import { createServer, request } from "node:http";
 
 const { SERVICE, PROJECT, KEEPS } = process.env;
