@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { webhookUrl } from "../config/values.ts";
 import { type Check, checks, runChecks } from "../doctor/checks.ts";
 import { makeDoctorContext } from "../doctor/context.ts";
 import { countResults, jsonReport, textReport } from "../doctor/report.ts";
-import { webhookUrl } from "../doctor/service/public-url.ts";
 import { readSettings } from "../doctor/settings.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand } from "./command.ts";
@@ -49,7 +49,7 @@ function knownName(name: string, before: readonly string[] = []): readonly strin
 
 function publicUrl(text: string): string {
   const url = webhookUrl(text);
-  if (url !== null) return url;
+  if (url !== null) return url.href;
   throw new InvalidArgumentError("Not a URL that begins with http:// or https://.");
 }
 

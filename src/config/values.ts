@@ -52,6 +52,14 @@ export function absolutePath(text: string): string | null {
   return text.startsWith("/") && !text.includes("\0") ? text.replace(/(?<=.)\/+$/, "") : null;
 }
 
+/** Reads the webhook's URL, or only its site: then the path is `/webhook`. @returns null if `text` is no HTTP URL */
+export function webhookUrl(text: string): URL | null {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null;
+  const url = new URL(text);
+  if (url.pathname === "/") url.pathname = "/webhook";
+  return url;
+}
+
 /** Reads names of variables, none of them of a webhook secret. @returns null if any entry is something else */
 export function variableNames(text: string): readonly string[] | null {
   const names = text.split(separators).filter((name) => name !== "");

@@ -1,4 +1,5 @@
 import { compareVersions } from "../platform/compare-versions.ts";
+import { composeVersion } from "../platform/compose/ask-compose.ts";
 import type { ComposePort, ComposeService } from "../platform/compose/model.ts";
 import { neededCompose } from "../platform/compose/program.ts";
 import { neededApi } from "../platform/docker/engine.ts";
@@ -46,8 +47,7 @@ export async function readServices(
 }
 
 async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
-  const argv = ["docker", "compose", "version", "--short"] as const;
-  const version = await outputOf(argv, { env, timeoutMs: versionTimeoutMs });
+  const version = await composeVersion(env, versionTimeoutMs);
   if (version === null) {
     throw new SetupError(
       "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",

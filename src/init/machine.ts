@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { SetupError } from "./setup-error.ts";
@@ -46,22 +46,4 @@ function socketPath(dockerHost: string | undefined): string {
   throw new SetupError(
     `DOCKER_HOST is ${dockerHost}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,
   );
-}
-
-/** Whether a program on this machine listens on the TCP port `port`, on any address. */
-export function isPortTaken(port: number): boolean {
-  const wanted = port.toString(16).toUpperCase().padStart(4, "0");
-  return ["/proc/net/tcp", "/proc/net/tcp6"].some((table) => {
-    const lines = readTable(table).split("\n");
-    // sl, local address, remote address, state: 0A is listening
-    return lines.some((line) => new RegExp(`^\\s*\\d+: [0-9A-F]+:${wanted} \\S+ 0A `).test(line));
-  });
-}
-
-function readTable(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }

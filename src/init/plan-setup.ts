@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isPortTaken } from "../platform/listener.ts";
 import { ownComposeFile, ownEnvFile } from "./compose-file.ts";
 import { readServices, type SetupServices } from "./compose-services.ts";
 import { findUnignored } from "./git-checkout.ts";
 import { type GitHost, isGitHost } from "./git-host.ts";
-import { findMachine, isPortTaken, type Machine } from "./machine.ts";
+import { findMachine, type Machine } from "./machine.ts";
 import { planFiles } from "./plan-files.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { findProject, type SetupProject } from "./project.ts";

@@ -4,6 +4,7 @@ import { parseEnv } from "node:util";
 import { type Branch, branches, variables } from "../config.ts";
 import { composeFileNames, namedFiles } from "../platform/compose/file-names.ts";
 import { rawValue } from "../platform/env-file.ts";
+import { refusesOwner } from "../platform/git.ts";
 import { notPassedOn, ownComposeFile } from "./compose-file.ts";
 import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl, tryGit } from "./git-checkout.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
@@ -53,7 +54,7 @@ async function findRoot(directory: string): Promise<string> {
   if (ending.kind === "not_found") {
     throw new SetupError("git is not installed. Install it (Debian: apt-get install git).");
   }
-  if (ending.lastLines.some((line) => line.includes("dubious ownership"))) {
+  if (refusesOwner(ending)) {
     throw new SetupError(
       `${directory} belongs to another user, so git refuses it. Run this as that user; or, if you trust them: git config --global --add safe.directory ${directory}`,
     );

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { webhookUrl } from "../config/values.ts";
 import type { PublishedPort, ReverseProxy } from "./reverse-proxy.ts";
 
 /** The URL that the git host sends to, and the names that Caddy answers for. */
@@ -35,11 +36,8 @@ export function findAddress({ proxy, url, site: decided, isFree }: AddressOption
 /** Reads a URL that a person typed: https if there is no scheme, `/webhook` if there is no path. Null: not a URL. */
 export function parsePublicUrl(text: string): URL | null {
   const trimmed = text.trim();
-  const full = /^[a-z]+:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`;
-  if (trimmed === "" || /\s/.test(trimmed) || !/^https?:\/\//i.test(full) || !URL.canParse(full)) return null;
-  const url = new URL(full);
-  if (url.pathname === "/") url.pathname = "/webhook";
-  return url;
+  if (trimmed === "" || /\s/.test(trimmed)) return null;
+  return webhookUrl(/^[a-z]+:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`);
 }
 
 export function isLoopback({ hostname }: URL): boolean {

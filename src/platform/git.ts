@@ -28,6 +28,11 @@ export async function gitOutput(
   return outputIfGood(await runGit(repository, args, options));
 }
 
+/** Whether git refused to work because the repository belongs to another user. */
+export function refusesOwner({ lastLines }: Pick<CommandEnding, "lastLines">): boolean {
+  return lastLines.some((line) => line.includes("dubious ownership"));
+}
+
 /**
  * The commit that is checked out in `repository`, which may belong to another user (in a container it does): reading its
  * head is safe all the same.

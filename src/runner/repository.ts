@@ -2,7 +2,14 @@ import { constants, lstatSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment, RemoteHead, Source } from "../deployments/deployment.ts";
 import { isAllowed, kindOf, ownUid } from "../platform/files.ts";
-import { type Commit, checkedOutCommit, isAncestor, readCommit, runGit } from "../platform/git.ts";
+import {
+  type Commit,
+  checkedOutCommit,
+  isAncestor,
+  readCommit,
+  refusesOwner,
+  runGit,
+} from "../platform/git.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
 import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
@@ -139,8 +146,7 @@ export async function checkOwnership(repoPath: string, env: Record<string, strin
   if (owner === undefined || (owner === ownUid() && lstatSync(repoPath).uid === ownUid())) return null;
   // A machine that cannot start git now says nothing about the owner: starting the script fails by itself then.
   const ending = await runGit(repoPath, ["rev-parse", "--git-dir"], { env }).catch(() => null);
-  const isRefused =
-    ending?.kind === "exited" && ending.lastLines.some((line) => line.includes("dubious ownership"));
+  const isRefused = ending?.kind === "exited" && refusesOwner(ending);
   if (!isRefused) return null;
   const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses to use it as this user (uid ${ownUid()}). Run: chown -R ${ownUid()} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
   return { code: "repository_dubious_ownership", detail };

@@ -1,6 +1,7 @@
 import { type Branch, branches } from "../config.ts";
 import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../init/git-checkout.ts";
 import { type GitHost, gitHostOf, payloadName } from "../init/git-host.ts";
+import { refusesOwner } from "../platform/git.ts";
 import type { CommandEnding } from "../platform/run-command.ts";
 import { CommandError } from "../problems.ts";
 
@@ -77,9 +78,10 @@ async function repositoryName(directory: string, host: GitHost | null): Promise<
   return `local/${names.at(-1)}`;
 }
 
-function notUsable(directory: string, { kind, lastLines }: CommandEnding): string {
-  if (kind === "not_found") return "git is not installed. Install git, or name the body to send with --file.";
-  if (lastLines.some((line) => line.includes("dubious ownership"))) {
+function notUsable(directory: string, ending: CommandEnding): string {
+  if (ending.kind === "not_found")
+    return "git is not installed. Install git, or name the body to send with --file.";
+  if (refusesOwner(ending)) {
     return `${directory} belongs to another user, so git refuses it. Run: git config --global --add safe.directory ${directory}`;
   }
   return `${directory} is not a git repository. Go to your project's directory, set REPO_PATH to it, or name the body to send with --file.`;

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { readSecretText, secretFault } from "../config/secret.ts";
+import { webhookUrl } from "../config/values.ts";
 import { type Branch, variables } from "../config.ts";
 import { git } from "../init/git-checkout.ts";
 import { withDotenv } from "../platform/env-file.ts";
@@ -33,10 +34,7 @@ export function secretToSend(env: Environment): { readonly secret: string } | { 
 /** Where to send: what was asked for, else WEBHOOK_URL, else the service on this machine. Null: no address. */
 export function urlToSend(wanted: string | undefined, env: Environment): URL | null {
   const text = wanted ?? env.WEBHOOK_URL ?? `http://127.0.0.1:${env.WEBHOOK_PORT || "9000"}/webhook`;
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return null;
-  const url = new URL(text);
-  if (url.pathname === "/") url.pathname = "/webhook";
-  return url;
+  return webhookUrl(text);
 }
 
 /** The repository that a push is made up from: REPO_PATH where that is here, else the working directory. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { test } from "node:test";
-import { parseAddressList } from "../../src/config/values.ts";
+import { parseAddressList, webhookUrl } from "../../src/config/values.ts";
 
 const contains = (text: string, address: string) =>
   parseAddressList(text)?.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
@@ -43,4 +43,11 @@ test("an invalid entry makes the whole list invalid", () => {
     assert.equal(parseAddressList(`127.0.0.1, ${text}`), null, text);
   }
   assert.deepEqual(parseAddressList(" , ")?.rules, []);
+});
+
+test("the webhook's URL: a site stands for its /webhook, a path for itself", () => {
+  assert.equal(webhookUrl("https://shop.example.com")?.href, "https://shop.example.com/webhook");
+  assert.equal(webhookUrl("https://example.com/hooks/webhook")?.href, "https://example.com/hooks/webhook");
+  for (const text of ["shop.example.com", "ftp://example.com", ""])
+    assert.equal(webhookUrl(text), null, text);
 });

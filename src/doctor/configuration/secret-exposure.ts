@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { runGit } from "../../platform/git.ts";
+import { hasSucceeded } from "../../platform/compose/run-compose.ts";
+import { refusesOwner, runGit } from "../../platform/git.ts";
 import { type CheckFinding, gitIn, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import { newSecret } from "./configuration.ts";
@@ -21,23 +22,17 @@ export async function checkSettingsIgnored(context: DoctorContext): Promise<Chec
   const file = fileOf(context);
   if (file === null) return skip("there is no file with settings");
   const [directory, name] = [dirname(file), basename(file)];
-  const git = async (...args: readonly string[]) => {
-    const ending = await runGit(directory, args, { env: context.scriptEnv });
-    return { isGood: ending.kind === "exited" && ending.code === 0, lines: ending.lastLines };
-  };
+  const git = (...args: readonly string[]) => runGit(directory, args, { env: context.scriptEnv });
   const inside = await git("rev-parse", "--is-inside-work-tree");
-  if (inside.lines.some((line) => line.includes("dubious ownership"))) {
-    return skip("git does not trust the owner of the repository yet");
-  }
-  if (!inside.isGood) return ok(`${file} is in no repository`);
+  if (refusesOwner(inside)) return skip("git does not trust the owner of the repository yet");
+  if (!hasSucceeded(inside)) return ok(`${file} is in no repository`);
   const ignore = `echo ${quote(`/${name}`)} >> ${quote(`${directory}/.gitignore`)}`;
-  if ((await git("ls-files", "--error-unmatch", "--", name)).isGood) {
+  if (hasSucceeded(await git("ls-files", "--error-unmatch", "--", name))) {
     const text = `${file} is in the repository, and so is the secret. Take it out, commit, and make a new secret: the old one stays in the history.`;
-    return problem(text, {
-      command: `${gitIn(directory)} rm --quiet --cached ${quote(name)} && ${ignore}`,
-    });
+    const command = `${gitIn(directory)} rm --quiet --cached ${quote(name)} && ${ignore}`;
+    return problem(text, { command });
   }
-  if ((await git("check-ignore", "--quiet", "--", name)).isGood) return ok("it is ignored");
+  if (hasSucceeded(await git("check-ignore", "--quiet", "--", name))) return ok("it is ignored");
   const text = `${file} is not ignored by git: the next "git add ." publishes the secret.`;
   return warning(text, { command: ignore });
 }

@@ -13,42 +13,30 @@ interface Place {
   readonly command: string;
 }
 
-const mebibyte = 1024 ** 2;
-
 /** A checkout, a log or a database needs a few files at once; a build of a web app makes tens of thousands. */
 const neededFiles = 1_000;
 
 /** `hotpush rollout` does not build images with less free space (docs/rollout.md, HOTPUSH_MIN_FREE). */
 export async function checkDiskSpace(context: DoctorContext): Promise<CheckFinding> {
-  const seenDevices = new Set<number>();
-  const faults: Fault[] = [];
-  const free: string[] = [];
-  for (const place of await placesOf(context)) {
-    const path = nearestExisting(place.path);
-    const device = statSync(path).dev;
-    if (seenDevices.has(device)) continue;
-    seenDevices.add(device);
-    const stats = statfsSync(path);
-    const fault = faultOf(place, path, stats);
-    if (fault) faults.push(fault);
-    free.push(`${formatSize(stats.bavail * stats.bsize)} at ${place.path}`);
-  }
-  return okUnless(faults, free.join(", "));
+  const byDevice = Map.groupBy(await placesOf(context), ({ path }) => statSync(nearestExisting(path)).dev);
+  const places = [...byDevice.values()].flatMap(([first]) => first ?? []);
+  const disks = places.map((place) => ({ place, stats: statfsSync(nearestExisting(place.path)) }));
+  const free = disks.map(({ place, stats }) => `${formatSize(stats.bavail * stats.bsize)} at ${place.path}`);
+  return okUnless(
+    disks.flatMap(({ place, stats }) => faultOf(place, stats) ?? []),
+    free.join(", "),
+  );
 }
 
 /** In order of need: of the places on one disk, the first counts. */
-async function placesOf({
-  statePath,
-  repoPath,
-  scriptEnv,
-  engine,
-}: DoctorContext): Promise<readonly Place[]> {
-  const docker = await engine();
+async function placesOf(context: DoctorContext): Promise<readonly Place[]> {
+  const { statePath, repoPath, scriptEnv } = context;
+  const docker = await context.engine();
   const root = docker.kind === "answers" && existsSync(docker.rootPath) ? docker.rootPath : null;
   const prune = "docker builder prune --force && docker image prune --force";
-  const place = (content: string, path: string, mebibytes: number, command = largestIn(path)) => ({
+  const place = (content: string, path: string, mebibytes: number, command = largestIn(path)): Place => ({
     ...{ content, path, command },
-    neededBytes: mebibytes * mebibyte,
+    neededBytes: mebibytes * 1024 ** 2,
   });
   return [
     ...(root === null ? [] : [place("images", root, 1024, prune)]),
@@ -63,18 +51,15 @@ function largestIn(path: string): string {
   return `du -ax --block-size=1K ${quote(nearestExisting(path))} | sort -nr | head -n 10`;
 }
 
-function faultOf(
-  { content, neededBytes, command }: Place,
-  path: string,
-  { bavail, bsize, ffree, files }: StatsFs,
-): Fault | null {
-  const bytes = bavail * bsize;
+function faultOf({ content, neededBytes, command, ...place }: Place, stats: StatsFs): Fault | null {
+  const path = nearestExisting(place.path);
+  const bytes = stats.bavail * stats.bsize;
   if (bytes < neededBytes) {
     const text = `Only ${formatSize(bytes)} are free at ${path}, for ${content}; at least ${formatSize(neededBytes)} are needed. Free some space.`;
     return problem(text, { command });
   }
   // File systems that allocate inodes on demand report 0 of 0.
-  if (files === 0 || ffree >= neededFiles) return null;
-  const text = `Only ${ffree} more files can be created at ${path}, for ${content}: it has no inodes left. Remove directories with many small files.`;
+  if (stats.files === 0 || stats.ffree >= neededFiles) return null;
+  const text = `Only ${stats.ffree} more files can be created at ${path}, for ${content}: it has no inodes left. Remove directories with many small files.`;
   return problem(text, { command: `du -x --inodes ${quote(path)} | sort -nr | head -n 10` });
 }

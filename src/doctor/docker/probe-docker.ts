@@ -1,10 +1,8 @@
-import { loadModel } from "../../platform/compose/ask-compose.ts";
-import { versionCommand } from "../../platform/compose/commands.ts";
+import { composeVersion, loadModel } from "../../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
-import { type ComposeOptions, runCompose } from "../../platform/compose/run-compose.ts";
-import { connectEngine, defaultDockerHost, type Engine } from "../../platform/docker/engine.ts";
+import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
+import { connectEngine, defaultDockerHost, type Engine, getJson } from "../../platform/docker/engine.ts";
 import { withDotenv } from "../../platform/env-file.ts";
-import { outputIfGood } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
 import { stackFiles } from "../../rollout/swarm/stack-file.ts";
@@ -13,15 +11,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Whether the repository is deployed with compose or as a stack, by the rule of examples/deploy.sh. */
 export function hasComposeFile(repoPath: string, env: Environment): boolean {
-  return stackFiles({ projectDirectory: repoPath, files: [] }, seenByCompose(repoPath, env)).length > 0;
-}
-
-/** Compose reads `.env` beside its file. Another check reports one that cannot be read. */
-function seenByCompose(repoPath: string, env: Environment): Environment {
+  const target = { projectDirectory: repoPath, files: [] };
   try {
-    return withDotenv(env, repoPath);
+    // Compose reads `.env` beside its file.
+    return stackFiles(target, withDotenv(env, repoPath)).length > 0;
   } catch {
-    return env;
+    return stackFiles(target, env).length > 0; // Another check reports a `.env` that cannot be read.
   }
 }
 
@@ -44,7 +39,7 @@ export async function probeCompose(repoPath: string, env: Record<string, string>
     target: { projectDirectory: repoPath, files: [] },
     lockDescriptor: undefined,
   };
-  const version = await readVersion(options);
+  const version = await composeVersion(env, composeTimeoutMs);
   if (version === null) return { kind: "no-compose" };
   try {
     if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version };
@@ -53,16 +48,6 @@ export async function probeCompose(repoPath: string, env: Record<string, string>
     if (!(error instanceof ProblemError)) throw error;
     const { evidence = [] } = error.problem;
     return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] };
-  }
-}
-
-async function readVersion(options: ComposeOptions): Promise<string | null> {
-  try {
-    const ending = await runCompose(options, versionCommand(), { timeoutMs: composeTimeoutMs });
-    return outputIfGood(ending)?.replace(/^v/, "") ?? null;
-  } catch (error) {
-    if (error instanceof ProblemError) return null;
-    throw error;
   }
 }
 
@@ -93,9 +78,11 @@ export async function probeEngine(env: Environment): Promise<EngineAnswer> {
   const dockerHost = env.DOCKER_HOST || defaultDockerHost;
   try {
     const engine = connectEngine(dockerHost, engineTimeoutMs);
-    const get = async (path: string) => JSON.parse((await engine.get(path)).toString());
-    const [{ Version, ApiVersion }, { DockerRootDir }] = await Promise.all([get("/version"), get("/info")]);
-    return { kind: "answers", engine, version: Version, apiVersion: ApiVersion, rootPath: DockerRootDir };
+    const [{ Version: version, ApiVersion: apiVersion }, { DockerRootDir: rootPath }] = await Promise.all([
+      getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
+      getJson<{ readonly DockerRootDir: string }>(engine, "/info"),
+    ]);
+    return { kind: "answers", engine, version, apiVersion, rootPath };
   } catch (error) {
     if (!(error instanceof ProblemError) && !(error instanceof SyntaxError)) throw error;
     const cause = error.cause as NodeJS.ErrnoException | undefined;

@@ -1,5 +1,5 @@
 import { ownUid } from "../../platform/files.ts";
-import { gitOutput } from "../../platform/git.ts";
+import { gitOutput, refusesOwner } from "../../platform/git.ts";
 import { outputOf } from "../../platform/run-command.ts";
 import { checkOwnership, checkRepository } from "../../runner/repository.ts";
 import { type CheckFinding, type Fix, ok, problem, quote, skip } from "../check.ts";
@@ -16,7 +16,7 @@ export async function checkRepositoryRoot(context: DoctorContext): Promise<Check
   if (fault) return problem(fault.detail, await otherPlace(context));
   const ending = await context.git("rev-parse", "--show-toplevel");
   if (ending.kind === "not_found") return skip("git is not installed");
-  if (ending.lastLines.some((line) => line.includes("dubious ownership"))) return ok(repoPath);
+  if (refusesOwner(ending)) return ok(repoPath);
   if (ending.kind !== "exited" || ending.code !== 0) {
     const text = `${repoPath} is not a git repository, so there is nothing to pull.`;
     return problem(text, await otherPlace(context));

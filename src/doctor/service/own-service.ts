@@ -16,17 +16,16 @@ interface NamedService {
  * reads the same `.env` has the secret too.
  */
 export function hotpushServiceOf({ services }: ComposeModel): NamedService | null {
-  const withSecret = Object.entries(services).filter(([, { environment }]) =>
-    Object.keys(environment ?? {}).some((name) => /^WEBHOOK_SECRET(?:_FILE)?$/.test(name)),
+  const withSecret = Object.entries(services)
+    .filter(
+      ([, { environment = {} }]) => "WEBHOOK_SECRET" in environment || "WEBHOOK_SECRET_FILE" in environment,
+    )
+    .map(([name, service]) => ({ name, service }));
+  const hasSocket = ({ service: { volumes = [] } }: NamedService) =>
+    volumes.some(({ target }) => target.endsWith("/docker.sock"));
+  return (
+    withSecret.find(hasSocket) ?? withSecret.find(({ name }) => name === "hotpush") ?? withSecret[0] ?? null
   );
-  const [name, service] =
-    withSecret.find(([, { volumes = [] }]) =>
-      volumes.some(({ target }) => target.endsWith("/docker.sock")),
-    ) ??
-    withSecret.find(([name]) => name === "hotpush") ??
-    withSecret[0] ??
-    [];
-  return name === undefined || service === undefined ? null : { name, service };
 }
 
 /** The service in the project's compose file that is Hotpush, or null. */
@@ -35,35 +34,32 @@ export async function ownComposeService({ compose }: DoctorContext): Promise<Nam
   return answer.kind === "model" ? hotpushServiceOf(answer.model) : null;
 }
 
-/** The state of Hotpush's container, if the compose file has one and this is the host. */
-type OwnComposeState =
-  | { readonly kind: "serving"; readonly container: string }
-  | { readonly kind: "not-serving" };
-
-/** Behind a proxy the service has no port on the host, so Docker knows. @returns null if it is no compose service */
-export async function findInCompose(context: DoctorContext): Promise<OwnComposeState | null> {
+/**
+ * Finds Hotpush's container: behind a proxy the service has no port on the host, so Docker is asked.
+ *
+ * @returns null if it is no compose service, or this is not the host; `container` is null if it does not serve
+ */
+export async function findInCompose(
+  context: DoctorContext,
+): Promise<{ readonly container: string | null } | null> {
   const [answer, own] = [await context.compose(), await ownComposeService(context)];
   if (answer.kind !== "model" || own === null || isInContainer()) return null;
   const docker = await context.engine();
-  if (docker.kind !== "answers") return { kind: "not-serving" };
-  const serving = (await listContainers(docker.engine, answer.model.name, own.name)).find(isServing);
-  return serving ? { kind: "serving", container: serving.name } : { kind: "not-serving" };
+  if (docker.kind !== "answers") return { container: null };
+  const containers = await listContainers(docker.engine, answer.model.name, own.name);
+  return { container: containers.find(isServing)?.name ?? null };
 }
 
 /** Whether the service runs, on this machine or in its container. */
 export async function isServiceRunning(context: DoctorContext): Promise<boolean> {
-  if ((await context.service()).kind === "hotpush") return true;
-  return (await findInCompose(context))?.kind === "serving";
+  return (await context.service()).kind === "hotpush" || Boolean((await findInCompose(context))?.container);
 }
 
-/** The systemd unit of the service. */
-type SystemdUnit = { readonly kind: "unit"; readonly isEnabled: boolean } | { readonly kind: "none" };
-
 /** Looks for the unit `hotpush.service` in systemd's files, which are there even if systemd does not run. */
-export async function readUnit({ scriptEnv: env }: DoctorContext): Promise<SystemdUnit> {
+export async function unitState({ scriptEnv: env }: DoctorContext): Promise<"enabled" | "disabled" | null> {
   const argv = ["systemctl", "is-enabled", "hotpush.service"] as const;
   const ending = await runCommand({ argv, env, timeoutMs: 10_000 });
   const state = ending.kind === "exited" ? ending.output.trim() : "";
-  if (ending.kind !== "exited" || state === "" || state === "not-found") return { kind: "none" };
-  return { kind: "unit", isEnabled: ending.code === 0 };
+  if (ending.kind !== "exited" || state === "" || state === "not-found") return null;
+  return ending.code === 0 ? "enabled" : "disabled";
 }

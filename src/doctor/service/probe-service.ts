@@ -81,17 +81,11 @@ async function ask(url: string, request: HttpRequest): Promise<WebhookReply> {
   }
 }
 
-function readBody(text: string) {
-  const { type, status } = parse(text);
-  const code = /^urn:hotpush:problem:(\w+)$/.exec(String(type ?? ""))?.[1] ?? null;
-  return { code, isPong: status === "pong" };
-}
-
-function parse(text: string): { readonly type?: unknown; readonly status?: unknown } {
+function readBody(text: string): Pick<Extract<WebhookReply, { kind: "answer" }>, "code" | "isPong"> {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? value : {};
+    const { type, status } = Object(JSON.parse(text));
+    return { code: /^urn:hotpush:problem:(\w+)$/.exec(type)?.[1] ?? null, isPong: status === "pong" };
   } catch {
-    return {};
+    return { code: null, isPong: false };
   }
 }

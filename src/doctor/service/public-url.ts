@@ -1,3 +1,4 @@
+import { webhookUrl } from "../../config/values.ts";
 import type { Fix } from "../check.ts";
 import { type CheckFinding, type Fault, okUnless, problem, skip } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
@@ -10,7 +11,7 @@ const largeBytes = 2 * 1024 ** 2;
 /** Goes the way of a delivery: through DNS, the certificate and the proxy to this service. */
 export async function checkPublicUrl(context: DoctorContext): Promise<CheckFinding> {
   const { givenUrl, secret, settings } = context;
-  const publicUrl = givenUrl ?? webhookUrl(settings.env.WEBHOOK_URL ?? "");
+  const publicUrl = givenUrl ?? webhookUrl(settings.env.WEBHOOK_URL ?? "")?.href ?? null;
   if (publicUrl === null)
     return skip("name the URL that your git host sends to: hotpush doctor --url https://…");
   if (secret === null) return skip("there is no secret to sign with");
@@ -19,14 +20,6 @@ export async function checkPublicUrl(context: DoctorContext): Promise<CheckFindi
   if (fault !== null) return fault;
   const large = await pingWebhook(publicUrl, secret, largeBytes);
   return okUnless(sizeFaults(large, publicUrl), `${publicUrl} has accepted a signed ping`);
-}
-
-/** The webhook's address, from the site or from the whole address; null if `text` is not an HTTP URL. */
-export function webhookUrl(text: string): string | null {
-  if (!URL.canParse(text) || !/^https?:/.test(text)) return null;
-  const url = new URL(text);
-  if (url.pathname === "/") url.pathname = "/webhook";
-  return url.href;
 }
 
 function faultOf(reply: WebhookReply, url: string, { port }: DoctorContext): Fault | null {

@@ -4,7 +4,7 @@ import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { findOwnContainer } from "../../platform/docker/own-container.ts";
 import { type CheckFinding, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { ownComposeService, readUnit } from "./own-service.ts";
+import { ownComposeService, unitState } from "./own-service.ts";
 
 /** After a reboot nobody is there to start it. */
 export async function checkRestart(context: DoctorContext): Promise<CheckFinding> {
@@ -14,11 +14,11 @@ export async function checkRestart(context: DoctorContext): Promise<CheckFinding
     const text = `The compose service ${own.name} has no restart policy that survives a crash and a reboot.`;
     return problem(text, { change: `services.${own.name}.restart: unless-stopped` });
   }
-  const unit = await readUnit(context);
-  if (unit.kind === "unit") {
+  const unit = await unitState(context);
+  if (unit === "enabled") return ok("the systemd unit is enabled");
+  if (unit === "disabled") {
     const text = "systemd does not start Hotpush after a reboot.";
-    const command = "systemctl enable hotpush";
-    return unit.isEnabled ? ok("the systemd unit is enabled") : problem(text, { command });
+    return problem(text, { command: "systemctl enable hotpush" });
   }
   if (isInContainer()) return await checkContainer(context);
   const text = "No systemd unit and no compose service starts Hotpush again after a reboot.";

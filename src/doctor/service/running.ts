@@ -1,19 +1,20 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { listeningProcess } from "../../platform/listener.ts";
 import { binDirectory } from "../../runner/environment.ts";
 import { readVersion } from "../../version.ts";
 import { type CheckFinding, type Fix, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import type { Settings } from "../settings.ts";
-import { findInCompose, ownComposeService, readUnit } from "./own-service.ts";
+import { findInCompose, ownComposeService, unitState } from "./own-service.ts";
 
 /** If nothing listens, the next catch-up finds a push; nothing finds the first push of a new project. */
 export async function checkRunning(context: DoctorContext): Promise<CheckFinding> {
   const service = await context.service();
   if (service.kind === "hotpush") return ok(`it answers at ${service.url}`);
   const inCompose = await findInCompose(context);
-  if (inCompose?.kind === "serving") return ok(`in the container ${inCompose.container}`);
+  if (inCompose?.container) return ok(`in the container ${inCompose.container}`);
   const text = `Hotpush does not answer on port ${context.port}: nobody receives a push.`;
   if (context.configFaults.length > 0) return problem(`${text} Fix its configuration first.`);
   return problem(text, await startCommand(context));
@@ -30,15 +31,14 @@ export async function checkSecretInUse(context: DoctorContext): Promise<CheckFin
   return problem(text, await startCommand(context));
 }
 
+const restartUnit = "systemctl restart hotpush";
+
 /** Starts or restarts the service in the way that this machine is set up for. */
 async function startCommand(context: DoctorContext): Promise<Fix> {
-  if ((await readUnit(context)).kind === "unit") return { command: "systemctl restart hotpush" };
+  if ((await unitState(context)) !== null) return { command: restartUnit };
   const own = await ownComposeService(context);
-  if (own !== null) {
-    return {
-      command: `docker compose --project-directory ${quote(context.repoPath)} up --detach ${own.name}`,
-    };
-  }
+  const compose = `docker compose --project-directory ${quote(context.repoPath)} up --detach`;
+  if (own !== null) return { command: `${compose} ${own.name}` };
   return { command: `${variablesCommand(context.settings)}${quote(join(binDirectory, "hotpush"))}` };
 }
 
@@ -69,8 +69,8 @@ export async function checkVersion(context: DoctorContext): Promise<CheckFinding
   if (newestChangeMs(code) <= running.startedAtMs + slackMs) {
     return ok(`process ${running.pid} runs ${readVersion()}`);
   }
-  const hasUnit = (await readUnit(context)).kind === "unit";
-  const command = hasUnit ? "systemctl restart hotpush" : `kill ${running.pid}`;
+  const hasUnit = (await unitState(context)) !== null;
+  const command = hasUnit ? restartUnit : `kill ${running.pid}`;
   const again = hasUnit ? "" : " Then start it as you started it before.";
   const text = `The files in ${root} were changed after the service (process ${running.pid}) was started: it runs the earlier version.${again}`;
   return warning(text, { command });
@@ -84,57 +84,4 @@ function newestChangeMs(directory: string): number {
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
   return Math.max(...files.map(({ parentPath, name }) => statSync(join(parentPath, name)).ctimeMs));
-}
-
-/** A process as proc(5) shows it. */
-interface ListeningProcess {
-  readonly pid: number;
-  readonly argv: readonly string[];
-  readonly directory: string;
-  readonly startedAtMs: number;
-}
-
-/** The process that listens on `port`; null if it belongs to another user, or is in another container. */
-function listeningProcess(port: number): ListeningProcess | null {
-  const sockets = new Set(["/proc/net/tcp", "/proc/net/tcp6"].flatMap((table) => listening(table, port)));
-  if (sockets.size === 0) return null;
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      const descriptors = readdirSync(`/proc/${pid}/fd`);
-      if (descriptors.some((fd) => sockets.has(linkOf(`/proc/${pid}/fd/${fd}`)))) return describe(pid);
-    } catch {
-      // It has exited, or belongs to another user.
-    }
-  }
-  return null;
-}
-
-/** `socket:[<inode>]` of each socket in state 0A (LISTEN) with this local port. */
-function listening(table: string, port: number): readonly string[] {
-  const wanted = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
-  const lines = readFileSync(table, "utf8").split("\n");
-  const rows = lines.map((line) => line.trim().split(/\s+/));
-  const mine = rows.filter(([, local, , state]) => local?.endsWith(wanted) && state === "0A");
-  return mine.map((row) => `socket:[${row[9]}]`);
-}
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return "";
-  }
-}
-
-function describe(pid: string): ListeningProcess {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The program's name may hold spaces. After it, the 20th field is the start, in hundredths of a second after boot.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const bootedAtMs = Number(/^btime (\d+)/m.exec(readFileSync("/proc/stat", "utf8"))?.[1]) * 1_000;
-  return {
-    pid: Number(pid),
-    argv: readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean),
-    directory: readlinkSync(`/proc/${pid}/cwd`),
-    startedAtMs: bootedAtMs + Number(fields.at(19)) * 10,
-  };
 }

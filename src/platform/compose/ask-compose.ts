@@ -1,11 +1,18 @@
 import { ProblemError } from "../../problems.ts";
 import type { Container } from "../docker/container.ts";
-import type { Argv } from "../run-command.ts";
+import { type Argv, outputOf } from "../run-command.ts";
 import { configCommand, hashCommand, imagesCommand } from "./commands.ts";
 import type { ComposeModel } from "./model.ts";
+import { composeProgram } from "./program.ts";
 import { type ComposeOptions, hasSucceeded, runCompose } from "./run-compose.ts";
 
 const readTimeoutMs = 60_000;
+
+/** The version of compose, such as `2.24.0`; null if it is not installed or does not answer in time. */
+export async function composeVersion(env: NodeJS.ProcessEnv, timeoutMs: number): Promise<string | null> {
+  const output = await outputOf([...composeProgram(env), "version", "--short"], { env, timeoutMs });
+  return output?.replace(/^v/, "") ?? null;
+}
 
 /**
  * Asks compose for the project with all variables resolved.

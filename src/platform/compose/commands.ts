@@ -10,11 +10,6 @@ export interface ComposeTarget {
   readonly projectName?: string;
 }
 
-/** The version of compose alone, such as `2.24.0`. */
-export function versionCommand(): Argv {
-  return ["docker", "compose", "version", "--short"];
-}
-
 /** The whole model as JSON, with variables and env files resolved. */
 export function configCommand(target: ComposeTarget): Argv {
   return [...compose(target), "config", "--format", "json"];

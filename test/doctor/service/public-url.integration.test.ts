@@ -5,7 +5,6 @@ import { createServer, type RequestListener, request } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { webhookUrl } from "../../../src/doctor/service/public-url.ts";
 import { git, makePlace, type Place, probe, setSettings, unusedPort } from "../../harness/doctor.ts";
 import { listenHere } from "../../harness/listen.ts";
 import { needs } from "../../harness/requirements.ts";
@@ -124,13 +123,6 @@ test("public-url: a certificate that nobody has signed is found", needs("openssl
   );
   const [fault] = (await probeUrl(place, `https://localhost:${port}`)).faults;
   assert.match(fault?.text ?? "", /^The certificate at https:\/\/localhost:\d+\/webhook is not valid/);
-});
-
-test("public-url: a site stands for its /webhook, a path for itself", () => {
-  assert.equal(webhookUrl("https://shop.example.com"), "https://shop.example.com/webhook");
-  assert.equal(webhookUrl("https://example.com/hooks/webhook"), "https://example.com/hooks/webhook");
-  for (const text of ["shop.example.com", "ftp://example.com", ""])
-    assert.equal(webhookUrl(text), null, text);
 });
 
 const years = ["faketime", "2019-01-01 00:00:00"];
