@@ -5,18 +5,18 @@ export type ProbeResult =
   | { readonly outcome: "faulty"; readonly faults: readonly Fault[] };
 
 /** A `problem` keeps a push from being deployed, or lets somebody in. A `warning` costs requests or will cost work. */
-export interface Fault extends Fix {
+export interface Fault {
   readonly severity: "problem" | "warning";
   readonly text: string;
-}
-
-/** How a fault is fixed, as far as that can be said exactly. */
-export interface Fix {
-  /** A shell command for the user that the text names, else for this user. */
   readonly command?: string;
-  /** What to write into a file or a form, if no command can do it. */
   readonly change?: string;
 }
+
+/**
+ * How a fault is fixed: a shell command for the user that the text names, else for this user; or what to write into a file
+ * or a form, if no command can do it.
+ */
+export type Fix = string | { readonly change: string; readonly command?: string };
 
 /** What a check returns: a result, or the only fault. */
 export type CheckFinding = ProbeResult | Fault;
@@ -35,13 +35,13 @@ export function skip(reason: string): ProbeResult {
 export const noComposeFile: ProbeResult = skip("the repository has no compose file");
 
 /** A fault that keeps a push from being deployed. @param text one or two sentences */
-export function problem(text: string, fix: Fix = {}): Fault {
-  return { severity: "problem", text, ...fix };
+export function problem(text: string, fix?: Fix): Fault {
+  return { severity: "problem", text, ...(typeof fix === "string" ? { command: fix } : fix) };
 }
 
 /** A fault that costs requests or will cost work. @param text one or two sentences */
-export function warning(text: string, fix: Fix = {}): Fault {
-  return { severity: "warning", text, ...fix };
+export function warning(text: string, fix?: Fix): Fault {
+  return { ...problem(text, fix), severity: "warning" };
 }
 
 /** The result of a check that found any number of faults. @param fact what is right if there are none */

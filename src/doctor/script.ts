@@ -8,7 +8,7 @@ import type { ProblemCode } from "../problems.ts";
 import { checkScript } from "../runner/check-script.ts";
 import { toolsForSigners } from "../runner/check-tools.ts";
 import { deployLogDirectory } from "../runner/environment.ts";
-import { type CheckFinding, type Fix, gitIn, ok, okUnless, problem, quote, skip, warning } from "./check.ts";
+import { type CheckFinding, gitIn, ok, okUnless, problem, quote, skip, warning } from "./check.ts";
 import type { DoctorContext } from "./context.ts";
 import { hasComposeFile } from "./docker/probe-docker.ts";
 
@@ -40,11 +40,11 @@ export async function checkCommittedScript({ repoPath, readGit }: DoctorContext)
   if (staged === "") {
     const text =
       "deploy.sh is not in git: a clone of the repository cannot be deployed. Add, commit and push it.";
-    return warning(text, { command });
+    return warning(text, command);
   }
   const text =
     "deploy.sh is in git without its execute bit, so the next pull removes it here too. Then commit and push.";
-  return problem(text, { command });
+  return problem(text, command);
 }
 
 /** Anyone who can change or replace the script runs commands with the rights of the service. */
@@ -53,11 +53,11 @@ export function checkWritableByOthers({ repoPath }: DoctorContext): CheckFinding
   const open = paths.filter((path) => ((statOf(path)?.mode ?? 0) & 0o002) !== 0);
   if (open.length === 0) return ok("only their owner and group can");
   const text = `Every user of this machine can write to ${open.join(" and ")}, and so controls what runs.`;
-  return problem(text, { command: `chmod o-w ${open.map(quote).join(" ")}` });
+  return problem(text, `chmod o-w ${open.map(quote).join(" ")}`);
 }
 
 /** The command that fixes what `checkScript` has found, by its code. */
-function fixOf(code: ProblemCode, repoPath: string): Fix {
+function fixOf(code: ProblemCode, repoPath: string): string | undefined {
   const script = join(repoPath, "deploy.sh");
   const file = quote(script);
   const interpreter = interpreterOf(script);
@@ -77,8 +77,7 @@ function fixOf(code: ProblemCode, repoPath: string): Fix {
     interpreter_not_executable: `chmod a+rx ${quote(interpreter ?? "")}`,
     temporary_directory_unusable: fixTemporary(),
   };
-  const command = commands[code];
-  return command === undefined ? {} : { command };
+  return commands[code];
 }
 
 function installExample(repoPath: string): string {
@@ -147,9 +146,10 @@ export async function checkInstalledTools(context: DoctorContext): Promise<Check
   const needed = [...always, ...(await toolsForRemote(context)), ...otherTools(context)];
   const missing = needed.filter(([program]) => findProgram(program, context.scriptEnv.PATH ?? "") === null);
   const faults = missing.map(([program, packages]) =>
-    problem(`${program} is not installed, or not in the PATH of the service. As root:`, {
-      command: `apt-get install -y ${packages}`,
-    }),
+    problem(
+      `${program} is not installed, or not in the PATH of the service. As root:`,
+      `apt-get install -y ${packages}`,
+    ),
   );
   return okUnless(faults, needed.map(([program]) => program).join(", "));
 }

@@ -32,9 +32,8 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
     isFileThere: existsSync(file),
     fault,
     set: (name, text) =>
-      isInEnvironment(name) ? inEnvironment(`${name}=${text}`) : { command: setCommand(file, name, text) },
-    unset: (name) =>
-      isInEnvironment(name) ? inEnvironment(`no ${name}`) : { command: removeCommand(file, name) },
+      isInEnvironment(name) ? inEnvironment(`${name}=${text}`) : setCommand(file, name, text),
+    unset: (name) => (isInEnvironment(name) ? inEnvironment(`no ${name}`) : removeCommand(file, name)),
   };
 }
 

@@ -28,9 +28,7 @@ const everything: readonly ProbeResult[] = [
   ok(longText),
   skip(longText),
   resultOf(
-    problem(longText, {
-      command: `sed -i 's/a/b/' /srv/app/.env && ${"chmod 600 /srv/app/.env && ".repeat(5)}true`,
-    }),
+    problem(longText, `sed -i 's/a/b/' /srv/app/.env && ${"chmod 600 /srv/app/.env && ".repeat(5)}true`),
   ),
   okUnless([warning(longText, { change: longText }), problem("Short.")], ""),
 ];

@@ -16,7 +16,7 @@ export function checkConfiguration({ settings, configFaults, configWarnings }: D
 }
 
 function makeReadable({ file }: Settings): Fix {
-  return { command: `chown ${ownUid()} ${quote(file)} && chmod 600 ${quote(file)}` };
+  return `chown ${ownUid()} ${quote(file)} && chmod 600 ${quote(file)}`;
 }
 
 /** Every sentence of the configuration begins with the name of the variable. */
@@ -34,8 +34,7 @@ export function newSecret(settings: Settings): Fix {
 }
 
 function newSecretFile({ env }: Settings): Fix {
-  const file = quote(env.WEBHOOK_SECRET_FILE ?? "");
-  return { command: `${newSecretCommand} | install -m 600 /dev/stdin ${file}` };
+  return `${newSecretCommand} | install -m 600 /dev/stdin ${quote(env.WEBHOOK_SECRET_FILE ?? "")}`;
 }
 
 /** Another user has other permissions. The service's database belongs to the service's user. */
@@ -48,5 +47,5 @@ export function checkUser({ statePath, settings }: DoctorContext): CheckFinding 
   const file = settings.isFileThere ? ` --env-file ${quote(settings.file)}` : "";
   const home = `HOME="$(getent passwd ${uid} | cut -d: -f6)"`;
   const command = `${home} setpriv --reuid=${uid} --regid=${gid} --init-groups ${quote(join(binDirectory, "hotpush"))} doctor${file}`;
-  return warning(text, { command });
+  return warning(text, command);
 }

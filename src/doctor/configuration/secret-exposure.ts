@@ -14,7 +14,7 @@ export function checkSettingsMode(context: DoctorContext): CheckFinding {
   const octal = (mode & 0o777).toString(8).padStart(4, "0");
   if ((mode & 0o077) === 0) return ok(`${file} has mode ${octal}`);
   const text = `${file} has mode ${octal}: other users of this machine can read or change the secret.`;
-  return problem(text, { command: `chmod 600 ${quote(file)}` });
+  return problem(text, `chmod 600 ${quote(file)}`);
 }
 
 /** Everyone who can read the repository knows a committed secret, for ever. */
@@ -29,12 +29,11 @@ export async function checkSettingsIgnored(context: DoctorContext): Promise<Chec
   const ignore = `echo ${quote(`/${name}`)} >> ${quote(`${directory}/.gitignore`)}`;
   if (hasSucceeded(await git("ls-files", "--error-unmatch", "--", name))) {
     const text = `${file} is in the repository, and so is the secret. Take it out, commit, and make a new secret: the old one stays in the history.`;
-    const command = `${gitIn(directory)} rm --quiet --cached ${quote(name)} && ${ignore}`;
-    return problem(text, { command });
+    return problem(text, `${gitIn(directory)} rm --quiet --cached ${quote(name)} && ${ignore}`);
   }
   if (hasSucceeded(await git("check-ignore", "--quiet", "--", name))) return ok("it is ignored");
   const text = `${file} is not ignored by git: the next "git add ." publishes the secret.`;
-  return warning(text, { command: ignore });
+  return warning(text, ignore);
 }
 
 /** The file with the settings. In a container the service does not read `.env`, but the repository still has it. */

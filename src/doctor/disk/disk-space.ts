@@ -56,10 +56,10 @@ function faultOf({ content, neededBytes, command, ...place }: Place, stats: Stat
   const bytes = stats.bavail * stats.bsize;
   if (bytes < neededBytes) {
     const text = `Only ${formatSize(bytes)} are free at ${path}, for ${content}; at least ${formatSize(neededBytes)} are needed. Free some space.`;
-    return problem(text, { command });
+    return problem(text, command);
   }
   // File systems that allocate inodes on demand report 0 of 0.
   if (stats.files === 0 || stats.ffree >= neededFiles) return null;
   const text = `Only ${stats.ffree} more files can be created at ${path}, for ${content}: it has no inodes left. Remove directories with many small files.`;
-  return problem(text, { command: `du -x --inodes ${quote(path)} | sort -nr | head -n 10` });
+  return problem(text, `du -x --inodes ${quote(path)} | sort -nr | head -n 10`);
 }

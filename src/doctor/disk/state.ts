@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  statfsSync,
-  unlinkSync,
-  writeSync,
-} from "node:fs";
+import { constants, existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { variables } from "../../config.ts";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
@@ -35,21 +26,21 @@ function checkDirectory({ statePath }: DoctorContext): CheckFinding {
   if (kind === "missing") {
     if (isAllowed(nearestParent(statePath), constants.W_OK)) return ok(`${statePath} will be created`);
     const text = `${statePath} does not exist, and this user (${user}) cannot create it. As root:`;
-    return problem(text, { command: createCommand(statePath) });
+    return problem(text, createCommand(statePath));
   }
   if (kind !== "directory") {
     const text = `${statePath} is not a directory that this user (${user}) can enter. As root:`;
     const aside = `mv ${quote(statePath)} ${quote(`${statePath}.aside`)} && ${createCommand(statePath)}`;
-    return problem(text, { command: kind === "inaccessible" ? chownCommand(statePath) : aside });
+    return problem(text, kind === "inaccessible" ? chownCommand(statePath) : aside);
   }
   const code = tryToWrite(statePath);
   if (code !== null) {
     const text = `This user (${user}) cannot write to ${statePath} (${code}). ${code === "EROFS" ? "The disk is mounted read-only." : "As root:"}`;
-    return problem(text, { command: writableCommand(statePath, code) });
+    return problem(text, writableCommand(statePath, code));
   }
   if (((statOf(statePath)?.mode ?? 0) & 0o077) === 0) return ok(`${statePath} is writable`);
   const text = `Other users can read ${statePath}, which has the output of deployments.`;
-  return warning(text, { command: `chmod 700 ${quote(statePath)}` });
+  return warning(text, `chmod 700 ${quote(statePath)}`);
 }
 
 function nearestParent(path: string): string {
@@ -62,17 +53,12 @@ function tryToWrite(directory: string): string | null {
   const path = join(directory, `.doctor-${process.pid}`);
   try {
     mkdirSync(directory, { recursive: true });
-    const fd = openSync(path, "w", 0o600);
-    try {
-      writeSync(fd, "hotpush doctor\n");
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-      unlinkSync(path);
-    }
+    writeFileSync(path, "hotpush doctor\n", { mode: 0o600, flush: true });
     return null;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? "unknown error";
+  } finally {
+    if (existsSync(path)) rmSync(path);
   }
 }
 
@@ -92,13 +78,13 @@ function writableCommand(path: string, code: string): string {
 const withoutLocks = "locks do not hold there, so two deployments could run at once";
 const inMemory = "a reboot loses every accepted push";
 
-/** File systems that cannot hold the state, by their numbers in statfs(2). */
-const unfit: ReadonlyMap<number, { readonly name: string; readonly reason: string }> = new Map([
-  [0x6969, { name: "NFS", reason: withoutLocks }],
-  [0xff534d42, { name: "CIFS", reason: withoutLocks }],
-  [0xfe534d42, { name: "SMB", reason: withoutLocks }],
-  [0x01021994, { name: "a tmpfs", reason: inMemory }],
-  [0x858458f6, { name: "a ramfs", reason: inMemory }],
+/** File systems that cannot hold the state, by their numbers in statfs(2): the name, and why. */
+const unfit: ReadonlyMap<number, string> = new Map([
+  [0x6969, `NFS: ${withoutLocks}`],
+  [0xff534d42, `CIFS: ${withoutLocks}`],
+  [0xfe534d42, `SMB: ${withoutLocks}`],
+  [0x01021994, `a tmpfs: ${inMemory}`],
+  [0x858458f6, `a ramfs: ${inMemory}`],
 ]);
 const overlay = 0x794c7630;
 
@@ -112,13 +98,13 @@ function checkFileSystem({ statePath, settings }: DoctorContext): CheckFinding {
   if (!found) return ok("a local disk");
   const places = [variables.STATE_PATH.fallback(settings.env), "/var/lib/hotpush"];
   const better = places.find((path) => !unfit.has(typeAt(path)));
-  const text = `${statePath} is on ${found.name}: ${found.reason}. Put it on a disk of this machine.`;
-  return problem(text, better === undefined ? {} : moveTo(better, settings));
+  const text = `${statePath} is on ${found}. Put it on a disk of this machine.`;
+  return problem(text, better && moveTo(better, settings));
 }
 
 function moveTo(path: string, settings: DoctorContext["settings"]): Fix {
-  const { command, change } = settings.set("STATE_PATH", quote(path));
-  return change === undefined ? { command: `mkdir -p ${quote(path)} && ${command}` } : { change };
+  const fix = settings.set("STATE_PATH", quote(path));
+  return typeof fix === "string" ? `mkdir -p ${quote(path)} && ${fix}` : fix;
 }
 
 /** The type of the file system that holds `path`, or will hold it. */

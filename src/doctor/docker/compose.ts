@@ -11,13 +11,13 @@ export async function checkComposeVersion(context: DoctorContext): Promise<Check
     const text =
       "There is a compose file, but docker compose does not work. As root, under the name that your packages have:";
     const command = "apt-get install -y docker-compose-plugin || apt-get install -y docker-compose";
-    return problem(text, { command });
+    return problem(text, command);
   }
   if (compareVersions(answer.version, neededCompose) >= 0) return ok(`docker compose ${answer.version}`);
   const text = `docker compose is ${answer.version}; hotpush rollout needs ${neededCompose}.`;
   const command =
     "apt-get install --only-upgrade -y docker-compose-plugin || apt-get install -y docker-compose";
-  return problem(text, { command });
+  return problem(text, command);
 }
 
 /** A roll-out cannot start with a file that compose refuses. */
@@ -30,5 +30,5 @@ export async function checkComposeFile({ compose, repoPath }: DoctorContext): Pr
     return ok(`${answer.model.name}: ${Object.keys(answer.model.services).join(", ")}`);
   }
   const command = `docker compose --project-directory ${quote(repoPath)} config --quiet`;
-  return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`, { command });
+  return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`, command);
 }

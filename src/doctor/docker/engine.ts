@@ -41,7 +41,7 @@ export async function checkDockerSocket(context: DoctorContext): Promise<CheckFi
 
 function makeSocket(socketPath: string): Fix {
   if (isInContainer()) return { change: `volumes: - /var/run/docker.sock:${socketPath}` };
-  return { command: "apt-get install -y docker.io docker-compose && systemctl enable --now docker" };
+  return "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
 }
 
 /** In a container the groups of the host have no names, and only the number counts. */
@@ -79,8 +79,7 @@ export async function checkDockerEngine(context: DoctorContext): Promise<CheckFi
   const { version, apiVersion } = answer;
   if (compareVersions(apiVersion, neededApi) >= 0) return ok(`Docker ${version}, API ${apiVersion}`);
   const text = `Docker ${version} has API ${apiVersion}; hotpush rollout needs at least ${neededApi} (Docker 25).`;
-  const command = "apt-get install --only-upgrade -y docker-ce || apt-get install -y docker.io";
-  return problem(text, { command });
+  return problem(text, "apt-get install --only-upgrade -y docker-ce || apt-get install -y docker.io");
 }
 
 function silent({ code, socketPath, text }: EngineFailure): Fault {
@@ -88,13 +87,13 @@ function silent({ code, socketPath, text }: EngineFailure): Fault {
   if (restart !== null) {
     const replaced =
       "The Docker engine was restarted and has a new socket, which this container does not have. On the host:";
-    return problem(replaced, { command: restart });
+    return problem(replaced, restart);
   }
   const fact =
     code === "ECONNREFUSED"
       ? "The Docker socket exists, but no engine listens."
       : `The Docker engine does not answer as it should: ${text}`;
-  return problem(fact, { command: "systemctl restart docker" });
+  return problem(fact, "systemctl restart docker");
 }
 
 /** The engine resolves bind mounts on the host: a path that exists only in here mounts an empty directory. */

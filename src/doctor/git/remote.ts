@@ -36,7 +36,7 @@ export async function checkRemote(context: DoctorContext): Promise<CheckFinding>
 function withoutOrigin([other]: readonly string[], { repoPath }: DoctorContext): Fault {
   const text = 'The repository has no remote named "origin", so nothing can be pulled.';
   const command = `${gitIn(repoPath)} remote`;
-  if (other !== undefined) return problem(text, { command: `${command} rename ${quote(other)} origin` });
+  if (other !== undefined) return problem(text, `${command} rename ${quote(other)} origin`);
   return problem(text, { change: `${command} add origin <address of your repository>` });
 }
 
@@ -59,26 +59,26 @@ const faultOf: Record<Exclude<RemoteCause, `host-key-${string}`>, FaultOf> = {
   },
   clock: ({ url }) => {
     const text = `The certificate of ${url.host} is not valid at the time of the clock here. See clock.`;
-    return problem(text, { command: "date" });
+    return problem(text, "date");
   },
   certificate: ({ url }) => {
     const command = "apt-get install --reinstall -y ca-certificates && update-ca-certificates";
-    return problem(`The certificate of ${url.host} cannot be verified.`, { command });
+    return problem(`The certificate of ${url.host} cannot be verified.`, command);
   },
   "no-ssh": () => {
     const command = "apt-get install -y openssh-client";
-    return problem("The remote needs ssh, which is not installed.", { command });
+    return problem("The remote needs ssh, which is not installed.", command);
   },
   "key-open": ({ lines }) => {
     const key = /Permissions \d+ for '([^']+)'/.exec(lines)?.[1] ?? "~/.ssh/id_ed25519";
     const text = `Other users can read the private key ${key}, so ssh does not use it.`;
-    return problem(text, { command: `chmod 600 ${quote(key)}` });
+    return problem(text, `chmod 600 ${quote(key)}`);
   },
   denied: (failure, context) =>
     failure.url.scheme === "ssh" ? keyRefused(failure, context) : tokenRefused(failure, context),
   asks: ({ url }, context) => {
     const text = `${url.text} asks for a name and a password, and nobody is there to type them. Make a token with read access to the repository at the git host; this command asks for it once and stores it:`;
-    return problem(text, { command: storeCommand(context) });
+    return problem(text, storeCommand(context));
   },
   "not-found": ({ url }, context) => {
     const text = `${url.text} does not exist, or it is private and this user's key or token may not read it (git hosts do not say which). Is it spelt right?`;
@@ -86,8 +86,7 @@ const faultOf: Record<Exclude<RemoteCause, `host-key-${string}`>, FaultOf> = {
   },
   unknown: ({ url, lines }, { repoPath }) => {
     const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
-    const command = `${gitIn(repoPath)} ls-remote origin`;
-    return problem(`git cannot read ${url.text}: ${reason}`, { command });
+    return problem(`git cannot read ${url.text}: ${reason}`, `${gitIn(repoPath)} ls-remote origin`);
   },
 };
 
@@ -103,14 +102,14 @@ function setUrl({ repoPath }: DoctorContext, address: string): { readonly change
 function otherWay({ url: { scheme, host, path } }: RemoteFailure, context: DoctorContext): Fix {
   const other = scheme === "ssh" ? sshOverHttps.get(host ?? "") : undefined;
   if (other === undefined) return setUrl(context, "<an address that can be reached from here>");
-  return { command: setUrl(context, quote(`ssh://git@${other}:443/${path}`)).change };
+  return setUrl(context, quote(`ssh://git@${other}:443/${path}`)).change;
 }
 
 /** The git host needs the public half of a key, in a form. */
 async function keyRefused({ url }: RemoteFailure, context: DoctorContext): Promise<Fault> {
   const { keys } = await readSshSettings(url, context);
   const text = `${url.host} refuses the keys of this user (permission denied). Print the public key and add it in the repository's settings there, as a deploy key with read access:`;
-  return problem(text, { command: printPublicKey(keys) });
+  return problem(text, printPublicKey(keys));
 }
 
 function printPublicKey(keys: readonly string[]): string {
@@ -123,7 +122,7 @@ function printPublicKey(keys: readonly string[]): string {
 
 function tokenRefused({ url }: RemoteFailure, context: DoctorContext): Fault {
   const text = `${url.text} refuses the name or the token of this user: it may have expired. Make a new token with read access to the repository; this command asks for it and stores it:`;
-  return problem(text, { command: storeCommand(context) });
+  return problem(text, storeCommand(context));
 }
 
 /**
@@ -145,9 +144,8 @@ export async function checkBranch(context: DoctorContext): Promise<CheckFinding>
   const git = gitIn(context.repoPath);
   const hasCommit = (await context.readGit("rev-parse", "--verify", "HEAD")) !== null;
   const commit = `${git} commit --quiet --allow-empty --message "First commit" && `;
-  const command = `${hasCommit ? "" : commit}${git} push origin HEAD:refs/heads/main`;
   const text = "The remote has neither main nor master, and a push of any other branch is ignored.";
-  return problem(text, { command });
+  return problem(text, `${hasCommit ? "" : commit}${git} push origin HEAD:refs/heads/main`);
 }
 
 function judgeSetting(

@@ -11,7 +11,7 @@ export async function checkRepositoryRoot(context: DoctorContext): Promise<Check
   const fault = checkRepository(repoPath);
   if (fault?.code === "repository_not_accessible") {
     const command = `chown -R ${ownUid()} ${quote(repoPath)}`;
-    return problem(`This user (uid ${ownUid()}) may not enter ${repoPath}. As root:`, { command });
+    return problem(`This user (uid ${ownUid()}) may not enter ${repoPath}. As root:`, command);
   }
   if (fault) return problem(fault.detail, await otherPlace(context));
   const ending = await context.git("rev-parse", "--show-toplevel");
@@ -35,7 +35,7 @@ export async function checkRepositoryOwner({ repoPath, scriptEnv }: DoctorContex
   const [text = ""] = fault.detail.split(" Run:");
   const command = `git config --global --add safe.directory ${quote(repoPath)}`;
   const takeIt = `If that is the wrong user, run as root instead: chown -R ${ownUid()} ${quote(repoPath)}`;
-  return problem(`${text} ${takeIt}. To trust that user:`, { command });
+  return problem(`${text} ${takeIt}. To trust that user:`, command);
 }
 
 /** If the working directory is in a checkout, that one is meant. */

@@ -17,7 +17,7 @@ export async function checkSigners(context: DoctorContext): Promise<CheckFinding
   if (typeof signers === "string") return problem(signers);
   if (((statOf(signersPath)?.mode ?? 0) & 0o022) !== 0) {
     const text = `Other users of this machine can write to ${signersPath}, and could allow their own keys.`;
-    return warning(text, { command: `chmod go-w ${quote(signersPath)}` });
+    return warning(text, `chmod go-w ${quote(signersPath)}`);
   }
   const commit = await newestHere(context);
   if (commit === null) return skip("the newest commit of the branch is not in the checkout yet");

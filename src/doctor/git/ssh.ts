@@ -81,10 +81,10 @@ export async function checkHostKey(context: DoctorContext): Promise<CheckFinding
   if (answer.cause === "host-key-changed") {
     const text = `The key of ${ssh.knownAs} has changed. If the git host has announced a new key, forget the old one; if not, somebody may intercept the connection. Compare the fingerprint that this prints:`;
     const forget = `ssh-keygen -R ${quote(ssh.knownAs)} -f ${quote(ssh.knownHostsFile)}`;
-    return problem(text, { command: `${forget} && ${learnCommand(ssh)}` });
+    return problem(text, `${forget} && ${learnCommand(ssh)}`);
   }
   const text = `The key of ${ssh.knownAs} is not in ${ssh.knownHostsFile}, and nobody is there to confirm it. Compare the fingerprint that this prints with the one that the git host publishes:`;
-  return problem(text, { command: learnCommand(ssh) });
+  return problem(text, learnCommand(ssh));
 }
 
 function learnCommand({ hostname, port, knownHostsFile }: SshSettings): string {

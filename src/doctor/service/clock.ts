@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { formatDuration } from "../../config/duration.ts";
 import { sendHttp } from "../../platform/http-client.ts";
 import { outputOf } from "../../platform/run-command.ts";
-import { type CheckFinding, type Fault, type Fix, ok, okUnless, problem, quote, warning } from "../check.ts";
+import { type CheckFinding, type Fault, ok, okUnless, problem, quote, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 
 /** Signed timestamps (GitLab, Standard Webhooks) are valid for five minutes, certificates for days. */
@@ -58,11 +58,12 @@ async function unsynchronised({ scriptEnv: env }: DoctorContext): Promise<readon
   if (!existsSync("/run/systemd/system")) return [];
   const argv = ["timedatectl", "show", "--property=NTPSynchronized", "--value"] as const;
   if ((await outputOf(argv, { env })) !== "no") return [];
-  return [warning("No time server sets the clock.", { command: "timedatectl set-ntp true" })];
+  return [warning("No time server sets the clock.", setByNetwork)];
 }
 
-function clockCommand(site: string | null): Fix {
-  if (existsSync("/run/systemd/system")) return { command: "timedatectl set-ntp true" };
-  const from = quote(site ?? "https://github.com/");
-  return { command: `date --set "$(curl -skI ${from} | sed -n 's/^[Dd]ate: //p')"` };
+const setByNetwork = "timedatectl set-ntp true";
+
+function clockCommand(site: string | null): string {
+  if (existsSync("/run/systemd/system")) return setByNetwork;
+  return `date --set "$(curl -skI ${quote(site ?? "https://github.com/")} | sed -n 's/^[Dd]ate: //p')"`;
 }

@@ -18,11 +18,11 @@ export async function checkRestart(context: DoctorContext): Promise<CheckFinding
   if (unit === "enabled") return ok("the systemd unit is enabled");
   if (unit === "disabled") {
     const text = "systemd does not start Hotpush after a reboot.";
-    return problem(text, { command: "systemctl enable hotpush" });
+    return problem(text, "systemctl enable hotpush");
   }
   if (isInContainer()) return await checkContainer(context);
   const text = "No systemd unit and no compose service starts Hotpush again after a reboot.";
-  return warning(text, { command: installUnit() });
+  return warning(text, installUnit());
 }
 
 interface Inspected {
@@ -37,7 +37,7 @@ async function checkContainer({ engine }: DoctorContext): Promise<CheckFinding> 
   const inspected: Inspected = JSON.parse((await answer.engine.get(`/containers/${own.id}/json`)).toString());
   if (survivesReboot(inspected.HostConfig?.RestartPolicy?.Name)) return ok("Docker restarts the container");
   const text = "This container has no restart policy that survives a crash and a reboot. On the host:";
-  return problem(text, { command: `docker update --restart unless-stopped ${own.id.slice(0, 12)}` });
+  return problem(text, `docker update --restart unless-stopped ${own.id.slice(0, 12)}`);
 }
 
 function survivesReboot(policy: string | undefined): boolean {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { listeningProcess } from "../../platform/listener.ts";
 import { binDirectory } from "../../runner/environment.ts";
 import { readVersion } from "../../version.ts";
-import { type CheckFinding, type Fix, ok, problem, quote, skip, warning } from "../check.ts";
+import { type CheckFinding, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import type { Settings } from "../settings.ts";
 import { findInCompose, ownComposeService, unitState } from "./own-service.ts";
@@ -34,12 +34,12 @@ export async function checkSecretInUse(context: DoctorContext): Promise<CheckFin
 const restartUnit = "systemctl restart hotpush";
 
 /** Starts or restarts the service in the way that this machine is set up for. */
-async function startCommand(context: DoctorContext): Promise<Fix> {
-  if ((await unitState(context)) !== null) return { command: restartUnit };
+async function startCommand(context: DoctorContext): Promise<string> {
+  if ((await unitState(context)) !== null) return restartUnit;
   const own = await ownComposeService(context);
   const compose = `docker compose --project-directory ${quote(context.repoPath)} up --detach`;
-  if (own !== null) return { command: `${compose} ${own.name}` };
-  return { command: `${variablesCommand(context.settings)}${quote(join(binDirectory, "hotpush"))}` };
+  if (own !== null) return `${compose} ${own.name}`;
+  return `${variablesCommand(context.settings)}${quote(join(binDirectory, "hotpush"))}`;
 }
 
 /** The service itself reads only `.env` in its working directory. */
@@ -70,10 +70,9 @@ export async function checkVersion(context: DoctorContext): Promise<CheckFinding
     return ok(`process ${running.pid} runs ${readVersion()}`);
   }
   const hasUnit = (await unitState(context)) !== null;
-  const command = hasUnit ? restartUnit : `kill ${running.pid}`;
   const again = hasUnit ? "" : " Then start it as you started it before.";
   const text = `The files in ${root} were changed after the service (process ${running.pid}) was started: it runs the earlier version.${again}`;
-  return warning(text, { command });
+  return warning(text, hasUnit ? restartUnit : `kill ${running.pid}`);
 }
 
 function isMain(path: string): boolean {
