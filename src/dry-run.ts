@@ -1,8 +1,7 @@
 import { findRunning } from "./deployments/history.ts";
 import { type RecordedPush, recordPush, summary } from "./deployments/record.ts";
 import type { Store } from "./deployments/store.ts";
-import type { Would } from "./receiver/dry-run.ts";
-import type { DeploymentSummary, Push } from "./receiver/push.ts";
+import type { DeploymentSummary, Push, Would } from "./receiver/push.ts";
 import { checkScript } from "./runner/check-script.ts";
 import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
 

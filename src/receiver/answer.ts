@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { STATUS_CODES } from "../platform/http-server.ts";
 import { type HttpProblemCode, type Problem, problems } from "../problems.ts";
-import { discard } from "./body.ts";
+import { discard } from "./body-budget.ts";
 
 /** How many bytes are still read of a request that was refused before it was whole, so that its sender reads why. */
 const lingerBytes = { refused: 64 * 1024 ** 2, broken: 64 * 1024 } as const;
@@ -55,8 +55,9 @@ const extraHeaders: Partial<Record<HttpProblemCode, readonly string[]>> = {
   overloaded: later,
 };
 
-export function jsonAnswer(status: number, value: object): Answer {
-  return { status, headers: jsonHeaders, body: JSON.stringify(value) };
+export function jsonAnswer(status: number, value: object, headers: readonly string[] = jsonHeaders): Answer {
+  const body = JSON.stringify(value);
+  return { status, headers: [...headers, "Content-Length", String(Buffer.byteLength(body))], body };
 }
 
 /** A refusal as RFC 9457 defines it. Git hosts show the body on the page of the delivery, so `detail` is the help text. */
@@ -64,8 +65,8 @@ export function problemAnswer({ code, detail, pointer, headers = [], closing }: 
   const { status, title } = problems[code];
   const instance = `urn:uuid:${randomUUID()}`;
   const body = { type: `urn:hotpush:problem:${code}`, title, status, detail, instance, code, pointer };
-  const extra = extraHeaders[code] ?? [];
-  return { status, headers: [...problemHeaders, ...extra, ...headers], body: JSON.stringify(body), closing };
+  const allHeaders = [...problemHeaders, ...(extraHeaders[code] ?? []), ...headers];
+  return { ...jsonAnswer(status, body, allHeaders), closing };
 }
 
 /**
@@ -74,10 +75,9 @@ export function problemAnswer({ code, detail, pointer, headers = [], closing }: 
  * @param isLast asks the client to open a new connection for its next request
  */
 export function sendAnswer(response: ServerResponse, answer: Answer, isLast = false): void {
+  const { status, headers, body } = answer;
   if (answer.closing === undefined) {
-    const headers = withLength(answer);
-    response.writeHead(answer.status, isLast ? [...headers, "Connection", "close"] : headers);
-    response.end(answer.body);
+    response.writeHead(status, isLast ? [...headers, "Connection", "close"] : [...headers]).end(body);
     return;
   }
   closingSockets.add(response.req.socket);
@@ -124,12 +124,8 @@ function readAndDiscard(socket: Socket, mostBytes: number): void {
   });
 }
 
-function onTheWire(answer: Answer): string {
-  const lines = withLength(answer).map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
-  const head = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ""}\r\n${lines.join("")}`;
-  return `${head}Connection: close\r\n\r\n${answer.body}`;
-}
-
-function withLength({ headers, body }: Answer): string[] {
-  return [...headers, "Content-Length", String(Buffer.byteLength(body))];
+function onTheWire({ status, headers, body }: Answer): string {
+  const lines = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}`;
+  return `${head}Connection: close\r\n\r\n${body}`;
 }

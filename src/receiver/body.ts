@@ -1,13 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import type { BodyBudget } from "./body-budget.ts";
-
-export type BodyResult =
-  /** A whole body, still in the pieces in which it came: only a signed one is worth the copy. */
-  | { readonly kind: "body"; readonly chunks: readonly Buffer[] }
-  | { readonly kind: "too-large" }
-  | { readonly kind: "evicted" }
-  /** The sender went away, or was cut off, before the body was whole. */
-  | { readonly kind: "aborted" };
+import { formatSize } from "../config/size.ts";
+import type { Refusal } from "./answer.ts";
+import { type BodyBudget, discard } from "./body-budget.ts";
 
 export interface BodyOptions {
   readonly limitBytes: number;
@@ -16,52 +10,68 @@ export interface BodyOptions {
   readonly onChunk: (chunk: Buffer) => void;
 }
 
-/** Reads the body byte for byte as it was sent, and no more than `limitBytes` of it. */
+/**
+ * Reads the body byte for byte as it was sent, and no more than `limitBytes` of it.
+ *
+ * @returns the body in the pieces in which it came, since only a signed one is worth the copy; why it is refused; or null
+ *   if the sender went away or was cut off before it was whole
+ */
 export function readBody(
   request: IncomingMessage,
   { limitBytes, budget, onChunk }: BodyOptions,
-): Promise<BodyResult> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    let isSettled = false;
-    const arriving = budget.enter(declaredBytes(request), () => settle({ kind: "evicted" }));
+): Promise<Buffer[] | Refusal | null> {
+  const { promise, resolve } = Promise.withResolvers<Buffer[] | Refusal | null>();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let isSettled = false;
+  const arriving = budget.enter(declaredBytes(request), () => settle(tooSlow));
 
-    function settle(result: BodyResult): void {
-      if (isSettled) return;
-      isSettled = true;
-      budget.leave(arriving);
-      if (result.kind !== "body") discardAll(chunks);
-      resolve(result);
-    }
+  function settle(result: Buffer[] | Refusal | null): void {
+    if (isSettled) return;
+    isSettled = true;
+    budget.leave(arriving);
+    if (result !== chunks) discardAll(chunks);
+    resolve(result);
+  }
 
-    function waitForTurn(turn: Promise<void>): void {
-      let isWaiting = true;
-      request.pause();
-      // Else Node reads 64 KiB more before it stops. Not now, since Node resumes the socket after each part.
-      setImmediate(() => {
-        if (isWaiting && !isSettled) request.socket.pause();
-      });
-      void turn.then(() => {
-        isWaiting = false;
-        request.resume();
-        request.socket.resume();
-      });
-    }
-
-    request.on("data", (chunk: Buffer) => {
-      if (isSettled) return discard(chunk);
-      length += chunk.length;
-      if (length > limitBytes) return settle({ kind: "too-large" });
-      onChunk(chunk);
-      chunks.push(chunk);
-      const turn = budget.grow(arriving, chunk.length);
-      if (turn) waitForTurn(turn);
+  function waitForTurn(turn: Promise<void>): void {
+    let isWaiting = true;
+    request.pause();
+    // Else Node reads 64 KiB more before it stops. Not now, since Node resumes the socket after each part.
+    setImmediate(() => {
+      if (isWaiting && !isSettled) request.socket.pause();
     });
-    request.on("end", () => settle({ kind: "body", chunks }));
-    request.on("error", () => settle({ kind: "aborted" }));
-    request.on("close", () => settle({ kind: "aborted" }));
+    void turn.then(() => {
+      isWaiting = false;
+      request.resume();
+      request.socket.resume();
+    });
+  }
+
+  request.on("data", (chunk: Buffer) => {
+    if (isSettled) return discard(chunk);
+    length += chunk.length;
+    if (length > limitBytes) return settle(tooLarge(limitBytes));
+    onChunk(chunk);
+    chunks.push(chunk);
+    const turn = budget.grow(arriving, chunk.length);
+    if (turn) waitForTurn(turn);
   });
+  request.on("end", () => settle(chunks));
+  request.on("error", () => settle(null));
+  request.on("close", () => settle(null));
+  return promise;
+}
+
+const tooSlow: Refusal = {
+  code: "overloaded",
+  detail: "Too many unfinished bodies were arriving at once, and this one arrived too slowly. Send it again.",
+  closing: "broken",
+};
+
+export function tooLarge(limitBytes: number): Refusal {
+  const detail = `The body is larger than ${formatSize(limitBytes)}, the value of WEBHOOK_BODY_LIMIT. Raise it, or push less at once.`;
+  return { code: "payload_too_large", detail, closing: "refused" };
 }
 
 /** The Content-Length, which Node has checked to be a number, or 0. */
@@ -80,13 +90,4 @@ export function joinChunks(chunks: readonly Buffer[]): Buffer {
 
 export function discardAll(chunks: readonly Buffer[]): void {
   for (const chunk of chunks) discard(chunk);
-}
-
-/**
- * Frees the memory of a chunk that nobody needs any more at once. The garbage collector would do so only after another
- * 64 MB or so have come in, which a flood of large bodies would then hold on top of everything else.
- */
-export function discard({ buffer, length }: Buffer): void {
-  // A chunk that shares its memory with others is left alone.
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }

@@ -3,8 +3,7 @@ import type { Log } from "../log.ts";
 import type { HttpProblemCode } from "../problems.ts";
 import type { Refusal } from "./answer.ts";
 import type { Crowding } from "./connections.ts";
-import type { Would } from "./dry-run.ts";
-import type { Push, PushRecord } from "./push.ts";
+import type { Push, PushRecord, Would } from "./push.ts";
 import type { IgnoreReason } from "./select-push.ts";
 
 /** Where a delivery comes from. Nothing of it is signed. */

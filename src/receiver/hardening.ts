@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { problemAnswer, type Refusal, sendAnswer, writeAndClose } from "./answer.ts";
-import { declaredBytes } from "./body.ts";
+import { declaredBytes, tooLarge } from "./body.ts";
 import { type Crowding, isAnswered, type LatestRequest, limitConnections } from "./connections.ts";
-import { maxHeaders, tooLarge } from "./request-head.ts";
+import { maxHeaders } from "./request-head.ts";
 
 /**
  * Limits on what a connection may cost. They are given to the constructor, which refuses values that contradict each
@@ -31,14 +31,16 @@ const mostConnections = 2_048;
 /** File descriptors that are kept for the database, the log and the deploy script. */
 const reservedDescriptors = 128;
 
-export interface HardeningOptions {
-  readonly bodyLimitBytes: number;
-  /** Called at most once a minute while connections are near their limit. */
-  readonly onCrowded: (crowding: Crowding) => void;
-}
-
-/** Adds to `server` what Node leaves open: a cap on connections, answers to broken requests, Expect. */
-export function hardenServer(server: Server, { bodyLimitBytes, onCrowded }: HardeningOptions): Server {
+/**
+ * Adds to `server` what Node leaves open: a cap on connections, answers to broken requests, Expect.
+ *
+ * @param onCrowded called at most once a minute while connections are near their limit
+ */
+export function hardenServer(
+  server: Server,
+  bodyLimitBytes: number,
+  onCrowded: (crowding: Crowding) => void,
+): Server {
   server.maxHeadersCount = maxHeaders;
   server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
   server.timeout = idleSocketMs;
@@ -83,7 +85,7 @@ function answerBrokenRequests(server: Server, latestOf: (socket: Socket) => Late
     // Everything after a broken request is broken too, and reported again.
     if (broken.has(socket)) return;
     broken.add(socket);
-    const answer = problemAnswer({ ...brokenBecause(error.code), closing: "broken" });
+    const answer = problemAnswer({ ...(brokenRequests[error.code ?? ""] ?? notHttp), closing: "broken" });
     const latest = latestOf(socket);
     if (!latest || isAnswered(latest)) writeAndClose(socket, answer);
     else if (latest.request.complete) latest.response.once("close", () => writeAndClose(socket, answer));
@@ -92,21 +94,22 @@ function answerBrokenRequests(server: Server, latestOf: (socket: Socket) => Late
   });
 }
 
-function brokenBecause(code: string | undefined): Refusal {
-  switch (code) {
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return {
-        code: "request_timeout",
-        detail: "The headers did not arrive within 5 s, or the body within 10 s.",
-      };
-    case "HPE_HEADER_OVERFLOW":
-      return {
-        code: "headers_too_large",
-        detail: `The headers are larger than 16 KiB, or there are ${maxHeaders} or more.`,
-      };
-    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return { code: "payload_too_large", detail: "The extensions of a chunk are larger than 16 KiB." };
-    default:
-      return { code: "malformed_request", detail: "The request could not be read as HTTP/1.1." };
-  }
-}
+/** By the code of Node's parser. */
+const brokenRequests: Readonly<Record<string, Refusal>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    code: "request_timeout",
+    detail: "The headers did not arrive within 5 s, or the body within 10 s.",
+  },
+  HPE_HEADER_OVERFLOW: {
+    code: "headers_too_large",
+    detail: `The headers are larger than 16 KiB, or there are ${maxHeaders} or more.`,
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    code: "payload_too_large",
+    detail: "The extensions of a chunk are larger than 16 KiB.",
+  },
+};
+const notHttp: Refusal = {
+  code: "malformed_request",
+  detail: "The request could not be read as HTTP/1.1.",
+};

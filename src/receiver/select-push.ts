@@ -1,26 +1,17 @@
 import { printable } from "../platform/terminal/printable.ts";
 import type { Reading, RefChange } from "./hosts/host.ts";
-import { type CommitId, isCommitId, isMainRef, isNullId, type MainRef } from "./push.ts";
+import { isCommitId, isNullId, type MainRef, mainRefs, type Push } from "./push.ts";
 
 /** What a verified payload asks for: a deployment of one main branch, or nothing, and why not. */
 export type Selection =
   | { readonly kind: "pong" }
   | { readonly kind: "ignored"; readonly reason: IgnoreReason }
   | { readonly kind: "unusable"; readonly field: string; readonly detail: string }
-  | {
-      readonly kind: "push";
-      readonly change: MainChange;
-      readonly repository: string | null;
-      readonly pusher: string | null;
-    };
+  | { readonly kind: "push"; readonly push: SelectedPush };
+
+export type SelectedPush = Omit<Push, "host" | "digest" | "deliveryId">;
 
 export type IgnoreReason = keyof typeof ignoreDetails;
-
-export interface MainChange {
-  readonly ref: MainRef;
-  readonly before: CommitId | null;
-  readonly commit: CommitId;
-}
 
 const longestName = 256;
 const longestPusher = 100;
@@ -56,23 +47,29 @@ export function selectPush(reading: Reading, { repository, refs }: Selected): Se
   if (repository !== null && reading.repository?.toLowerCase() !== repository.toLowerCase()) {
     return ignored("other_repository");
   }
-  const selected = refs.flatMap((name) => reading.changes.filter(({ ref }) => ref === name));
-  if (selected.length === 0) return ignored(whyNotSelected(reading.changes));
-  const moved = selected.find(({ after }) => after !== null && !isNullId(after));
-  return moved ? selectChange(moved, reading) : ignored("branch_deleted");
+  let isDeleted = false;
+  for (const ref of refs) {
+    for (const change of reading.changes) {
+      if (change.ref !== ref) continue;
+      if (change.after !== null && !isNullId(change.after)) return selectChange(ref, change, reading);
+      isDeleted = true;
+    }
+  }
+  return ignored(isDeleted ? "branch_deleted" : whyNotSelected(reading.changes));
 }
 
 function whyNotSelected(changes: readonly RefChange[]): IgnoreReason {
-  if (changes.some(({ ref }) => isMainRef(ref))) return "branch_not_selected";
+  if (changes.some(({ ref }) => (mainRefs as readonly string[]).includes(ref))) return "branch_not_selected";
   const isTagOnly = changes.length > 0 && changes.every(({ ref }) => ref.startsWith("refs/tags/"));
   return isTagOnly ? "tag" : "other_branch";
 }
 
 function selectChange(
-  { ref, before, after }: RefChange,
+  ref: MainRef,
+  { before, after }: RefChange,
   { repository, pusher }: Extract<Reading, { kind: "push" }>,
 ): Selection {
-  if (!isMainRef(ref) || !isCommitId(after)) {
+  if (!isCommitId(after)) {
     const detail = "The commit pushed is not 40 or 64 lower-case hexadecimal digits.";
     return { kind: "unusable", field: "/after", detail };
   }
@@ -82,12 +79,12 @@ function selectChange(
   }
   // Nothing depends on the name, so one that is not plain is not kept.
   const isPlain = repository !== null && repository.length <= longestName && plainName.test(repository);
-  return {
-    kind: "push",
-    change: { ref, before: isCommitId(before) ? before : null, commit: after },
+  const push = {
+    ...{ ref, before: isCommitId(before) ? before : null, commit: after },
     repository: isPlain ? repository : null,
     pusher: printable(pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
   };
+  return { kind: "push", push };
 }
 
 function ignored(reason: IgnoreReason): Selection {

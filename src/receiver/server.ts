@@ -7,10 +7,9 @@ import { createServer } from "../platform/http-server.ts";
 import { ProblemError } from "../problems.ts";
 import { type Answer, isClosing, jsonAnswer, problemAnswer, type Refusal, sendAnswer } from "./answer.ts";
 import { createBodyBudget } from "./body-budget.ts";
-import { clientAddress } from "./client-address.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
-import { checkHead } from "./request-head.ts";
+import { checkHead, clientAddress } from "./request-head.ts";
 import { createWebhook, type Webhook } from "./webhook.ts";
 
 export interface ReceiverOptions {
@@ -37,13 +36,14 @@ export function createReceiver(options: ReceiverOptions): Server {
 
   const server = createServer(serverOptions, async (request, response) => {
     if (isClosing(request.socket)) return;
-    const path = pathOf(request);
+    // To the letter: no decoding and no normalising, so no two texts for one path.
+    const [path = ""] = (request.url ?? "").split("?", 1);
     // Before anything is awaited: what follows a refused head on its connection must not be read as a request.
     const refusal = refuse(path, request);
     const answer = refusal ? problemAnswer(refusal) : await decide(path, request);
     if (answer) sendAnswer(response, answer, isStopping());
   });
-  return hardenServer(server, { bodyLimitBytes, onCrowded: log.crowded });
+  return hardenServer(server, bodyLimitBytes, log.crowded);
 
   async function decide(path: string, request: IncomingMessage): Promise<Answer | null> {
     const from = clientAddress(request, trustedProxies);
@@ -54,12 +54,6 @@ export function createReceiver(options: ReceiverOptions): Server {
       return problemAnswer({ code: "internal_error", detail: "The log of the service says more." });
     }
   }
-}
-
-/** The path to the letter: no decoding and no normalising, so no two texts for one path. */
-function pathOf({ url = "" }: IncomingMessage): string {
-  const end = url.indexOf("?");
-  return end < 0 ? url : url.slice(0, end);
 }
 
 /** What is wrong with a request whatever its body, or null. A head that is not well formed closes the connection. */

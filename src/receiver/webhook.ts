@@ -4,14 +4,13 @@ import type { SecretSlot } from "../config/secret.ts";
 import type { Secrets } from "../config.ts";
 import type { HttpProblemCode } from "../problems.ts";
 import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "./answer.ts";
-import { type BodyResult, discardAll, joinChunks, readBody } from "./body.ts";
+import { discardAll, joinChunks, readBody } from "./body.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";
-import { readDryRun, type Would, withoutDryRun } from "./dry-run.ts";
 import { type Host, isJsonObject, type JsonObject, type SignatureClaim } from "./hosts/host.ts";
 import { identifyHost } from "./hosts/identify.ts";
-import type { Push, PushRecord } from "./push.ts";
-import { checkDeliveryHead, tooLarge } from "./request-head.ts";
+import { type Push, type PushRecord, readDryRun, type Would, withoutDryRun } from "./push.ts";
+import { checkDeliveryHead } from "./request-head.ts";
 import { type IgnoreReason, ignoreDetails, type Selected, selectPush } from "./select-push.ts";
 import { deliveryDigest, isFresh, makeKeys, startVerification, type VerifiableSignature } from "./verify.ts";
 
@@ -71,23 +70,18 @@ export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }:
     const signature = host.claimSignature(headers);
     if (!("digests" in signature)) return unverifiable(signature);
     const verification = startVerification(signature, keys);
-    const received = await readBody(request, {
-      limitBytes: bodyLimitBytes,
-      budget,
-      onChunk: verification.update,
-    });
-    if (received.kind !== "body") return unreceived(received.kind, bodyLimitBytes);
+    const reading = { limitBytes: bodyLimitBytes, budget, onChunk: verification.update };
+    const chunks = await readBody(request, reading);
+    if (!Array.isArray(chunks)) return chunks;
     const slot = verification.verdict();
     if (slot === null || !isFresh(signature, Date.now())) {
-      discardAll(received.chunks);
+      discardAll(chunks);
       return signatureInvalid(slot === null ? "mismatch" : "timestamp too old or too new");
     }
-    const event = host.eventHeader === null ? undefined : headers[host.eventHeader];
-    return {
-      ...{ host, slot, signature, event: typeof event === "string" ? event : "" },
-      body: joinChunks(received.chunks),
-      sender: { host: host.name, delivery: deliveryIdOf(host, request), from },
-    };
+    const event = String(headers[host.eventHeader ?? ""] ?? "");
+    const id = String(headers[host.deliveryHeader ?? ""] ?? "");
+    const sender = { host: host.name, delivery: printableId.test(id) ? id : null, from };
+    return { host, event, slot, signature, body: joinChunks(chunks), sender };
   }
 
   async function answerSigned(signed: SignedDelivery): Promise<Answer | Refusal> {
@@ -105,9 +99,8 @@ export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }:
       case "ignored":
         return answerIgnored(selection.reason, payload.isDryRun, signed);
       case "push": {
-        const { change, repository, pusher } = selection;
         const digest = deliveryDigest(signed.signature, payload.isDryRun ? withoutDryRun(body) : body);
-        const push = { ...change, host: host.name, repository, pusher, digest, deliveryId: sender.delivery };
+        const push = { ...selection.push, host: host.name, digest, deliveryId: sender.delivery };
         return await answerPush(push, payload.isDryRun, signed);
       }
     }
@@ -140,17 +133,14 @@ export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }:
   }
 }
 
+/** An id that is harmless to print: it is not signed. */
+const printableId = /^[A-Za-z0-9-]{1,64}$/;
+
 const notStored: Refusal = {
   code: "storage_unavailable",
   detail:
     "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is fixed.",
 };
-
-/** The host's id of a delivery if it is harmless to print, else null: it is not signed. */
-function deliveryIdOf({ deliveryHeader }: Host, { headers }: IncomingMessage): string | null {
-  const id = deliveryHeader === null ? undefined : headers[deliveryHeader];
-  return typeof id === "string" && /^[A-Za-z0-9-]{1,64}$/.test(id) ? id : null;
-}
 
 function unverifiable(claim: Exclude<SignatureClaim, VerifiableSignature>): Refusal {
   if (claim.kind === "malformed") return signatureInvalid(claim.reason);
@@ -167,18 +157,14 @@ function signatureInvalid(logReason: string): Refusal {
   return { code: "signature_invalid", detail, logReason };
 }
 
-function unreceived(kind: Exclude<BodyResult["kind"], "body">, limitBytes: number): Refusal | null {
-  if (kind === "aborted") return null;
-  if (kind === "too-large") return tooLarge(limitBytes);
-  const detail =
-    "Too many unfinished bodies were arriving at once, and this one arrived too slowly. Send it again.";
-  return { code: "overloaded", detail, closing: "broken" };
-}
-
 function readPayload(body: Buffer): { object: JsonObject; isDryRun: boolean } | Refusal {
   if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
-  const value = parseJson(body.toString("utf8"));
-  if (value === undefined) return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString("utf8"));
+  } catch {
+    return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
+  }
   if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
   const kind = readDryRun(value);
   if (kind !== "malformed") return { object: value, isDryRun: kind === "dry-run" };
@@ -190,12 +176,4 @@ function readPayload(body: Buffer): { object: JsonObject; isDryRun: boolean } | 
 /** Its sender has the secret, so the log repeats what the answer says. */
 function unreadable(code: HttpProblemCode, detail: string, pointer?: string): Refusal {
   return { code, detail, logReason: detail, ...(pointer === undefined ? {} : { pointer }) };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -35,12 +35,9 @@ fuzz(
       const head = `POST / HTTP/1.1\r\nHost: a\r\n${framing}\r\nConnection: close\r\n\r\n`;
       const wire = Buffer.from(head + (isChunked ? inChunks(body, cuts, extension) : body), "latin1");
       const { replies } = await exchange(reader, wire);
-      const isTooLarge = body.length > limitBytes;
-      const read = JSON.parse(replies[0]?.body ?? "null");
-      const [kind, hex] = isTooLarge
-        ? ["too-large", undefined]
-        : ["body", Buffer.from(bytes).toString("hex")];
-      assert.deepEqual(read, { kind, ...(hex === undefined ? {} : { joined: hex, seen: hex }) });
+      const hex = Buffer.from(bytes).toString("hex");
+      const expected = body.length > limitBytes ? { code: "payload_too_large" } : { joined: hex, seen: hex };
+      assert.deepEqual(JSON.parse(replies[0]?.body ?? "null"), expected);
     },
   ),
   500,
@@ -154,9 +151,10 @@ async function startReader(): Promise<number> {
     const onChunk = (chunk: Buffer) => void seen.push(Buffer.from(chunk));
     const read = await readBody(request, { limitBytes, budget, onChunk });
     const hex = (bytes: Buffer) => bytes.toString("hex");
-    const bytes =
-      read.kind === "body" ? { joined: hex(joinChunks(read.chunks)), seen: hex(Buffer.concat(seen)) } : {};
-    response.end(JSON.stringify({ kind: read.kind, ...bytes }));
+    const answer = Array.isArray(read)
+      ? { joined: hex(joinChunks(read)), seen: hex(Buffer.concat(seen)) }
+      : { code: read?.code };
+    response.end(JSON.stringify(answer));
   });
   return await listenHere({ after }, server);
 }

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Host, JsonObject } from "../../src/receiver/hosts/host.ts";
 import { isJsonObject } from "../../src/receiver/hosts/host.ts";
-import { hosts } from "../../src/receiver/hosts/identify.ts";
-import { unknownHost } from "../../src/receiver/hosts/unknown.ts";
+import { hosts, unknownHost } from "../../src/receiver/hosts/identify.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
 import { selectPush } from "../../src/receiver/select-push.ts";
 import { eventOf, loadDeliveries, payloadOf } from "../receiver/hosts/fixtures.ts";
@@ -71,10 +70,11 @@ function assertReads(host: Host, event: string, payload: JsonObject): void {
   }
   const selection = selectPush(reading, { repository: null, refs: mainRefs });
   if (selection.kind !== "push") return;
-  assert(mainRefs.includes(selection.change.ref));
-  assert.match(selection.change.commit, /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/);
-  assert.match(selection.pusher ?? "-", /^[^\p{Cc}\u202a-\u202e\u2066-\u2069]{1,100}$/u);
-  assert.match(selection.repository ?? "-", /^[\w.~+/-]{1,256}$/);
+  const { ref, commit, pusher, repository } = selection.push;
+  assert(mainRefs.includes(ref));
+  assert.match(commit, /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/);
+  assert.match(pusher ?? "-", /^[^\p{Cc}\u202a-\u202e\u2066-\u2069]{1,100}$/u);
+  assert.match(repository ?? "-", /^[\w.~+/-]{1,256}$/);
 }
 
 for (const host of [...hosts, unknownHost]) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readDryRun, withoutDryRun } from "../../src/receiver/dry-run.ts";
+import { readDryRun, withoutDryRun } from "../../src/receiver/push.ts";
 import {
   type Delivery,
   deliver,

@@ -25,7 +25,7 @@ export const bitbucketCloud: Host = {
   eventHeader: "x-event-key",
   recognises: isSentByCloud,
   deliveryHeader: "x-request-uuid",
-  claimSignature: bodySignatureIn({ header: "x-hub-signature", prefix: "sha256=" }),
+  claimSignature: bodySignatureIn("x-hub-signature"),
   read(event, payload) {
     if (event !== pushEvent) return otherEvent;
     const changes = readChanges(valueAt(payload, "push", "changes"), "/push/changes", shape, readChange);

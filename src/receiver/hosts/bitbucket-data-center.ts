@@ -14,7 +14,7 @@ export const bitbucketDataCenter: Host = {
   name: "bitbucket-data-center",
   eventHeader: "x-event-key",
   deliveryHeader: "x-request-id",
-  claimSignature: bodySignatureIn({ header: "x-hub-signature", prefix: "sha256=" }),
+  claimSignature: bodySignatureIn("x-hub-signature"),
   read(event, payload) {
     if (event === "diagnostics:ping") return { kind: "ping" };
     if (event !== pushEvent) return otherEvent;

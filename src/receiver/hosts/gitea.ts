@@ -9,10 +9,10 @@ import { bodySignatureIn } from "./signature-headers.ts";
  * https://docs.gitea.com/usage/webhooks, services/webhook/deliver.go
  */
 export const claimGiteaSignature = bodySignatureIn(
-  { header: "x-forgejo-signature", prefix: "" },
-  { header: "x-gitea-signature", prefix: "" },
-  { header: "x-gogs-signature", prefix: "" },
-  { header: "x-hub-signature-256", prefix: "sha256=" },
+  "x-forgejo-signature",
+  "x-gitea-signature",
+  "x-gogs-signature",
+  "x-hub-signature-256",
 );
 
 /**

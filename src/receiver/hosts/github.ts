@@ -9,7 +9,7 @@ export const github: Host = {
   name: "github",
   eventHeader: "x-github-event",
   deliveryHeader: "x-github-delivery",
-  claimSignature: bodySignatureIn({ header: "x-hub-signature-256", prefix: "sha256=" }),
+  claimSignature: bodySignatureIn("x-hub-signature-256"),
   read: (event, payload) => (event === "ping" ? { kind: "ping" } : readGithubPush(event, payload)),
 };
 

@@ -16,7 +16,7 @@ function hostNamed(name: "gitness" | "harness"): Host {
     name,
     eventHeader: `x-${name}-trigger`,
     deliveryHeader: null,
-    claimSignature: bodySignatureIn({ header: `x-${name}-signature`, prefix: "" }),
+    claimSignature: bodySignatureIn(`x-${name}-signature`),
     read: readTrigger,
   };
 }

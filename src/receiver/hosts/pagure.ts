@@ -10,7 +10,7 @@ export const pagure: Host = {
   name: "pagure",
   eventHeader: "x-pagure-topic",
   deliveryHeader: null,
-  claimSignature: bodySignatureIn({ header: "x-pagure-signature-256", prefix: "" }),
+  claimSignature: bodySignatureIn("x-pagure-signature-256"),
   read(event, payload) {
     if (event !== "git.receive" && event !== "git.branch.deletion") return otherEvent;
     if (textAt(payload, "topic") !== event) return unusable("/topic", event);

@@ -1,12 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { SignatureClaim } from "./host.ts";
 
-/** A header that carries a hex HMAC-SHA256 of the body, after `prefix`. */
-export interface SignatureHeader {
-  readonly header: string;
-  readonly prefix: "sha256=" | "";
-}
-
 /** 64 hex digits and nothing else: `Buffer.from(text, "hex")` alone would drop everything after the first bad digit. */
 const digestHex = /^[0-9a-fA-F]{64}$/;
 /** 32 bytes in base64 with padding; the last digit before it has two spare bits, which are zero. */
@@ -14,16 +8,18 @@ const digestBase64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
 
 /**
  * Makes the reader of a host's body signatures. At least one of the listed headers must be there, and each that is there
- * must be well formed. Node joins two headers of the same name with a comma, so they are refused.
+ * must be well formed: hex, in the X-Hub headers after `sha256=`. Node joins two headers of the same name with a comma, so
+ * they are refused.
  */
-export function bodySignatureIn(...signatureHeaders: readonly SignatureHeader[]) {
+export function bodySignatureIn(...names: readonly string[]) {
   return (headers: IncomingHttpHeaders): SignatureClaim => {
     const digests: Buffer[] = [];
-    for (const { header, prefix } of signatureHeaders) {
-      const value = headers[header];
+    for (const name of names) {
+      const value = headers[name];
       if (value === undefined) continue;
+      const prefix = name.startsWith("x-hub-") ? "sha256=" : "";
       const hex = typeof value === "string" && value.startsWith(prefix) ? value.slice(prefix.length) : "";
-      if (!digestHex.test(hex)) return malformed(`${header} is not ${prefix}<64 hex digits>`);
+      if (!digestHex.test(hex)) return malformed(`${name} is not ${prefix}<64 hex digits>`);
       digests.push(Buffer.from(hex, "hex"));
     }
     return digests.length > 0 ? { kind: "body", digests } : { kind: "missing" };

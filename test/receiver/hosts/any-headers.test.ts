@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { SignatureClaim } from "../../../src/receiver/hosts/host.ts";
-import { hosts, identifyHost } from "../../../src/receiver/hosts/identify.ts";
-import { unknownHost } from "../../../src/receiver/hosts/unknown.ts";
+import { hosts, identifyHost, unknownHost } from "../../../src/receiver/hosts/identify.ts";
 import { headersOf, isAuthentic, loadDeliveries } from "./fixtures.ts";
 
 const hex = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";

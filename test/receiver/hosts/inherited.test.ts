@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "../../../src/receiver/hosts/host.ts";
-import { hosts } from "../../../src/receiver/hosts/identify.ts";
-import { unknownHost } from "../../../src/receiver/hosts/unknown.ts";
+import { hosts, unknownHost } from "../../../src/receiver/hosts/identify.ts";
 import { mainRefs } from "../../../src/receiver/push.ts";
 import { selectPush } from "../../../src/receiver/select-push.ts";
 import { eventOf, loadDeliveries, payloadOf } from "./fixtures.ts";
