@@ -3,17 +3,17 @@ import { type RecordedPush, recordPush, summary } from "./deployments/record.ts"
 import type { Store } from "./deployments/store.ts";
 import type { DeploymentSummary, Push, Would } from "./receiver/push.ts";
 import { checkScript } from "./runner/check-script.ts";
-import { childEnvironment, type EnvironmentOptions } from "./runner/environment.ts";
+import type { ProjectScript } from "./runner/known-secrets.ts";
 
 /** Makes the function that answers a dry run: what recording the push would do, and whether its script could start. */
-export function createDryRun(store: Store, script: EnvironmentOptions): (push: Push) => Promise<Would> {
+export function createDryRun(store: Store, script: ProjectScript): (push: Push) => Promise<Would> {
   return async (push) => {
     const { recorded, running } = recordAndUndo(store, push);
     if (recorded.kind === "duplicate") {
       return { duplicate: { deployment: recorded.deployment, detail: recorded.detail } };
     }
     if (recorded.deployment.state === "superseded") return { ignore: overtaken };
-    const problem = await checkScript(script.repoPath, childEnvironment(script));
+    const problem = await checkScript(script.repoPath, script.environment);
     if (problem) return { fail: problem };
     const { ref, commit } = recorded.deployment;
     return running

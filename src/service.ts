@@ -22,10 +22,8 @@ import { refsOf } from "./receiver/push.ts";
 import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
 import type { Webhook } from "./receiver/webhook.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
-import { logScriptFault } from "./runner/check-script.ts";
-import { checkTools, toolsForSigners } from "./runner/check-tools.ts";
-import { childEnvironment } from "./runner/environment.ts";
-import { createScriptRedactor, findUnredacted, type SecretSources } from "./runner/known-secrets.ts";
+import { checkTools, logScriptFault, toolsForSigners } from "./runner/check-script.ts";
+import { createProjectScript, findUnredacted, type ProjectScript } from "./runner/known-secrets.ts";
 import { lastLoggedId } from "./runner/log-file.ts";
 import { readRemoteHead, readSource } from "./runner/repository.ts";
 import { createRunner } from "./runner/runner.ts";
@@ -42,8 +40,7 @@ export interface RunningService {
 /** What the stages share. */
 interface Shared {
   readonly config: Config;
-  /** What the environment and the redaction of scripts are made from. */
-  readonly script: SecretSources;
+  readonly script: ProjectScript;
   readonly store: Store;
   readonly events: EventBus;
   readonly log: Log;
@@ -60,7 +57,8 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const { allowedSigners, deployEnv, repoPath, secrets, statePath } = config;
   checkTools(toolsForSigners(allowedSigners, repoPath));
   const stopping = new AbortController();
-  const script = { env, deployEnv, repoPath, secrets };
+  const sources = { env, deployEnv, repoPath, secrets };
+  const script = createProjectScript(sources);
   const store = openStore(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, lastLoggedId(statePath));
@@ -71,15 +69,14 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const findFault = createHealthCheck(store, config.deployTimeoutMs);
   const receiver = wireReceiver(shared, deployments, findFault);
   await listen(receiver, config);
-  await logScriptFault(repoPath, childEnvironment(script), log);
-  for (const text of findUnredacted(script)) log.warn({ event: "redaction.too_short" }, text);
+  await logScriptFault(repoPath, script.environment, log);
+  for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
   const address = receiver.address() as AddressInfo;
-  const scriptEnv = childEnvironment(script);
   const leading = becomeLeader({
     ...{ ...deployments, store, events, findFault, statePath, repoPath, address, log },
     stopping: stopping.signal,
     refs: refsOf(config.branch),
-    hostDirectory: (directory) => hostDirectory(directory, scriptEnv.DOCKER_HOST),
+    hostDirectory: (directory) => hostDirectory(directory, script.environment.DOCKER_HOST),
     readRemoteHead: (ref) => readRemoteHead(script, ref),
     startedAtMs: Date.now(),
   });
@@ -88,8 +85,8 @@ export async function startService(config: Config, env: Environment, log: Log): 
     closed ??= closeAll();
     return closed;
   };
-  const currentRedactor = createScriptRedactor(script);
-  const redact = (text: string) => currentRedactor().text(text);
+  const redact = (text: string) => script.redactor().text(text);
+  const scriptEnv = script.environment;
   const selfUpdate = createSelfUpdate({ statePath, scriptEnv, redact, isBusy: queue.isBusy, close, log });
   selfUpdate.start();
   return { address, close };
@@ -132,11 +129,10 @@ function wireDeployments({ config, script, store, events, log, stopping }: Share
   const { allowedSigners: signersPath, statePath, secrets } = config;
   const findLastDeployed = () => findLastDeployedCommit(store);
   const refs = refsOf(config.branch);
-  const readSourceOf: ReadSource = (deployment, state) =>
-    readSource({ ...script, statePath }, deployment, state);
+  const readSourceOf: ReadSource = (deployment, state) => readSource(script, statePath, deployment, state);
   const noteSource = createSourceNote(store, readSourceOf);
   const runner = createRunner({
-    ...{ ...script, statePath, refs, log },
+    ...{ script, statePath, refs, log },
     deployTimeoutMs: config.deployTimeoutMs,
     deploySilenceMs: config.deploySilenceMs,
     signing: signersPath === null ? null : { signersPath, findLastDeployed, stopping },

@@ -1,5 +1,5 @@
 import { type Branch, branches } from "../config.ts";
-import { type GitOptions, gitOutput, runGit } from "../platform/git.ts";
+import { type GitOptions, gitOutput, neverAsk, runGit } from "../platform/git.ts";
 import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
 import type { CommandEnding } from "../platform/run-command.ts";
 import { SetupError } from "./setup-error.ts";
@@ -96,8 +96,7 @@ export async function hasFileModes(root: string): Promise<boolean> {
 }
 
 function unattended(): GitOptions {
-  const neverAsk = { GIT_TERMINAL_PROMPT: "0", GIT_ASKPASS: "/bin/false", SSH_ASKPASS: "/bin/false" };
-  const ssh = process.env.GIT_SSH_COMMAND || "ssh -o BatchMode=yes";
+  const ssh = process.env.GIT_SSH_COMMAND || neverAsk.GIT_SSH_COMMAND;
   return { env: { ...process.env, ...neverAsk, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };
 }
 

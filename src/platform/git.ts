@@ -5,6 +5,14 @@ import { type Command, type CommandEnding, outputIfGood, runCommand } from "./ru
 
 const usualTimeoutMs = 10_000;
 
+/** Variables with which git, and the ssh that it starts, fail at once instead of asking a question that nobody answers. */
+export const neverAsk = {
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_ASKPASS: "/bin/false",
+  SSH_ASKPASS: "/bin/false",
+  GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
+} as const;
+
 /** How git is run: `env` has its credentials. */
 export type GitOptions = Pick<Command, "env" | "input" | "signal" | "onLine"> & {
   readonly timeoutMs?: number;

@@ -7,7 +7,6 @@ import { lostOutput, type OutputReader, openOutput } from "./output.ts";
 import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./processes.ts";
 import { type RunContext, watchRun } from "./run.ts";
 import { isHeld, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./run-directory.ts";
-import { checkDeployed } from "./signers/check-deployed.ts";
 
 /** The least time that an adopted run gets, even if it is past its time-out. */
 const leastRemainingMs = 1_000;
@@ -23,7 +22,7 @@ export async function adoptRun(context: RunContext): Promise<Adoption> {
   // In this order: a script that ends in between writes its exit code before it releases the lock.
   const exitCode = readExitCode(context.directory);
   if (exitCode !== null) {
-    const ending = await checkDeployed(context, endedByItself(exitCode, await readRest(context)));
+    const ending = await endedByItself(context, exitCode, await readRest(context));
     return { kind: "ended", ending };
   }
   return wasLocked ? { kind: "alive", run: adoptLiving(context) } : { kind: "gone" };

@@ -1,9 +1,10 @@
 import { constants } from "node:fs";
 import { join } from "node:path";
+import { readSigners } from "../config/signers-file.ts";
 import type { Log } from "../log.ts";
 import { isAllowed, kindOf, ownUid, readStart } from "../platform/files.ts";
 import { findProgram } from "../platform/find-program.ts";
-import type { Problem } from "../problems.ts";
+import { type Problem, ProblemError } from "../problems.ts";
 import { checkDeployLogDirectory } from "./environment.ts";
 import { checkOwnership, checkRepository } from "./repository.ts";
 
@@ -139,4 +140,43 @@ function checkEnv(
     code: "interpreter_missing",
     detail: `The first line of ${script} names ${program}, which is not in the PATH. Install it, or name another program there.`,
   };
+}
+
+const tools = [
+  ["flock", "util-linux"],
+  ["mkfifo", "coreutils"],
+] as const;
+
+const signingTools = { ssh: ["ssh-keygen", "openssh-client"], pgp: ["gpg", "gpg"] } as const;
+
+/**
+ * The programs that verify signatures by the keys in ALLOWED_SIGNERS, each with its Debian package; none if that is not
+ * set.
+ */
+export function toolsForSigners(
+  path: string | null,
+  repoPath: string,
+): readonly (readonly [string, string])[] {
+  const signers = path === null ? null : readSigners(path, repoPath);
+  if (signers === null || typeof signers === "string") return [];
+  const kinds = (["ssh", "pgp"] as const).filter((kind) => signers[kind].length > 0);
+  return [["git", "git"], ...kinds.map((kind) => signingTools[kind])];
+}
+
+/**
+ * Checks that the programs are installed that a safe run of a script needs. It only looks for them: a process for each
+ * would slow down every start.
+ *
+ * @param forSigners from `toolsForSigners`
+ * @throws ProblemError `tool_missing`
+ */
+export function checkTools(
+  forSigners: ReturnType<typeof toolsForSigners>,
+  path: string = process.env.PATH ?? "",
+): void {
+  for (const [program, from] of [...tools, ...forSigners]) {
+    if (findProgram(program, path) !== null) continue;
+    const detail = `${program} is not installed. Install the package ${from}.`;
+    throw new ProblemError({ code: "tool_missing", detail });
+  }
 }

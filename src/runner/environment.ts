@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Deployment } from "../deployments/deployment.ts";
 import { ownUid } from "../platform/files.ts";
+import { neverAsk } from "../platform/git.ts";
 import type { Problem } from "../problems.ts";
 
 /** The variables of the service that a script may see; never a webhook secret. */
@@ -33,13 +34,7 @@ const passedPrefixes = ["HOTPUSH_", "LC_", "DOCKER_", "COMPOSE_", "BUILDX_", "BU
 export const binDirectory = fileURLToPath(new URL("../../bin", import.meta.url));
 
 /** Nobody can answer a prompt: a tool that would ask must fail at once instead of hanging. */
-const neverAsk = {
-  GIT_TERMINAL_PROMPT: "0",
-  GIT_ASKPASS: "/bin/false",
-  SSH_ASKPASS: "/bin/false",
-  GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
-  DEBIAN_FRONTEND: "noninteractive",
-} as const;
+const unattended = { ...neverAsk, DEBIAN_FRONTEND: "noninteractive" } as const;
 
 export interface EnvironmentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -48,11 +43,11 @@ export interface EnvironmentOptions {
   readonly repoPath: string;
 }
 
-type Environment = Record<string, string>;
+type Environment = Readonly<Record<string, string>>;
 
 /** The environment of every child of the service: the variables of an allow-list, and settings that prevent prompts. */
 export function childEnvironment({ env, deployEnv, repoPath }: EnvironmentOptions): Environment {
-  const passed: Environment = { ...neverAsk };
+  const passed: Record<string, string> = { ...unattended };
   for (const [name, value] of Object.entries(env)) {
     if (value !== undefined && isPassed(name, deployEnv)) passed[name] = value;
   }
@@ -62,11 +57,11 @@ export function childEnvironment({ env, deployEnv, repoPath }: EnvironmentOption
 
 /** The environment of a deploy script: that of every child, and the deployment. */
 export function scriptEnvironment(
-  options: EnvironmentOptions,
+  environment: Environment,
   { id, ref, commit, trigger }: Deployment,
 ): Environment {
   return {
-    ...childEnvironment(options),
+    ...environment,
     DEPLOY_ID: String(id),
     DEPLOY_REF: ref,
     DEPLOY_BRANCH: ref.replace(/^refs\/heads\//, ""),

@@ -2,7 +2,13 @@ import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
 import type { Secrets } from "../config.ts";
-import { looksLikeSecretFile, secretsInText, secretsInVariable } from "../redaction/detect-secrets.ts";
+import {
+  looksLikeSecretFile,
+  readEnvFiles,
+  readSecretFile,
+  secretsInText,
+  secretsInVariable,
+} from "../redaction/detect-secrets.ts";
 import {
   createRedactor,
   isTooShort,
@@ -10,7 +16,6 @@ import {
   type Redactor,
   redactedPartsOf,
 } from "../redaction/redactor.ts";
-import { readEnvFiles, readSecretFile } from "../redaction/secret-files.ts";
 import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
 
 /** A secret that output must not show, with a name for people that says where it was found. */
@@ -93,6 +98,20 @@ export function createScriptRedactor(sources: SecretSources): () => Redactor {
     known = parts;
     return redactor;
   };
+}
+
+/** What a project's deploy script, and git in its repository, run with. */
+export interface ProjectScript {
+  readonly repoPath: string;
+  /** The environment of every child of the service. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Redacts their output, with the secrets that are known now. */
+  readonly redactor: () => Redactor;
+}
+
+export function createProjectScript(sources: SecretSources): ProjectScript {
+  const { repoPath } = sources;
+  return { repoPath, environment: childEnvironment(sources), redactor: createScriptRedactor(sources) };
 }
 
 /** A sentence for each known secret that is too short to be redacted. */

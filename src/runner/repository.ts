@@ -12,8 +12,7 @@ import {
 } from "../platform/git.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
-import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
-import { createScriptRedactor, type SecretSources } from "./known-secrets.ts";
+import type { ProjectScript } from "./known-secrets.ts";
 import { type RunDirectory, runDirectory } from "./run-directory.ts";
 
 const longestSubject = 200;
@@ -39,12 +38,11 @@ export async function noteHead(
  * @returns null if it is not known. Never rejects.
  */
 export async function readSource(
-  options: EnvironmentOptions & { readonly statePath: string },
+  { repoPath, environment: env }: ProjectScript,
+  statePath: string,
   { id, trigger, commit }: Deployment,
   state: Deployment["state"],
 ): Promise<Source | null> {
-  const env = childEnvironment(options);
-  const { repoPath, statePath } = options;
   try {
     if (trigger === "rollback") return sourceOf(await readCommit(repoPath, commit, env), null);
     const head = await readCommit(repoPath, "HEAD", env);
@@ -68,24 +66,17 @@ function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source
   return { checkedOutCommit, subject: subject.trim() || null, author: author.trim() || null };
 }
 
-const usualTimeoutMs = 30_000;
-
 /**
  * Asks the remote of the repository which commit `ref` is at, with the credentials that the script would use. At the
  * time-out, git is killed with the programs that it started (ssh, git-remote-https).
  */
 export async function readRemoteHead(
-  options: SecretSources & { readonly signal?: AbortSignal },
+  { repoPath, environment: env, redactor }: ProjectScript,
   ref: string,
-  timeoutMs: number = usualTimeoutMs,
+  { timeoutMs = 30_000, ...options }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
 ): Promise<RemoteHead> {
-  const env = childEnvironment(options);
-  // The variable of examples/deploy.sh, if DEPLOY_ENV passes it.
-  const remote = env.DEPLOY_REMOTE || "origin";
-  const ending = await runGit(options.repoPath, ["ls-remote", "--", remote, ref], {
-    ...{ env, timeoutMs },
-    ...(options.signal ? { signal: options.signal } : {}),
-  });
+  const args = ["ls-remote", "--", remoteOf(env), ref];
+  const ending = await runGit(repoPath, args, { ...options, env, timeoutMs });
   if (ending.kind === "exited" && ending.code === 0) {
     const commit = commitOf(ending.output, ref);
     return commit === null
@@ -99,8 +90,13 @@ export async function readRemoteHead(
         ? "git is not installed"
         : `the remote did not answer within ${timeoutMs / 1_000} s`;
   // Git may print the URL of the remote, with its password.
-  const redactor = createScriptRedactor(options)();
-  return { kind: "unknown", detail: `git ls-remote failed in ${options.repoPath}: ${redactor.text(reason)}` };
+  const detail = `git ls-remote failed in ${repoPath}: ${redactor().text(reason)}`;
+  return { kind: "unknown", detail };
+}
+
+/** The remote that examples/deploy.sh pulls from: its variable, if DEPLOY_ENV passes it. */
+export function remoteOf(env: Readonly<Record<string, string>>): string {
+  return env.DEPLOY_REMOTE || "origin";
 }
 
 /** `git ls-remote` matches the ends of names: for `refs/heads/main` it also lists `refs/heads/a/refs/heads/main`. */

@@ -5,22 +5,15 @@ import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } f
 import type { OutputReader, OutputSink } from "./output.ts";
 import { describeProcesses, findProcessesOf, hasEnvironment, runMarks, terminateGroup } from "./processes.ts";
 import { type RunDirectory, readExitCode } from "./run-directory.ts";
-import { checkDeployed } from "./signers/check-deployed.ts";
-import type { VerifyTip } from "./signers/verify-tip.ts";
-import { watchSilence } from "./silence.ts";
+import { type Silence, watchSilence } from "./silence.ts";
 import type { SupervisorExit } from "./supervisor.ts";
 
 /** Everything that one run of the script needs. */
 export interface RunContext {
   readonly deployment: Deployment;
-  readonly statePath: string;
   readonly repoPath: string;
-  /** The branches that are deployed. */
-  readonly refs: readonly string[];
   readonly directory: RunDirectory;
   readonly environment: Record<string, string>;
-  /** Checks whether the branch may be deployed; null: commits need no signature. */
-  readonly verifyTip: VerifyTip | null;
   readonly logPath: string;
   readonly redactor: Redactor;
   readonly timeoutMs: number;
@@ -31,15 +24,6 @@ export interface RunContext {
   /** A silence of this length is logged; 0: never. */
   readonly silenceMs: number;
   readonly sink: OutputSink & { readonly onSilent: (silence: Silence) => void };
-}
-
-/** A period without output, and what may explain it. */
-export interface Silence {
-  readonly silentMs: number;
-  readonly step: string | null;
-  readonly lastLine: string | null;
-  /** A line for each process, below its parent. */
-  readonly processes: readonly string[];
 }
 
 export interface Watched {
@@ -137,7 +121,7 @@ async function concludeExit(watched: Watched, exit: SupervisorExit | null): Prom
   if (exitCode === null) await terminate(group(), remainsGraceMs);
   await output.finish();
   const lastLines = output.lastLines();
-  if (exitCode !== null) return await checkDeployed(context, endedByItself(exitCode, lastLines));
+  if (exitCode !== null) return await endedByItself(context, exitCode, lastLines);
   if (exit === null && !wasInSight) return killedWithService(lastLines);
   if (exit === null || exit.signal !== null) return killed(exit?.signal ?? null, lastLines);
   const reason = printable(lastLines.at(-1) ?? "no reason given");

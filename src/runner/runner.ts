@@ -1,27 +1,42 @@
-import { formatDuration } from "../config/duration.ts";
-import type { Deployment, Runner } from "../deployments/deployment.ts";
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import type { Deployment, Run, Runner, Start } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
 import { printable } from "../platform/terminal/printable.ts";
+import type { Problem } from "../problems.ts";
 import { adoptRun } from "./adopt.ts";
-import { scriptEnvironment } from "./environment.ts";
-import { createScriptRedactor, type SecretSources } from "./known-secrets.ts";
+import { checkScript } from "./check-script.ts";
+import { noteVerified } from "./ending.ts";
+import { binDirectory, exactEnvironment, scriptEnvironment } from "./environment.ts";
+import type { ProjectScript } from "./known-secrets.ts";
 import { longestLine } from "./lines.ts";
 import { logPath, pruneLogs } from "./log-file.ts";
-import type { RunContext, Silence } from "./run.ts";
-import { removeRunDirectory, runDirectory } from "./run-directory.ts";
-import type { Signing, VerifyTip } from "./signers/verify-tip.ts";
-import { startRun } from "./start.ts";
+import { openOutput } from "./output.ts";
+import { noteHead } from "./repository.ts";
+import { type RunContext, watchRun } from "./run.ts";
+import {
+  isHeld,
+  listRuns,
+  makeRunDirectory,
+  readExitCode,
+  removeRunDirectory,
+  runDirectory,
+} from "./run-directory.ts";
+import type { Signing, Tip } from "./signers/verify-tip.ts";
+import { logSilence } from "./silence.ts";
+import { type Supervisor, startSupervisor } from "./supervisor.ts";
 
-export interface RunnerOptions extends SecretSources {
+export interface RunnerOptions {
+  readonly script: ProjectScript;
   readonly statePath: string;
   /** The branches that are deployed: no script is started for any other. */
   readonly refs: readonly string[];
   readonly deployTimeoutMs: number;
   /** A warning is logged after this much silence; 0: never. */
   readonly deploySilenceMs: number;
-  /** Default: 15 s. */
+  /** How long a script may take to exit after its time-out, before it is killed. Default: 15 s. */
   readonly timeoutGraceMs?: number;
-  /** Default: 60 s. */
+  /** How long an adopted run without a visible process may take to release its lock. Default: 60 s. */
   readonly outOfSightMs?: number;
   /** Which commits may be deployed; null: commits need no signature. */
   readonly signing: Signing | null;
@@ -35,33 +50,9 @@ export interface RunnerOptions extends SecretSources {
 /** Runs deploy scripts. The caller starts only one at a time. */
 export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
-  const currentRedactor = createScriptRedactor(options);
-  const contextOf = (deployment: Deployment): RunContext => ({
-    deployment,
-    statePath,
-    repoPath: options.repoPath,
-    refs: options.refs,
-    directory: runDirectory(statePath, deployment.id),
-    environment: scriptEnvironment(options, deployment),
-    verifyTip: verifierOf(options),
-    logPath: logPath(statePath, deployment.id),
-    redactor: currentRedactor(),
-    timeoutMs: options.deployTimeoutMs,
-    timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
-    outOfSightMs: options.outOfSightMs ?? 60_000,
-    silenceMs: options.deploySilenceMs,
-    sink: {
-      onLine(line) {
-        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
-        options.onLine?.(deployment, line);
-      },
-      onStep: (name) => options.onStep(deployment, printable(name)),
-      onSilent: (silence) => logSilence(log, deployment, silence),
-    },
-  });
   return {
-    start: (deployment) => startRun(contextOf(deployment)),
-    adopt: (deployment) => adoptRun(contextOf(deployment)),
+    start: (deployment) => startRun(options, deployment),
+    adopt: (deployment) => adoptRun(contextOf(options, deployment)),
     tidy(deploymentId) {
       try {
         removeRunDirectory(runDirectory(statePath, deploymentId));
@@ -74,28 +65,131 @@ export function createRunner(options: RunnerOptions): Runner {
   };
 }
 
-function verifierOf(options: RunnerOptions): VerifyTip | null {
-  const { signing, log } = options;
-  if (signing === null) return null;
-  return async (deployment) => {
-    // Most projects need no signatures, so this is loaded with the first deployment that needs one.
-    const { verifyTip } = await import("./signers/verify-tip.ts");
-    const tip = await verifyTip({ ...options, ...signing }, deployment);
-    if (tip.kind === "verified") {
-      const { commit, signer } = tip;
-      const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
-      log.info(fields, `Commit ${commit.slice(0, 7)} is signed by ${signer}`);
+/**
+ * Starts `REPO_PATH/deploy.sh <ref> <commit>`. First it checks what would prevent the start, and whether a script of a
+ * dead service still runs.
+ */
+async function startRun(options: RunnerOptions, deployment: Deployment): Promise<Start> {
+  try {
+    const { repoPath, environment } = options.script;
+    const problem = checkRef(options, deployment) ?? (await checkScript(repoPath, environment));
+    if (problem) return { kind: "refused", problem };
+    const survivor = await findSurvivor(options, deployment);
+    if (survivor !== null) {
+      const detail = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
+      return { kind: "try-again", detail };
     }
-    return tip;
+    return await startVerified(options, deployment);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    return { kind: "try-again", detail: `The script could not be started: ${message}.` };
+  }
+}
+
+/** BRANCH may have been set after the deployment was recorded, or differ in another instance. */
+function checkRef({ refs }: RunnerOptions, { ref }: Deployment): Problem | null {
+  if (refs.includes(ref)) return null;
+  const detail = `${ref} is not deployed: BRANCH names ${refs.join(", ").replace("refs/heads/", "")}. Nothing was run. To deploy that branch: hotpush deploy`;
+  return { code: "branch_not_selected", detail };
+}
+
+/** Another run whose script still runs; the files of ended runs are removed. */
+async function findSurvivor({ statePath, script }: RunnerOptions, own: Deployment): Promise<number | null> {
+  for (const id of listRuns(statePath)) {
+    const directory = runDirectory(statePath, id);
+    // A background process of an ended script may hold its lock for ever.
+    const hasEnded = id === own.id || readExitCode(directory) !== null;
+    if (!hasEnded && (await isHeld(directory, id, script.repoPath))) return id;
+    removeRunDirectory(directory);
+  }
+  return null;
+}
+
+/** A roll back uses images that exist already: there is nothing to fetch and to verify. */
+async function startVerified(options: RunnerOptions, deployment: Deployment): Promise<Start> {
+  const { signing } = options;
+  const context = contextOf(options, deployment);
+  if (signing === null || deployment.trigger === "rollback") {
+    return { kind: "started", run: await spawnScript(context) };
+  }
+  const tip = await verify(options, signing, deployment);
+  if (tip.kind !== "verified") return tip;
+  const { commit } = tip;
+  const environment = exactEnvironment(context.environment, commit);
+  const exact = { ...context, deployment: { ...deployment, commit }, environment };
+  return { kind: "started", run: await spawnScript(exact, commit) };
+}
+
+async function verify(options: RunnerOptions, signing: Signing, deployment: Deployment): Promise<Tip> {
+  // Most projects need no signatures, so this is loaded with the first deployment that needs one.
+  const { verifyTip } = await import("./signers/verify-tip.ts");
+  const tip = await verifyTip({ ...options, ...signing }, deployment);
+  if (tip.kind === "verified") {
+    const { commit, signer } = tip;
+    const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
+    options.log.info(fields, `Commit ${commit.slice(0, 7)} is signed by ${signer}`);
+  }
+  return tip;
+}
+
+function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
+  const { statePath, script, log } = options;
+  return {
+    deployment,
+    repoPath: script.repoPath,
+    directory: runDirectory(statePath, deployment.id),
+    environment: scriptEnvironment(script.environment, deployment),
+    logPath: logPath(statePath, deployment.id),
+    redactor: script.redactor(),
+    timeoutMs: options.deployTimeoutMs,
+    timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
+    outOfSightMs: options.outOfSightMs ?? 60_000,
+    silenceMs: options.deploySilenceMs,
+    sink: {
+      onLine(line) {
+        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
+        options.onLine?.(deployment, line);
+      },
+      onStep: (name) => options.onStep(deployment, printable(name)),
+      onSilent: (silence) => logSilence(log, deployment, silence),
+    },
   };
 }
 
-function logSilence(log: Log, { id }: Deployment, { silentMs, step, lastLine, processes }: Silence): void {
-  const where = step === null ? "" : ` in the step ${printable(step)}`;
-  const last = lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
-  const waiting = processes.map((line) => `\n  ${line}`).join("");
-  log.warn(
-    { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine, processes },
-    `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}${waiting && `\nIts processes:${waiting}`}`,
-  );
+/** @param verified the commit that must be checked out when the script ends; null: any */
+async function spawnScript(context: RunContext, verified: string | null = null): Promise<Run> {
+  const { directory, environment, repoPath, deployment } = context;
+  makeRunDirectory(directory);
+  if (verified !== null) noteVerified(directory, verified);
+  const lockFd = openSync(directory.lockPath, "w", 0o600);
+  try {
+    const command = commandFor(deployment, repoPath);
+    const [supervisor] = await Promise.all([
+      startSupervisor({ directory, lockFd, command, cwd: repoPath, environment }),
+      noteHead(directory, repoPath, environment),
+    ]);
+    return await runScript(context, supervisor);
+  } finally {
+    closeSync(lockFd);
+  }
+}
+
+/** A roll back uses the images of this machine; the script would pull and build the current branch. */
+function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): readonly string[] {
+  if (trigger === "rollback") return [join(binDirectory, "hotpush"), "rollout", "--to", commit];
+  return [join(repoPath, "deploy.sh"), ref, commit];
+}
+
+async function runScript(context: RunContext, supervisor: Supervisor): Promise<Run> {
+  try {
+    const output = openOutput({ ...context, pipePath: context.directory.outputPath });
+    supervisor.startScript();
+    const { pid, exited } = supervisor;
+    const own = { exited: () => exited, group: () => pid, wasInSight: true };
+    return watchRun({ context, output, ...own, remainingMs: context.timeoutMs });
+  } catch (error) {
+    await supervisor.dismiss();
+    throw error;
+  }
 }

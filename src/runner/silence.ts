@@ -1,3 +1,31 @@
+import { formatDuration } from "../config/duration.ts";
+import type { Deployment } from "../deployments/deployment.ts";
+import type { Log } from "../log.ts";
+import { printable } from "../platform/terminal/printable.ts";
+
+/** A period without output, and what may explain it. */
+export interface Silence {
+  readonly silentMs: number;
+  readonly step: string | null;
+  readonly lastLine: string | null;
+  /** A line for each process, below its parent. */
+  readonly processes: readonly string[];
+}
+
+export function logSilence(
+  log: Log,
+  { id }: Deployment,
+  { silentMs, step, lastLine, processes }: Silence,
+): void {
+  const where = step === null ? "" : ` in the step ${printable(step)}`;
+  const last = lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
+  const waiting = processes.map((line) => `\n  ${line}`).join("");
+  log.warn(
+    { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine, processes },
+    `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}${waiting && `\nIts processes:${waiting}`}`,
+  );
+}
+
 export interface SilenceOptions {
   /** 0: never. At most 24 h. */
   readonly silenceMs: number;

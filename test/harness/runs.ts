@@ -5,6 +5,7 @@ import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment, Ending, Run, Runner } from "../../src/deployments/deployment.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
+import { createProjectScript, type SecretSources } from "../../src/runner/known-secrets.ts";
 import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
 import { testSecret } from "./delivery.ts";
 import { readLog } from "./records.ts";
@@ -30,7 +31,10 @@ export interface TestRunner {
   readonly log: () => string;
 }
 
-export function createTestRunner(scope: Scope, options: Partial<RunnerOptions> = {}): TestRunner {
+export function createTestRunner(
+  scope: Scope,
+  options: Partial<RunnerOptions & SecretSources> = {},
+): TestRunner {
   const statePath = join(temporaryDirectory(scope), "state");
   const repoPath = options.repoPath ?? temporaryDirectory(scope);
   mkdirSync(statePath);
@@ -38,10 +42,11 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions> =
   const steps: string[] = [];
   const { PATH, HOME } = process.env;
   const runner = createRunner({
-    env: { PATH, HOME },
-    deployEnv: [],
-    repoPath,
-    secrets: { current: makeSecret(testSecret), previous: null },
+    script: createProjectScript({
+      ...{ env: { PATH, HOME }, deployEnv: [], repoPath },
+      secrets: { current: makeSecret(testSecret), previous: null },
+      ...options,
+    }),
     statePath,
     refs: mainRefs,
     signing: null,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { constants } from "node:os";
 import { test } from "node:test";
-import { endedByItself, endedEarly, killed } from "../../src/runner/ending.ts";
+import { endedEarly, endingOf, killed } from "../../src/runner/ending.ts";
 import { createTestRunner } from "../harness/runs.ts";
 
 const signalsOfShell = [
@@ -55,20 +55,19 @@ test("a script whose whole process group is killed from outside has failed", asy
 
 test("the message of a failure has the exit code and the last line that is not blank", () => {
   assert.equal(
-    endedByItself(3, ["==> Build", "no space left", "", "  "]).problem?.detail,
+    endingOf(3, ["==> Build", "no space left", "", "  "]).problem?.detail,
     "deploy.sh ended with exit code 3. Its last line: no space left",
   );
-  assert.equal(endedByItself(1, []).problem?.detail, "deploy.sh ended with exit code 1. It printed nothing.");
+  assert.equal(endingOf(1, []).problem?.detail, "deploy.sh ended with exit code 1. It printed nothing.");
 });
 
 test("exit codes 126 and 127 are explained", () => {
-  assert.match(endedByItself(126, []).problem?.detail ?? "", /a command in it could not be run\./);
-  assert.match(endedByItself(127, []).problem?.detail ?? "", /is not installed or not in the PATH\./);
+  assert.match(endingOf(126, []).problem?.detail ?? "", /a command in it could not be run\./);
+  assert.match(endingOf(127, []).problem?.detail ?? "", /is not installed or not in the PATH\./);
 });
 
 test("a last line cannot control a terminal and is bounded", () => {
-  const detail =
-    endedByItself(1, [`\u001b[31mred\u001b[0m\u202e ${"x".repeat(5_000)}`]).problem?.detail ?? "";
+  const detail = endingOf(1, [`\u001b[31mred\u001b[0m\u202e ${"x".repeat(5_000)}`]).problem?.detail ?? "";
   assert.match(detail, /Its last line: red {2}x+…$/);
   assert.ok(detail.length < 400);
 });

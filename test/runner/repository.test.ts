@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { readCommit } from "../../src/platform/git.ts";
+import { createProjectScript } from "../../src/runner/known-secrets.ts";
 import { noteHead, readRemoteHead, readSource } from "../../src/runner/repository.ts";
 import { makeRunDirectory, runDirectory } from "../../src/runner/run-directory.ts";
 import { randomCommit, testSecret } from "../harness/delivery.ts";
@@ -108,8 +109,8 @@ async function read(
     makeRunDirectory(run);
     writeFileSync(run.headPath, headAtStart);
   }
-  const options = { env, deployEnv: [], repoPath: directory, statePath };
-  return await readSource(options, { ...deploymentWith(1), ...fields }, state);
+  const script = createProjectScript({ env, deployEnv: [], repoPath: directory, secrets });
+  return await readSource(script, statePath, { ...deploymentWith(1), ...fields }, state);
 }
 
 const secrets = { current: makeSecret(testSecret), previous: null };
@@ -119,11 +120,8 @@ test("a remote that does not answer in time is reported, and no process is left"
   const port = await listenHere(t, createServer());
   const url = `http://127.0.0.1:${port}/shop.git`;
   git(repoPath, "remote", "set-url", "origin", url);
-  const asking = readRemoteHead(
-    { env: process.env, deployEnv: [], repoPath, secrets },
-    "refs/heads/main",
-    1_000,
-  );
+  const script = createProjectScript({ env: process.env, deployEnv: [], repoPath, secrets });
+  const asking = readRemoteHead(script, "refs/heads/main", { timeoutMs: 1_000 });
   await until("git asks", () => processesWith(url).length > 0);
   const head = await asking;
   assert.match(head.kind === "unknown" ? head.detail : "", /the remote did not answer within 1 s$/);
@@ -133,10 +131,9 @@ test("a remote that does not answer in time is reported, and no process is left"
 test("the remote is the one that the script pulls from", async (t) => {
   const { repoPath } = makeProject(t);
   git(repoPath, "remote", "rename", "origin", "upstream");
-  const head = await readRemoteHead(
-    { env: { ...process.env, DEPLOY_REMOTE: "upstream" }, deployEnv: ["DEPLOY_REMOTE"], repoPath, secrets },
-    "refs/heads/main",
-  );
+  const env = { ...process.env, DEPLOY_REMOTE: "upstream" };
+  const script = createProjectScript({ env, deployEnv: ["DEPLOY_REMOTE"], repoPath, secrets });
+  const head = await readRemoteHead(script, "refs/heads/main");
   assert.deepEqual(head, { kind: "head", commit: git(repoPath, "rev-parse", "upstream/main") });
 });
 

@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ProblemError } from "../../problems.ts";
-import { secretsInVariable } from "../../redaction/detect-secrets.ts";
+import { readEnvFiles, secretsInVariable } from "../../redaction/detect-secrets.ts";
 import { createRedactor, redactedPartsOf } from "../../redaction/redactor.ts";
-import { readEnvFiles } from "../../redaction/secret-files.ts";
 import { type Argv, type CommandEnding, runCommand } from "../run-command.ts";
 import type { ComposeTarget } from "./commands.ts";
 import { composeProgram } from "./program.ts";

@@ -1,8 +1,7 @@
 import { formatDuration } from "../../config/duration.ts";
 import { ProblemError } from "../../problems.ts";
-import { looksLikeSecretFile, secretsInVariable } from "../../redaction/detect-secrets.ts";
+import { looksLikeSecretFile, readSecretFile, secretsInVariable } from "../../redaction/detect-secrets.ts";
 import { createRedactor, redactedPartsOf } from "../../redaction/redactor.ts";
-import { readSecretFile } from "../../redaction/secret-files.ts";
 import { type Container, inspectContainer } from "./container.ts";
 import type { Engine } from "./engine.ts";
 import type { Readiness } from "./health.ts";

@@ -4,10 +4,8 @@ import { readSigners } from "../../config/signers-file.ts";
 import type { Deployment } from "../../deployments/deployment.ts";
 import { isAncestor, runGit } from "../../platform/git.ts";
 import type { Problem } from "../../problems.ts";
-import type { Redactor } from "../../redaction/redactor.ts";
-import { childEnvironment } from "../environment.ts";
-import { createScriptRedactor, type SecretSources } from "../known-secrets.ts";
-import { readRemoteHead } from "../repository.ts";
+import type { ProjectScript } from "../known-secrets.ts";
+import { readRemoteHead, remoteOf } from "../repository.ts";
 import { signatureProblem } from "./judge-signature.ts";
 import { VerificationError, verifyCommit } from "./verify-commit.ts";
 
@@ -20,7 +18,8 @@ export interface Signing {
   readonly stopping: AbortSignal;
 }
 
-export interface TipOptions extends Signing, SecretSources {
+export interface TipOptions extends Signing {
+  readonly script: ProjectScript;
   readonly statePath: string;
 }
 
@@ -28,8 +27,6 @@ export type Tip =
   | { readonly kind: "verified"; readonly commit: string; readonly signer: string }
   | { readonly kind: "refused"; readonly problem: Problem }
   | { readonly kind: "try-again"; readonly detail: string };
-
-export type VerifyTip = (deployment: Deployment) => Promise<Tip>;
 
 /**
  * Fetches the branch of a deployment and checks whether its tip may be deployed: it must contain the commit asked for,
@@ -50,7 +47,8 @@ export async function verifyTip(options: TipOptions, deployment: Deployment): Pr
 }
 
 async function examine(options: TipOptions, deployment: Deployment): Promise<Tip> {
-  const { repoPath, signersPath, statePath, stopping } = options;
+  const { signersPath, statePath, stopping } = options;
+  const { repoPath, environment: env } = options.script;
   const signers = readSigners(signersPath, repoPath);
   if (typeof signers === "string") return refuse("signers_unusable", `${signers} Nothing was run.`);
   const found = await findTip(options, deployment);
@@ -58,7 +56,6 @@ async function examine(options: TipOptions, deployment: Deployment): Promise<Tip
   const { commit } = found;
   const diverged = await findDivergence(options, deployment, commit);
   if (diverged !== null) return refuse("branch_diverged", diverged);
-  const env = childEnvironment(options);
   const verifying = {
     repoPath,
     scratchPath: join(statePath, "signers"),
@@ -77,14 +74,13 @@ async function examine(options: TipOptions, deployment: Deployment): Promise<Tip
 
 /** A git host reports a push before all of its servers have it, and networks fail: so a failed fetch is retried. */
 async function findTip(options: TipOptions, deployment: Deployment): Promise<FetchedTip> {
-  const redactor = createScriptRedactor(options)();
-  let found = await fetchTip(options, deployment, redactor);
+  let found = await fetchTip(options, deployment);
   // The variable of examples/deploy.sh, if DEPLOY_ENV passes it.
-  const pausesS = (childEnvironment(options).DEPLOY_RETRY_PAUSES || "1 2 3 3").split(/\s+/).map(Number);
+  const pausesS = (options.script.environment.DEPLOY_RETRY_PAUSES || "1 2 3 3").split(/\s+/).map(Number);
   for (const pauseS of pausesS.filter(Number.isFinite)) {
     if (!("failure" in found) || options.stopping.aborted) break;
     await pause(pauseS * 1_000, undefined, { signal: options.stopping });
-    found = await fetchTip(options, deployment, redactor);
+    found = await fetchTip(options, deployment);
   }
   options.stopping.throwIfAborted();
   return found;
@@ -102,23 +98,19 @@ const quietly = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-
  * Fetches the tip of `ref` and its history into the repository, without moving any ref there. The tip must contain
  * `commit`: a push that names another commit is not of this branch, or arrived before the host's servers agreed.
  */
-async function fetchTip(
-  options: TipOptions,
-  { ref, commit }: Deployment,
-  redactor: Redactor,
-): Promise<FetchedTip> {
-  const { repoPath, stopping: signal } = options;
+async function fetchTip(options: TipOptions, { ref, commit }: Deployment): Promise<FetchedTip> {
+  const { script, stopping: signal } = options;
+  const { repoPath, environment: env, redactor } = script;
   // If the remote has no such branch, `git fetch` takes a tag or another branch whose name ends alike.
-  const head = await readRemoteHead({ ...options, signal }, ref);
+  const head = await readRemoteHead(script, ref, { signal });
   if (head.kind === "unknown") return { failure: `Nothing was run: ${head.detail}` };
-  const env = childEnvironment(options);
-  const args = [...noHousekeeping, "fetch", ...quietly, "--", env.DEPLOY_REMOTE || "origin", ref];
+  const args = [...noHousekeeping, "fetch", ...quietly, "--", remoteOf(env), ref];
   const ending = await runGit(repoPath, args, { env, timeoutMs: fetchTimeoutMs, signal });
   if (ending.kind !== "exited" || ending.code !== 0) {
     const reason =
       ending.kind === "not_found" ? "git is not installed" : (ending.lastLines.at(-1) ?? ending.kind);
     return {
-      failure: `git could not fetch ${ref}: ${redactor.text(reason)} Nothing was run. Check address, credentials and network.`,
+      failure: `git could not fetch ${ref}: ${redactor().text(reason)} Nothing was run. Check address, credentials and network.`,
     };
   }
   if (await isAncestor(repoPath, commit, head.commit, withoutReplacements(env))) {
@@ -133,8 +125,8 @@ async function fetchTip(
 async function findDivergence(options: TipOptions, { trigger, ref }: Deployment, tip: string) {
   const last = options.findLastDeployed();
   if (last === null || trigger === "manual") return null;
-  if (await isAncestor(options.repoPath, last, tip, withoutReplacements(childEnvironment(options))))
-    return null;
+  const { repoPath, environment } = options.script;
+  if (await isAncestor(repoPath, last, tip, withoutReplacements(environment))) return null;
   const branch = ref.replace("refs/heads/", "");
   return `${branch} is at ${tip.slice(0, 7)}, which does not descend from ${last.slice(0, 7)}, deployed last: the branch was put back or rewritten. Nothing was run. If that is intended: hotpush deploy ${branch}`;
 }

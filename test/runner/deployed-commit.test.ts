@@ -1,29 +1,29 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { type TestContext, test } from "node:test";
-import { makeRunDirectory, runDirectory } from "../../../src/runner/run-directory.ts";
-import { checkDeployed, noteVerified } from "../../../src/runner/signers/check-deployed.ts";
-import { git, makeProject } from "../../harness/project.ts";
-import { temporaryDirectory } from "../../harness/temporary.ts";
+import { endedByItself, noteVerified } from "../../src/runner/ending.ts";
+import { makeRunDirectory, runDirectory } from "../../src/runner/run-directory.ts";
+import { git, makeProject } from "../harness/project.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 const succeeded = { state: "succeeded", exitCode: 0, problem: null } as const;
 
-test("a run without a verified commit keeps its ending", async (t) => {
-  assert.equal(await checkDeployed(makeRun(t), succeeded), succeeded);
+test("a run without a verified commit succeeds", async (t) => {
+  assert.deepEqual(await endedByItself(makeRun(t), 0, []), succeeded);
 });
 
 test("a run succeeds with the verified commit, and fails with another one", async (t) => {
   const run = makeRun(t);
   noteVerified(run.directory, git(run.repoPath, "rev-parse", "HEAD"));
-  assert.equal(await checkDeployed(run, succeeded), succeeded);
+  assert.deepEqual(await endedByItself(run, 0, []), succeeded);
   git(run.repoPath, "commit", "--quiet", "--allow-empty", "--message", "Another");
-  assert.equal((await checkDeployed(run, succeeded)).problem?.code, "other_commit_deployed");
+  assert.equal((await endedByItself(run, 0, [])).problem?.code, "other_commit_deployed");
 });
 
 test("a run whose commit cannot be compared fails", async (t) => {
   const run = makeRun(t);
   mkdirSync(run.directory.verifiedPath);
-  const { state, problem } = await checkDeployed(run, succeeded);
+  const { state, problem } = await endedByItself(run, 0, []);
   assert.equal(state, "failed");
   assert.match(problem?.detail ?? "", /the commit could not be compared \(EISDIR/);
 });
