@@ -70,6 +70,8 @@ export async function startService(config: Config, env: Environment, log: Log): 
   const receiver = wireReceiver(shared, deployments, findFault);
   await listen(receiver, config);
   await logScriptFault(repoPath, script.environment, log);
+  // Built now, so that the first push does not wait for it.
+  script.redactor();
   for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
   const address = receiver.address() as AddressInfo;
   const leading = becomeLeader({

@@ -2,7 +2,7 @@ import type { Log } from "../log.ts";
 import { repeat } from "../platform/repeat.ts";
 import { isCommitId } from "../receiver/push.ts";
 import type { RemoteHead } from "./deployment.ts";
-import { type BelieveHead, createBelieveHead, createDoubts, type Doubt, type HeadAnswer } from "./doubts.ts";
+import { createBelieveHead, createDoubts, type Doubt, type HeadAnswer } from "./doubts.ts";
 import { findLastDeployedRef } from "./history.ts";
 import type { Queue } from "./queue.ts";
 import type { Store } from "./store.ts";
@@ -39,100 +39,85 @@ export interface CatchUpReport {
   readonly failure: string | null;
 }
 
-interface CatchUpState extends CatchUpOptions {
-  readonly believeHead: BelieveHead;
-  failure: string | null;
-  lookedAtMs: number | null;
-  isStopped: boolean;
-}
-
 /**
  * Finds pushes whose delivery never came, because git hosts do not retry. It compares the branch that was deployed last
  * with the remote, and deploys a head that was not deployed. It also asks the remote about pushes that may be old.
  */
 export function createCatchUp(options: CatchUpOptions): CatchUp {
-  const { store, log, intervalMs, askEveryMs = 10_000 } = options;
-  const confirmMs = intervalMs === 0 ? askEveryMs : Math.min(askEveryMs, intervalMs);
-  const believeHead = createBelieveHead(store, confirmMs);
-  const state: CatchUpState = { ...options, believeHead, failure: null, lookedAtMs: null, isStopped: false };
+  const { store, refs, readRemoteHead, request, log, intervalMs, askEveryMs = 10_000 } = options;
+  const believeHead = createBelieveHead(
+    store,
+    intervalMs === 0 ? askEveryMs : Math.min(askEveryMs, intervalMs),
+  );
+  let failure: string | null = null;
+  let lookedAtMs: number | null = null;
+  let isStopped = false;
   const onFault = (error: unknown) =>
     log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed");
-  const looks = repeat(() => lookAtLastDeployed(state), { intervalMs, onFault });
-  const doubts = createDoubts({
-    ...{ store, askEveryMs, onFault },
-    ask: (ref, doubts) => look(state, ref, doubts),
-    deploy: (doubt) => deployUnconfirmed(state, doubt),
-  });
+  const looks = repeat(lookAtLastDeployed, { intervalMs, onFault });
+  const doubts = createDoubts({ store, askEveryMs, onFault, ask: look, deploy: deployUnconfirmed });
+
+  async function lookAtLastDeployed(): Promise<void> {
+    const ref = findLastDeployedRef(store, refs);
+    if (ref !== null) await look(ref);
+  }
+
+  /** Asks the remote where `ref` is, and deploys that commit if it is missing. */
+  async function look(ref: string, doubted: ReadonlyMap<string, Doubt> = new Map()): Promise<HeadAnswer> {
+    const newestBefore = newestId(store);
+    const remote = await readRemoteHead(ref);
+    if (isStopped) return { kind: "overtaken" };
+    lookedAtMs = Date.now();
+    if (remote.kind === "unknown") {
+      noteFailure(ref, remote.detail);
+      return { kind: "unknown" };
+    }
+    failure = null;
+    // The answer may be older than a push that came meanwhile.
+    if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return { kind: "overtaken" };
+    const head = remote.commit;
+    const doubt = doubted.get(head);
+    const kind = believeHead(ref, head, doubt?.isFirst);
+    const step = { ref, before: doubt?.before ?? null, commit: head };
+    if (kind === "missing") deploy(step, `${ref} is at ${head.slice(0, 7)}`);
+    return { kind, head };
+  }
+
+  function noteFailure(ref: string, detail: string): void {
+    const text = `Missed pushes cannot be found at the moment: ${detail}`;
+    if (failure === null) log.warn({ event: "catch_up.failed", ref }, text);
+    failure = detail;
+  }
+
+  /** Deploys a push that may be old, because the remote does not answer. */
+  function deployUnconfirmed(doubt: Doubt): void {
+    const commit = doubt.commit.slice(0, 7);
+    deploy(doubt, `The remote does not say where ${doubt.ref} is, a push says ${commit}`);
+  }
+
+  function deploy({ ref, before, commit }: Pick<Doubt, "ref" | "before" | "commit">, why: string): void {
+    const { id } = request({ trigger: "catch-up", ref, before, commit });
+    const fields = { event: "catch_up.found", deployment: id, ref, commit };
+    log.warn(fields, `${why}, which is not what was deployed last: deployment ${id} catches up`);
+  }
+
   return {
     start() {
-      state.isStopped = false;
+      isStopped = false;
       if (intervalMs === 0) return;
       looks.now();
       looks.start();
     },
     resolve: doubts.add,
     stop() {
-      state.isStopped = true;
+      isStopped = true;
       looks.stop();
       doubts.stop();
     },
-    report: () => ({ intervalMs, lookedAtMs: state.lookedAtMs, failure: state.failure }),
+    report: () => ({ intervalMs, lookedAtMs, failure }),
   };
-}
-
-async function lookAtLastDeployed(state: CatchUpState): Promise<void> {
-  const ref = findLastDeployedRef(state.store, state.refs);
-  if (ref !== null) await look(state, ref);
-}
-
-/** Asks the remote where `ref` is, and deploys that commit if it is missing. */
-async function look(
-  state: CatchUpState,
-  ref: string,
-  doubts: ReadonlyMap<string, Doubt> = new Map(),
-): Promise<HeadAnswer> {
-  const { store, readRemoteHead, believeHead } = state;
-  const newestBefore = newestId(store);
-  const remote = await readRemoteHead(ref);
-  if (state.isStopped) return { kind: "overtaken" };
-  state.lookedAtMs = Date.now();
-  if (remote.kind === "unknown") {
-    reportFailure(state, ref, remote.detail);
-    return { kind: "unknown" };
-  }
-  state.failure = null;
-  // The answer may be older than a push that came meanwhile.
-  if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return { kind: "overtaken" };
-  const head = remote.commit;
-  const doubt = doubts.get(head);
-  const kind = believeHead(ref, head, doubt?.isFirst);
-  const step = { ref, before: doubt?.before ?? null, commit: head };
-  if (kind === "missing") deploy(state, step, `${ref} is at ${head.slice(0, 7)}`);
-  return { kind, head };
 }
 
 function newestId(store: Store): number {
   return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM deployments")?.id);
-}
-
-function reportFailure(state: CatchUpState, ref: string, detail: string): void {
-  const wasFailing = state.failure !== null;
-  state.failure = detail;
-  if (wasFailing) return;
-  const text = `Missed pushes cannot be found at the moment: ${detail}`;
-  state.log.warn({ event: "catch_up.failed", ref }, text);
-}
-
-/** Deploys a push that may be old, because the remote does not answer. */
-function deployUnconfirmed(state: CatchUpState, doubt: Doubt): void {
-  const commit = doubt.commit.slice(0, 7);
-  deploy(state, doubt, `The remote does not say where ${doubt.ref} is, a push says ${commit}`);
-}
-
-type DoubtStep = Pick<Doubt, "ref" | "before" | "commit">;
-
-function deploy({ log, request }: CatchUpState, { ref, before, commit }: DoubtStep, why: string): void {
-  const { id } = request({ trigger: "catch-up", ref, before, commit });
-  const fields = { event: "catch_up.found", deployment: id, ref, commit };
-  log.warn(fields, `${why}, which is not what was deployed last: deployment ${id} catches up`);
 }

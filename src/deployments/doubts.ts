@@ -39,14 +39,6 @@ interface BranchDoubts {
   readonly answers: number;
 }
 
-interface DoubtsState extends DoubtsOptions {
-  readonly open: Map<string, BranchDoubts>;
-  askedAtMs: number;
-  timer: NodeJS.Timeout | undefined;
-  isAsking: boolean;
-  isStopped: boolean;
-}
-
 /** How often the remote is asked about one push, because servers of a git host can lag behind it. */
 const mostAnswers = 3;
 /** How often to check whether what runs has ended. */
@@ -57,47 +49,61 @@ const lookEveryMs = 1_000;
  * asks about a first delivery at once, and believes it together with the remote. A copy waits until nothing of its
  * branch runs or waits: what is live then was pulled from this remote, so the remote does not lag behind it.
  */
-export function createDoubts(options: DoubtsOptions): Doubts {
-  const start = { askedAtMs: Number.NEGATIVE_INFINITY, timer: undefined, isAsking: false, isStopped: false };
-  const state: DoubtsState = { ...options, open: new Map(), ...start };
+export function createDoubts({ store, ask, deploy, askEveryMs, onFault }: DoubtsOptions): Doubts {
+  const open = new Map<string, BranchDoubts>();
+  let askedAtMs = Number.NEGATIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+  let isAsking = false;
+  let isStopped = false;
+
+  /** A copy does not replace the first delivery of its commit. */
+  function merge({ ref, doubts, answers }: BranchDoubts): void {
+    const known = open.get(ref);
+    const all = [...(known?.doubts ?? []), ...doubts];
+    const inOrder = all.sort(([, one], [, other]) => +one.isFirst - +other.isFirst);
+    open.set(ref, { ref, doubts: new Map(inOrder), answers: Math.min(answers, known?.answers ?? answers) });
+  }
+
+  function schedule(leastMs: number): void {
+    clearTimeout(timer);
+    if (isStopped) return;
+    const waitMs = Math.max(leastMs, askedAtMs + askEveryMs - performance.now());
+    timer = setTimeout(() => void askNext(), waitMs).unref();
+  }
+
+  async function askNext(): Promise<void> {
+    isAsking = true;
+    try {
+      const ready = [...open.values()].find((branch) => isReady(store, branch));
+      if (ready) await askAbout(ready);
+    } catch (error) {
+      onFault(error);
+    }
+    isAsking = false;
+    if (open.size > 0) schedule(lookEveryMs);
+  }
+
+  async function askAbout({ ref, doubts, answers }: BranchDoubts): Promise<void> {
+    open.delete(ref);
+    const answer = await ask(ref, doubts);
+    askedAtMs = performance.now();
+    if (isStopped) return;
+    const likely = [...doubts.values()].findLast(({ isLikely }) => isLikely);
+    if (answer.kind === "unknown" && likely) deploy(likely);
+    const answered = { ref, doubts, answers: answer.kind === "overtaken" ? answers : answers + 1 };
+    if (!isResolved(answered, answer)) merge(answered);
+  }
+
   return {
     add(doubt) {
-      merge(state, { ref: doubt.ref, doubts: new Map([[doubt.commit, doubt]]), answers: 0 });
-      if (!state.isAsking) schedule(state, 0);
+      merge({ ref: doubt.ref, doubts: new Map([[doubt.commit, doubt]]), answers: 0 });
+      if (!isAsking) schedule(0);
     },
     stop() {
-      state.isStopped = true;
-      clearTimeout(state.timer);
+      isStopped = true;
+      clearTimeout(timer);
     },
   };
-}
-
-/** A copy does not replace the first delivery of its commit. */
-function merge({ open }: DoubtsState, { ref, doubts, answers }: BranchDoubts): void {
-  const known = open.get(ref);
-  const all = [...(known?.doubts ?? []), ...doubts].sort(
-    ([, one], [, other]) => +one.isFirst - +other.isFirst,
-  );
-  open.set(ref, { ref, doubts: new Map(all), answers: Math.min(answers, known?.answers ?? answers) });
-}
-
-function schedule(state: DoubtsState, leastMs: number): void {
-  clearTimeout(state.timer);
-  if (state.isStopped) return;
-  const waitMs = Math.max(leastMs, state.askedAtMs + state.askEveryMs - performance.now());
-  state.timer = setTimeout(() => void askNext(state), waitMs).unref();
-}
-
-async function askNext(state: DoubtsState): Promise<void> {
-  state.isAsking = true;
-  try {
-    const ready = [...state.open.values()].find((branch) => isReady(state.store, branch));
-    if (ready) await askAbout(state, ready);
-  } catch (error) {
-    state.onFault(error);
-  }
-  state.isAsking = false;
-  if (state.open.size > 0) schedule(state, lookEveryMs);
 }
 
 function isReady(store: Store, { ref, doubts }: BranchDoubts): boolean {
@@ -105,17 +111,6 @@ function isReady(store: Store, { ref, doubts }: BranchDoubts): boolean {
   const isPressing = [...doubts.values()].some((one) => one.isFirst && !newest?.commits.includes(one.commit));
   const sql = "SELECT 1 FROM deployments WHERE ref = ? AND state IN ('queued', 'running', 'interrupted')";
   return isPressing || store.get(sql, ref) === undefined;
-}
-
-async function askAbout(state: DoubtsState, { ref, doubts, answers }: BranchDoubts): Promise<void> {
-  state.open.delete(ref);
-  const answer = await state.ask(ref, doubts);
-  state.askedAtMs = performance.now();
-  if (state.isStopped) return;
-  const likely = [...doubts.values()].findLast(({ isLikely }) => isLikely);
-  if (answer.kind === "unknown" && likely) state.deploy(likely);
-  const answered = { ref, doubts, answers: answer.kind === "overtaken" ? answers : answers + 1 };
-  if (!isResolved(answered, answer)) merge(state, answered);
 }
 
 function isResolved({ doubts, answers }: BranchDoubts, answer: HeadAnswer): boolean {
@@ -164,11 +159,10 @@ export function findNewest(store: Store, ref: string) {
 
 /** Deliveries are kept longer than deployments. */
 function wasSeen(store: Store, ref: string, commit: string): boolean {
-  const isIn = (table: "deployments" | "deliveries", column: "commit_id" | "checked_out_commit") =>
-    store.get(`SELECT 1 FROM ${table} WHERE ref = ? AND ${column} = ? LIMIT 1`, ref, commit) !== undefined;
+  const isIn = (sql: string) => store.get(`${sql} = ? AND ref = ? LIMIT 1`, commit, ref) !== undefined;
   return (
-    isIn("deployments", "commit_id") ||
-    isIn("deployments", "checked_out_commit") ||
-    isIn("deliveries", "commit_id")
+    isIn("SELECT 1 FROM deployments WHERE commit_id") ||
+    isIn("SELECT 1 FROM deployments WHERE checked_out_commit") ||
+    isIn("SELECT 1 FROM deliveries WHERE commit_id")
   );
 }

@@ -8,26 +8,12 @@ import { neverAsk } from "../platform/git.ts";
 import type { Problem } from "../problems.ts";
 
 /** The variables of the service that a script may see; never a webhook secret. */
-const passedNames = new Set([
-  "PATH",
-  "HOME",
-  "USER",
-  "LOGNAME",
-  "LANG",
-  "TZ",
-  "TMPDIR",
-  "HTTP_PROXY",
-  "HTTPS_PROXY",
-  "NO_PROXY",
-  "ALL_PROXY",
-  "http_proxy",
-  "https_proxy",
-  "no_proxy",
-  "all_proxy",
+const passedNames = [
+  "PATH HOME USER LOGNAME LANG TZ TMPDIR",
+  "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy",
   // So that `hotpush rollout` in the script uses the state directory of the service.
-  "STATE_PATH",
-  "XDG_STATE_HOME",
-]);
+  "STATE_PATH XDG_STATE_HOME",
+].flatMap((line) => line.split(" "));
 const passedPrefixes = ["HOTPUSH_", "LC_", "DOCKER_", "COMPOSE_", "BUILDX_", "BUILDKIT_", "GIT_", "SSH_"];
 
 /** Last in the script's PATH, so that it can say `hotpush rollout`. */
@@ -80,7 +66,7 @@ export function exactEnvironment(environment: Environment, commit: string): Envi
 function isPassed(name: string, deployEnv: readonly string[]): boolean {
   if (name.startsWith("WEBHOOK_SECRET")) return false;
   return (
-    passedNames.has(name) ||
+    passedNames.includes(name) ||
     deployEnv.includes(name) ||
     passedPrefixes.some((prefix) => name.startsWith(prefix))
   );
