@@ -63,10 +63,10 @@ interface WaitingPush {
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isReplaced = () => false, onChange = () => {}, log } = options;
   const { readSource = async () => null } = options;
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const persist = createPersist(store, { log, signal });
-  const executor = createExecutor({ store, runner, persist, readSource, onChange, log, stopping: signal });
+  const controller = new AbortController();
+  const stopping = controller.signal;
+  const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
+  const executor = createExecutor({ ...shared, readSource, onChange });
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();
@@ -152,12 +152,12 @@ export function createQueue(options: QueueOptions): Queue {
     cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
     isBusy: () => mode === "busy",
     start() {
-      occupy(() => recover({ store, runner, log, signal, persist, executor }));
+      occupy(() => recover({ ...shared, executor }));
       lookTimer = setInterval(wake, lookIntervalMs).unref();
     },
     async stop(graceMs) {
       mode = "stopping";
-      stopping.abort();
+      controller.abort();
       clearInterval(lookTimer);
       const timer = setTimeout(executor.interrupt, graceMs);
       await work;

@@ -1,18 +1,12 @@
-import type { Log } from "../log.ts";
 import { isShortage } from "../platform/shortage.ts";
-import { type Deployment, type Ending, type Runner, selectDeployments } from "./deployment.ts";
-import type { Executor } from "./execute.ts";
-import { keepTrying, type Persist } from "./retry.ts";
+import { type Deployment, type Ending, selectDeployments } from "./deployment.ts";
+import type { Executor, ExecutorOptions } from "./execute.ts";
+import { keepTrying } from "./retry.ts";
 import { cancelGraceMs, cancelledEnding, isCancelRequested, resume } from "./settle.ts";
 import { transition } from "./states.ts";
-import type { Store } from "./store.ts";
 
-export interface RecoveryOptions {
-  readonly store: Store;
-  readonly runner: Runner;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-  readonly persist: Persist;
+export interface RecoveryOptions
+  extends Pick<ExecutorOptions, "store" | "runner" | "persist" | "log" | "stopping"> {
   readonly executor: Pick<Executor, "watch" | "conclude">;
 }
 
@@ -30,7 +24,7 @@ export async function recover(options: RecoveryOptions): Promise<void> {
 }
 
 async function recoverRunning(deployment: Deployment, options: RecoveryOptions): Promise<void> {
-  const { runner, log, signal, store, executor } = options;
+  const { runner, log, stopping: signal, store, executor } = options;
   const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
   const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
   const adopt = () => runner.adopt(deployment);

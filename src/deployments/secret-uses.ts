@@ -36,7 +36,6 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
   const startedAtMs = Date.now();
   const noted = new Map<SecretSlot, Omit<SecretUse, "knownSinceMs">>();
   const unwritten = new Set<SecretSlot>();
-  const unseen = { lastUsedAtMs: null, host: null, deliveryId: null };
   let timer: NodeJS.Timeout | null = null;
   let wroteAtMs = Number.NEGATIVE_INFINITY;
 
@@ -55,26 +54,25 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
     log.error({ event: "store.failed", err: error }, "The use of a secret could not be written to disk");
   }
 
+  function insert(fingerprint: string | null): void {
+    const sql = "INSERT INTO secret_uses (fingerprint, known_since_ms) VALUES (?, ?) ON CONFLICT DO NOTHING";
+    if (fingerprint !== null) store.run(sql, fingerprint, startedAtMs);
+  }
+
   function upsert(slot: SecretSlot): void {
     const fingerprint = fingerprints[slot];
-    if (fingerprint === null) return;
-    const { lastUsedAtMs, host, deliveryId } = noted.get(slot) ?? unseen;
+    const use = noted.get(slot);
+    if (fingerprint === null || use === undefined) return;
     store.run(
       `INSERT INTO secret_uses VALUES (?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO UPDATE
        SET last_used_at_ms = excluded.last_used_at_ms, host = excluded.host, delivery_id = excluded.delivery_id`,
-      ...[fingerprint, startedAtMs, lastUsedAtMs, host, deliveryId],
+      ...[fingerprint, startedAtMs, use.lastUsedAtMs, use.host, use.deliveryId],
     );
-  }
-
-  function isKnown(slot: SecretSlot): boolean {
-    const fingerprint = fingerprints[slot];
-    const sql = "SELECT 1 FROM secret_uses WHERE fingerprint = ?";
-    return fingerprint === null || store.get(sql, fingerprint) !== undefined;
   }
 
   function readSlot(slot: SecretSlot, fingerprint: string): SecretUse {
     const row = store.get("SELECT * FROM secret_uses WHERE fingerprint = ?", fingerprint);
-    const stored = row ? toUse(row) : { ...unseen, knownSinceMs: startedAtMs };
+    const stored = toUse(row ?? { known_since_ms: startedAtMs });
     const newer = noted.get(slot);
     const isNewer = (newer?.lastUsedAtMs ?? 0) > (stored.lastUsedAtMs ?? 0);
     return isNewer ? { ...stored, ...newer } : stored;
@@ -83,8 +81,7 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
   return {
     begin() {
       try {
-        const slots = (["current", "previous"] as const).filter((slot) => !isKnown(slot));
-        if (slots.length > 0) store.transaction(() => slots.forEach(upsert));
+        store.transaction(() => Object.values(fingerprints).forEach(insert));
       } catch (error) {
         logFailure(error);
       }
@@ -109,8 +106,8 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
 function toUse(row: Row): SecretUse {
   return {
     knownSinceMs: row.known_since_ms as number,
-    lastUsedAtMs: row.last_used_at_ms as number | null,
-    host: row.host as string | null,
-    deliveryId: row.delivery_id as string | null,
+    lastUsedAtMs: (row.last_used_at_ms ?? null) as number | null,
+    host: (row.host ?? null) as string | null,
+    deliveryId: (row.delivery_id ?? null) as string | null,
   };
 }
