@@ -87,17 +87,11 @@ export function endedEarly(early: EarlyEnd): Ending {
 /** Lines below the sentence that show a person what the script was waiting for. */
 function evidence({ lastLines, processes }: EarlyEnd): string {
   const lines = lastLines.filter((line) => line.trim() !== "").slice(-shownLines);
+  const shown = lines.map((line) => printable(line));
   const block = (title: string, texts: readonly string[]) =>
     ["", title, ...texts.map((text) => `  ${text}`)].join("\n");
-  return [
-    lines.length > 1
-      ? block(
-          "Its last lines:",
-          lines.map((line) => printable(line)),
-        )
-      : "",
-    processes.length > 0 ? block("Its processes at the time-out:", processes) : "",
-  ].join("");
+  const printed = shown.length > 1 ? block("Its last lines:", shown) : "";
+  return printed + (processes.length > 0 ? block("Its processes at the time-out:", processes) : "");
 }
 
 function failure(exitCode: number, lastLines: readonly string[]): Problem {

@@ -88,8 +88,8 @@ function read(path: string, encoding: "utf8" | "latin1"): string {
 }
 
 export interface TreeOptions {
-  /** Whether a process was started for this run, by its id. */
-  readonly isMarked: (pid: number) => boolean;
+  readonly deploymentId: number;
+  readonly repoPath: string;
   /** The process group of the run, whose leader, supervisor.sh, is not shown; null if it is not known. */
   readonly group: number | null;
   readonly redactor: Redactor;
@@ -102,7 +102,13 @@ const longestCommand = 160;
  * The processes of a run as lines of text, each below its parent: id, state, age, command line. A child is found by its
  * parent if its environment cannot be read or was emptied.
  */
-export function describeProcesses({ isMarked, group, redactor }: TreeOptions): readonly string[] {
+export function describeProcesses({
+  deploymentId,
+  repoPath,
+  group,
+  redactor,
+}: TreeOptions): readonly string[] {
+  const marks = runMarks(deploymentId, repoPath);
   const all = readProcesses();
   const members = new Map<number, ProcessStatus>();
   const add = (process: ProcessStatus): void => {
@@ -110,7 +116,7 @@ export function describeProcesses({ isMarked, group, redactor }: TreeOptions): r
     members.set(process.pid, process);
     for (const child of all.filter(({ parent }) => parent === process.pid)) add(child);
   };
-  for (const process of all) if (process.group === group || isMarked(process.pid)) add(process);
+  for (const process of all) if (process.group === group || hasEnvironment(process.pid, marks)) add(process);
   const inOrder = [...members.values()].sort((one, other) => one.pid - other.pid);
   const below = (parent: ProcessStatus, depth: number): readonly string[] => [
     `${"  ".repeat(depth)}${described(parent, redactor)}`,

@@ -3,7 +3,7 @@ import { printable } from "../platform/terminal/printable.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
-import { describeProcesses, findProcessesOf, hasEnvironment, runMarks, terminateGroup } from "./processes.ts";
+import { describeProcesses, findProcessesOf, terminateGroup } from "./processes.ts";
 import { type RunDirectory, readExitCode } from "./run-directory.ts";
 import { type Silence, watchSilence } from "./silence.ts";
 import type { SupervisorExit } from "./supervisor.ts";
@@ -96,12 +96,8 @@ interface Termination {
 }
 
 function processesOf({ context, group }: Watched): readonly string[] {
-  const marks = runMarks(context.deployment.id, context.repoPath);
-  return describeProcesses({
-    isMarked: (pid) => hasEnvironment(pid, marks),
-    group: group(),
-    redactor: context.redactor,
-  });
+  const { deployment, repoPath, redactor } = context;
+  return describeProcesses({ deploymentId: deployment.id, repoPath, group: group(), redactor });
 }
 
 async function concludeTermination({ context, output }: Watched, termination: Termination): Promise<Ending> {

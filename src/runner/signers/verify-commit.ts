@@ -94,14 +94,8 @@ async function prepare(path: string, commit: string, options: VerifyOptions): Pr
   writeFileSync(join(path, "allowed_signers"), valid.map(({ line }) => `${line}\n`).join(""));
   writeFileSync(join(path, "revoked"), readIfThere(`${signersPath}.revoked`));
   const format = commit.length === 64 ? "sha256" : "sha1";
-  await run(options, path, env, [
-    "init",
-    "--quiet",
-    "--bare",
-    "--template=",
-    `--object-format=${format}`,
-    "git",
-  ]);
+  const bare = ["--quiet", "--bare", "--template=", `--object-format=${format}`];
+  await run(options, path, env, ["init", ...bare, "git"]);
   const objects = await run(options, options.repoPath, given, ["rev-parse", "--git-path", "objects"]);
   mkdirSync(join(path, "git/objects/info"), { recursive: true });
   writeFileSync(join(path, "git/objects/info/alternates"), `${resolve(options.repoPath, objects)}\n`);

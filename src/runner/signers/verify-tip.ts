@@ -56,20 +56,12 @@ async function examine(options: TipOptions, deployment: Deployment): Promise<Tip
   const { commit } = found;
   const diverged = await findDivergence(options, deployment, commit);
   if (diverged !== null) return refuse("branch_diverged", diverged);
-  const verifying = {
-    repoPath,
-    scratchPath: join(statePath, "signers"),
-    signersPath,
-    signers,
-    env,
-    signal: stopping,
-  };
+  const scratchPath = join(statePath, "signers");
+  const verifying = { repoPath, scratchPath, signersPath, signers, env, signal: stopping };
   const verdict = await verifyCommit(commit, verifying);
   if (verdict.kind === "good") return { kind: "verified", commit, signer: verdict.signer };
-  return {
-    kind: "refused",
-    problem: signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail }),
-  };
+  const problem = signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
+  return { kind: "refused", problem };
 }
 
 /** A git host reports a push before all of its servers have it, and networks fail: so a failed fetch is retried. */
