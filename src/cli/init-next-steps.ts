@@ -7,8 +7,7 @@ import { systemdUnitName } from "../init/systemd-unit.ts";
 import { isLoopback } from "../init/webhook-address.ts";
 import { type WebhookForm, webhookForm } from "../init/webhook-form.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
-import { send } from "../send/send.ts";
-import { secretToSend } from "../send/settings.ts";
+import { secretToSend, send } from "../send/send.ts";
 import { print } from "./command.ts";
 
 /** Prints the form of the git host's webhook, field by field. Only a person at a terminal sees the secret itself. */
@@ -64,20 +63,17 @@ function startCommand({ proxy }: Setup): string {
 
 /** @returns what the service answered, or null if it did not answer */
 async function dryRun({ project, address, host }: Setup, env: NodeJS.ProcessEnv): Promise<string | null> {
-  const signing = secretToSend({ ...readDotenv(project.root), ...env });
-  if ("fault" in signing) return null;
-  const request = {
-    url: address.payloadUrl,
-    secret: signing.secret,
-    directory: project.root,
-    host,
-    branch: project.branch,
-  };
   try {
-    const sent = await send({ ...request, event: "push", file: null, isDryRun: true, waitMs: 0 });
+    const sent = await send({
+      url: address.payloadUrl,
+      secret: secretToSend({ ...readDotenv(project.root), ...env }),
+      directory: project.root,
+      branch: project.branch,
+      ...{ host, event: "push", file: null, isDryRun: true, waitMs: 0 },
+    });
     return sent.outcome === "unreachable" || sent.outcome === "not-hotpush" ? null : sent.text;
   } catch {
-    // Without a commit there is nothing to make a push from.
+    // Without a secret or a commit there is nothing to send.
     return null;
   }
 }

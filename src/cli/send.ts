@@ -1,17 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDurationMs } from "../config/duration.ts";
-import { type GitHost, isGitHost } from "../init/git-host.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
-import { CommandError } from "../problems.ts";
 import type { SentEvent } from "../send/delivery.ts";
-import { type SendRequest, type Sent, send } from "../send/send.ts";
-import {
-  branchToSend,
-  repositoryToSend,
-  secretToSend,
-  sendingEnvironment,
-  urlToSend,
-} from "../send/settings.ts";
+import { readSendSettings, type SendRequest, type Sent, send } from "../send/send.ts";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 
 interface SendOptions {
@@ -59,43 +50,14 @@ function duration(text: string): number {
 }
 
 async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const request = await readRequest(options, env);
-  const sent = await send(request).catch((error) => {
-    throw fileFault(error, request.file) ?? error;
-  });
+  const { url, event, file = null, dryRun: isDryRun = false, wait } = options;
+  const settings = await readSendSettings(env, process.cwd(), url);
+  const waitMs = wait ?? (isDryRun ? dryRunWaitMs : 0);
+  const request = { ...settings, event, file, isDryRun, waitMs };
+  const sent = await send(request);
   if (options.json) print(JSON.stringify(asJson(request, sent)));
   else printSent(request, sent);
   return sent.isGood ? 0 : 1;
-}
-
-function fileFault({ code }: NodeJS.ErrnoException, file: string | null): Error | null {
-  return file === null || code === undefined ? null : new CommandError(`${file} cannot be read (${code}).`);
-}
-
-/** @throws CommandError if there is nothing to send, or no address or secret to send it with */
-async function readRequest(options: SendOptions, env: NodeJS.ProcessEnv): Promise<SendRequest> {
-  const { event, file = null, dryRun: isDryRun = false } = options;
-  const here = process.cwd();
-  const settings = await sendingEnvironment(env, here);
-  const signing = secretToSend(settings);
-  if ("fault" in signing) throw new CommandError(signing.fault);
-  const url = urlToSend(options.url, settings);
-  if (url === null)
-    throw new CommandError(
-      "The address must begin with http:// or https://, such as https://shop.example.org/webhook.",
-    );
-  const directory = repositoryToSend(settings, here);
-  const waitMs = options.wait ?? (isDryRun ? dryRunWaitMs : 0);
-  const host = chosenHost(settings);
-  const branch = branchToSend(settings);
-  return { url, secret: signing.secret, directory, host, branch, event, file, isDryRun, waitMs };
-}
-
-/** The host that a person named to `hotpush init`, if the remote's name does not show it. */
-function chosenHost({
-  HOTPUSH_GIT_HOST: name,
-}: Readonly<Record<string, string | undefined>>): GitHost | null {
-  return name !== undefined && isGitHost(name) ? name : null;
 }
 
 function printSent(request: SendRequest, sent: Sent): void {

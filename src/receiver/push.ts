@@ -6,7 +6,7 @@ export const mainRefs = ["refs/heads/main", "refs/heads/master"] as const;
 
 export type MainRef = (typeof mainRefs)[number];
 
-/** The refs that are deployed if BRANCH is `branch`; null, as BRANCH is not set: both. */
+/** The refs that are deployed if BRANCH is `branch`; null, if BRANCH is not set: both. */
 export function refsOf(branch: Branch | null): readonly MainRef[] {
   return branch === null ? mainRefs : [`refs/heads/${branch}`];
 }
@@ -20,10 +20,10 @@ export type CommitId = string & { readonly [commitId]: true };
 export interface Push {
   readonly host: string;
   readonly ref: MainRef;
-  /** What the branch pointed at before; null where it did not exist or the host does not say. */
+  /** What the branch pointed at before; null if it did not exist or the host does not say. */
   readonly before: CommitId | null;
   readonly commit: CommitId;
-  /** `owner/name`, null where the host does not say or says what no log should show. */
+  /** `owner/name`, null if the host does not say, or says what no log should show. */
   readonly repository: string | null;
   /** The login name of who pushed, by the signed payload; printable and bounded, for people: never for a decision. */
   readonly pusher: string | null;

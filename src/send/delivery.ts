@@ -17,11 +17,6 @@ export interface SigningOptions {
   readonly isDryRun: boolean;
 }
 
-/** The body is not a JSON object, so it cannot carry the mark of a dry run. */
-export class NotMarkableError extends CommandError {
-  override readonly name = "NotMarkableError";
-}
-
 /** Makes and signs a push of `head`, or a ping. */
 export function makeDelivery(head: RepositoryHead | null, options: SigningOptions): Delivery {
   const payload = options.event === "ping" || head === null ? pingPayload : pushPayload(head, new Date());
@@ -32,7 +27,7 @@ export function makeDelivery(head: RepositoryHead | null, options: SigningOption
  * Signs a body as it stands, or with the mark of a dry run in it: as GitHub does, or as Standard Webhooks 1.0.0 says if the
  * secret is a signing token (`whsec_…`) of GitLab, which signs pushes and nothing else.
  *
- * @throws NotMarkableError if it has to be marked and is not a JSON object
+ * @throws CommandError if it must be marked and is not a JSON object
  */
 export function signDelivery(body: Buffer, { event, secret, isDryRun }: SigningOptions): Delivery {
   const sent = isDryRun ? Buffer.from(withDryRun(body.toString("utf8"))) : body;
@@ -43,10 +38,10 @@ export function signDelivery(body: Buffer, { event, secret, isDryRun }: SigningO
 
 /** Adds the mark at the very end, so that everything before it stays byte for byte what it was. */
 export function withDryRun(text: string): string {
-  const end = text.lastIndexOf("}");
-  if (end < 0 || !isObject(text)) {
-    throw new NotMarkableError("The body is not a JSON object, so it cannot be marked as a dry run.");
+  if (!isObject(text)) {
+    throw new CommandError("The body is not a JSON object, so it cannot be marked as a dry run.");
   }
+  const end = text.lastIndexOf("}");
   const isEmpty = /^\s*\{\s*$/.test(text.slice(0, end));
   return `${text.slice(0, end)}${isEmpty ? "" : ","}${dryRunMember}${text.slice(end)}`;
 }
@@ -63,25 +58,19 @@ function isObject(text: string): boolean {
 const pingPayload = { zen: "Keep it logically awesome.", hook_id: 1, hook: { events: ["push"] } };
 
 /**
- * GitHub's push with the two members that GitLab's has beside it. Before and after are the same commit, as in the test
+ * GitHub's push with the two members that GitLab's has as well. Before and after are the same commit, as in the test
  * delivery of Gitea: no step from one commit to another is claimed, so it is deployed however often it is sent.
  */
 function pushPayload({ ref, commit, subject, author, repository }: RepositoryHead, now: Date) {
-  const name = repository.split("/").at(-1) ?? repository;
-  const headCommit = { id: commit, message: subject, timestamp: now.toISOString(), author };
   return {
     object_kind: "push",
     ref,
     before: commit,
     after: commit,
-    repository: { name, full_name: repository, default_branch: ref.replace("refs/heads/", "") },
-    project: { name, path_with_namespace: repository },
+    repository: { full_name: repository },
+    project: { path_with_namespace: repository },
     pusher: author,
-    created: false,
-    deleted: false,
-    forced: false,
-    commits: [headCommit],
-    head_commit: headCommit,
+    head_commit: { id: commit, message: subject, timestamp: now.toISOString(), author },
   };
 }
 

@@ -1,11 +1,11 @@
+import { basename } from "node:path";
 import { type Branch, branches } from "../config.ts";
 import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../init/git-checkout.ts";
 import { type GitHost, gitHostOf, payloadName } from "../init/git-host.ts";
-import { refusesOwner } from "../platform/git.ts";
 import type { CommandEnding } from "../platform/run-command.ts";
 import { CommandError } from "../problems.ts";
 
-/** What a push of a repository's main branch reports. */
+/** The newest commit of a repository's main branch, as a push reports it. */
 export interface RepositoryHead {
   readonly ref: "refs/heads/main" | "refs/heads/master";
   readonly commit: string;
@@ -16,18 +16,13 @@ export interface RepositoryHead {
   readonly repository: string;
 }
 
-/** Why there is no head to make a push of, as a sentence. */
-export class NoHeadError extends CommandError {
-  override readonly name = "NoHeadError";
-}
-
 /**
  * Reads the head of `main`, else of `master`: of the branch that is checked out if it is one of them, else of the
  * local branch, else of the remote's.
  *
  * @param host decides what the payload calls the repository; null: the host that the remote's name shows
  * @param branch the only one that counts, from BRANCH; null: either
- * @throws NoHeadError if `directory` is not a repository, or has none of the branches, or they have no commit
+ * @throws CommandError if `directory` is not a repository, or has none of the branches, or they have no commit
  */
 export async function readRepositoryHead(
   directory: string,
@@ -35,38 +30,32 @@ export async function readRepositoryHead(
   branch: Branch | null = null,
 ): Promise<RepositoryHead> {
   const check = await tryGit(directory, "rev-parse", "--git-dir");
-  if (check.kind !== "exited" || check.code !== 0) throw new NoHeadError(notUsable(directory, check));
+  if (check.kind !== "exited" || check.code !== 0) throw new CommandError(notUsable(directory, check));
   const wanted = branch === null ? branches : [branch];
-  const found = await findBranch(directory, wanted);
-  if (found === null) {
-    throw new NoHeadError(
-      `${directory} has no branch ${wanted.join(" or ")} with a commit, and no other is deployed. Make a commit on ${branch ?? "one of them"}.`,
-    );
-  }
-  const format = "%H%n%an%n%ae%n%s";
-  const shown = await git(directory, "log", "--max-count=1", `--format=${format}`, found.rev, "--");
-  if (shown === null) throw new NoHeadError(`git cannot read ${found.rev} in ${directory}. Try: git fsck`);
-  const [commit = "", name = "", email = "", subject = ""] = shown.split("\n");
-  return {
-    ref: `refs/heads/${found.branch}`,
-    commit,
-    subject,
-    author: { name, email },
-    repository: await repositoryName(directory, host),
-  };
+  const head = await readHead(directory, wanted);
+  if (head) return { ...head, repository: await repositoryName(directory, host) };
+  throw new CommandError(
+    `${directory} has no branch ${wanted.join(" or ")} with a commit, and no other is deployed. Make a commit on ${branch ?? "one of them"}.`,
+  );
 }
 
-async function findBranch(directory: string, wanted: readonly Branch[]) {
-  const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD");
-  const inOrder = wanted.toSorted((a, b) => Number(b === current) - Number(a === current));
-  for (const place of ["refs/heads", "refs/remotes/origin"]) {
-    for (const branch of inOrder) {
-      const rev = `${place}/${branch}`;
-      const known = await git(directory, "rev-parse", "--verify", "--quiet", `${rev}^{commit}`);
-      if (known !== null) return { branch, rev };
-    }
-  }
-  return null;
+const format = ["HEAD", "refname", "objectname", "authorname", "authoremail", "contents:subject"]
+  .map((field) => `%(${field})`)
+  .join("%1f");
+
+async function readHead(directory: string, wanted: readonly Branch[]) {
+  const places = ["refs/heads", "refs/remotes/origin"];
+  const refs = places.flatMap((place) => wanted.map((branch) => `${place}/${branch}`));
+  const output = await git(directory, "for-each-ref", `--format=${format}`, ...refs);
+  if (output === null) throw new CommandError(`git cannot read the branches of ${directory}. Try: git fsck`);
+  const found = output.split("\n").map((line) => line.split("\x1f"));
+  const isHead = ([mark, ref]: string[]) => mark === "*" && refs.includes(ref ?? "");
+  const fields =
+    found.find(isHead) ?? refs.map((name) => found.find(([, ref]) => ref === name)).find(Boolean);
+  if (!fields) return null;
+  const [, ref = "", commit = "", name = "", email = "", subject = ""] = fields;
+  const author = { name, email: email.slice(1, -1) };
+  return { ref: `refs/heads/${ref.endsWith("/main") ? "main" : "master"}`, commit, subject, author } as const;
 }
 
 async function repositoryName(directory: string, host: GitHost | null): Promise<string> {
@@ -74,14 +63,12 @@ async function repositoryName(directory: string, host: GitHost | null): Promise<
   const remote = url === null ? null : parseRemoteUrl(url);
   if (remote) return payloadName(remote.path, host ?? gitHostOf(remote));
   const top = (await git(directory, "rev-parse", "--show-toplevel")) ?? directory;
-  const names = (url ?? top).replace(/\/+$|\.git\/*$/g, "").split("/");
-  return `local/${names.at(-1)}`;
+  return `local/${basename((url ?? top).replace(/\/+$|\.git\/*$/g, ""))}`;
 }
 
-function notUsable(directory: string, ending: CommandEnding): string {
-  if (ending.kind === "not_found")
-    return "git is not installed. Install git, or name the body to send with --file.";
-  if (refusesOwner(ending)) {
+function notUsable(directory: string, { kind, lastLines }: CommandEnding): string {
+  if (kind === "not_found") return "git is not installed. Install git, or name the body to send with --file.";
+  if (lastLines.some((line) => line.includes("dubious ownership"))) {
     return `${directory} belongs to another user, so git refuses it. Run: git config --global --add safe.directory ${directory}`;
   }
   return `${directory} is not a git repository. Go to your project's directory, set REPO_PATH to it, or name the body to send with --file.`;

@@ -1,12 +1,20 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import type { Branch } from "../config.ts";
-import type { GitHost } from "../init/git-host.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readSecretText, secretFault } from "../config/secret.ts";
+import { type Branch, variables } from "../config.ts";
+import { git } from "../init/git-checkout.ts";
+import { type GitHost, isGitHost } from "../init/git-host.ts";
+import { withDotenv } from "../platform/env-file.ts";
+import { sendHttp } from "../platform/http-client.ts";
+import { CommandError } from "../problems.ts";
 import { type Delivery, makeDelivery, type SentEvent, signDelivery } from "./delivery.ts";
-import { post } from "./post.ts";
 import { type RepositoryHead, readRepositoryHead } from "./repository-head.ts";
-import { describeReply, readVerdict, type Verdict } from "./verdict.ts";
+import { codeOf, type DeliveryReply, describeReply, readVerdict, type Verdict } from "./verdict.ts";
 
-export interface SendRequest {
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface SendSettings {
   readonly url: URL;
   readonly secret: string;
   /** The git repository whose head is pushed. */
@@ -15,10 +23,14 @@ export interface SendRequest {
   readonly host: GitHost | null;
   /** The branch whose head is pushed; null: main or master. */
   readonly branch: Branch | null;
+}
+
+export interface SendRequest extends SendSettings {
   readonly event: SentEvent;
   /** The path of the body to send; null: a body is made. */
   readonly file: string | null;
   readonly isDryRun: boolean;
+  /** How long to retry while nothing answers, or only a proxy does. */
   readonly waitMs: number;
 }
 
@@ -33,28 +45,108 @@ export interface Sent extends Verdict {
   readonly seen: string;
 }
 
+/** The time that a git host waits for an answer. */
+const timeoutMs = 10_000;
+const mostAnswerBytes = 64 * 1024;
+const retryPauseMs = 500;
+
+/** Answers of a proxy whose service is not up yet, and of a service that starts or stops. */
+const notYetStatuses = [502, 503, 504];
+const notYetCodes = /^(?:ECONNREFUSED|ECONNRESET|EHOSTUNREACH|EPIPE|ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR)$/;
+
 /**
- * Makes, signs and sends a delivery, and reads the answer.
+ * Makes, signs and sends a delivery, and reads the answer. Like a git host it does not follow redirects, and gives up
+ * after 10 s.
  *
- * @throws NoHeadError, NotMarkableError and errors of the file system if there is nothing to send
+ * @throws CommandError if there is nothing to send
  */
 export async function send(request: SendRequest): Promise<Sent> {
   const { url, event, file, directory, host, branch, waitMs } = request;
   const head = event === "ping" || file !== null ? null : await readRepositoryHead(directory, host, branch);
-  const delivery = await makeOrRead(request, head);
+  const delivery =
+    file === null ? makeDelivery(head, request) : signDelivery(await readBodyFile(file), request);
   const startedMs = performance.now();
-  const reply = await post(url, delivery, waitMs);
+  const reply = await post(url, delivery, startedMs + waitMs);
   const durationMs = Math.round(performance.now() - startedMs);
-  const { status, body: answer } = reply.kind === "answer" ? reply : { status: null, body: null };
+  const { status, body } = reply instanceof Error ? { status: null, body: null } : reply;
+  const answer = body?.toString() ?? null;
+  const seen = describeReply(reply, durationMs);
+  return { ...readVerdict(reply, url), head, status, answer, durationMs, seen };
+}
+
+async function readBodyFile(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw new CommandError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+async function post(url: URL, delivery: Delivery, deadlineMs: number): Promise<DeliveryReply> {
+  const request = { method: "POST", ...delivery, timeoutMs };
+  for (;;) {
+    const reply = await sendHttp(url, request, mostAnswerBytes).catch((error: Error) => error);
+    const isNotYet =
+      reply instanceof Error ? notYetCodes.test(codeOf(reply)) : notYetStatuses.includes(reply.status);
+    if (!isNotYet || performance.now() + retryPauseMs > deadlineMs) return reply;
+    await sleep(retryPauseMs);
+  }
+}
+
+/**
+ * Reads the settings as the service would have them: from the environment, `.env` of the working directory and, if that
+ * names no secret, `.env` of the repository around it.
+ *
+ * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
+ * @throws CommandError if there is no secret, or no address
+ */
+export async function readSendSettings(
+  env: NodeJS.ProcessEnv,
+  workingDirectory: string,
+  address: string | undefined,
+): Promise<SendSettings> {
+  const settings = await withDotenvAround(env, workingDirectory);
+  const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
+  const secret = secretToSend(settings);
   return {
-    ...readVerdict(reply, url),
-    ...{ head, status, answer, durationMs },
-    seen: describeReply(reply, durationMs),
+    ...{ url: urlToSend(address, settings), secret, host: isGitHost(host) ? host : null },
+    directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
+    branch: variables.BRANCH.read(BRANCH?.trim() ?? "") || null,
   };
 }
 
-async function makeOrRead(request: SendRequest, head: RepositoryHead | null): Promise<Delivery> {
-  return request.file === null
-    ? makeDelivery(head, request)
-    : signDelivery(await readFile(request.file), request);
+async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
+  const near = withDotenv(env, directory);
+  if (near.WEBHOOK_SECRET || near.WEBHOOK_SECRET_FILE) return near;
+  const root = await git(directory, "rev-parse", "--show-toplevel");
+  return root === null || root === directory ? near : withDotenv(env, root);
+}
+
+/**
+ * The secret to sign with, from the variables that the service reads.
+ *
+ * @throws CommandError if there is none that the service would accept
+ */
+export function secretToSend(env: Environment): string {
+  if (!env.WEBHOOK_SECRET && !env.WEBHOOK_SECRET_FILE) {
+    throw new CommandError(
+      "There is no WEBHOOK_SECRET: neither in the environment nor in .env here. Go to your project's directory, or write one with: hotpush init",
+    );
+  }
+  const { text, fault } = readSecretText(env, "WEBHOOK_SECRET");
+  const wrong = fault ?? secretFault("WEBHOOK_SECRET", text);
+  if (wrong !== null) throw new CommandError(wrong);
+  return text;
+}
+
+function urlToSend(wanted: string | undefined, env: Environment): URL {
+  const text = wanted ?? env.WEBHOOK_URL ?? `http://127.0.0.1:${env.WEBHOOK_PORT || "9000"}/webhook`;
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
+    throw new CommandError(
+      "The address must begin with http:// or https://, such as https://shop.example.org/webhook.",
+    );
+  }
+  const url = new URL(text);
+  if (url.pathname === "/") url.pathname = "/webhook";
+  return url;
 }

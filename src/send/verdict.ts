@@ -1,5 +1,9 @@
 import { formatDuration } from "../config/duration.ts";
-import type { DeliveryReply } from "./post.ts";
+import type { HttpAnswer } from "../platform/http-client.ts";
+import type { DeploymentSummary, Would } from "../receiver/push.ts";
+
+/** The answer, or the error of the system or of OpenSSL that prevented it. */
+export type DeliveryReply = HttpAnswer | NodeJS.ErrnoException;
 
 /** What an answer means: whether the push was or would be deployed (or the ping was answered), and what a person reads. */
 export interface Verdict {
@@ -10,105 +14,91 @@ export interface Verdict {
   readonly text: string;
 }
 
-interface Answer {
+/** The members that an answer of Hotpush may have. */
+interface ServiceAnswer {
   readonly status?: unknown;
-  readonly code?: unknown;
-  readonly title?: unknown;
-  readonly detail?: unknown;
-  readonly reason?: unknown;
-  readonly type?: unknown;
-  readonly deployment?: Known;
-  readonly would?: {
-    readonly deploy?: { readonly commit: string; readonly when: string; readonly after?: Known };
-    readonly duplicate?: { readonly deployment: Known; readonly detail: string };
-    readonly ignore?: { readonly reason: string; readonly detail: string };
-    readonly fail?: { readonly code: string; readonly detail: string };
-  };
-}
-
-interface Known {
-  readonly id: number;
-  readonly ref: string;
-  readonly commit: string;
-  readonly state: string;
+  readonly code?: string;
+  readonly title?: string;
+  readonly detail?: string;
+  readonly type?: string;
+  readonly deployment?: DeploymentSummary;
+  readonly would?: Would;
 }
 
 /** Reads the answer to a delivery that was sent to `url`. */
 export function readVerdict(reply: DeliveryReply, url: URL): Verdict {
-  if (reply.kind === "failure") return bad("unreachable", explainFailure(reply, url));
-  const answer = parsed(reply.body);
-  if (isOurs(answer)) return judgeAnswer(answer, reply.status);
-  return judgeForeign(reply, url);
+  if (reply instanceof Error) return bad("unreachable", explainFailure(reply, url));
+  return judgeAnswer(parsed(reply.body.toString()), reply.status) ?? judgeForeign(reply, url);
 }
 
-function judgeAnswer(answer: Answer, status: number): Verdict {
+/** @returns null if the answer is not one of Hotpush */
+function judgeAnswer(answer: ServiceAnswer, status: number): Verdict | null {
   switch (answer.status) {
     case "pong":
-      return { isGood: true, outcome: "pong", text: "A signed ping reached the service." };
+      return good("pong", "A signed ping reached the service.");
     case "accepted": {
       const { id = 0, commit = "", state = "" } = answer.deployment ?? {};
       const text = `A signed push reached the service: deployment ${id} of ${short(commit)} is ${state}.`;
-      return { isGood: true, outcome: "accepted", text };
+      return good("accepted", text);
     }
     case "dry-run":
-      return judgeDryRun(answer.would ?? {});
+      return judgeDryRun(answer.would ?? { fail: { code: "", detail: "" } });
     case "duplicate":
       return bad("duplicate", `The service has had this delivery before. ${answer.detail}`);
     case "ignored":
       return bad("ignored", `The push reached the service and is ignored. ${answer.detail}`);
     default:
-      return refused(answer, status);
+      return String(answer.type).startsWith("urn:hotpush:problem:") ? refused(answer, status) : null;
   }
 }
 
-function judgeDryRun({ deploy, duplicate, ignore, fail }: NonNullable<Answer["would"]>): Verdict {
+function judgeDryRun(would: Would): Verdict {
   const reached = "A signed test push reached the service";
-  if (deploy) {
-    const when = deploy.after ? `, after deployment ${deploy.after.id}, which runs` : "";
-    const text = `${reached} and would deploy ${short(deploy.commit)}${when}.`;
-    return { isGood: true, outcome: "would-deploy", text };
+  if ("deploy" in would) {
+    const { commit, after } = would.deploy;
+    const when = after ? `, after deployment ${after.id}, which runs` : "";
+    return good("would-deploy", `${reached} and would deploy ${short(commit)}${when}.`);
   }
-  if (duplicate) return bad("would-be-duplicate", `${reached}, which knows it already. ${duplicate.detail}`);
-  if (ignore) return bad("would-ignore", `${reached} and would be ignored. ${ignore.detail}`);
-  return bad("would-fail", `${reached}, but its deployment would fail. ${fail?.detail ?? ""}`);
+  if ("duplicate" in would)
+    return bad("would-be-duplicate", `${reached}, which knows it already. ${would.duplicate.detail}`);
+  if ("ignore" in would)
+    return bad("would-ignore", `${reached} and would be ignored. ${would.ignore.detail}`);
+  return bad("would-fail", `${reached}, but its deployment would fail. ${would.fail.detail}`);
 }
 
-function refused({ code, title, detail }: Answer, status: number): Verdict {
-  const said = `The service refused it (${status}). ${title}: ${detail}`;
-  if (status !== 401) return bad(String(code), said);
+function refused({ code, title, detail }: ServiceAnswer, status: number): Verdict {
+  if (status !== 401) return bad(String(code), `The service refused it (${status}). ${title}: ${detail}`);
   const text =
     "The secrets differ: this command did not sign with the WEBHOOK_SECRET of the service (401). After a change of .env, recreate the service (docker compose up -d). To see which secret it has: docker compose exec hotpush printenv WEBHOOK_SECRET";
   return bad("unauthorized", text);
 }
 
-function judgeForeign(reply: Extract<DeliveryReply, { kind: "answer" }>, url: URL): Verdict {
-  const { status, headers } = reply;
+function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL): Verdict {
   if (status >= 300 && status < 400) {
     const target = String(headers.location ?? "another address");
     return bad(
       "redirected",
-      `${url.href} redirects to ${target} (${status}). Git hosts do not follow a POST there: give them the final address, as its payload URL and here as --url.`,
+      `${href} redirects to ${target} (${status}). Git hosts do not follow a POST there: give them the final address, as its payload URL and here as --url.`,
     );
   }
-  const server = headers.server === undefined ? "something else" : String(headers.server);
-  const who = `${url.href} was answered with ${status} by ${server}, not by Hotpush.`;
-  return bad("not-hotpush", `${who} ${adviceOn(status, url)}`);
+  const server = String(headers.server ?? "something else");
+  const text = `${href} was answered with ${status} by ${server}, not by Hotpush. ${adviceOn(status, pathname)}`;
+  return bad("not-hotpush", text);
 }
 
-function adviceOn(status: number, url: URL): string {
+function adviceOn(status: number, path: string): string {
   if (status === 502 || status === 503 || status === 504) {
     return "The proxy answers, but the service behind it does not. Start it: docker compose up -d. If it stops again, see: docker compose logs hotpush";
   }
   if (status === 401 || status === 403) {
-    return `The proxy asks for a password, or lets nobody in. Let it pass ${url.pathname} on unchanged: the signature keeps strangers out.`;
+    return `The proxy asks for a password, or lets nobody in. Let it pass ${path} on unchanged: the signature keeps strangers out.`;
   }
-  return `Let the proxy pass ${url.pathname} on to Hotpush (port 9000 in its container), or give the right address with --url.`;
+  return `Let the proxy pass ${path} on to Hotpush (port 9000 in its container), or give the right address with --url.`;
 }
 
 /** Why a delivery to `url` had no answer, and what to do. */
-function explainFailure({ code, message }: Extract<DeliveryReply, { kind: "failure" }>, url: URL): string {
-  const { hostname, host } = url;
-  const port = url.port || (url.protocol === "https:" ? "443" : "80");
+function explainFailure(error: NodeJS.ErrnoException, { href, hostname, host, port, protocol }: URL): string {
+  const code = codeOf(error);
   switch (code) {
     case "ECONNREFUSED":
       return `Nothing listens at ${host} (connection refused). Start the service: docker compose up -d, or systemctl start hotpush; or give its address with --url.`;
@@ -118,14 +108,14 @@ function explainFailure({ code, message }: Extract<DeliveryReply, { kind: "failu
     case "ETIMEDOUT":
     case "EHOSTUNREACH":
     case "ENETUNREACH":
-      return `${host} did not answer in time. Is port ${port} open in the firewall? A git host waits as long as this command did.`;
+      return `${host} did not answer in time. Is port ${port || (protocol === "https:" ? 443 : 80)} open in the firewall? A git host waits as long as this command did.`;
     case "ECONNRESET":
     case "EPIPE":
       return `${host} closed the connection without an answer. If it speaks https, the address must begin with https://.`;
   }
-  return isTls(code)
+  return /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)
     ? `${tlsFault(code, host)} A git host refuses such a certificate as well.`
-    : `${url.href} could not be reached: ${message}.`;
+    : `${href} could not be reached: ${error.message}.`;
 }
 
 function tlsFault(code: string, host: string): string {
@@ -142,29 +132,27 @@ function tlsFault(code: string, host: string): string {
   return `The certificate of ${host} is not signed by an authority that this machine knows (${code}).`;
 }
 
-function isTls(code: string): boolean {
-  return /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code);
-}
-
 /** What was seen, such as `Answered with 200, in 12 ms.` */
 export function describeReply(reply: DeliveryReply, durationMs: number): string {
-  const what = reply.kind === "answer" ? `Answered with ${reply.status}` : `No answer (${reply.code})`;
+  const what = reply instanceof Error ? `No answer (${codeOf(reply)})` : `Answered with ${reply.status}`;
   return `${what}, in ${formatDuration(durationMs)}.`;
 }
 
-function isOurs(answer: Answer | null): answer is Answer {
-  if (answer === null) return false;
-  const known: readonly unknown[] = ["pong", "accepted", "dry-run", "duplicate", "ignored"];
-  return known.includes(answer.status) || String(answer.type).startsWith("urn:hotpush:problem:");
+/** The name of an error, such as `ECONNREFUSED`. */
+export function codeOf({ code, name }: NodeJS.ErrnoException): string {
+  return code ?? name;
 }
 
-function parsed(body: string): Answer | null {
+function parsed(body: string): ServiceAnswer {
   try {
-    const value: unknown = JSON.parse(body);
-    return typeof value === "object" && value !== null ? value : null;
+    return Object(JSON.parse(body)) as ServiceAnswer;
   } catch {
-    return null;
+    return {};
   }
+}
+
+function good(outcome: string, text: string): Verdict {
+  return { isGood: true, outcome, text };
 }
 
 function bad(outcome: string, text: string): Verdict {

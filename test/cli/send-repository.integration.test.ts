@@ -52,6 +52,20 @@ test("send takes the head of main or master, whatever is checked out", async (t)
   assert.match(stderr, /has no branch main or master with a commit/);
 });
 
+test("send takes the branch that is checked out, and the remote's if there is no local one", async (t) => {
+  const { repository, send } = await makeSetting(t);
+  const { git, commit } = repository;
+  const main = git("rev-parse", "HEAD");
+  git("switch", "--quiet", "--create", "master");
+  const master = commit("On master");
+  assert.equal(await sentCommit(send), master);
+  git("switch", "--quiet", "--create", "next");
+  assert.equal(await sentCommit(send), main);
+  git("update-ref", "refs/remotes/origin/master", master);
+  git("branch", "--delete", "--force", "main", "master");
+  assert.equal(await sentCommit(send), master);
+});
+
 test("with BRANCH, send takes the head of that branch", async (t) => {
   const { repository, service } = await makeSetting(t);
   const { git, commit } = repository;

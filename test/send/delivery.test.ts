@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CommandError } from "../../src/problems.ts";
 import type { JsonObject } from "../../src/receiver/hosts/host.ts";
 import { identifyHost } from "../../src/receiver/hosts/identify.ts";
-import { makeDelivery, NotMarkableError, signDelivery, withDryRun } from "../../src/send/delivery.ts";
+import { makeDelivery, signDelivery, withDryRun } from "../../src/send/delivery.ts";
 import type { RepositoryHead } from "../../src/send/repository-head.ts";
 import { asReceived, isAuthentic } from "../receiver/hosts/fixtures.ts";
 
@@ -56,7 +57,7 @@ test("a body from a file is sent byte for byte", () => {
 test("the mark of a dry run is one more member, and nothing else changes", () => {
   assert.equal(withDryRun("{}"), '{"hotpush":{"dryRun":true}}');
   assert.equal(withDryRun('{"a":{}}\n'), '{"a":{},"hotpush":{"dryRun":true}}\n');
-  for (const text of ["[]", "null", "", '"}"', "{"]) assert.throws(() => withDryRun(text), NotMarkableError);
+  for (const text of ["[]", "null", "", '"}"', "{"]) assert.throws(() => withDryRun(text), CommandError);
 });
 
 type Delivery = ReturnType<typeof makeDelivery>;
