@@ -16,7 +16,7 @@ interface Suite {
   readonly patterns: readonly string[];
   readonly exclude: readonly string[];
   readonly filesAtATime: number;
-  /** Parts of the names of those that take longest: they begin first, so that they don't end last. */
+  /** Parts of the names of the files that take longest, the longest first: if they begin early, they don't end last. */
   readonly first: readonly string[];
   readonly last: readonly string[];
   readonly needsEngine: boolean;
@@ -68,7 +68,17 @@ const suites: Readonly<Record<string, Suite>> = {
     patterns: ["test/e2e/**/*.test.ts"],
     exclude: [],
     filesAtATime: 4,
-    first: ["rollout-swarm", "self-swarm", "rollout-failures", "rollout-recreate-failures"],
+    first: [
+      "rollout-swarm.",
+      "self-swarm",
+      "rollout-migration",
+      "rollout-recreate-failures",
+      "rollout-services",
+      "rollout-scale",
+      "rollout-failures",
+      "first-deployment",
+      "rollout-interrupted",
+    ],
     // It waits until nobody else uses the engine.
     last: ["without-engine"],
     needsEngine: true,
@@ -125,12 +135,15 @@ async function main([name = "", ...words]: readonly string[]): Promise<number> {
 }
 
 function filesOf({ patterns, exclude, first, last }: Suite, words: readonly string[]): readonly string[] {
-  const places = (file: string) =>
-    first.some((part) => file.includes(part)) ? 0 : last.some((part) => file.includes(part)) ? 2 : 1;
+  const place = (file: string) => {
+    if (last.some((part) => file.includes(part))) return first.length + 1;
+    const index = first.findIndex((part) => file.includes(part));
+    return index === -1 ? first.length : index;
+  };
   return globSync([...patterns], { cwd: root, exclude: [...exclude] })
     .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
     .sort()
-    .sort((a, b) => places(a) - places(b));
+    .sort((a, b) => place(a) - place(b));
 }
 
 /** Starts a Docker to test against, for all files; if there can be none, each test says why it is skipped. */

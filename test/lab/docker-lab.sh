@@ -3,6 +3,7 @@
 # packages are at hand but no registry of images. Everything is unpacked under $LAB and removed again by `down`.
 #
 #   docker-lab.sh up      start; the first time takes about a minute, later ones a second
+#   docker-lab.sh warm    build the layers of test images that come from the network, so that they are in the build cache
 #   docker-lab.sh env     prints variables to `eval` in a shell: DOCKER_HOST, DOCKER_CONFIG, PATH
 #   docker-lab.sh status
 #   docker-lab.sh stop    remove the containers and networks of this engine and stop it; keep what was downloaded
@@ -168,6 +169,16 @@ CMD ["docker"]
 D
 }
 
+warm() { # with the Docker that answers already, else the lab's
+  docker version >/dev/null 2>&1 || useenv
+  local here p builds=()
+  here=$(dirname "$(readlink -f "$0")")
+  docker build -q "$here/../.." & builds+=($!)
+  docker build -q "$here/shop/postgres" & builds+=($!)
+  sed '/^COPY/,$d' "$here/shop/Dockerfile" | docker build -q - & builds+=($!)
+  for p in "${builds[@]}"; do wait "$p" || log "an image was not built ahead; the test that needs it tries again"; done
+}
+
 case ${1:-up} in
   up)
     mkdir -p "$LAB"; host_packages
@@ -177,6 +188,7 @@ case ${1:-up} in
     wait $n || die "npm i node failed"
     images; log "images: $( useenv; docker images --format '{{.Repository}}:{{.Tag}}' | sort | tr '\n' ' ')"
     log "ready: eval \"\$($0 env)\"" ;;
+  warm) warm ;;
   env) echo "export DOCKER_HOST=unix://$SOCK DOCKER_CONFIG=$LAB/docker-config PATH=$LAB/bin:\$PATH" ;;
   status) if alive; then echo "running, pid $(cat "$PIDF")"; cat "$LAB/versions.txt"; else echo stopped; exit 1; fi ;;
   stop|down)
@@ -192,5 +204,5 @@ case ${1:-up} in
       awk -v l="$LAB/" 'index($2,l)==1{print $2}' /proc/mounts | sort -r | xargs -r -n1 umount -l || true
       rm -rf "$LAB"
     fi; log "${1}: done" ;;
-  *) die "usage: $0 up|env|status|stop|down" ;;
+  *) die "usage: $0 up|warm|env|status|stop|down" ;;
 esac
