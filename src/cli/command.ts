@@ -20,13 +20,21 @@ export function newCommand(name: string, description: string, examples: readonly
   return new Command(name).description(description).addHelpText("after", text);
 }
 
-/** Makes the parser of an option or argument that takes a whole number; `fault` is the message for any other value. */
-export function numberParser(least: number, most: number, fault: string): (text: string) => number {
+/** Makes the parser of an option or argument: if `read` gives null, the command line is refused with `fault`. */
+export function parser<Value>(read: (text: string) => Value | null, fault: string): (text: string) => Value {
   return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
-    if (value >= least && value <= most) return value;
+    const value = read(text);
+    if (value !== null) return value;
     throw new InvalidArgumentError(fault);
   };
+}
+
+/** Makes the parser of a whole number from `least` to `most`. */
+export function numberParser(least: number, most: number, fault: string): (text: string) => number {
+  return parser((text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
+    return value >= least && value <= most ? value : null;
+  }, fault);
 }
 
 /** The parser of an argument that is the number of a deployment. */

@@ -4,28 +4,32 @@ import { columnsOf, fit } from "../platform/terminal/columns.ts";
 import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
 import { wrapText } from "../platform/terminal/wrap.ts";
 
-/** Each state as a person reads it, and its colour. */
-export const stateTexts: Readonly<
-  Record<DeploymentJson["state"], { readonly text: string; readonly colour: Colour }>
-> = {
-  queued: { text: "queued", colour: "dim" },
-  running: { text: "running", colour: "yellow" },
-  succeeded: { text: "succeeded", colour: "green" },
-  failed: { text: "failed", colour: "red" },
-  timed_out: { text: "timed out", colour: "red" },
-  cancelled: { text: "cancelled", colour: "yellow" },
-  superseded: { text: "superseded", colour: "dim" },
-  interrupted: { text: "interrupted", colour: "yellow" },
+const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {
+  queued: "dim",
+  running: "yellow",
+  succeeded: "green",
+  failed: "red",
+  timed_out: "red",
+  cancelled: "yellow",
+  superseded: "dim",
+  interrupted: "yellow",
 };
+
+/** The state of a deployment as a person reads it, in its colour if `paint` is given. */
+export function stateText(
+  { state }: Pick<DeploymentJson, "state">,
+  paint: Terminal["paint"] = (_colour, text) => text,
+): string {
+  return paint(stateColours[state], state.replace("_", " "));
+}
 
 /** How a deployment ended, and the reason if it did not succeed. */
 export function endingLines(deployment: DeploymentJson, { paint, columns }: Terminal): readonly string[] {
   const { id, state, ref, durationMs, problem } = deployment;
-  const { text, colour } = stateTexts[state];
   const took = durationMs === null ? "" : ` after ${formatDuration(durationMs)}`;
   const what = state === "succeeded" ? `: ${branchOf(ref)} is at ${commitText(deployment)}` : "";
   const was = state === "cancelled" || state === "superseded" ? "was " : "";
-  const first = `Deployment ${id} ${was}${paint(colour, text)}${byWhat(deployment)}${took}${what}.`;
+  const first = `Deployment ${id} ${was}${stateText(deployment, paint)}${byWhat(deployment)}${took}${what}.`;
   const reasons = problem?.detail.split("\n") ?? [];
   return [first, ...reasons.flatMap((line) => wrapText(harmless(line), columns))];
 }

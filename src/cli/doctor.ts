@@ -5,7 +5,7 @@ import { makeDoctorContext } from "../doctor/context.ts";
 import { countResults, jsonReport, textReport } from "../doctor/report.ts";
 import { readSettings } from "../doctor/settings.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
-import { type CommandContext, newCommand } from "./command.ts";
+import { type CommandContext, newCommand, parser } from "./command.ts";
 
 interface DoctorOptions {
   readonly envFile?: string;
@@ -29,7 +29,7 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
     .option(
       "--url <url>",
       "where the git host sends to; a signed ping is sent there (default: WEBHOOK_URL)",
-      publicUrl,
+      parser((text) => webhookUrl(text)?.href ?? null, "Not a URL that begins with http:// or https://."),
     )
     .option("--json", "the result as one JSON object")
     .action(async (names: readonly string[], options: DoctorOptions) => {
@@ -45,12 +45,6 @@ function choose(names: readonly string[]): readonly Check[] {
 function knownName(name: string, before: readonly string[] = []): readonly string[] {
   if (checks.some(({ id }) => id === name)) return [...before, name];
   throw new InvalidArgumentError("There is no such check; docs/troubleshooting.md lists them all.");
-}
-
-function publicUrl(text: string): string {
-  const url = webhookUrl(text);
-  if (url !== null) return url.href;
-  throw new InvalidArgumentError("Not a URL that begins with http:// or https://.");
 }
 
 async function runDoctor(

@@ -4,7 +4,7 @@ import type { DeploymentJson } from "../control/deployment-json.ts";
 import { formatTable } from "../platform/terminal/table.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
-import { branchOf, commitText, localTime, originText, stateTexts } from "./deployment-text.ts";
+import { branchOf, commitText, localTime, originText, stateText } from "./deployment-text.ts";
 import { accessService, type ServiceAccess } from "./service-access.ts";
 
 const gapColumns = 2;
@@ -46,16 +46,16 @@ function historyLines(
   const [first = "", rule = "", ...lines] = formatTable([header, ...deployments.map(row)]);
   const indent = " ".repeat(rule.indexOf(" ") + gapColumns);
   const painted = deployments.flatMap((deployment, index) => {
-    const { text, colour } = stateTexts[deployment.state];
-    const line = lines[index] ?? "";
-    return [line.replace(text, paint(colour, text)), indent + whatLine(deployment, columns - indent.length)];
+    const line = (lines[index] ?? "").replace(stateText(deployment), stateText(deployment, paint));
+    return [line, indent + whatLine(deployment, columns - indent.length)];
   });
   return [paint("bold", first), paint("dim", rule), ...painted];
 }
 
-function row({ id, state, trigger, ref, createdAt, durationMs }: DeploymentJson): readonly string[] {
+function row(deployment: DeploymentJson): readonly string[] {
+  const { id, trigger, ref, createdAt, durationMs } = deployment;
   const took = durationMs === null ? "" : formatDuration(durationMs);
-  return [String(id), stateTexts[state].text, trigger, branchOf(ref), localTime(createdAt), took];
+  return [String(id), stateText(deployment), trigger, branchOf(ref), localTime(createdAt), took];
 }
 
 function whatLine(deployment: DeploymentJson, columns: number): string {

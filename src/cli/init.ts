@@ -1,13 +1,12 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { type GitHost, gitHosts } from "../init/git-host.ts";
 import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
 import { planSetup, type Questions, type Setup } from "../init/plan-setup.ts";
 import { writePlanned } from "../init/planned-file.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
-import { type CommandContext, newCommand, print, refuse } from "./command.ts";
-import { printNextSteps, printWebhookForm } from "./init-next-steps.ts";
+import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";
 import { canAsk, confirm, personAtTerminal, takeDefaults } from "./init-questions.ts";
-import { printChanges, printNotes, printProject } from "./init-report.ts";
+import { printChanges, printNextSteps, printNotes, printProject, printWebhookForm } from "./init-report.ts";
 
 interface InitOptions {
   readonly url?: URL;
@@ -29,19 +28,13 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
     .option(
       "--url <address>",
       "where the git host reaches this server, such as https://shop.example.org",
-      address,
+      parser(parsePublicUrl, "Not an address such as https://shop.example.org."),
     )
     .addOption(new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHosts))
     .option("--service <name>", "the service that is the app, if several publish a port")
     .option("--yes", "ask nothing, and change what is not right without asking")
     .option("--check", "write nothing; show what would change, and exit with 1 if something would")
     .action(async (options: InitOptions) => finish(await init(options, env)));
-}
-
-function address(text: string): URL {
-  const url = parsePublicUrl(text);
-  if (url !== null) return url;
-  throw new InvalidArgumentError("Not an address such as https://shop.example.org.");
 }
 
 async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {

@@ -4,7 +4,7 @@ import { findRolloutEngine } from "../rollout/engine.ts";
 import { keptByDefault, type Pruned } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
 import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
-import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./project-options.ts";
+import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./rollout.ts";
 
 const lockWaitS = 600;
 

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { NotRunningError } from "../control/client.ts";
-import { type CommandContext, newCommand } from "./command.ts";
+import { type CommandContext, newCommand, parser } from "./command.ts";
 import { addWaitOptions, type WaitOptions, waitForDeployment } from "./follow.ts";
 import { accessService, type ServiceAccess } from "./service-access.ts";
 
@@ -13,24 +13,23 @@ interface RollbackOptions extends WaitOptions {
 export function makeRollbackCommand({ env, finish }: CommandContext): Command {
   const description =
     "Roll back to an earlier good version without a build: the previous one, or that of a deployment (by its number) or of a commit (by its first digits). The service runs this as a deployment of its own, when the running one has ended. Newer commits are not deployed until the next push.";
+  const version = parser(
+    (text) => (/^[0-9a-f]{1,64}$/i.test(text) ? text : null),
+    "Neither a deployment's number nor a commit.",
+  );
   const command = newCommand("rollback", description, [
     "hotpush rollback           the previous good version",
     "hotpush rollback 7         the version of deployment 7",
     "hotpush rollback 3f2c1a9   the version of this commit",
   ])
-    .argument("[version]", "a deployment's number, or a commit", parseVersion)
+    .argument("[version]", "a deployment's number, or a commit", version)
     .option(
       "--directory <path>",
       "must be the service's repository, the default; for another: hotpush rollout --back",
     );
-  return addWaitOptions(command).action(async (version: string | undefined, options: RollbackOptions) =>
-    finish(await rollback(accessService(env), version, options)),
+  return addWaitOptions(command).action(async (wanted: string | undefined, options: RollbackOptions) =>
+    finish(await rollback(accessService(env), wanted, options)),
   );
-}
-
-function parseVersion(text: string): string {
-  if (/^[0-9a-f]{1,64}$/i.test(text)) return text;
-  throw new InvalidArgumentError("Neither a deployment's number nor a commit.");
 }
 
 async function rollback(

@@ -1,12 +1,14 @@
 import type { Command } from "commander";
+import { stateDirectoryOf } from "../config/state-path.ts";
+import type { ComposeTarget } from "../platform/compose/commands.ts";
+import { connectEngine, type Engine } from "../platform/docker/engine.ts";
 import { lowerPriority } from "../platform/lower-priority.ts";
 import { ProblemError } from "../problems.ts";
-import type { RolloutRequest } from "../rollout/context.ts";
+import { locateProject, refuseOtherState } from "../rollout/compose/locate-project.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
-import type { Report } from "../rollout/report/report.ts";
+import { type RolloutState, rolloutState } from "../rollout/state.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
-import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./project-options.ts";
 
 interface RolloutOptions extends ProjectOptions {
   readonly commit?: string;
@@ -57,7 +59,7 @@ function goesBack({ back, to }: RolloutOptions): boolean {
 }
 
 async function runRollout(
-  services: readonly string[],
+  names: readonly string[],
   options: RolloutOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
@@ -67,8 +69,18 @@ async function runRollout(
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   process.once("SIGTERM", stop).once("SIGINT", stop);
+  const isBack = goesBack(options);
   try {
-    const request = await requestOf(services, options, env, report, stopping.signal);
+    const request = {
+      ...(await locateNamedProject(options, env)),
+      ...{ env, names, report, signal: stopping.signal },
+      commit: options.commit,
+      livePath: options.live ?? env.HOTPUSH_LIVE_PATH,
+      lockWaitS: options.lockWait,
+      withBuild: options.build && !isBack,
+      withPull: options.pull === true && !isBack,
+      back: isBack ? { commit: options.to } : null,
+    };
     const engine = await findRolloutEngine(request);
     await engine.rollOut(request);
     return 0;
@@ -82,25 +94,32 @@ async function runRollout(
   }
 }
 
-async function requestOf(
-  services: readonly string[],
-  options: RolloutOptions,
+/** The options that name a compose project. */
+export interface ProjectOptions {
+  readonly directory?: string;
+  readonly file?: readonly string[];
+}
+
+export function addProjectOptions(command: Command): Command {
+  const another = (value: string, before: readonly string[] = []) => [...before, value];
+  return command
+    .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
+    .option("--file <path>", "a compose file, can be repeated (default: what compose finds)", another);
+}
+
+interface LocatedProject extends RolloutState {
+  readonly engine: Engine;
+  readonly target: ComposeTarget;
+}
+
+/** @throws ProblemError as `locateProject` and `refuseOtherState` */
+export async function locateNamedProject(
+  { directory, file: files = [] }: ProjectOptions,
   env: NodeJS.ProcessEnv,
-  report: Report,
-  signal: AbortSignal,
-): Promise<RolloutRequest> {
-  const isBack = goesBack(options);
-  return {
-    ...(await locateNamedProject(options, env)),
-    env,
-    names: services,
-    commit: options.commit,
-    livePath: options.live ?? env.HOTPUSH_LIVE_PATH,
-    lockWaitS: options.lockWait,
-    withBuild: options.build && !isBack,
-    withPull: options.pull === true && !isBack,
-    back: isBack ? { commit: options.to } : null,
-    report,
-    signal,
-  };
+): Promise<LocatedProject> {
+  const engine = connectEngine(env.DOCKER_HOST);
+  const projectDirectory = directory ?? env.REPO_PATH ?? process.cwd();
+  const target = await locateProject(engine, { projectDirectory, files });
+  await refuseOtherState(engine, target.projectDirectory, env);
+  return { engine, target, ...rolloutState(stateDirectoryOf(env), target.projectDirectory) };
 }

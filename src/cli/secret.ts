@@ -60,21 +60,11 @@ async function rotateIn(options: SecretOptions, env: NodeJS.ProcessEnv): Promise
   const path = envFile ?? usualEnvFile(env);
   const { secret, secretPath } = rotateSecret(path, { ...given, isReplacingPrevious: force });
   const isShown = !isGiven && (openTerminal(process.stdout, env).isInteractive || show);
-  print(...rotationLines({ envFile, secretPath, host, secret: isShown ? secret : null, isGiven }));
+  const form = isGiven
+    ? []
+    : formLines(host, isShown ? secret : `what is in ${secretPath} now (with --show it is printed here)`);
+  print(...rotationLines(secretPath, form, envFile === undefined ? "" : ` --env-file ${envFile}`));
   return 0;
-}
-
-interface RotatedSecret {
-  /** The file of settings that was named, if one was. */
-  readonly envFile: string | undefined;
-  /** The file that has the new secret. */
-  readonly secretPath: string;
-  /** The git host that last used the old one, if it is known. */
-  readonly host: string | null;
-  /** null: it must not be shown */
-  readonly secret: string | null;
-  /** The host made it, so it has it already. */
-  readonly isGiven: boolean;
 }
 
 const hostTitles: Readonly<Record<string, string>> = {
@@ -89,13 +79,14 @@ const hostTitles: Readonly<Record<string, string>> = {
   gitness: "Gitness",
 };
 
-/** What a person does after a rotation, in an order in which no push is refused. */
-function rotationLines({ envFile, secretPath, host, secret, isGiven }: RotatedSecret): readonly string[] {
+/** @param secret the new one, or a text that says where it is */
+function formLines(host: string | null, secret: string): readonly string[] {
   const title = (host && hostTitles[host]) ?? "the git host";
-  const form = [
-    `Then, at ${title}, in the form of the webhook, set the field Secret to:`,
-    secret === null ? `  what is in ${secretPath} now (with --show it is printed here)` : `  ${secret}`,
-  ];
+  return [`Then, at ${title}, in the form of the webhook, set the field Secret to:`, `  ${secret}`];
+}
+
+/** What a person does after a rotation, in an order in which no push is refused. */
+function rotationLines(secretPath: string, form: readonly string[], option: string): readonly string[] {
   return [
     `The new secret is in ${secretPath}. The old one is still accepted,`,
     "as the previous one, so that no push is refused meanwhile.",
@@ -104,9 +95,9 @@ function rotationLines({ envFile, secretPath, host, secret, isGiven }: RotatedSe
     "  systemctl restart hotpush        or, in a container:",
     "  docker compose up -d hotpush     or, in a Swarm:",
     "  hotpush deploy",
-    ...(isGiven ? [] : form),
+    ...form,
     "When hotpush status says that the previous one is safe to drop:",
-    `  hotpush secret drop-previous${envFile === undefined ? "" : ` --env-file ${envFile}`}`,
+    `  hotpush secret drop-previous${option}`,
   ];
 }
 

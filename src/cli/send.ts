@@ -1,9 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { parseDurationMs } from "../config/duration.ts";
 import { wrapFor } from "../platform/terminal/wrap.ts";
 import type { SentEvent } from "../send/delivery.ts";
 import { readSendSettings, type SendRequest, type Sent, send } from "../send/send.ts";
-import { type CommandContext, newCommand, print, refuse } from "./command.ts";
+import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";
 
 interface SendOptions {
   readonly url?: string;
@@ -37,16 +37,10 @@ export function makeSendCommand({ env, finish }: CommandContext): Command {
     .option(
       "--wait <duration>",
       "retry for so long while nothing answers (default: 0; 30s with --dry-run)",
-      duration,
+      parser(parseDurationMs, "Not a duration such as 30s or 2m."),
     )
     .option("--json", "the result as one JSON object")
     .action(async (options: SendOptions) => finish(await runSend(options, env)));
-}
-
-function duration(text: string): number {
-  const ms = parseDurationMs(text);
-  if (ms !== null) return ms;
-  throw new InvalidArgumentError("Not a duration such as 30s or 2m.");
 }
 
 async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {

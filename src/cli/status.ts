@@ -5,7 +5,7 @@ import type { CatchUpJson, SecretJson, SecretsJson, StatusJson } from "../contro
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { wrapText } from "../platform/terminal/wrap.ts";
 import { type CommandContext, newCommand } from "./command.ts";
-import { branchOf, commitText, localTime, originText, since, stateTexts } from "./deployment-text.ts";
+import { branchOf, commitText, localTime, originText, since, stateText } from "./deployment-text.ts";
 import { accessService } from "./service-access.ts";
 
 /** `hotpush status`: its exit code is 0 if the service is healthy. */
@@ -66,11 +66,10 @@ function runningTexts({ running }: StatusJson, terminal: Terminal): readonly str
 }
 
 function lastText(deployment: DeploymentJson, { paint }: Terminal): string {
-  const { state, finishedAt, durationMs } = deployment;
-  const { text, colour } = stateTexts[state];
+  const { finishedAt, durationMs } = deployment;
   const took = durationMs === null ? "" : `, took ${formatDuration(durationMs)}`;
   const when = finishedAt === null ? "" : ` ${localTime(finishedAt)}`;
-  return `${named(deployment)}: ${paint(colour, text)}${when}${took}`;
+  return `${named(deployment)}: ${stateText(deployment, paint)}${when}${took}`;
 }
 
 function named(deployment: DeploymentJson): string {
