@@ -48,7 +48,7 @@ interface Shared {
 }
 
 /**
- * Wires the stages together and starts them. What was promised earlier is read before the port opens.
+ * Wires the stages together and starts them. Earlier accepted pushes are read before the port opens.
  *
  * @param env the environment; scripts get the variables on the allow-list
  * @throws ProblemError if the service cannot run with this configuration

@@ -10,7 +10,7 @@ import { temporaryDirectory } from "./harness/temporary.ts";
 const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
 const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
 
-test("with nothing but a secret every value is its default", () => {
+test("with only a secret, every value is its default", () => {
   const { config, warnings } = loadConfig(good);
   const { secrets, trustedProxies, ...values } = config;
   assert.deepEqual(values, {
@@ -97,7 +97,7 @@ for (const [name, texts] of Object.entries(refused)) {
   }
 }
 
-test("all that is wrong is said at once", () => {
+test("all errors are reported together", () => {
   const lines = faultsOf({ WEBHOOK_PORT: "x", REPO_PATH: "x", LOG_LEVEL: "x", DEPLOY_TIMEOUT: "x" });
   assert.deepEqual(
     lines.map((line) => line.split(" ")[0]),

@@ -40,8 +40,8 @@ export function supersedeWaiting(store: Store, newest: Deployment, onSuperseded:
 }
 
 /**
- * The deployment that put, or will put, the tip in place: the newest of the branch that was not superseded. What a
- * person has put there instead stays until the next push.
+ * The deployment that put, or will put, the tip in place: the newest of the branch that was not superseded. A
+ * version that a person has put there instead stays until the next push.
  *
  * @returns its id, or null if an old commit was put there
  */

@@ -94,7 +94,7 @@ export function createQueue(options: QueueOptions): Queue {
     }
   }
 
-  /** If that cannot be read, for lack of a descriptor, the push is recorded all the same, and `wake` checks again. */
+  /** If that cannot be read, for lack of a descriptor, the push is still recorded, and `wake` checks again. */
   function mayStart(): boolean {
     try {
       return mode === "idle" && !isReplaced();

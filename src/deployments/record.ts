@@ -19,7 +19,7 @@ import {
 import { isFinished, transition } from "./states.ts";
 import type { Row, Store } from "./store.ts";
 
-/** What became of a push. `doubt`: what to ask the remote after the sender was answered; null: nothing. */
+/** The result of a push. `doubt`: what to ask the remote after the sender was answered; null: nothing. */
 export type RecordedPush = PushRecord & { readonly doubt: Doubt | null };
 
 /**

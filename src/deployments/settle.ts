@@ -7,12 +7,12 @@ import type { Store } from "./store.ts";
 export interface SettleOptions {
   /** Whether somebody cancelled it: then it does not run again. */
   readonly isCancelled?: boolean;
-  /** False while the service stops: the next one decides what becomes of an interrupted deployment. */
+  /** False while the service stops: the next one decides about an interrupted deployment. */
   readonly doesResume?: boolean;
 }
 
 /**
- * Records how a running deployment ended, and what becomes of it if it was interrupted. Call it in a transaction. It is
+ * Records how a running deployment ended, and what happens next if it was interrupted. Call it in a transaction. It is
  * one transaction because in between another instance may record a newer push, which supersedes an interrupted one.
  *
  * @returns the ending as it is recorded
@@ -35,7 +35,7 @@ export function settle(
 const mostAttempts = 3;
 
 /**
- * Decides what becomes of an interrupted deployment. Call it in a transaction. It runs again, unless a newer push of the
+ * Decides what happens to an interrupted deployment. Call it in a transaction. It runs again, unless a newer push of the
  * branch waits, or it was interrupted too often.
  *
  * @returns its new state, or null if it is not interrupted any more: another instance may have superseded it
@@ -88,7 +88,7 @@ export const cancelGraceMs = 15_000;
 
 /**
  * Records that a running deployment is being cancelled, before its script is asked to end: if the service dies first,
- * the script is not run again. If the disk fails, the script is ended all the same.
+ * the script is not run again. If the disk fails, the script is still stopped.
  */
 export function requestCancel(store: Store, id: number, by: string | null, log: Log): void {
   const sql =
@@ -96,7 +96,7 @@ export function requestCancel(store: Store, id: number, by: string | null, log: 
   try {
     store.transaction(() => store.run(sql, Date.now(), by, id));
   } catch (error) {
-    const text = `The cancellation of deployment ${id} could not be written to disk. Its script is ended all the same. If the service dies first, the deployment runs again: cancel it once more`;
+    const text = `The cancellation of deployment ${id} could not be written to disk. Its script is stopped anyway. If the service dies first, the deployment runs again: cancel it once more`;
     log.error({ event: "store.failed", err: error }, text);
   }
 }

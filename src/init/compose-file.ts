@@ -50,7 +50,7 @@ export function composeFile(options: ComposeFileOptions): string {
 }
 
 const header = `# Hotpush's part of this project, written by \`hotpush init\`; running that again keeps it up to date.
-# COMPOSE_FILE in .env joins it to your compose file, which stays as it is. What belongs to this machine is in .env.`;
+# COMPOSE_FILE in .env joins it to your compose file, which stays as it is. Values of this machine are in .env.`;
 
 function appBlock(proxy: ReverseProxy): readonly string[] {
   if (proxy.kind === "caddy") {

@@ -18,7 +18,7 @@ export class FlockFailure extends Error {
  * Locks the open file `fd`, as flock(2) does, by util-linux's `flock` on the inherited descriptor: the lock belongs to
  * the open file, so it is ours as long as we, or a child that inherits it, have it open. Node has no call for that.
  *
- * @param options.waitS seconds to wait for whoever has it; null: as long as it takes. Not beyond the abortion of `signal`
+ * @param options.waitS seconds to wait for its holder; null: as long as it takes. Not beyond the abortion of `signal`
  * @returns whether the lock is ours now
  * @throws FlockFailure where flock fails, and the system's error where it cannot be run
  */

@@ -43,7 +43,7 @@ export function refusesOwner({ lastLines }: Pick<CommandEnding, "lastLines">): b
 
 /**
  * The commit that is checked out in `repository`, which may belong to another user (in a container it does): reading its
- * head is safe all the same.
+ * head is safe anyway.
  *
  * @returns 40 (or 64) hexadecimal digits, or null if the directory is not a git checkout
  */
@@ -63,7 +63,7 @@ export interface Commit {
 const bounded = "%<(1000,trunc)";
 
 /**
- * Reads a commit of `repository`, whoever owns that.
+ * Reads a commit of `repository`, regardless of its owner.
  *
  * @param revision `HEAD`, or 40 (or 64) hexadecimal digits; nothing else reaches git
  * @returns null if it is not there, or the directory is not a git checkout

@@ -7,7 +7,7 @@ export interface Repetition {
   readonly stop: () => void;
 }
 
-/** @param onFault told of what `look` throws: the next look comes all the same */
+/** @param onFault gets the errors of `look`, which is still called again */
 export function repeat(
   look: () => Promise<void>,
   { intervalMs, onFault }: { readonly intervalMs: number; readonly onFault: (error: unknown) => void },

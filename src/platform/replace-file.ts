@@ -76,7 +76,7 @@ function syncDirectory(directory: string): void {
       closeSync(descriptor);
     }
   } catch (error) {
-    // A directory that may be written and not read, or a file system that cannot sync one: the file is replaced all the same.
+    // A write-only directory, or a file system that cannot sync directories: the file is replaced anyway.
     const { code = "" } = error as NodeJS.ErrnoException;
     if (!["EACCES", "EPERM", "EINVAL", "ENOTSUP"].includes(code)) throw error;
   }

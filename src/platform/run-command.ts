@@ -6,7 +6,7 @@ import { lowerSessionPriority } from "./lower-priority.ts";
 /** A program with its arguments: never a shell string. */
 export type Argv = readonly [string, ...string[]];
 
-/** What is run, in which surroundings, and for how long at most. */
+/** A command, its environment, and its limits. */
 export interface Command {
   readonly argv: Argv;
   readonly cwd?: string;

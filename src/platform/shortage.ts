@@ -1,6 +1,6 @@
 const shortages: readonly (string | undefined)[] = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"];
 
-/** True if `error` says that the machine is short of descriptors, memory or processes, which can heal by itself. */
+/** True if `error` says that the machine is short of descriptors, memory or processes, which can resolve by itself. */
 export function isShortage(error: unknown): boolean {
   return shortages.includes((error as NodeJS.ErrnoException).code);
 }

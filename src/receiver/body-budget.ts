@@ -68,9 +68,9 @@ export function createBodyBudget(): BodyBudget {
 
 /** What large bodies may hold before some of them wait. */
 const largeBudgetBytes = 32 * 1024 ** 2;
-/** How many are read on all the same, so that some are finished. */
+/** How many are still read, so that some are finished. */
 const turnCount = 2;
-/** Beyond it the one that waits for longest is dropped. What they hold is within the budget, with room to read others. */
+/** Beyond it the one that waits for longest is dropped. Their bytes are within the budget, with room to read others. */
 const mostWaiting = 256;
 /** What Node reads of a connection at once: at least this much comes of a body that is resumed. */
 const partBytes = 64 * 1024;

@@ -41,7 +41,7 @@ export interface DeploymentSummary {
   readonly state: string;
 }
 
-/** What became of a push. A duplicate was recorded before; its `detail` says how to deploy it again. */
+/** The result of a push. A duplicate was recorded before; its `detail` says how to deploy it again. */
 export type PushRecord = { readonly deployment: DeploymentSummary } & (
   | { readonly kind: "accepted" }
   | { readonly kind: "duplicate"; readonly detail: string }
@@ -68,7 +68,7 @@ export function isCommitId(text: unknown): text is CommitId {
   return typeof text === "string" && /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text) && !isNullId(text);
 }
 
-/** True for git's "no commit": nothing but zeros, 40 of them or 64. */
+/** True for git's "no commit": 40 or 64 zeros. */
 export function isNullId(text: string): boolean {
   return /^0+$/.test(text);
 }

@@ -25,7 +25,7 @@ export const ignoreDetails = {
   other_branch: "Only pushes to main or master are deployed.",
   branch_not_selected: "Only pushes to the branch that BRANCH names are deployed.",
   tag: "Only pushes to main or master are deployed, no tags.",
-  branch_deleted: "The branch was deleted: there is nothing to deploy. What runs stays as it is.",
+  branch_deleted: "The branch was deleted: there is nothing to deploy. The running version stays.",
 } as const;
 
 /** Which pushes count. */

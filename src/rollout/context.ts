@@ -24,7 +24,7 @@ export interface RolloutRequest extends RolloutState {
   /** Goes back to the good version of `commit`, or without one to the previous; null rolls out the sources. */
   readonly back: { readonly commit: string | undefined } | null;
   readonly report: Report;
-  /** Aborted when somebody asks the roll-out to stop. What was not switched yet is then abandoned. */
+  /** Aborted to stop the roll-out. Services that were not switched yet are then abandoned. */
   readonly signal: AbortSignal;
 }
 

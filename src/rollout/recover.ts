@@ -18,7 +18,7 @@ import { timed } from "./report/report.ts";
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
  * removes all others of the service. Leaves alone services that compose recreates, services without replicas, and
- * one-shot services that ended well.
+ * one-shot services that succeeded.
  *
  * @returns the containers of the service that stay
  */

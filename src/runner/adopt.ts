@@ -12,7 +12,7 @@ import { isHeld, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } f
 const leastRemainingMs = 1_000;
 
 /**
- * Takes over a run whose service died. The lock that its script holds and the exit code that it left say what became of
+ * Takes over a run whose service died. The lock that its script holds and the exit code that it left show the result of
  * it. Files of the run may be missing or unreadable, as in a state directory that was restored from a backup.
  *
  * @throws only errors for which `isShortage` is true

@@ -93,7 +93,7 @@ function makeAndStat(directory: string): Stats | null {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
   } catch {
-    // What exists there decides.
+    // The existing file decides.
   }
   try {
     return lstatSync(directory);

@@ -10,11 +10,11 @@ import type { Push } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
 
 /**
- * Git hosts deliver out of order and more than once, and two webhooks report each push twice. Whatever the order, when
+ * Git hosts deliver out of order and more than once, and two webhooks report each push twice. In any order, when
  * every push of a branch has been delivered the branch's tip is what runs last. As long as the branch never came
  * back to a commit, that holds without asking the remote. Two things cannot be known from the pushes alone and are left to catch-up: a
  * branch that came back to the very commit at which its known history begins (every commit was then arrived at as often
- * as departed from), and a branch that was deleted and made anew (nobody departed from its old tip).
+ * as departed from), and a branch that was deleted and created again (nobody departed from its old tip).
  */
 
 const endings = ["succeeded", "failed", "timed_out"] as const;

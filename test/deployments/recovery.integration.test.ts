@@ -95,7 +95,7 @@ test("a script that was killed with its service runs again, and so does the next
 });
 
 test("a script that is still dying when the next service starts runs again", async (t) => {
-  // What holds the lock of the run and is not to be found by its environment: a process in its last moments.
+  // This process holds the lock of the run, but its environment cannot be read: it is exiting.
   const lastMoments =
     "setsid env -i sh -c '>dying; while [ ! -e dead ] && [ -e deploy.sh ]; do sleep 0.02; done' &";
   const service = await startDeploying(

@@ -68,7 +68,7 @@ test("a failed delivery is tried again if only the other branch was pushed since
   assert.equal(record(store, push).kind, "accepted");
 });
 
-test("a delivery whose deployment is pruned stays a duplicate, whatever became of it", (t) => {
+test("a delivery whose deployment is pruned stays a duplicate, whatever its result", (t) => {
   const store = temporaryStore(t);
   const failed = pushOf();
   record(store, failed);

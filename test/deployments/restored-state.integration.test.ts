@@ -10,7 +10,7 @@ import { until } from "../harness/until.ts";
 
 /**
  * A state directory that was restored from a backup says that a deployment runs, but has not all files of the run:
- * backups leave out named pipes, and what was written last. Whatever is missing, no push waits for ever.
+ * backups leave out named pipes, and what was written last. Even then, no push may wait for ever.
  */
 
 const [pipe, lock, exit, pid] = ["output", "lock", "exit", "pid"].map((name) => join("runs/1", name)) as [
@@ -26,10 +26,7 @@ for (const [what, damage] of [
   ["with a directory in place of its output pipe", (state: string) => replace(state, pipe, null)],
   ["with a log that cannot be opened", (state: string) => replace(state, "logs/1.log", null)],
   ["with a lock that cannot be opened", (state: string) => replaceByLoop(state, lock)],
-  [
-    "with nothing but its exit code",
-    (state: string) => [pipe, lock, pid].map((path) => rmSync(join(state, path))),
-  ],
+  ["with only its exit code", (state: string) => [pipe, lock, pid].map((path) => rmSync(join(state, path)))],
 ] as const) {
   for (const [exitCode, ending] of [
     [0, "succeeded"],

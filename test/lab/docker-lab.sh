@@ -82,8 +82,8 @@ start() {
   local mtu; mtu=$(cat /sys/class/net/"$(ip -o route get 1.1.1.1 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -1)"/mtu 2>/dev/null || echo 1500)
   mkdir -p "$LAB/data" "$LAB/exec"
   ip link show dkrlab0 >/dev/null 2>&1 || { ip link add dkrlab0 type bridge; ip addr add 172.31.0.1/24 dev dkrlab0; ip link set dkrlab0 up; }
-  # Without docker-proxy a request from this machine takes the way of one from outside, the kernel's, at three quarters of the
-  # work. What Docker does by default for requests from the host itself is so not tested here.
+  # Without docker-proxy, the kernel forwards a request from this machine like one from outside, which costs a quarter less.
+  # So Docker's default way for requests from the host itself is not tested here.
   cat > "$LAB/daemon.json" <<J
 { "data-root": "$LAB/data", "exec-root": "$LAB/exec", "pidfile": "$PIDF", "hosts": ["unix://$SOCK"],
   "bridge": "dkrlab0", "mtu": $mtu, "default-network-opts": {"bridge": {"com.docker.network.driver.mtu": "$mtu"}},
@@ -96,7 +96,7 @@ J
 
 rootfs() { # Debian trixie minbase, as a tar to import
   [ -s "$LAB/trixie.tar" ] && return 0
-  # What this machine needs to reach the mirror and the registry must be in the image too: apt's settings and local CAs.
+  # The image needs this machine's settings to reach the mirror and the registry: apt's settings and local CAs.
   { apt-config dump | grep -E '^Acquire::(http|https)::Proxy |^Acquire::Check-(Valid-Until|Date) ' || true
     echo 'APT::Install-Recommends "false";'; echo 'Acquire::Languages "none";'; } > "$LAB/apt.conf"
   # Its filter is written in Python: Debian's own, for a version manager's stands before each start with dozens of processes.

@@ -124,7 +124,7 @@ test("the service goes on when its output is a full disk", async (t) => {
 test("a reader that stops reading costs lines and no more than some memory", async (t) => {
   const fifo = join(temporaryDirectory(t), "fifo");
   execFileSync("mkfifo", [fifo]);
-  // Who has it open without reading.
+  // A reader that has it open without reading.
   const idle = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
   t.after(() => closeSync(idle));
   const { url, child } = await startRedirected(t, `>"${fifo}"`, talkativeScript);

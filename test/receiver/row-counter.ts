@@ -19,7 +19,7 @@ export function countRows({
     rowsBefore = recordedDeliveryCount(statePath);
   });
   return async (expected) => {
-    // What is sent before a push is on disk before it is, so a push of our own marks the moment to count.
+    // Earlier deliveries are on disk before a later push, so a push of our own marks the moment to count.
     assert.equal((await deliver(url, githubPush())).status, 202);
     assert.equal(recordedDeliveryCount(statePath) - rowsBefore - 1, expected);
   };

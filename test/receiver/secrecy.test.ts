@@ -11,8 +11,8 @@ import { contentsOf, printedBy } from "../harness/traces.ts";
 
 const previousSecret = "a-previous-secret-of-some-length-0123456789";
 
-/** The secret in every spelling in which it could leak. */
-function spellings(secret: string): string[] {
+/** The secret in every encoding in which it could leak. */
+function encodings(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const hex = bytes.toString("hex");
   // The last characters of base64 depend on what follows, so a piece from the middle is what is looked for.
@@ -21,7 +21,7 @@ function spellings(secret: string): string[] {
 }
 
 function assertNowhere(texts: readonly string[], secrets: readonly string[]): void {
-  for (const secret of secrets.flatMap(spellings)) {
+  for (const secret of secrets.flatMap(encodings)) {
     for (const text of texts) {
       const at = text.indexOf(secret);
       assert.equal(at, -1, `a secret is in: ${text.slice(Math.max(0, at - 200), at)}`);

@@ -74,7 +74,7 @@ test("any flipped bit of the body, or of the signature, is refused", () => {
   );
 });
 
-test("another secret never verifies, be it one byte off, longer, or empty", () => {
+test("another secret never verifies: one byte off, longer, or empty", () => {
   fc.assert(
     fc.property(secret, secret, bodyBytes, (ours, theirs, body) => {
       fc.pre(ours !== theirs && !isPaddedSame(ours, theirs));

@@ -125,7 +125,7 @@ test("a value of 64 KiB is searched in little time, whatever is in it", () => {
   }
 });
 
-test("names of secrets are recognised in their usual spellings", () => {
+test("names of secrets are recognised in their usual forms", () => {
   for (const name of [
     "GITHUB_TOKEN",
     "NPM_TOKEN",

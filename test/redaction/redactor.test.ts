@@ -47,7 +47,7 @@ function texts(secret: string): readonly (readonly [before: string, after: strin
   ];
 }
 
-/** What becomes of `text`, having made sure that it is the same wherever it is cut in two, and byte by byte. */
+/** `text` after redaction. Checks that the result is the same for any split in two, and byte by byte. */
 function redactedAnyhow(secret: string, text: string): string {
   const redactor = createRedactor([secret]);
   const bytes = Buffer.from(text);

@@ -76,8 +76,8 @@ const rollBack = { ...ranBefore, isRollBack: true };
 
 const oneShots: readonly (readonly [string, RolloutService, Partial<Container>, OneShots, Action["kind"]])[] =
   [
-    ["a migration that ended well at another commit is run", migration, exited, ranBefore, "run"],
-    ["a migration that ended well at this commit is left", migration, exited, ranNow, "leave"],
+    ["a migration that succeeded at another commit is run", migration, exited, ranBefore, "run"],
+    ["a migration that succeeded at this commit is left", migration, exited, ranNow, "leave"],
     ["a migration that failed is run", migration, { ...exited, exitCode: 1 }, ranNow, "run"],
     ["a migration of another image is run", migration, { ...exited, image: "sha256:0" }, ranNow, "run"],
     ["a migration is skipped in a roll back", migration, { ...exited, image: "sha256:0" }, rollBack, "skip"],
@@ -88,8 +88,8 @@ const oneShots: readonly (readonly [string, RolloutService, Partial<Container>, 
       rollBack,
       "skip",
     ],
-    ["a seed that ended well at another commit is started", seed, exited, ranBefore, "start"],
-    ["a seed that ended well at this commit is left", seed, exited, ranNow, "leave"],
+    ["a seed that succeeded at another commit is started", seed, exited, ranBefore, "start"],
+    ["a seed that succeeded at this commit is left", seed, exited, ranNow, "leave"],
     ["a seed of another configuration is started", seed, { ...exited, configHash: "other" }, ranNow, "start"],
     ["a seed is skipped in a roll back", seed, { ...exited, image: "sha256:0" }, rollBack, "skip"],
     ["a server that somebody stopped is started", seed, exited, nothingRan, "start"],

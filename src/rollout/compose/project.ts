@@ -102,7 +102,7 @@ function inDependencyOrder(services: ComposeModel["services"]): readonly string[
   return [...ordered];
 }
 
-/** Services that others wait for until they have ended well, such as a database migration. */
+/** Services that others wait for until they have succeeded, such as a database migration. */
 export function namesRunToTheirEnd(services: ComposeModel["services"]): ReadonlySet<string> {
   const conditions = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}));
   return new Set(

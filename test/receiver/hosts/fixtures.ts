@@ -7,7 +7,7 @@ import type { Host, JsonObject, Reading, SignatureClaim } from "../../../src/rec
 import { isJsonObject } from "../../../src/receiver/hosts/host.ts";
 import { identifyHost } from "../../../src/receiver/hosts/identify.ts";
 
-/** One request as its host sends it: headers in its own spelling, the body to the letter, and what is to come of it. */
+/** One request as its host sends it: headers and body byte for byte, and the expected result. */
 export interface Delivery {
   readonly host: string;
   /** What is particular about it, as a claim. */
@@ -50,7 +50,7 @@ export function asReceived(headers: Readonly<Record<string, string>>): IncomingH
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-/** The delivery's headers as received, some of them replaced or, with undefined, taken away. */
+/** The delivery's headers as received, some of them replaced or, with undefined, removed. */
 export function headersOf(delivery: Delivery, changes: IncomingHttpHeaders = {}): IncomingHttpHeaders {
   return { ...asReceived(delivery.headers), ...changes };
 }

@@ -7,7 +7,7 @@ const pushed = loadDelivery("forgejo", "push-main");
 
 testDeliveries(forgejo);
 
-test("a deleted main, with its full ref, is no push even where the header says so", () => {
+test("a deleted main, with its full ref, is not a push even if the header says so", () => {
   const payload = payloadOf(loadDelivery("forgejo", "branch-deleted"));
   assert.equal(payload.ref, "refs/heads/main");
   assert.equal(forgejo.read("push", payload).kind, "unusable");

@@ -39,7 +39,7 @@ test("each of GitHub's examples with its own event header is a ping, a push or a
   }
 });
 
-test("a payload with an action is no push, whatever else it has", () => {
+test("a payload with an action is not a push, whatever else it has", () => {
   const payload = { ...payloadOf(loadDelivery("github", "push-main")), action: "synchronize" };
   assert.equal(github.read("push", payload).kind, "unusable");
 });

@@ -125,7 +125,7 @@ const cases: readonly (readonly [string, Observation, string | RegExp, StackMode
     /app could not be started/,
   ],
   [
-    "a new service that may end has started when its task ended well",
+    "a new service that may end has started when its task succeeded",
     started([sampleTask({ state: "complete", isWanted: false })], { runningTasks: 0, desiredTasks: 1 }),
     "started",
     mayEnd,
