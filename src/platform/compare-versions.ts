@@ -1,4 +1,4 @@
-/** Compares versions such as `2.24.0` and `2.9.1-desktop.1` number by number: negative where `one` is the older. */
+/** Compares versions such as `2.24.0` and `2.9.1-desktop.1` number by number: negative if `one` is older. */
 export function compareVersions(one: string, other: string): number {
   const [left, right] = [numbersOf(one), numbersOf(other)];
   for (const index of [0, 1, 2]) {

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
-/** Exit code by which flock says that somebody else has the lock; its own default, 1, is also that of a fault. */
+/** Exit code of flock if another process has the lock. Its default, 1, is also that of a fault. */
 const busyExitCode = 75;
 
-/** flock itself failed, which says nothing of the lock; the message is in its words. */
+/** flock itself failed; the message is its error output. The state of the lock is unknown. */
 export class FlockFailure extends Error {
   override readonly name = "FlockFailure";
   readonly killedBy: NodeJS.Signals | null;
@@ -20,7 +20,7 @@ export class FlockFailure extends Error {
  *
  * @param options.waitS seconds to wait for its holder; null: as long as it takes. Not beyond the abortion of `signal`
  * @returns whether the lock is ours now
- * @throws FlockFailure where flock fails, and the system's error where it cannot be run
+ * @throws FlockFailure if flock fails, and the system's error if it cannot be run
  */
 export async function flock(
   fd: number,

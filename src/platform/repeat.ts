@@ -1,6 +1,6 @@
 /** Looks that come again and again, and never two at a time. */
 export interface Repetition {
-  /** Looks now, where no look is under way. */
+  /** Looks now, unless a look is in progress. */
   readonly now: () => void;
   /** Looks at every interval from now on; that alone keeps no process alive. */
   readonly start: () => void;

@@ -47,7 +47,7 @@ export type PushRecord = { readonly deployment: DeploymentSummary } & (
   | { readonly kind: "duplicate"; readonly detail: string }
 );
 
-/** What a push would have led to, had it not been a dry run; one member says which. */
+/** The result that a push would have had without the dry run, as one of these members. */
 export type Would =
   | { readonly deploy: PlannedDeployment }
   | { readonly duplicate: { readonly deployment: DeploymentSummary; readonly detail: string } }

@@ -83,7 +83,7 @@ test("a remote that does not answer is logged once, and again after it has answe
   await deployHead(looks.service, project);
   const warnings = () => looks.service.log.lines.filter(({ event }) => event === "catch_up.failed");
   renameSync(project.remotePath, `${project.remotePath}-away`);
-  await until("it is told", () => warnings().length === 1);
+  await until("it is logged", () => warnings().length === 1);
   await looks.until(3);
   assert.equal(warnings().length, 1);
   assert.match(
@@ -95,7 +95,7 @@ test("a remote that does not answer is logged once, and again after it has answe
   const missed = project.commit();
   assert.equal((await untilDeployment(looks.service.statePath, 2, isDone)).commit, missed);
   renameSync(project.remotePath, `${project.remotePath}-away`);
-  await until("it is told again", () => warnings().length === 2);
+  await until("it is logged again", () => warnings().length === 2);
 });
 
 test("an interval of 0 never asks", async (t) => {

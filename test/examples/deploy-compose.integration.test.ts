@@ -27,7 +27,7 @@ test("a compose file has compose build, replace and wait, and only this project'
   ]);
 });
 
-test("where hotpush is in the PATH, it replaces and prunes, and compose replaces nothing", async (t) => {
+test("with hotpush in the PATH, it replaces and prunes, and compose replaces nothing", async (t) => {
   const project = await makeProject(t, { "compose.yaml": "services: {}\n" });
   await putDocker(project);
   await putHotpush(project);
@@ -149,7 +149,7 @@ async function putHotpush(project: Project, failing = "none"): Promise<void> {
   );
 }
 
-/** A docker that records its arguments and fails (17) where they match the pattern; there is no engine here. */
+/** A docker that records its arguments and fails (17) if they match the pattern; there is no engine here. */
 async function putDocker(project: Project, failing = "none"): Promise<void> {
   await putOnPath(
     project,

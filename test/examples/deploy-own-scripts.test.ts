@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { deployHead, git, makeProject } from "./project.ts";
 
-test("restart.sh runs where there is no compose file, and every line reaches output and log", async (t) => {
+test("restart.sh runs if there is no compose file, and every line reaches output and log", async (t) => {
   const project = await makeProject(t, {
     "restart.sh": '#!/bin/bash\nfor i in {1..5000}; do echo "line $i"; done\necho "to stderr" >&2\n',
     "healthcheck.sh": "#!/bin/bash\nprintf 'no newline at its end, '\n",

@@ -34,7 +34,7 @@ test("the pushed commit is deployed, and the last line says what is live", async
   assert.ok(output.endsWith(`${done}\n`), output);
 });
 
-test("master is deployed where master was pushed", async (t) => {
+test("master is deployed if master was pushed", async (t) => {
   const project = await makeProject(t);
   const before = await git(project, project.checkout, "rev-parse", "main");
   await git(project, project.clone, "checkout", "--quiet", "-b", "master");
@@ -137,7 +137,7 @@ test("a deploy.sh that shares nothing with this one gets the ref and the commit"
 /** What fetch, checkout and git's housekeeping lock. */
 const leftLocks = ["index", "HEAD", "packed-refs", "shallow", main, "refs/remotes/origin/main"];
 
-test("locks that a killed git left do not stop a deployment, and are told of", async (t) => {
+test("locks of a killed git are removed and reported, and do not stop a deployment", async (t) => {
   const project = await makeProject(t);
   const pushed = await commit(project, { "page.txt": "second\n" });
   await push(project);

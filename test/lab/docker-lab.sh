@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A real Docker (engine, compose, buildx), Caddy and stand-ins of the base images, for the tests, where root and Debian's
+# A real Docker (engine, compose, buildx), Caddy and stand-ins of the base images, for the tests, if root and Debian's
 # packages are at hand but no registry of images. Everything is unpacked under $LAB and removed again by `down`.
 #
 #   docker-lab.sh up      start; the first time takes about a minute, later ones a second

@@ -53,7 +53,7 @@ test("a sender that reads only when it has sent everything sees the 413 too", as
   assertProblem(parseReplies(text).replies[0] as never, "payload_too_large");
 });
 
-test("a body in chunks is counted as it comes, and refused where it passes the limit", async () => {
+test("a body in chunks is counted as it arrives, and refused when it exceeds the limit", async () => {
   const { status, body } = await new Promise<{ status: number; body: string }>((resolve, reject) => {
     const sent = request(`${service.url}/webhook`, {
       method: "POST",

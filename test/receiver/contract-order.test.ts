@@ -132,7 +132,7 @@ function signatureLines({ signature, body }: Draft): string[] {
 }
 
 for (const [index, fault] of faults.entries()) {
-  test(`${fault.name} (${fault.says}) is told before everything that is checked later`, async () => {
+  test(`${fault.name} (${fault.says}) is reported before every later check`, async () => {
     for (const spoils of [[fault], faults.slice(index), [fault, ...faults.slice(-2)]]) {
       const { replies } = await exchange(service.port, compose(spoils), { replyCount: 1 });
       const body = JSON.parse(replies[0]?.body ?? "");

@@ -63,7 +63,7 @@ test("while a service that is to stop sees its deployment off, pushes are still 
   );
 });
 
-test("a push of which half has come when the service stops is still recorded, also where nothing else is left to do", async (t) => {
+test("a half-received push is still recorded when the service stops, even if nothing else is left to do", async (t) => {
   const service = await startService(t);
   const socket = connect({ port: service.port, host: "127.0.0.1" });
   await once(socket, "connect");
@@ -85,7 +85,7 @@ test("no accepted push is lost when the service stops under load", async (t) => 
   const service = await startService(t);
   const accepted: string[] = [];
   let isOver = false;
-  // Also where the test fails: nothing else would end the senders.
+  // Even if the test fails: nothing else would stop the senders.
   t.after(() => {
     isOver = true;
   });

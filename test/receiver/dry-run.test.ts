@@ -102,7 +102,7 @@ for (const [what, fields, reason] of [
   });
 }
 
-test("a script that cannot be started is told with its problem", async (t) => {
+test("a script that cannot be started is reported with its problem", async (t) => {
   const service = await startService(t);
   const script = join(service.repoPath, "deploy.sh");
   chmodSync(script, 0o644);

@@ -83,7 +83,7 @@ test("the service goes on when the reader of its output goes away", async (t) =>
   assert.equal(await service.end("SIGTERM"), 0);
 });
 
-/** Starts the service with its output where `redirection` says, and gives its address once it answers. */
+/** Starts the service with redirected output. @returns its address once it answers */
 async function startRedirected(t: Parameters<typeof startService>[0], redirection: string, script: string) {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), script);
@@ -99,7 +99,7 @@ async function startRedirected(t: Parameters<typeof startService>[0], redirectio
   return { url, child };
 }
 
-/** False also where nobody listens yet. */
+/** False if nothing listens yet. */
 async function isWell(url: string): Promise<boolean> {
   const response = await fetch(`${url}/health`).catch(() => null);
   return response?.status === 200;

@@ -25,7 +25,7 @@ test("Atlassian's published vector verifies, and is not GitHub's", () => {
   assert.equal(verdict(bodySignature(digest), keysOf(githubSecret), githubBody), null);
 });
 
-test("where several headers carry a body's signature, each has to be right", () => {
+test("if several headers carry a body's signature, each must be right", () => {
   const wrong = hmac("another", githubBody);
   const keys = keysOf(githubSecret);
   assert.equal(verdict(bodySignature(githubDigest, githubDigest), keys, githubBody), "current");

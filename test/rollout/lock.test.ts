@@ -93,7 +93,7 @@ test("a roll-out reports which other one it waits for, and how long it waited", 
   const told: RolloutEvent[] = [];
   const other = await lockRollout(lockPath, 0);
   const waiting = lockInTurn({ lockPath, lockWaitS: 60, report: (event) => told.push(event), signal });
-  await until("it is told", () => told.length === 1);
+  await until("it is reported", () => told.length === 1);
   const text = `waiting for another roll-out of this project (process ${process.pid}), 60 s at most`;
   assert.deepEqual(told, [{ event: "note", service: null, text }]);
   await other.release();
@@ -104,7 +104,7 @@ test("a roll-out reports which other one it waits for, and how long it waited", 
 
 test("a roll-out that need not wait says nothing of the lock", async (t) => {
   const lockPath = join(temporaryDirectory(t), "shop.lock");
-  const report = () => assert.fail("something was told");
+  const report = () => assert.fail("something was reported");
   await (await lockInTurn({ lockPath, lockWaitS: 60, report, signal })).release();
 });
 

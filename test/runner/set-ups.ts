@@ -6,14 +6,14 @@ import { nobody } from "../harness/nobody.ts";
 import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 
-/** Where a set-up is made; all of it is removed after the test. */
+/** The directory of a set-up, removed after the test. */
 export interface Place {
   /** What REPO_PATH is set to. */
   readonly repoPath: string;
   readonly scriptPath: string;
   /** The service's TMPDIR. */
   readonly temporaryPath: string;
-  /** Where else something may be put. */
+  /** Another directory for files. */
   readonly besidePath: string;
 }
 
@@ -21,7 +21,7 @@ export interface Place {
 export interface BrokenSetUp {
   readonly name: string;
   readonly code: ProblemCode;
-  /** What the message has to say of the cure. */
+  /** The fix in the message. */
   readonly cure: RegExp;
   /** Whether the service runs as `nobody`, because root may do everything. */
   readonly isUnprivileged?: boolean;

@@ -61,7 +61,7 @@ export async function overriddenSshCommand({ settings, readGit }: DoctorContext)
   const own = await readGit("config", "core.sshCommand");
   if (own === null) return null;
   const text =
-    "The service's own GIT_SSH_COMMAND, with which ssh never prompts, overrides core.sshCommand of the repository. Combine them:";
+    "The service's own GIT_SSH_COMMAND, which disables prompts, overrides core.sshCommand of the repository. Combine them:";
   return problem(text, settings.set("GIT_SSH_COMMAND", quote(`${own} -o BatchMode=yes`)));
 }
 

@@ -105,7 +105,7 @@ export function reportSkipped(scope: ReportScope): void {
 
 export type Report = (event: RolloutEvent) => void;
 
-/** Where events go, and the service that they are about; without one they are about all services. */
+/** The receiver of events, and the service that they are about; null: all services. */
 export interface ReportScope {
   readonly report: Report;
   readonly service?: Named;

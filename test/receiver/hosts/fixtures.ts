@@ -19,7 +19,7 @@ export interface Delivery {
     readonly claim: SignatureClaim["kind"];
     /** Whether a signature claimed is one of the body, made with the secret. */
     readonly isAuthentic: boolean;
-    /** null where the body is no JSON */
+    /** null if the body is not JSON */
     readonly reading: Reading | null;
     /** What the service answers over HTTP: its status, and the problem's code, the reason, or else the status it names. */
     readonly answer: { readonly status: number; readonly says: string };
@@ -71,7 +71,7 @@ export function eventOf(host: Host, delivery: Delivery): string {
   return typeof value === "string" ? value : "";
 }
 
-/** True where the signatures claimed are those of `body`: computed here a second time, apart from the service. */
+/** True if the signatures are those of `body`, computed here independently of the service. */
 export function isAuthentic(claim: SignatureClaim, secret: string, body: string): boolean {
   if (claim.kind === "body") {
     const digest = createHmac("sha256", secret).update(body).digest("hex");

@@ -28,7 +28,7 @@ test("an empty event header still names its host", () => {
   assert.equal(identifyHost({ "x-forgejo-event": "" }).name, "forgejo");
 });
 
-test("the Bitbuckets are told apart by their events and the names of their request ids", () => {
+test("the two Bitbuckets are identified by their events and the names of their request ids", () => {
   assert.equal(identifyHost({ "x-event-key": "repo:push" }).name, "bitbucket-cloud");
   assert.equal(identifyHost({ "x-event-key": "repo:fork", "x-request-uuid": "1" }).name, "bitbucket-cloud");
   assert.equal(identifyHost({ "x-event-key": "repo:refs_changed" }).name, "bitbucket-data-center");

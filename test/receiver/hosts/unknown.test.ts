@@ -19,14 +19,14 @@ const signingHosts = [
 ];
 
 for (const host of signingHosts) {
-  test(`the signature of ${host} is claimed even where no header names the event`, () => {
+  test(`the signature of ${host} is claimed even if no header names the event`, () => {
     const delivery = loadDelivery(host, "push-main");
     const claim = unknownHost.claimSignature(headersOf(delivery));
     assert(isAuthentic(claim, delivery.secret, delivery.body));
   });
 }
 
-test("a password without a signature is refused with what to set, or what to do where nothing can be set", () => {
+test("a password without a signature is refused with what to set, or what to do instead", () => {
   const claim = unknownHost.claimSignature(headersOf(loadDelivery("unknown", "azure-devops")));
   assert(claim.kind === "unsupported");
   for (const words of ["Authorization", "WEBHOOK_SECRET", "Azure DevOps has no setting", "CATCH_UP_INTERVAL"])
