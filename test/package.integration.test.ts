@@ -67,12 +67,17 @@ const commandLines: readonly (readonly [args: readonly string[], prints: RegExp]
 ];
 
 for (const [args, prints] of commandLines) {
-  test(`npx hotpush ${args.join(" ")} works from the installed package`, () => {
-    const result = runIn(app, "npx", ["--no", "--", "hotpush", ...args]);
+  test(`hotpush ${args.join(" ")} works from the installed package`, () => {
+    const result = runIn(app, join(bin, "hotpush"), args);
     assert.equal(result.status, 0, result.stderr);
     assert.match(result.stdout, prints);
   });
 }
+
+test("npx finds the command of the installed package", () => {
+  const result = runIn(app, "npx", ["--no", "--", "hotpush", "--version"]);
+  assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
+});
 
 test("a service started from the package deploys a signed push, and its script finds hotpush", async (t) => {
   const repoPath = temporaryDirectory(t);
