@@ -1,6 +1,7 @@
 import type { ConfigHashes } from "../platform/compose/ask-compose.ts";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
+import { type Container, listContainers } from "../platform/docker/container.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import type { RolloutProject, RolloutService } from "./compose/project.ts";
 import type { Report } from "./report/report.ts";
@@ -53,4 +54,41 @@ export interface Rollout extends RolloutContext {
   readonly liveDirectory: string | null;
   /** The live files that the proxy reads; null if it does not say. */
   readonly liveFilesRead: ReadonlySet<string> | null;
+}
+
+/** The containers of each service before the roll-out changes any, by the service's name. */
+export type RunningContainers = ReadonlyMap<string, readonly Container[]>;
+
+/** What the steps of one service work with. */
+export interface ServiceRollout extends Rollout {
+  readonly service: RolloutService;
+  readonly traffic: Traffic;
+}
+
+/**
+ * How requests reach the new containers of a service: by a live file, by a proxy that watches Docker (`scale`), or
+ * not at all, because no request comes through a proxy (a worker).
+ */
+export type Traffic =
+  | { readonly by: "live file"; readonly directory: string }
+  | { readonly by: "watching proxy" }
+  | { readonly by: "nobody" };
+
+export function onService(rollout: Rollout, service: RolloutService): ServiceRollout {
+  return { ...rollout, service, traffic: trafficOf(rollout, service) };
+}
+
+/** How requests reach `service`. If the proxy does not report which files it reads, a live file is written: it does no harm. */
+export function trafficOf(
+  { liveDirectory, liveFilesRead }: Pick<Rollout, "liveDirectory" | "liveFilesRead">,
+  { name, replacement }: RolloutService,
+): Traffic {
+  if (replacement.how === "scale") return { by: "watching proxy" };
+  const isRead = liveFilesRead === null || liveFilesRead.has(name);
+  return liveDirectory !== null && isRead ? { by: "live file", directory: liveDirectory } : { by: "nobody" };
+}
+
+/** All containers of the service, running or not, oldest first. */
+export function containersOf({ engine, project, service }: ServiceRollout): Promise<readonly Container[]> {
+  return listContainers(engine, project.name, service.name);
 }

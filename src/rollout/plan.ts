@@ -1,7 +1,7 @@
 import type { Container, ContainerMount } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import type { RolloutService } from "./compose/project.ts";
-import type { RolloutContext } from "./context.ts";
+import type { RolloutContext, ServiceRollout } from "./context.ts";
 
 /** What a roll-out does with a service. */
 export type Action =
@@ -25,30 +25,33 @@ export interface UpToDate {
  * are now.
  */
 export function planService(
-  service: RolloutService,
+  on: Planned,
   containers: readonly Container[],
   { imageId, configHashes }: UpToDate,
-  oneShots: OneShots,
 ): Action {
   const isCurrent = (container: Container) =>
     configHashes.includes(container.configHash) && container.image === imageId;
-  return planOneShot(service, containers, isCurrent, oneShots) ?? planLasting(service, containers, isCurrent);
+  return planOneShot(on, containers, isCurrent) ?? planLasting(on.service, containers, isCurrent);
 }
+
+type Planned = Pick<ServiceRollout, "service" | "version" | "current" | "commit">;
 
 /**
  * A one-shot service runs in each roll-out of a new commit, as with `docker compose up`: it may read files of the
  * repository. If no other service waits for it, it is recognized by its earlier runs, and started like any other.
  */
 function planOneShot(
-  { name, replacement }: RolloutService,
+  on: Planned,
   containers: readonly Container[],
   isCurrent: (container: Container) => boolean,
-  { isRollBack, known, ranAtCommit }: OneShots,
 ): Action | null {
+  const { name, replacement } = on.service;
+  const { known, ranAtCommit } = oneShotsOf(on);
   const isAwaited = replacement.how === "run-once";
   const isOver = containers.length > 0 && containers.every(hasEndedWell);
   if (!isAwaited && !(isOver && known.includes(name))) return null;
-  if (isRollBack) return { kind: "skip" };
+  // Their changes stay, and an earlier version of them may not know those.
+  if (on.version !== null) return { kind: "skip" };
   if (isOver && ranAtCommit.includes(name) && containers.every(isCurrent)) return { kind: "leave" };
   return isAwaited ? { kind: "run" } : null;
 }
@@ -92,24 +95,17 @@ function isAnonymous({ type, name }: ContainerMount): boolean {
   return type === "volume" && /^[0-9a-f]{64}$/.test(name);
 }
 
-/** What is known about the one-shot services of a project, by name. */
+/** The one-shot services that ran to their end, by name. */
 export interface OneShots {
-  /** A roll back runs none of them: their changes stay, and an earlier version of them may not know those. */
-  readonly isRollBack: boolean;
-  /** Those that ran to their end at the commit of the last good version. */
+  /** At the commit of the last good version. */
   readonly known: readonly string[];
   /** The same, if that commit is the one being rolled out now; else empty. */
   readonly ranAtCommit: readonly string[];
 }
 
-/** Reads it from the last good version. */
-export function oneShotsOf({
-  version,
-  current,
-  commit,
-}: Pick<RolloutContext, "version" | "current" | "commit">): OneShots {
+export function oneShotsOf({ current, commit }: Pick<RolloutContext, "current" | "commit">): OneShots {
   const known = current?.ran ?? [];
   // Compares the digits in image names: a given commit may be shortened to those.
   const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);
-  return { isRollBack: version !== null, known, ranAtCommit: isSame ? known : [] };
+  return { known, ranAtCommit: isSame ? known : [] };
 }

@@ -1,19 +1,12 @@
-import {
-  type Container,
-  discardContainers,
-  listContainers,
-  namesOf,
-  removeContainer,
-} from "../platform/docker/container.ts";
+import { type Container, discardContainers, namesOf, removeContainer } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { ProblemError } from "../problems.ts";
-import type { RolloutService } from "./compose/project.ts";
-import type { Rollout } from "./context.ts";
+import { containersOf, type ServiceRollout } from "./context.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
-import { readLiveFiles, switchLiveFiles } from "./proxy/live-file.ts";
-import { longestGraceS, type Traffic, trafficOf } from "./proxy/traffic.ts";
-import { timed } from "./report/report.ts";
+import { namesReceiving, switchLiveFiles } from "./proxy/live-file.ts";
+import { note, timed } from "./report/report.ts";
+import { longestGraceS } from "./steps/remove.ts";
 
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
@@ -22,44 +15,36 @@ import { timed } from "./report/report.ts";
  *
  * @returns the containers of the service that stay
  */
-export async function recoverService(
-  rollout: Rollout,
-  service: RolloutService,
-): Promise<readonly Container[]> {
-  const containers = await listContainers(rollout.engine, rollout.project.name, service.name);
+export async function recoverService(on: ServiceRollout): Promise<readonly Container[]> {
+  const { service, own, traffic } = on;
+  const containers = await containersOf(on);
   const { how } = service.replacement;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
-  const traffic = trafficOf(rollout, service);
-  const named = traffic.by === "live file" ? await readLiveFiles(traffic.directory, service.name) : [];
+  const named = await namesReceiving(on);
   // If no live file decides which instance of Hotpush is newer, it is the one that runs this roll-out.
-  const own = containers.find(({ id }) => id === rollout.own?.id);
-  const isOwnAlone = own !== undefined && named.length === 0 && service.replicas === 1;
-  const sorted = sortContainers(containers, isOwnAlone ? [own.name] : named, service.replicas);
-  const { live, leftover: found } = await keepProved(rollout, service, traffic, sorted);
+  const self = containers.find(({ id }) => id === own?.id);
+  const isOwnAlone = self !== undefined && named.length === 0 && service.replicas === 1;
+  const sorted = sortContainers(containers, isOwnAlone ? [self.name] : named, service.replicas);
+  const { live, leftover: found } = await keepProved(on, sorted);
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
-  const leftover = found.filter(({ id }) => id !== rollout.own?.id);
+  const leftover = found.filter(({ id }) => id !== own?.id);
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
-  if (leftover.length === 0 && !isStale) return live;
-  const right = () => putRight(rollout, service, traffic, live, leftover);
-  await timed({ ...rollout, service }, "recover", right, () => healed(live, leftover));
+  if (leftover.length > 0 || isStale)
+    await timed(on, "recover", () => putRight(on, live, leftover), healed(live, leftover));
   return live;
 }
 
 /** Removes the containers of a service that is down, now that new ones can take their place. */
-export async function removeLeftovers(
-  { engine, project, own, report }: Rollout,
-  service: RolloutService,
-): Promise<void> {
-  const present = await listContainers(engine, project.name, service.name);
-  const leftover = present.filter(({ id }) => id !== own?.id);
+export async function removeLeftovers(on: ServiceRollout): Promise<void> {
+  const leftover = (await containersOf(on)).filter(({ id }) => id !== on.own?.id);
   if (leftover.length === 0) return;
   const clear = async () => {
-    for (const { id } of leftover) await removeContainer(engine, id);
+    for (const { id } of leftover) await removeContainer(on.engine, id);
   };
-  const names = namesOf(leftover);
-  const text = leftover.every(hasEndedWell) ? `removed ${names}, which had ended` : healed([], leftover);
-  await timed({ report, service }, "recover", clear, () => text);
+  const isOver = leftover.every(hasEndedWell);
+  const text = isOver ? `removed ${namesOf(leftover)}, which had ended` : healed([], leftover);
+  await timed(on, "recover", clear, text);
 }
 
 interface Sorted {
@@ -93,55 +78,39 @@ function firstServing(running: readonly Container[], replicas: number): readonly
  * A roll-out that was killed between its switch and its check leaves an unverified version in service. It is checked
  * now, while the older containers still run. If the check fails, those serve again.
  */
-async function keepProved(
-  rollout: Rollout,
-  service: RolloutService,
-  traffic: Traffic,
-  sorted: Sorted,
-): Promise<Sorted> {
+async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
   const { live, leftover } = sorted;
   const isOlder = ({ number }: Container) => live.every((container) => number < container.number);
   const older = leftover.filter((container) => isServing(container) && isOlder(container));
-  if (traffic.by !== "live file" || live.length === 0 || older.length === 0) return sorted;
+  if (on.traffic.by !== "live file" || live.length === 0 || older.length === 0) return sorted;
   try {
-    await checkThroughProxy(rollout, service);
+    await checkThroughProxy(on);
     return sorted;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    const text = `${error.problem.detail} An earlier roll-out had no time to see that: the old version serves again`;
-    rollout.report({ event: "note", service: service.name, text });
-    return {
-      live: older,
-      leftover: [...live, ...leftover.filter((container) => !older.includes(container))],
-    };
+    const reason = "An earlier roll-out had no time to see that: the old version serves again";
+    note(on, `${error.problem.detail} ${reason}`);
+    return { live: older, leftover: [...live, ...leftover.filter((one) => !older.includes(one))] };
   }
 }
 
 async function putRight(
-  rollout: Rollout,
-  service: RolloutService,
-  traffic: Traffic,
+  on: ServiceRollout,
   live: readonly Container[],
   leftover: readonly Container[],
 ): Promise<void> {
+  const { traffic, service } = on;
+  const names = (containers: readonly Container[]) => containers.map(({ name }) => name);
   if (traffic.by === "live file") {
-    await switchLiveFiles(
-      traffic.directory,
-      service.name,
-      live.map(({ name }) => name),
-    );
-    const running = leftover.filter(({ status }) => status === "running");
-    if (running.length > 0)
-      await drain(
-        traffic.directory,
-        running.map(({ name }) => name),
-        drainLimits(service.drainTimeoutMs),
-      );
+    await switchLiveFiles(traffic.directory, service.name, names(live));
+    const running = names(leftover.filter(({ status }) => status === "running"));
+    if (running.length > 0) await drain(traffic.directory, running, drainLimits(service.drainTimeoutMs));
   }
-  const [kept] = await discardContainers(rollout.engine, leftover, longestGraceS(traffic));
+  const [kept] = await discardContainers(on.engine, leftover, longestGraceS(traffic));
   if (kept === undefined) return;
   // Compose would count it as a replica, and start it instead of a new one.
-  const detail = `${kept.container.name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${kept.container.name}), roll out again.`;
+  const { name } = kept.container;
+  const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
   throw new ProblemError({ code: "docker_refused", detail });
 }
 

@@ -1,23 +1,17 @@
 import { type Container, listContainers } from "../platform/docker/container.ts";
-import { inspectImage } from "../platform/docker/image.ts";
-import type { RolloutService } from "./compose/project.ts";
-import type { Rollout, RolloutRequest } from "./context.ts";
-import { nameImages, restoreImageNames } from "./images/image-names.ts";
+import { onService, type Rollout, type RolloutRequest, type RunningContainers } from "./context.ts";
+import { nameImages } from "./images/image-names.ts";
 import { prepareImages } from "./images/prepare-images.ts";
 import { pruneProject } from "./images/prune.ts";
-import { anonymousVolume, type OneShots, oneShotsOf, planService } from "./plan.ts";
-import { adoptLiveFiles } from "./proxy/adopt-live-files.ts";
+import { oneShotsOf } from "./plan.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
+import { adoptLiveFiles } from "./proxy/live-directory.ts";
 import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
-import { recoverService, removeLeftovers } from "./recover.ts";
-import { outcomeOf, reportSkipped, type ServiceOutcome, unchangedOutcome } from "./report/report.ts";
-import { requestRecreation, requestRemoval } from "./self-update/request-replacement.ts";
-import { recreateService } from "./steps/recreate-service.ts";
-import { removeService } from "./steps/remove-service.ts";
+import { recoverService } from "./recover.ts";
+import type { ServiceOutcome } from "./report/report.ts";
+import { bringUpToDate } from "./steps/bring-up-to-date.ts";
+import { removeService } from "./steps/remove.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
-import { rollService } from "./steps/roll-service.ts";
-import { endEarlierRun, runService } from "./steps/run-service.ts";
-import { warnAboutOrphans, warnIfUnhealthy } from "./warnings.ts";
 import { withRollout } from "./with-rollout.ts";
 
 /**
@@ -27,114 +21,62 @@ import { withRollout } from "./with-rollout.ts";
  */
 export async function rollOut(request: RolloutRequest): Promise<void> {
   await withRollout(request, async (rollout) => {
-    const { services, commit, project, report } = rollout;
+    const { services, commit, project, report, version } = rollout;
     report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
     await warnAboutOrphans(rollout);
-    const running = await recoverAll(rollout, services);
+    const running = await recoverAll(rollout);
     await recordFirstVersion(rollout);
-    const oneShots = oneShotsOf(rollout);
     const outcomes: ServiceOutcome[] = [];
     try {
-      await bringImages(rollout, running);
+      if (version) await nameImages(rollout, services, version);
+      else await prepareImages(rollout, services, running, () => pruneProject(rollout, project.name));
       for (const service of services.filter(({ replicas }) => replicas > 0))
-        outcomes.push(await bringUpToDate(rollout, service, running.get(service.name) ?? [], oneShots));
+        outcomes.push(await bringUpToDate(onService(rollout, service), running.get(service.name) ?? []));
     } catch (error) {
-      await restoreImageNames(rollout, services, running, outcomes);
-      await rollBackEarlier(rollout, services, outcomes, running);
+      await rollBackEarlier(rollout, running, outcomes);
       throw error;
     }
     // Last, because a failure before would have to undo it; in reverse, because their callers are up to date
     // by now.
     for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
-      outcomes.push(await removeService(rollout, service));
+      outcomes.push(await removeService(onService(rollout, service)));
     await adoptLiveFiles(rollout);
-    await checkFirstStarts(rollout, services, outcomes);
-    const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
-    const ranAtCommit = [...new Set([...oneShots.ranAtCommit, ...ran])];
-    await recordVersion(rollout, () => servingImages(rollout), ranAtCommit);
+    await checkFirstStarts(rollout, outcomes);
+    await recordVersion(rollout, () => servingImages(rollout), ranToTheirEnd(rollout, outcomes));
     return outcomes;
   });
 }
 
-async function recoverAll(
-  rollout: Rollout,
-  services: readonly RolloutService[],
-): Promise<ReadonlyMap<string, readonly Container[]>> {
+/**
+ * Warns about containers whose service is no longer in the compose file. They are left alone: another compose file,
+ * or a profile, may still have it.
+ */
+async function warnAboutOrphans({ engine, project, report }: Rollout): Promise<void> {
+  const known = new Set(project.services.map(({ name }) => name));
+  const orphans = (await listContainers(engine, project.name)).filter(({ service }) => !known.has(service));
+  for (const [name, containers] of Map.groupBy(orphans, ({ service }) => service)) {
+    const names = containers.map((container) => container.name).join(" ");
+    const text = `is not in the compose file, but has containers. If it is gone for good: docker rm --force ${names}`;
+    report({ event: "note", service: name, text });
+  }
+}
+
+async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
   const running = new Map<string, readonly Container[]>();
-  for (const service of services) running.set(service.name, await recoverService(rollout, service));
+  for (const service of rollout.services)
+    running.set(service.name, await recoverService(onService(rollout, service)));
   return running;
 }
 
 /** There is no old version to go back to: new containers stay, so that an operator can look at them. */
-async function checkFirstStarts(
-  rollout: Rollout,
-  services: readonly RolloutService[],
-  outcomes: readonly ServiceOutcome[],
-): Promise<void> {
+async function checkFirstStarts(rollout: Rollout, outcomes: readonly ServiceOutcome[]): Promise<void> {
   const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
-  for (const service of services.filter(({ name }) => started.includes(name)))
-    await checkThroughProxy(rollout, service);
+  for (const service of rollout.services.filter(({ name }) => started.includes(name)))
+    await checkThroughProxy({ ...rollout, service });
 }
 
-/** For a roll back, the images are on this machine; otherwise they are built or pulled. */
-async function bringImages(
-  rollout: Rollout,
-  running: ReadonlyMap<string, readonly Container[]>,
-): Promise<void> {
-  const { services, version, commit, withBuild, withPull } = rollout;
-  if (version) return nameImages(rollout, services, version);
-  const makeRoom = async () => void (await pruneProject(rollout, rollout.project.name));
-  return prepareImages(rollout, services, { commit, withBuild, withPull, running, prune: makeRoom });
-}
-
-async function bringUpToDate(
-  rollout: Rollout,
-  service: RolloutService,
-  found: readonly Container[],
-  oneShots: OneShots,
-): Promise<ServiceOutcome> {
-  rollout.signal.throwIfAborted();
-  const containers = service.replacement.how === "run-once" ? await endEarlierRun(rollout, service) : found;
-  const isOwn = rollout.own?.service === service.name;
-  if (isOwn && !containers.some(({ id }) => id === rollout.own?.id)) {
-    // A new container has replaced the one that this process runs in. The removal is requested again here: a
-    // roll-out that was killed may not have requested it.
-    requestRemoval(rollout);
-    return unchangedOutcome(service, containers);
-  }
-  const image = await inspectImage(rollout.engine, service.image);
-  const configHashes = (await rollout.configHashes).get(service.name) ?? [];
-  const action = planService(service, containers, { imageId: image?.id ?? null, configHashes }, oneShots);
-  switch (action.kind) {
-    case "leave":
-      warnIfUnhealthy(rollout, service, containers);
-      return unchangedOutcome(service, containers);
-    case "start":
-      return startService(rollout, service);
-    case "roll":
-      return rollService(rollout, service, containers);
-    case "recreate":
-      if (isOwn)
-        return requestRecreation(rollout, service, containers, {
-          reason: action.reason,
-          commit: rollout.commit,
-        });
-      return recreateService(rollout, service, containers, action.reason);
-    case "run":
-      return runService(rollout, service);
-    case "skip":
-      reportSkipped({ ...rollout, service });
-      return outcomeOf(service, "skipped", {});
-  }
-}
-
-/** None of its containers ran when the roll-out began. One that was crashing may have recovered during the build. */
-async function startService(rollout: Rollout, service: RolloutService): Promise<ServiceOutcome> {
-  const recovered = (await recoverService(rollout, service)).filter(({ status }) => status === "running");
-  const { engine, project } = rollout;
-  const present = recovered.length > 0 ? recovered : await listContainers(engine, project.name, service.name);
-  const volume = anonymousVolume(service, present);
-  if (volume !== null) return recreateService(rollout, service, present, `anonymous volume ${volume}`);
-  if (recovered.length === 0) await removeLeftovers(rollout, service);
-  return rollService(rollout, service, recovered);
+/** The one-shot services that ran at this commit, in this roll-out or before. */
+function ranToTheirEnd(rollout: Rollout, outcomes: readonly ServiceOutcome[]): readonly string[] {
+  const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
+  return [...new Set([...oneShotsOf(rollout).ranAtCommit, ...ran])];
 }

@@ -1,5 +1,6 @@
 import { configHashes, loadModel } from "../platform/compose/ask-compose.ts";
 import { listContainers } from "../platform/docker/container.ts";
+import { findOwnService } from "../platform/docker/own-container.ts";
 import { ProblemError } from "../problems.ts";
 import { commitOf } from "./commit.ts";
 import { type RolloutService, readProject } from "./compose/project.ts";
@@ -10,7 +11,6 @@ import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { refuseForeignLiveFiles, refuseSharedLiveFile } from "./proxy/refuse-shared-live-files.ts";
 import { type ServiceOutcome, timed } from "./report/report.ts";
-import { findOwnService } from "./self-update/own-service.ts";
 import { goodVersion, readVersions } from "./versions.ts";
 
 /** Holds the project's lock, reads the project, and does `work` with it; reports and throws as `inTurn`. */

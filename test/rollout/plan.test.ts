@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Container } from "../../src/platform/docker/container.ts";
 import type { RolloutService } from "../../src/rollout/compose/project.ts";
-import { type Action, type OneShots, planService } from "../../src/rollout/plan.ts";
+import { type Action, planService } from "../../src/rollout/plan.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
 const upToDate = { imageId: "sha256:1", configHashes: ["hash"] };
@@ -12,7 +12,9 @@ const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
 const anonymous = [{ type: "volume", name: "a".repeat(64), source: "", target: "/data" }];
 const named = [{ type: "volume", name: "shop_data", source: "", target: "/data" }];
 const exited = { status: "exited", health: null } as const;
-const nothingRan: OneShots = { isRollBack: false, known: [], ranAtCommit: [] };
+type Past = Parameters<typeof planService>[0];
+const good = { commit: "1".repeat(40), finishedAt: "", images: {} };
+const nothingRan = { version: null, current: good, commit: "2".repeat(40) };
 
 const cases: readonly (readonly [
   string,
@@ -57,46 +59,54 @@ const cases: readonly (readonly [
 for (const [situation, service, containers, kind] of cases) {
   test(`if ${situation}, the plan is to ${kind} the service`, () => {
     const found = containers.map((container) => sampleContainer(container));
-    assert.equal(planService(sampleService(service), found, upToDate, nothingRan).kind, kind);
+    assert.equal(planService({ ...nothingRan, service: sampleService(service) }, found, upToDate).kind, kind);
   });
 }
 
 test("an image that is not here yet counts as another one", () => {
   assert.equal(
-    planService(sampleService(), [sampleContainer()], { ...upToDate, imageId: null }, nothingRan).kind,
+    planService({ ...nothingRan, service: sampleService() }, [sampleContainer()], {
+      ...upToDate,
+      imageId: null,
+    }).kind,
     "roll",
   );
 });
 
 const migration = sampleService({ replacement: once });
 const seed = sampleService({ mayEnd: true });
-const ranBefore = { isRollBack: false, known: ["app"], ranAtCommit: [] };
-const ranNow = { ...ranBefore, ranAtCommit: ["app"] };
-const rollBack = { ...ranBefore, isRollBack: true };
+const ranBefore = { ...nothingRan, current: { ...good, ran: ["app"] } };
+const ranNow = { ...ranBefore, commit: good.commit.slice(0, 12) };
+const rollBack = { ...ranBefore, version: good };
 
-const oneShots: readonly (readonly [string, RolloutService, Partial<Container>, OneShots, Action["kind"]])[] =
+const oneShots: readonly (readonly [
+  string,
+  RolloutService,
+  Partial<Container>,
+  Omit<Past, "service">,
+  Action["kind"],
+])[] = [
+  ["a migration that succeeded at another commit is run", migration, exited, ranBefore, "run"],
+  ["a migration that succeeded at this commit is left", migration, exited, ranNow, "leave"],
+  ["a migration that failed is run", migration, { ...exited, exitCode: 1 }, ranNow, "run"],
+  ["a migration of another image is run", migration, { ...exited, image: "sha256:0" }, ranNow, "run"],
+  ["a migration is skipped in a roll back", migration, { ...exited, image: "sha256:0" }, rollBack, "skip"],
   [
-    ["a migration that succeeded at another commit is run", migration, exited, ranBefore, "run"],
-    ["a migration that succeeded at this commit is left", migration, exited, ranNow, "leave"],
-    ["a migration that failed is run", migration, { ...exited, exitCode: 1 }, ranNow, "run"],
-    ["a migration of another image is run", migration, { ...exited, image: "sha256:0" }, ranNow, "run"],
-    ["a migration is skipped in a roll back", migration, { ...exited, image: "sha256:0" }, rollBack, "skip"],
-    [
-      "a migration that failed is skipped in a roll back",
-      migration,
-      { ...exited, exitCode: 1 },
-      rollBack,
-      "skip",
-    ],
-    ["a seed that succeeded at another commit is started", seed, exited, ranBefore, "start"],
-    ["a seed that succeeded at this commit is left", seed, exited, ranNow, "leave"],
-    ["a seed of another configuration is started", seed, { ...exited, configHash: "other" }, ranNow, "start"],
-    ["a seed is skipped in a roll back", seed, { ...exited, image: "sha256:0" }, rollBack, "skip"],
-    ["a server that somebody stopped is started", seed, exited, nothingRan, "start"],
-  ];
+    "a migration that failed is skipped in a roll back",
+    migration,
+    { ...exited, exitCode: 1 },
+    rollBack,
+    "skip",
+  ],
+  ["a seed that succeeded at another commit is started", seed, exited, ranBefore, "start"],
+  ["a seed that succeeded at this commit is left", seed, exited, ranNow, "leave"],
+  ["a seed of another configuration is started", seed, { ...exited, configHash: "other" }, ranNow, "start"],
+  ["a seed is skipped in a roll back", seed, { ...exited, image: "sha256:0" }, rollBack, "skip"],
+  ["a server that somebody stopped is started", seed, exited, nothingRan, "start"],
+];
 
 for (const [claim, service, container, past, kind] of oneShots) {
   test(claim, () => {
-    assert.equal(planService(service, [sampleContainer(container)], upToDate, past).kind, kind);
+    assert.equal(planService({ ...past, service }, [sampleContainer(container)], upToDate).kind, kind);
   });
 }

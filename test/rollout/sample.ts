@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Container } from "../../src/platform/docker/container.ts";
+import type { Engine } from "../../src/platform/docker/engine.ts";
 import type { RolloutService } from "../../src/rollout/compose/project.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
 
@@ -67,4 +68,18 @@ export function sampleRequest(directory: string, differences: Partial<RolloutReq
     signal: new AbortController().signal,
     ...differences,
   };
+}
+
+/** An engine in which every name stands for another image than those that ran. */
+export function watchedEngine() {
+  const posted: string[] = [];
+  const engine: Engine = {
+    get: async () => Buffer.from(JSON.stringify({ Id: "x", RepoTags: [], Size: 0, Created: "2026-01-01" })),
+    post: async (path) => {
+      posted.push(decodeURIComponent(path));
+      return Buffer.alloc(0);
+    },
+    delete: async () => Buffer.alloc(0),
+  };
+  return { engine, posted };
 }

@@ -30,6 +30,21 @@ export async function findOwnContainer(engine: Engine): Promise<OwnContainer | n
   return container !== null && hasMounts(mountInfo, await mountPoints(container)) ? container : null;
 }
 
+/** The container of this process, as part of a compose service. */
+export interface OwnService {
+  readonly id: string;
+  readonly project: string;
+  readonly service: string;
+}
+
+/** Null on a host, and if compose did not create this container. */
+export async function findOwnService(engine: Engine): Promise<OwnService | null> {
+  const own = await findOwnContainer(engine);
+  const project = own?.labels["com.docker.compose.project"];
+  const service = own?.labels["com.docker.compose.service"];
+  return own && project && service ? { id: own.id, project, service } : null;
+}
+
 /** As the kernel has them: `/var/run/docker.sock` is mounted at `/run/docker.sock`. */
 function mountPoints({ mounts }: OwnContainer): Promise<readonly string[]> {
   return Promise.all(mounts.map(({ destination }) => realpath(destination).catch(() => destination)));

@@ -5,6 +5,7 @@ import { inspectImage } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutService } from "../compose/project.ts";
 import type { RolloutContext } from "../context.ts";
+import { note } from "../report/report.ts";
 
 const gibibyte = 1024 ** 3;
 
@@ -18,16 +19,12 @@ const gibibyte = 1024 ** 3;
 export async function requireDiskSpace(
   rollout: Pick<RolloutContext, "engine" | "env" | "report">,
   services: readonly RolloutService[],
-  prune: () => Promise<void>,
+  prune: () => Promise<unknown>,
 ): Promise<void> {
   const neededBytes = configuredBytes(rollout.env) ?? (await estimateBytes(rollout, services));
   const directory = await dockerDirectory(rollout);
   if ((await freeBytes(directory)) >= neededBytes) return;
-  rollout.report({
-    event: "note",
-    service: null,
-    text: "The disk is nearly full: old images are removed first.",
-  });
+  note(rollout, "The disk is nearly full: old images are removed first.");
   await prune();
   const leftBytes = await freeBytes(directory);
   if (leftBytes >= neededBytes) return;

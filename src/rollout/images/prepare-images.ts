@@ -1,45 +1,37 @@
 import { buildCommand, pullCommand } from "../../platform/compose/commands.ts";
 import { complaintOf, hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
-import type { Container } from "../../platform/docker/container.ts";
 import { inspectImage, tagByCommit } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutService } from "../compose/project.ts";
-import type { RolloutContext } from "../context.ts";
+import type { RolloutContext, RunningContainers } from "../context.ts";
 import { type RolloutStep, timed } from "../report/report.ts";
 import { requireDiskSpace } from "./disk-guard.ts";
 
 const buildTimeoutMs = 60 * 60_000;
 
-export interface Preparation {
-  readonly commit: string;
-  readonly withBuild: boolean;
-  readonly withPull: boolean;
-  readonly running: ReadonlyMap<string, readonly Container[]>;
-  /** Called if the disk is too full for the build. */
-  readonly prune: () => Promise<void>;
-}
-
 /**
- * Pulls and builds the images of `services` and names them after the commit. No container is touched: if this fails,
+ * Pulls and builds the images of the services and names them after the commit. No container is touched: if this fails,
  * everything serves as before.
+ *
+ * @param prune called if the disk is too full for the build
  */
 export async function prepareImages(
   rollout: RolloutContext,
   services: readonly RolloutService[],
-  preparation: Preparation,
+  running: RunningContainers,
+  prune: () => Promise<unknown>,
 ): Promise<void> {
+  const { target, project, withBuild } = rollout;
   const built = services.filter(({ isBuilt }) => isBuilt);
-  const pulled = await toPull(rollout, services, preparation);
-  await keepRunningImages(rollout, built, preparation.running);
-  if (pulled.length > 0) {
-    await runTold(rollout, "pull", pullCommand(rollout.target, names(pulled)), names(pulled));
-  }
-  if (!preparation.withBuild || built.length === 0) return;
-  const builders = buildersOf(rollout.project.services, built);
-  await requireDiskSpace(rollout, builders, preparation.prune);
-  await runTold(rollout, "build", buildCommand(rollout.target, names(builders)), names(builders));
-  for (const service of built) await tagBuilt(rollout, service, preparation.commit);
+  const pulled = names(await toPull(rollout, services));
+  await keepRunningImages(rollout, built, running);
+  if (pulled.length > 0) await runTold(rollout, "pull", pullCommand(target, pulled), pulled);
+  if (!withBuild || built.length === 0) return;
+  const builders = buildersOf(project.services, built);
+  await requireDiskSpace(rollout, builders, prune);
+  await runTold(rollout, "build", buildCommand(target, names(builders)), names(builders));
+  for (const service of built) await tagBuilt(rollout, service);
 }
 
 /** The services whose `build` makes the images of `built`: a worker may use the image that the app builds. */
@@ -52,9 +44,8 @@ function buildersOf(
 
 /** Missing images are always pulled before anything is touched; the others only with `withPull`. */
 async function toPull(
-  { engine }: RolloutContext,
+  { engine, withBuild, withPull }: RolloutContext,
   services: readonly RolloutService[],
-  { withBuild, withPull }: Preparation,
 ): Promise<readonly RolloutService[]> {
   // Without a build, a service that shares another's image can pull a missing one for both.
   const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
@@ -66,7 +57,7 @@ async function toPull(
 async function keepRunningImages(
   { engine }: RolloutContext,
   built: readonly RolloutService[],
-  running: ReadonlyMap<string, readonly Container[]>,
+  running: RunningContainers,
 ): Promise<void> {
   for (const service of built) {
     for (const { image } of running.get(service.name) ?? []) {
@@ -77,24 +68,15 @@ async function keepRunningImages(
   }
 }
 
-async function tagBuilt(
-  { engine, report }: RolloutContext,
-  service: RolloutService,
-  commit: string,
-): Promise<void> {
+async function tagBuilt(rollout: RolloutContext, service: RolloutService): Promise<void> {
+  const { engine, commit } = rollout;
   const image = await inspectImage(engine, service.image);
   if (image === null) {
-    throw new ProblemError({
-      code: "build_failed",
-      detail: `The build succeeded, but there is no image ${service.image}.`,
-    });
+    const detail = `The build succeeded, but there is no image ${service.image}.`;
+    throw new ProblemError({ code: "build_failed", detail });
   }
-  await timed(
-    { report, service },
-    "tag",
-    () => tagByCommit(engine, service.image, image.id, commit),
-    (tag) => tag,
-  );
+  const tag = () => tagByCommit(engine, service.image, image.id, commit);
+  await timed({ ...rollout, service }, "tag", tag, (name) => name);
 }
 
 async function runTold(
@@ -116,7 +98,7 @@ async function runTold(
       evidence: ending.lastLines,
     });
   };
-  await timed(rollout, step, run, () => services.join(", "));
+  await timed(rollout, step, run, services.join(", "));
 }
 
 function names(services: readonly RolloutService[]): readonly string[] {

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { sendHttp } from "../../platform/http-client.ts";
 import { ProblemError } from "../../problems.ts";
-import type { RolloutService } from "../compose/project.ts";
-import type { RolloutContext } from "../context.ts";
+import type { ServiceRollout } from "../context.ts";
 import { timed } from "../report/report.ts";
 
 /**
@@ -11,19 +10,18 @@ import { timed } from "../report/report.ts";
  * @throws ProblemError `proxy_check_failed` with the last bad answer
  */
 export async function checkThroughProxy(
-  { report }: RolloutContext,
-  service: RolloutService,
+  on: Pick<ServiceRollout, "report" | "service">,
   limits: CheckLimits = checkLimits,
 ): Promise<void> {
-  const { name, checkUrl } = service;
+  const { name, checkUrl } = on.service;
   if (checkUrl === null) return;
-  const ask = async () => {
+  const check = async () => {
     const checked = await pollUntilGood(checkUrl, limits);
     if (checked.kind === "good") return;
-    const text = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${checked.lastAnswer}).`;
-    throw new ProblemError({ code: "proxy_check_failed", detail: text });
+    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${checked.lastAnswer}).`;
+    throw new ProblemError({ code: "proxy_check_failed", detail });
   };
-  await timed({ report, service }, "check", ask, `${checkUrl} answers well`);
+  await timed(on, "check", check, `${checkUrl} answers well`);
 }
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);

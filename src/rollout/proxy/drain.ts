@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
 import type { Container } from "../../platform/docker/container.ts";
-import type { RolloutService } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
+import type { ServiceRollout } from "../context.ts";
 import { type ServiceOutcome, timed } from "../report/report.ts";
 import { requestsInFlight } from "./caddy.ts";
-import type { Traffic } from "./traffic.ts";
 
 /** A proxy that watches Docker needs a moment to see that the new container is healthy. */
 const proxyNoticesMs = 3_000;
@@ -19,30 +17,20 @@ export type DrainSummary = Pick<ServiceOutcome, "drainedMs" | "downtimeMs" | "re
  * @param signal ends the wait if the traffic goes back; the wait for a proxy that watches Docker is not ended
  */
 export async function drainOld(
-  { report }: Rollout,
-  service: RolloutService,
-  traffic: Traffic,
+  on: ServiceRollout,
   containers: readonly Container[],
   signal?: AbortSignal,
 ): Promise<DrainSummary> {
+  const { traffic, service } = on;
   if (traffic.by === "nobody") return { drainedMs: null, ...unknown("not behind the proxy") };
   if (traffic.by === "watching proxy") {
     const wait = () => sleep(proxyNoticesMs);
-    const { durationMs } = await timed(
-      { report, service },
-      "drain",
-      wait,
-      () => "the proxy has seen the new container",
-    );
+    const { durationMs } = await timed(on, "drain", wait, "the proxy has seen the new container");
     return { drainedMs: durationMs, ...unknown("not measured: the proxy watches Docker") };
   }
   const names = containers.map(({ name }) => name);
-  const { durationMs, result } = await timed(
-    { report, service },
-    "drain",
-    () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs), signal),
-    (drained) => drainText(drained, names),
-  );
+  const work = () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs), signal);
+  const { durationMs, result } = await timed(on, "drain", work, (drained) => drainText(drained, names));
   return { drainedMs: durationMs, ...seenAtProxy(result) };
 }
 

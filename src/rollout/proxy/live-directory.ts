@@ -1,10 +1,16 @@
 import { constants, existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { loadModel } from "../../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
 import { type Engine, getJson, nullIfMissing } from "../../platform/docker/engine.ts";
+import { isServing } from "../../platform/docker/health.ts";
 import { hasMounts } from "../../platform/docker/mountinfo.ts";
 import { isAllowed } from "../../platform/files.ts";
 import { ProblemError } from "../../problems.ts";
+import { containersOf, onService, type Rollout, type ServiceRollout } from "../context.ts";
+import { liveFilesRead } from "./caddy.ts";
+import { namesReceiving, switchTraffic } from "./live-file.ts";
+import { refuseForeignLiveFiles } from "./refuse-shared-live-files.ts";
 
 /** The mount point of the live directory in the proxy, and in Hotpush's own container. */
 const mountPoint = "/run/live";
@@ -59,4 +65,27 @@ function writable(path: string): string {
     code: "live_file_not_writable",
     detail: `The live files are in ${path}, and this process cannot write there. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
   });
+}
+
+/**
+ * Writes live files that are missing or name nothing that serves. On the first roll-out, their volume is created with
+ * the proxy, which may start after the services behind it.
+ */
+export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
+  const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout));
+  if (liveDirectory === null) return;
+  const now = { ...rollout, liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
+  if (rollout.liveDirectory === null) await refuseForeignLiveFiles(now);
+  for (const service of rollout.project.services)
+    if (service.replacement.how === "roll") await adopt(onService(now, service));
+}
+
+async function findAgain(rollout: Rollout): Promise<string | null> {
+  return findLiveDirectory(rollout.engine, await loadModel(rollout), rollout.livePath);
+}
+
+async function adopt(on: ServiceRollout): Promise<void> {
+  const serving = (await containersOf(on)).filter(isServing);
+  const named = await namesReceiving(on);
+  if (!serving.some(({ name }) => named.includes(name))) await switchTraffic(on, serving);
 }

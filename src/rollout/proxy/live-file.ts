@@ -1,7 +1,10 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Container } from "../../platform/docker/container.ts";
 import { replaceFile } from "../../platform/replace-file.ts";
 import { ProblemError } from "../../problems.ts";
+import type { ServiceRollout } from "../context.ts";
+import { timed } from "../report/report.ts";
 
 /**
  * Reads the live files of a service. Each holds the name of one container that gets traffic; the proxy reads them on
@@ -15,6 +18,14 @@ export async function readLiveFiles(directory: string, service: string): Promise
     names.push((await readFile(join(directory, file), "utf8")).trim());
   }
   return [...new Set(names.filter(Boolean))];
+}
+
+/** The names in the live files of the service; none if no live file directs its requests. */
+export async function namesReceiving({
+  traffic,
+  service,
+}: Pick<ServiceRollout, "traffic" | "service">): Promise<readonly string[]> {
+  return traffic.by === "live file" ? readLiveFiles(traffic.directory, service.name) : [];
 }
 
 /** The names in all live files, of any service, as far as they can be read. */
@@ -53,6 +64,19 @@ export async function switchLiveFiles(
     const detail = `The live files in ${directory} could not be written: ${reason}.`;
     throw new ProblemError({ code: "live_file_not_writable", detail }, error);
   }
+}
+
+/**
+ * Sends the requests to `containers`, if a live file directs them. Without containers, nothing changes.
+ *
+ * @throws ProblemError `live_file_not_writable`
+ */
+export async function switchTraffic(on: ServiceRollout, containers: readonly Container[]): Promise<void> {
+  const { traffic, service } = on;
+  if (traffic.by !== "live file" || containers.length === 0) return;
+  const names = containers.map(({ name }) => name);
+  const write = () => switchLiveFiles(traffic.directory, service.name, names);
+  await timed(on, "switch", write, `requests now go to ${names.join(", ")}`);
 }
 
 /** The file name of replica `replica` (from 1) of `service`. */

@@ -3,9 +3,8 @@ import { type Engine, getJson, nullIfMissing } from "../../platform/docker/engin
 import { ProblemError } from "../../problems.ts";
 import { hostDirectoryOf } from "../compose/locate-project.ts";
 import type { RolloutService } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
-import { readLiveFiles } from "./live-file.ts";
-import { trafficOf } from "./traffic.ts";
+import { type Rollout, trafficOf } from "../context.ts";
+import { namesReceiving } from "./live-file.ts";
 
 /**
  * Refuses a live file that names a container of another compose project: two projects that share a volume at
@@ -20,13 +19,11 @@ export async function refuseForeignLiveFiles(
   const { engine, project, liveDirectory } = rollout;
   if (liveDirectory === null) return;
   const everyone = await listEveryone(engine, await hostDirectoryOf(engine, liveDirectory));
-  for (const service of project.services) {
-    const traffic = trafficOf(rollout, service);
-    if (service.replacement.how !== "roll" || traffic.by !== "live file") continue;
-    for (const name of await readLiveFiles(traffic.directory, service.name)) {
+  for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
+    for (const name of await namesReceiving({ service, traffic: trafficOf(rollout, service) })) {
       const owner = await ownerOf(engine, everyone, name, project);
       if (owner !== null && owner !== project.name)
-        throw shared(join(traffic.directory, service.name), project.name, name, owner);
+        throw shared(join(liveDirectory, service.name), project.name, name, owner);
     }
   }
 }

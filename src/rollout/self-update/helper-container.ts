@@ -1,7 +1,7 @@
 import { inspectContainer, removeContainer } from "../../platform/docker/container.ts";
 import { lastLogLines } from "../../platform/docker/diagnosis.ts";
 import { type Engine, nullIfMissing } from "../../platform/docker/engine.ts";
-import type { OwnService } from "./own-service.ts";
+import type { OwnService } from "../../platform/docker/own-container.ts";
 import type { Helper } from "./replacement-request.ts";
 
 /** Compose labels the images it builds, and containers inherit labels: without this the helper would count as a service. */

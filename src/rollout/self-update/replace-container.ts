@@ -1,12 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Log } from "../../log.ts";
-import { removeContainer } from "../../platform/docker/container.ts";
+import { listContainers, removeContainer } from "../../platform/docker/container.ts";
 import { connectEngine, type Engine } from "../../platform/docker/engine.ts";
+import { isServing } from "../../platform/docker/health.ts";
+import { findOwnService, type OwnService } from "../../platform/docker/own-container.ts";
 import { ProblemError } from "../../problems.ts";
 import { lockRollout, type RolloutLock } from "../lock.ts";
 import { findOwnUpdate, isUnderWay } from "../swarm/swarm-service.ts";
 import { startHelper, waitForHelper } from "./helper-container.ts";
-import { findOwnService, findSuccessor, type OwnService } from "./own-service.ts";
 import {
   giveUp,
   type Helper,
@@ -117,6 +118,12 @@ async function leave(
   context.log.info(fields, `${successor} replaces this container`);
   await context.close();
   await removeContainer(engine, own.id);
+}
+
+/** The name of another container of the service that serves beside `own`; null if there is none. */
+async function findSuccessor(engine: Engine, own: OwnService): Promise<string | null> {
+  const containers = await listContainers(engine, own.project, own.service);
+  return containers.find((container) => container.id !== own.id && isServing(container))?.name ?? null;
 }
 
 async function concludeHelper(

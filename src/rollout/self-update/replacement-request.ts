@@ -2,20 +2,19 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../log.ts";
+import type { ComposeTarget } from "../../platform/compose/commands.ts";
 import { replaceFile } from "../../platform/replace-file.ts";
+import type { ServiceRollout } from "../context.ts";
+import { note, outcomeOf, type ServiceOutcome } from "../report/report.ts";
 import { stateFault } from "../state.ts";
 
 /**
  * A file in the state directory, written by a roll-out that runs in Hotpush's own container. It asks the service there to
  * remove or replace the container when its deployment is recorded.
  */
-export interface ReplacementRequest extends WantedReplacement {
+export interface ReplacementRequest {
   /** Distinguishes requests for the same container. Older versions of Hotpush wrote none. */
   readonly id?: string;
-}
-
-/** The request as a roll-out states it. */
-export interface WantedReplacement {
   /** The id of the container to remove. */
   readonly old: string;
   /** The helper container to start if two cannot run at once; null if the new container already runs, or Swarm acts. */
@@ -33,13 +32,58 @@ export interface Helper {
   readonly args: readonly string[];
 }
 
+type Replacing = Pick<ServiceRollout, "own" | "statePath" | "target" | "report" | "service" | "commit"> & {
+  readonly project: { readonly name: string };
+};
+
+/**
+ * Asks the service in this container to remove it, now that a new container serves. The service does so when the
+ * deployment of this roll-out is recorded. A roll-out by hand belongs to no deployment, so the service also waits for
+ * the end of the roll-out itself.
+ */
+export function requestRemoval({
+  own,
+  statePath,
+  lockPath,
+}: Pick<ServiceRollout, "own" | "statePath" | "lockPath">): void {
+  if (own) writeReplacementRequest(statePath, { old: own.id, helper: null, lockPath });
+}
+
+/**
+ * Asks the service in this container to let a helper container replace it, because two of it cannot run at once. The
+ * service does so when the deployment of this roll-out is recorded. Until then nothing changes, and new pushes wait for
+ * the new container.
+ */
+export function requestRecreation(
+  on: Replacing,
+  containers: readonly { readonly name: string }[],
+  reason: string,
+): ServiceOutcome {
+  const { own, statePath, project, target, service, commit } = on;
+  if (own) {
+    const args = ["rollout", "--no-build", ...locationOf(target), "--commit", commit, service.name];
+    const helper = { name: `${project.name}-${service.name}-helper`, project: project.name, args };
+    writeReplacementRequest(statePath, { old: own.id, helper });
+  }
+  note(on, `is Hotpush itself: a helper container replaces it when this deployment has ended (${reason})`);
+  return outcomeOf(service, "postponed", { old: containers }, { reason });
+}
+
+/**
+ * The helper has the mounts of this container, but not the link at the host's path (locate-project.ts). So it gets the
+ * directory as it is in here, and makes the link itself: then the paths of the files are right for it, too.
+ */
+function locationOf({ directoryHere, projectDirectory, files }: ComposeTarget): readonly string[] {
+  return ["--directory", directoryHere ?? projectDirectory, ...files.flatMap((file) => ["--file", file])];
+}
+
 /**
  * Writes a request. It replaces an earlier one.
  *
  * @returns the request, to pass to `removeReplacementRequest`
  * @throws ProblemError `state_unusable`
  */
-export function writeReplacementRequest(statePath: string, wanted: WantedReplacement): ReplacementRequest {
+export function writeReplacementRequest(statePath: string, wanted: ReplacementRequest): ReplacementRequest {
   const path = pathIn(statePath);
   const request = { ...wanted, id: randomUUID() };
   try {

@@ -1,22 +1,16 @@
 import { formatDuration } from "../../config/duration.ts";
-import {
-  type Container,
-  listContainers,
-  namesOf,
-  removeContainer,
-  stopContainer,
-} from "../../platform/docker/container.ts";
+import { type Container, namesOf, removeContainer, stopContainer } from "../../platform/docker/container.ts";
 import {
   type ContainerSpec,
   readContainerSpec,
   recreateContainer,
   startRecreated,
 } from "../../platform/docker/container-spec.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import type { RolloutService } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
-import { timed } from "../report/report.ts";
-import { waitAllReady } from "./wait-all-ready.ts";
+import { containersOf, type ServiceRollout } from "../context.ts";
+import { note, timed } from "../report/report.ts";
+import { waitAllReady } from "./verify.ts";
 
 /** The containers of a service before it is recreated, and the specs of those that ran: compose removes them. */
 export interface OldContainers {
@@ -26,7 +20,7 @@ export interface OldContainers {
 
 /** Reads them before compose removes them. */
 export async function readOldContainers(
-  { engine }: Rollout,
+  { engine }: ServiceRollout,
   containers: readonly Container[],
 ): Promise<OldContainers> {
   const running = containers.filter(({ status }) => status === "running");
@@ -42,40 +36,41 @@ export async function readOldContainers(
  * @param awayMs how long the service has been down
  */
 export async function bringBack(
-  rollout: Rollout,
-  service: RolloutService,
+  on: ServiceRollout,
   before: OldContainers,
   awayMs: () => Promise<number>,
 ): Promise<void> {
-  const { report, signal } = rollout;
   if (before.specs.length === 0) return;
-  if (signal.aborted) {
-    const text = `was interrupted while it was recreated: ${await whatIsLeft(rollout, service)}. To finish it: hotpush rollout ${service.name}`;
-    return report({ event: "note", service: service.name, text });
+  if (!on.signal.aborted) {
+    await timed(
+      on,
+      "roll back",
+      () => tryBringBack(on, before, awayMs),
+      (text) => text,
+    );
+    return;
   }
-  const bring = () => tryBringBack(rollout, service, before, awayMs);
-  await timed({ report, service }, "roll back", bring, (text) => text);
+  const advice = `To finish it: hotpush rollout ${on.service.name}`;
+  note(on, `was interrupted while it was recreated: ${await whatIsLeft(on)}. ${advice}`);
 }
 
 async function tryBringBack(
-  rollout: Rollout,
-  service: RolloutService,
+  on: ServiceRollout,
   before: OldContainers,
   awayMs: () => Promise<number>,
 ): Promise<string> {
   try {
-    const present = await listContainers(rollout.engine, rollout.project.name, service.name);
+    const present = await containersOf(on);
     const wasLeft = before.specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
-    const ids = await putBack(rollout, before, present);
+    const ids = await putBack(on.engine, before, present);
     if (wasLeft) return "the old version was not touched and serves";
-    const now = await listContainers(rollout.engine, rollout.project.name, service.name);
-    const back = now.filter(({ id }) => ids.includes(id));
+    const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
     // Its line would look like one of the new version.
-    await waitAllReady({ ...rollout, report: () => {} }, service, back, { mayEnd: false });
-    return `the old version runs again; ${service.name} was away for ${formatDuration(await awayMs())}`;
+    await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
+    return `the old version runs again; ${on.service.name} was away for ${formatDuration(await awayMs())}`;
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
-    return `the old version could not be brought back: ${reason}; ${await whatIsLeft(rollout, service)}`;
+    return `the old version could not be brought back: ${reason}; ${await whatIsLeft(on)}`;
   }
 }
 
@@ -85,7 +80,7 @@ async function tryBringBack(
  * @returns the ids of those that run again
  */
 async function putBack(
-  { engine }: Rollout,
+  engine: Engine,
   { containers, specs }: OldContainers,
   present: readonly Container[],
 ): Promise<readonly string[]> {
@@ -108,14 +103,15 @@ async function putBack(
   return [...stayed, ...made.map(({ id }) => id)];
 }
 
-async function whatIsLeft({ engine, project }: Rollout, service: RolloutService): Promise<string> {
+async function whatIsLeft(on: ServiceRollout): Promise<string> {
+  const { name } = on.service;
   try {
-    const containers = await listContainers(engine, project.name, service.name);
-    const running = containers.filter(({ status }) => status === "running");
-    const names = namesOf(running);
-    if (running.length === 0) return `${service.name} is down (see docker compose logs ${service.name})`;
-    return running.every(isServing) ? `${names} runs` : `${names} runs, but is not healthy`;
+    const running = (await containersOf(on)).filter(({ status }) => status === "running");
+    if (running.length === 0) return `${name} is down (see docker compose logs ${name})`;
+    return running.every(isServing)
+      ? `${namesOf(running)} runs`
+      : `${namesOf(running)} runs, but is not healthy`;
   } catch {
-    return `whether ${service.name} runs could not be asked`;
+    return `whether ${name} runs could not be asked`;
   }
 }

@@ -1,15 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { recreateCommand } from "../../platform/compose/commands.ts";
 import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
-import { type Container, listContainers } from "../../platform/docker/container.ts";
+import type { Container } from "../../platform/docker/container.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import type { RolloutService } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
+import { containersOf, type ServiceRollout } from "../context.ts";
 import { checkThroughProxy, patientLimits } from "../proxy/check.ts";
 import { outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
 import { bringBack, readOldContainers } from "./bring-back.ts";
-import { explainBadAnswer } from "./verify.ts";
-import { waitAllReady } from "./wait-all-ready.ts";
+import { explainBadAnswer, waitAllReady } from "./verify.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
 const recreateTimeoutMs = 300_000;
@@ -22,62 +20,52 @@ const watchPollMs = 100;
  * @throws ProblemError if the new version is not ready
  */
 export async function recreateService(
-  rollout: Rollout,
-  service: RolloutService,
+  on: ServiceRollout,
   old: readonly Container[],
   reason: string,
 ): Promise<ServiceOutcome> {
-  const before = await readOldContainers(rollout, old);
-  const watch = watchAbsence(rollout, service);
+  const before = await readOldContainers(on, old);
+  const watch = watchAbsence(on);
   try {
-    const { fresh, healthyAfterMs, haveEnded } = await recreate(rollout, service, old, reason).catch(
-      async (error: unknown) => {
-        await bringBack(rollout, service, before, watch.end);
-        throw error;
-      },
-    );
-    if (haveEnded) return ranOutcome(service, fresh);
-    if (sameContainers(old, fresh)) return unchangedOutcome(service, fresh);
-    const wasRunning = old.some(({ status }) => status === "running");
-    if (!wasRunning) return outcomeOf(service, "started", { new: fresh }, { healthyAfterMs, reason });
+    const { fresh, healthyAfterMs, haveEnded } = await recreate(on, old, reason);
+    if (haveEnded) return ranOutcome(on.service, fresh);
+    if (sameContainers(old, fresh)) return unchangedOutcome(on.service, fresh);
+    if (!hasRunning(old)) return outcomeOf(on.service, "started", { new: fresh }, { healthyAfterMs, reason });
     const seen = { healthyAfterMs, downtimeMs: await watch.end(), reason };
-    return outcomeOf(service, "recreated", { old, new: fresh }, seen);
+    return outcomeOf(on.service, "recreated", { old, new: fresh }, seen);
+  } catch (error) {
+    await bringBack(on, before, watch.end);
+    throw error;
   } finally {
     await watch.end();
   }
 }
 
-async function recreate(
-  rollout: Rollout,
-  service: RolloutService,
-  old: readonly Container[],
-  reason: string,
-) {
+async function recreate(on: ServiceRollout, old: readonly Container[], reason: string) {
+  const { target, service } = on;
   const up = async () => {
-    const argv = recreateCommand(rollout.target, service.name);
-    const ending = await runCompose(rollout, argv, { timeoutMs: recreateTimeoutMs });
-    if (hasSucceeded(ending)) return;
-    throw startFailure(service.name, "recreate", ending);
+    const argv = recreateCommand(target, service.name);
+    const ending = await runCompose(on, argv, { timeoutMs: recreateTimeoutMs });
+    if (!hasSucceeded(ending)) throw startFailure(service.name, "recreate", ending);
   };
-  await timed({ ...rollout, service }, "recreate", up, () => `two cannot run: ${reason}`);
-  const fresh = await listContainers(rollout.engine, rollout.project.name, service.name);
-  const hasOld = old.some(({ status }) => status === "running");
-  const ready = await waitAllReady(rollout, service, fresh, { mayEnd: service.mayEnd && !hasOld });
+  await timed(on, "recreate", up, `two cannot run: ${reason}`);
+  const fresh = await containersOf(on);
+  const ready = await waitAllReady(on, fresh, { mayEnd: service.mayEnd && !hasRunning(old) });
   // A first start is checked at the end, when the live files are there.
-  if (hasOld && !sameContainers(old, fresh)) await checkRecreated(rollout, service, fresh);
+  if (hasRunning(old) && !sameContainers(old, fresh)) await checkRecreated(on, fresh);
   return { fresh, ...ready };
 }
 
-async function checkRecreated(
-  rollout: Rollout,
-  service: RolloutService,
-  fresh: readonly Container[],
-): Promise<void> {
+async function checkRecreated(on: ServiceRollout, fresh: readonly Container[]): Promise<void> {
   try {
-    await checkThroughProxy(rollout, service, patientLimits);
+    await checkThroughProxy(on, patientLimits);
   } catch (error) {
-    throw await explainBadAnswer(rollout, fresh, error);
+    throw await explainBadAnswer(on, fresh, error);
   }
+}
+
+function hasRunning(containers: readonly Container[]): boolean {
+  return containers.some(({ status }) => status === "running");
 }
 
 /** Compose decides whether something changed. */
@@ -87,16 +75,12 @@ function sameContainers(old: readonly Container[], fresh: readonly Container[]):
 }
 
 /** Adds up the time in which no container of the service served; polls ten times a second. */
-function watchAbsence(
-  { engine, project }: Rollout,
-  service: RolloutService,
-): { readonly end: () => Promise<number> } {
+function watchAbsence(on: ServiceRollout): { readonly end: () => Promise<number> } {
   const state = { isWatching: true, absentMs: 0 };
   const watching = (async () => {
     while (state.isWatching) {
       const startedMs = performance.now();
-      const containers = await listContainers(engine, project.name, service.name).catch(() => []);
-      const serves = containers.some(isServing);
+      const serves = (await containersOf(on).catch(() => [])).some(isServing);
       await sleep(watchPollMs);
       if (!serves) state.absentMs += performance.now() - startedMs;
     }

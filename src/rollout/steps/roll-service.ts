@@ -1,16 +1,16 @@
-import type { Container } from "../../platform/docker/container.ts";
-import type { RolloutService } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
+import { scaleUpCommand } from "../../platform/compose/commands.ts";
+import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
+import { type Container, namesOf } from "../../platform/docker/container.ts";
+import { refuseChangedNetworks } from "../compose/refuse-changed-networks.ts";
+import { containersOf, type ServiceRollout } from "../context.ts";
 import type { DrainSummary } from "../proxy/drain.ts";
-import { readLiveFiles } from "../proxy/live-file.ts";
-import { longestGraceS, switchTraffic, type Traffic, trafficOf } from "../proxy/traffic.ts";
-import { outcomeOf, ranOutcome, type ServiceOutcome } from "../report/report.ts";
-import { requestRemoval } from "../self-update/request-replacement.ts";
-import { abandon, removeOld } from "./remove-old.ts";
-import { startBeside } from "./start-beside.ts";
-import { verifyAlone, verifyInService } from "./verify.ts";
-import { type AllReady, waitAllReady } from "./wait-all-ready.ts";
+import { namesReceiving, switchTraffic } from "../proxy/live-file.ts";
+import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";
+import { requestRemoval } from "../self-update/replacement-request.ts";
+import { abandon, removeOld } from "./remove.ts";
+import { verifyAlone, verifyInService, waitAllReady } from "./verify.ts";
 
+const startTimeoutMs = 120_000;
 const firstStart: DrainSummary = { drainedMs: null, downtimeMs: null, reason: null };
 
 /**
@@ -19,69 +19,78 @@ const firstStart: DrainSummary = { drainedMs: null, downtimeMs: null, reason: nu
  *
  * @throws ProblemError if the new ones fail: the old ones still serve, and the new ones are removed
  */
-export async function rollService(
-  rollout: Rollout,
-  service: RolloutService,
-  old: readonly Container[],
-): Promise<ServiceOutcome> {
-  const traffic = trafficOf(rollout, service);
-  const fresh = await startBeside(rollout, service, old);
-  // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
-  const mayEnd = service.mayEnd && old.length === 0 && !rollout.liveFilesRead?.has(service.name);
-  const { healthyAfterMs, haveEnded } = await provingHealth(rollout, service, fresh, { mayEnd });
-  if (haveEnded) return ranOutcome(service, fresh);
-  await switchOrAbandon(rollout, service, traffic, old, fresh);
+export async function rollService(on: ServiceRollout, old: readonly Container[]): Promise<ServiceOutcome> {
+  const fresh = await startBeside(on, old);
+  const { healthyAfterMs, haveEnded } = await waitOrAbandon(on, old, fresh);
+  if (haveEnded) return ranOutcome(on.service, fresh);
+  await switchOrAbandon(on, old, fresh);
   const hadOld = old.length > 0;
-  const moved = hadOld ? await verifyInService(rollout, service, traffic, old, fresh) : firstStart;
-  const leaving = notOwn(rollout, service, old);
-  // If Caddy does not report that it reads the file, the old containers may have answered the check so far.
-  const isProved = traffic.by === "live file" && rollout.liveFilesRead !== null;
-  const switchBack = () => switchTraffic(rollout, service, traffic, leaving);
-  if (!isProved && leaving.length > 0) await verifyAlone(rollout, service, leaving, fresh, switchBack);
-  await removeOld(rollout, service, leaving, longestGraceS(traffic));
-  return outcomeOf(service, hadOld ? "rolled" : "started", { old, new: fresh }, { healthyAfterMs, ...moved });
+  const moved = hadOld ? await verifyInService(on, old, fresh) : firstStart;
+  const leaving = withoutOwn(on, old);
+  await verifyAlone(on, leaving, fresh);
+  await removeOld(on, leaving);
+  const seen = { healthyAfterMs, ...moved };
+  return outcomeOf(on.service, hadOld ? "rolled" : "started", { old, new: fresh }, seen);
 }
 
-/** Hotpush's own old container finishes the deployment that this is part of, and is removed after it is recorded. */
-function notOwn(rollout: Rollout, service: RolloutService, old: readonly Container[]): readonly Container[] {
-  const { own, report } = rollout;
-  const others = old.filter(({ id }) => id !== own?.id);
-  if (others.length < old.length) {
-    requestRemoval(rollout);
-    const text = "is Hotpush itself: the old container finishes this deployment before it leaves";
-    report({ event: "note", service: service.name, text });
-  }
-  return others;
+/** Starts as many new containers of the service as it has replicas. */
+async function startBeside(on: ServiceRollout, old: readonly Container[]): Promise<readonly Container[]> {
+  const { target, service } = on;
+  const argv = scaleUpCommand(target, service.name, old.length + service.replicas);
+  const start = async () => {
+    if (old.length > 0) await refuseChangedNetworks(on, service, argv);
+    try {
+      const ending = await runCompose(on, argv, { timeoutMs: startTimeoutMs });
+      const fresh = await newContainers(on, old);
+      if (hasSucceeded(ending) && fresh.length === service.replicas) return fresh;
+      throw startFailure(service.name, "start", ending);
+    } catch (error) {
+      await abandon(on, await newContainers(on, old));
+      throw error;
+    }
+  };
+  return (await timed(on, "start", start, namesOf)).result;
 }
 
-async function provingHealth(
-  rollout: Rollout,
-  service: RolloutService,
-  fresh: readonly Container[],
-  allowed: { readonly mayEnd: boolean },
-): Promise<AllReady> {
+/** Known by ids that were not there before: the numbers in their names cannot be predicted. */
+async function newContainers(on: ServiceRollout, old: readonly Container[]): Promise<readonly Container[]> {
+  const known = new Set(old.map(({ id }) => id));
+  return (await containersOf(on)).filter(({ id }) => !known.has(id));
+}
+
+async function waitOrAbandon(on: ServiceRollout, old: readonly Container[], fresh: readonly Container[]) {
+  // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
+  const mayEnd = on.service.mayEnd && old.length === 0 && !on.liveFilesRead?.has(on.service.name);
   try {
-    return await waitAllReady(rollout, service, fresh, allowed);
+    return await waitAllReady(on, fresh, { mayEnd });
   } catch (error) {
-    await abandon(rollout, service, fresh);
+    await abandon(on, fresh);
     throw error;
   }
 }
 
 /** New containers that a live file names already stay: the next roll-out recovers. */
 async function switchOrAbandon(
-  rollout: Rollout,
-  service: RolloutService,
-  traffic: Traffic,
+  on: ServiceRollout,
   old: readonly Container[],
   fresh: readonly Container[],
 ): Promise<void> {
   try {
-    await switchTraffic(rollout, service, traffic, fresh);
+    await switchTraffic(on, fresh);
   } catch (error) {
-    await switchTraffic(rollout, service, traffic, old).catch(() => {});
-    const named = traffic.by === "live file" ? await readLiveFiles(traffic.directory, service.name) : [];
-    if (!fresh.some(({ name }) => named.includes(name))) await abandon(rollout, service, fresh);
+    await switchTraffic(on, old).catch(() => {});
+    const named = await namesReceiving(on);
+    if (!fresh.some(({ name }) => named.includes(name))) await abandon(on, fresh);
     throw error;
   }
+}
+
+/** Hotpush's own old container finishes the deployment that this is part of, and is removed after it is recorded. */
+function withoutOwn(on: ServiceRollout, old: readonly Container[]): readonly Container[] {
+  const others = old.filter(({ id }) => id !== on.own?.id);
+  if (others.length < old.length) {
+    requestRemoval(on);
+    note(on, "is Hotpush itself: the old container finishes this deployment before it leaves");
+  }
+  return others;
 }

@@ -5,16 +5,14 @@ import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/r
 import {
   type Container,
   inspectContainer,
-  listContainers,
   namesOf,
   removeContainer,
   stopContainer,
 } from "../../platform/docker/container.ts";
 import { lastLogLines } from "../../platform/docker/diagnosis.ts";
 import { ProblemError } from "../../problems.ts";
-import type { RolloutService } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
-import { ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";
+import { containersOf, type ServiceRollout } from "../context.ts";
+import { note, ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";
 
 const startTimeoutMs = 120_000;
 /** A migration of a large table takes its time; the deployment's own time-out is the effective limit. */
@@ -27,10 +25,10 @@ const pollMs = 200;
  *
  * @throws ProblemError `run_once_failed` with its last log lines if it does not end with exit code 0
  */
-export async function runService(rollout: Rollout, service: RolloutService): Promise<ServiceOutcome> {
-  const run = () => orStop(rollout, service, () => startAndWait(rollout, service));
-  const { result } = await timed({ ...rollout, service }, "run", run, () => "ended with exit code 0");
-  return ranOutcome(service, result);
+export async function runService(on: ServiceRollout): Promise<ServiceOutcome> {
+  const run = () => orStop(on, startAndWait(on));
+  const { result } = await timed(on, "run", run, "ended with exit code 0");
+  return ranOutcome(on.service, result);
 }
 
 /**
@@ -39,31 +37,24 @@ export async function runService(rollout: Rollout, service: RolloutService): Pro
  *
  * @returns the containers of the service, none of them running
  */
-export async function endEarlierRun(
-  rollout: Rollout,
-  service: RolloutService,
-): Promise<readonly Container[]> {
-  const { engine, project, report } = rollout;
-  const containers = await listContainers(engine, project.name, service.name);
+export async function endEarlierRun(on: ServiceRollout): Promise<readonly Container[]> {
+  const containers = await containersOf(on);
   const running = containers.filter(isUnderWay);
   if (running.length === 0) return containers;
-  const names = namesOf(running);
-  const text = `${names}, left by an earlier roll-out, still runs: waiting for its end, at most ${formatDuration(endTimeoutMs)}`;
-  report({ event: "note", service: service.name, text });
-  const wait = () => orStop(rollout, service, () => ended(rollout, service));
-  const { result } = await timed({ report, service }, "run", wait, (over) =>
+  const waiting = `waiting for its end, at most ${formatDuration(endTimeoutMs)}`;
+  note(on, `${namesOf(running)}, left by an earlier roll-out, still runs: ${waiting}`);
+  const wait = () => orStop(on, ended(on));
+  const { result } = await timed(on, "run", wait, (over) =>
     over.map(({ name, exitCode }) => `${name} ended with exit code ${exitCode}`).join(", "),
   );
   return result;
 }
 
-async function startAndWait(rollout: Rollout, service: RolloutService): Promise<readonly Container[]> {
-  const argv = runOnceCommand(rollout.target, service.name);
-  const ending = await runCompose(rollout, argv, { timeoutMs: startTimeoutMs });
-  if (!hasSucceeded(ending)) {
-    throw startFailure(service.name, "run", ending);
-  }
-  const containers = await ended(rollout, service);
+async function startAndWait(on: ServiceRollout): Promise<readonly Container[]> {
+  const { target, service, engine } = on;
+  const ending = await runCompose(on, runOnceCommand(target, service.name), { timeoutMs: startTimeoutMs });
+  if (!hasSucceeded(ending)) throw startFailure(service.name, "run", ending);
+  const containers = await ended(on);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);
   if (!failed && containers.length > 0) return containers;
   const what = failed
@@ -72,21 +63,18 @@ async function startAndWait(rollout: Rollout, service: RolloutService): Promise<
   throw new ProblemError({
     code: "run_once_failed",
     detail: `${service.name} should run to its end, but ${what}.`,
-    evidence: failed ? await lastLogLines(rollout.engine, failed.id, 20) : [],
+    evidence: failed ? await lastLogLines(engine, failed.id, 20) : [],
   });
 }
 
-async function ended(
-  { engine, project, signal }: Rollout,
-  service: RolloutService,
-): Promise<readonly Container[]> {
+async function ended(on: ServiceRollout): Promise<readonly Container[]> {
   const deadlineMs = performance.now() + endTimeoutMs;
   while (performance.now() < deadlineMs) {
-    const containers = await listContainers(engine, project.name, service.name);
+    const containers = await containersOf(on);
     if (!containers.some(isUnderWay)) return containers;
-    await sleep(pollMs, undefined, { signal });
+    await sleep(pollMs, undefined, { signal: on.signal });
   }
-  const detail = `${service.name} did not run to its end within ${formatDuration(endTimeoutMs)}.`;
+  const detail = `${on.service.name} did not run to its end within ${formatDuration(endTimeoutMs)}.`;
   throw new ProblemError({ code: "run_once_failed", detail });
 }
 
@@ -95,37 +83,31 @@ function isUnderWay({ status }: Container): boolean {
 }
 
 /** If `work` fails while a container of the service is running, stops that container. */
-async function orStop<Result>(
-  rollout: Rollout,
-  service: RolloutService,
-  work: () => Promise<Result>,
-): Promise<Result> {
+async function orStop<Result>(on: ServiceRollout, work: Promise<Result>): Promise<Result> {
   try {
-    return await work();
+    return await work;
   } catch (error) {
-    await stopRun(rollout, service).catch((fault: unknown) => {
-      const reason = fault instanceof Error ? fault.message : String(fault);
-      note(rollout, service, `could not be stopped, and may go on: ${reason}`);
+    await stopRun(on).catch((fault: unknown) => {
+      note(
+        on,
+        `could not be stopped, and may go on: ${fault instanceof Error ? fault.message : String(fault)}`,
+      );
     });
     throw error;
   }
 }
 
 /** Reports before it stops a container: the deployment's time-out leaves 15 s, less than some need to stop. */
-async function stopRun(rollout: Rollout, service: RolloutService): Promise<void> {
-  const { engine, project } = rollout;
-  for (const container of await listContainers(engine, project.name, service.name)) {
+async function stopRun(on: ServiceRollout): Promise<void> {
+  const { engine } = on;
+  for (const container of await containersOf(on)) {
     // Compose was killed before it started this one; the engine may be about to start it.
     if (container.status === "created") await removeContainer(engine, container.id);
     if (!isUnderWay(container)) continue;
     const { name, stopGraceS } = container;
-    note(rollout, service, `${name} must not go on unattended: stopping it, with ${stopGraceS} s to end`);
+    note(on, `${name} must not go on unattended: stopping it, with ${stopGraceS} s to end`);
     await stopContainer(engine, container, stopGraceS);
     const exitCode = (await inspectContainer(engine, container.id))?.exitCode;
-    note(rollout, service, `${name} was stopped before its end, with exit code ${exitCode}`);
+    note(on, `${name} was stopped before its end, with exit code ${exitCode}`);
   }
-}
-
-function note({ report }: Rollout, { name }: RolloutService, text: string): void {
-  report({ event: "note", service: name, text });
 }

@@ -2,13 +2,53 @@ import { type Container, inspectContainer, namesOf, stopContainer } from "../../
 import { diagnose } from "../../platform/docker/diagnosis.ts";
 import { isServing, waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
-import type { RolloutService } from "../compose/project.ts";
-import type { Rollout } from "../context.ts";
+import type { ServiceRollout } from "../context.ts";
 import { checkThroughProxy } from "../proxy/check.ts";
 import { type DrainSummary, drainOld } from "../proxy/drain.ts";
-import { switchTraffic, type Traffic } from "../proxy/traffic.ts";
+import { switchTraffic } from "../proxy/live-file.ts";
 import { timed } from "../report/report.ts";
-import { abandon } from "./remove-old.ts";
+import { abandon } from "./remove.ts";
+
+export interface AllReady {
+  /** Milliseconds until the last one was ready. */
+  readonly healthyAfterMs: number;
+  /** Whether all ran to their end instead, with exit code 0. */
+  readonly haveEnded: boolean;
+}
+
+/**
+ * Waits until all of `containers` are ready.
+ *
+ * @param mayEnd whether exit code 0 is acceptable too: the service may be a one-shot one
+ * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
+ */
+export async function waitAllReady(
+  on: ServiceRollout,
+  containers: readonly Container[],
+  { mayEnd }: { readonly mayEnd: boolean },
+): Promise<AllReady> {
+  const { engine, service, signal } = on;
+  const waitFor = async (container: Container): Promise<State> => {
+    const readiness = await waitReady(engine, container.id, service.healthyTimeoutMs, signal);
+    if (readiness.kind === "ready") return readiness.hasHealthCheck ? "healthy" : "steady";
+    if (mayEnd && readiness.kind === "ended" && readiness.exitCode === 0) return "ended";
+    throw await diagnose(engine, container, readiness);
+  };
+  const wait = () => Promise.all(containers.map(waitFor));
+  const { result, durationMs } = await timed(on, "healthy", wait, describe);
+  return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
+}
+
+type State = "healthy" | "steady" | "ended";
+
+function areEnded(states: readonly State[]): boolean {
+  return states.length > 0 && states.every((state) => state === "ended");
+}
+
+function describe(states: readonly State[]): string {
+  if (areEnded(states)) return "it ran to its end: exit code 0, and no restart policy";
+  return states.includes("steady") ? "it has no health check: it ran for 3 s without a restart" : "";
+}
 
 /**
  * With the traffic on the new containers, runs the check through the proxy while the old ones drain, and looks at the
@@ -20,32 +60,31 @@ import { abandon } from "./remove-old.ts";
  * @throws ProblemError if the new ones fail; the old ones serve again, and the new ones are removed
  */
 export async function verifyInService(
-  rollout: Rollout,
-  service: RolloutService,
-  traffic: Traffic,
+  on: ServiceRollout,
   old: readonly Container[],
   fresh: readonly Container[],
 ): Promise<DrainSummary> {
   const draining = new AbortController();
   try {
     const [moved] = await Promise.all([
-      drainOld(rollout, service, traffic, old, draining.signal),
-      traffic.by === "live file" && checkThroughProxy(rollout, service),
+      drainOld(on, old, draining.signal),
+      on.traffic.by === "live file" && checkThroughProxy(on),
     ]);
-    await requireStillServing(rollout, fresh);
+    await requireStillServing(on, fresh);
     return moved;
   } catch (error) {
     draining.abort();
-    await switchTraffic(rollout, service, traffic, old);
-    await drainOld(rollout, service, traffic, fresh);
-    const explained = await explainBadAnswer(rollout, fresh, error);
-    await abandon(rollout, service, fresh);
-    throw explained;
+    await switchTraffic(on, old);
+    await drainOld(on, fresh);
+    throw await explainAndAbandon(on, fresh, error);
   }
 }
 
 /** A version can be healthy until its first real request. */
-async function requireStillServing({ engine }: Rollout, containers: readonly Container[]): Promise<void> {
+async function requireStillServing(
+  { engine }: ServiceRollout,
+  containers: readonly Container[],
+): Promise<void> {
   for (const container of containers) {
     const now = await inspectContainer(engine, container.id);
     if (now && isServing(now) && now.restartCount === 0) continue;
@@ -54,48 +93,49 @@ async function requireStillServing({ engine }: Rollout, containers: readonly Con
 }
 
 /**
- * The check if it is unknown whether the proxy reads a live file: the old containers may answer it too, so they are
- * stopped first. If the new ones answer badly, the old ones are started again.
+ * Runs the check again if Caddy did not report that it reads the live file: the old containers may have answered so
+ * far, so they are stopped first. If the new ones answer badly, the old ones are started again.
  *
- * @param switchBack sends the traffic to the old ones, as far as a live file directs it
  * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are removed
  */
 export async function verifyAlone(
-  rollout: Rollout,
-  service: RolloutService,
+  on: ServiceRollout,
   old: readonly Container[],
   fresh: readonly Container[],
-  switchBack: () => Promise<void>,
 ): Promise<void> {
-  if (service.checkUrl === null) return;
-  const { engine, report } = rollout;
-  const names = namesOf(old);
+  const { engine, service, traffic, liveFilesRead } = on;
+  const isProved = traffic.by === "live file" && liveFilesRead !== null;
+  if (isProved || service.checkUrl === null || old.length === 0) return;
   const stop = () => Promise.all(old.map((one) => stopContainer(engine, one, Number.POSITIVE_INFINITY)));
-  await timed({ report, service }, "stop", stop, () => `${names} stopped`);
+  await timed(on, "stop", stop, `${namesOf(old)} stopped`);
   try {
-    await checkThroughProxy(rollout, service);
+    await checkThroughProxy(on);
   } catch (error) {
-    const startAgain = () => Promise.all(old.map((one) => start(rollout, service, one)));
-    await timed({ report, service }, "roll back", startAgain, () => `${names} started again`);
-    await switchBack();
-    const explained = await explainBadAnswer(rollout, fresh, error);
-    await abandon(rollout, service, fresh);
-    throw explained;
+    const startAgain = () => Promise.all(old.map((one) => start(on, one)));
+    await timed(on, "roll back", startAgain, `${namesOf(old)} started again`);
+    await switchTraffic(on, old);
+    throw await explainAndAbandon(on, fresh, error);
   }
 }
 
-async function start(
-  { engine }: Rollout,
-  { healthyTimeoutMs }: RolloutService,
-  { id }: Container,
-): Promise<void> {
+async function start({ engine, service }: ServiceRollout, { id }: Container): Promise<void> {
   await engine.post(`/containers/${id}/start`);
-  await waitReady(engine, id, healthyTimeoutMs);
+  await waitReady(engine, id, service.healthyTimeoutMs);
+}
+
+async function explainAndAbandon(
+  on: ServiceRollout,
+  fresh: readonly Container[],
+  error: unknown,
+): Promise<unknown> {
+  const explained = await explainBadAnswer(on, fresh, error);
+  await abandon(on, fresh);
+  return explained;
 }
 
 /** Adds the container's log to a failed check. Returns any other error as it is. */
 export async function explainBadAnswer(
-  { engine }: Rollout,
+  { engine }: ServiceRollout,
   [fresh]: readonly Container[],
   error: unknown,
 ): Promise<unknown> {

@@ -26,7 +26,7 @@ export async function prepareStackImages(
   services: readonly StackService[],
   before: StackState,
 ): Promise<StackImages> {
-  const { engine, project, commit, version, withBuild } = rollout;
+  const { engine, project, version } = rollout;
   // Read before the build, which may take a name from a running image.
   const live = await readLiveImages(rollout, before);
   if (version) return chooseImages(rollout, services, live);
@@ -37,7 +37,7 @@ export async function prepareStackImages(
   // Each node pulls by itself what is not built here.
   const built = services.filter(({ isBuilt }) => isBuilt);
   try {
-    await prepareImages(rollout, built, { commit, withBuild, withPull: false, running, prune: makeRoom });
+    await prepareImages({ ...rollout, withPull: false }, built, running, makeRoom);
     const images = await chooseImages(rollout, services, live);
     const isNew = (name: string) => images.get(name) !== live.get(name)?.name;
     const fresh = built.filter(({ name }) => isNew(name)).map(({ name }) => images.get(name));

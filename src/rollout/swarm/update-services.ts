@@ -49,7 +49,7 @@ async function updateAll(
   const { result } = await timed(update, "update", wait, "Swarm is done");
   const changed = result.filter(({ outcome }) => outcome !== "unchanged").map(({ service }) => service);
   for (const service of services.filter(({ name }) => changed.includes(name))) {
-    await checkThroughProxy(update, service);
+    await checkThroughProxy({ ...update, service });
   }
   return result;
 }

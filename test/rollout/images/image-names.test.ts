@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Engine } from "../../../src/platform/docker/engine.ts";
-import { nameImages, restoreImageNames } from "../../../src/rollout/images/image-names.ts";
-import { ranOutcome, unchangedOutcome } from "../../../src/rollout/report/report.ts";
+import { nameImages } from "../../../src/rollout/images/image-names.ts";
 import { isProblem } from "../../harness/is-problem.ts";
-import { sampleContainer, sampleService } from "../sample.ts";
+import { sampleService, watchedEngine } from "../sample.ts";
 
 const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });
 const services = [
@@ -66,18 +64,6 @@ test("a service that already has the image of the version gets no note", async (
   assert.deepEqual([posted, told], [[], []]);
 });
 
-test("after a failure, names return to the old images, unless recreated", async () => {
-  const { engine, posted } = watchedEngine();
-  const [app, db] = [sampleService(), sampleService({ name: "db", image: "postgres:17", isBuilt: false })];
-  const running = new Map([
-    ["app", [sampleContainer({ image: "sha256:old" })]],
-    ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
-  ]);
-  const outcomes = [{ ...unchangedOutcome(db, []), outcome: "recreated" as const }];
-  await restoreImageNames({ engine }, [app, db], running, outcomes);
-  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
-});
-
 test("a migration keeps its image in a roll back", async () => {
   const { engine, posted } = watchedEngine();
   const migrate = sampleService({ name: "migrate", image: "shop-migrate", replacement: { how: "run-once" } });
@@ -85,32 +71,3 @@ test("a migration keeps its image in a roll back", async () => {
   await nameImages({ engine, own: null, report: () => {} }, [migrate, sampleService()], then);
   assert.deepEqual(posted, ["/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest"]);
 });
-
-test("after a failure, a migration that ran keeps its image name, unless shared", async () => {
-  const { engine, posted } = watchedEngine();
-  const once = { replacement: { how: "run-once" } } as const;
-  const migrate = sampleService({ name: "migrate", image: "shop-migrate", ...once });
-  const index = sampleService({ name: "index", ...once });
-  const running = new Map([
-    ["migrate", [sampleContainer({ image: "sha256:old-migrate", imageName: "shop-migrate" })]],
-    ["index", [sampleContainer({ image: "sha256:old-index" })]],
-    ["app", [sampleContainer({ image: "sha256:old" })]],
-  ]);
-  const services = [migrate, index, sampleService()];
-  await restoreImageNames({ engine }, services, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
-  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
-});
-
-/** Every name stands for another image than those that ran. */
-function watchedEngine() {
-  const posted: string[] = [];
-  const engine: Engine = {
-    get: async () => Buffer.from(JSON.stringify({ Id: "x", RepoTags: [], Size: 0, Created: "2026-01-01" })),
-    post: async (path) => {
-      posted.push(decodeURIComponent(path));
-      return Buffer.alloc(0);
-    },
-    delete: async () => Buffer.alloc(0),
-  };
-  return { engine, posted };
-}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { longestGraceS } from "../../../src/rollout/proxy/traffic.ts";
+import { longestGraceS } from "../../../src/rollout/steps/remove.ts";
 
 test("only a container that was drained has less than its own stop grace period", () => {
   assert.equal(longestGraceS({ by: "live file", directory: "/run/live" }), 10);

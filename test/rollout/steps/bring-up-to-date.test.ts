@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container } from "../../src/platform/docker/container.ts";
-import { warnIfUnhealthy } from "../../src/rollout/warnings.ts";
-import { sampleContainer, sampleService } from "./sample.ts";
+import type { Container } from "../../../src/platform/docker/container.ts";
+import { warnIfUnhealthy } from "../../../src/rollout/steps/bring-up-to-date.ts";
+import { sampleContainer, sampleService } from "../sample.ts";
 
 const database = sampleService({ name: "db", replacement: { how: "recreate", reason: "database" } });
 
@@ -25,6 +25,6 @@ test("does not warn about a migration that has ended, whatever its health", () =
 function told(service: typeof database, differences: Partial<Container>): readonly string[] {
   const texts: string[] = [];
   const report = (event: { readonly event: string; readonly text?: string }) => texts.push(event.text ?? "");
-  warnIfUnhealthy({ report }, service, [sampleContainer(differences)]);
+  warnIfUnhealthy({ report, service }, [sampleContainer(differences)]);
   return texts;
 }

@@ -1,0 +1,77 @@
+import type { Container } from "../../platform/docker/container.ts";
+import { hasEndedWell } from "../../platform/docker/health.ts";
+import { inspectImage } from "../../platform/docker/image.ts";
+import { containersOf, type ServiceRollout } from "../context.ts";
+import { anonymousVolume, planService } from "../plan.ts";
+import { recoverService, removeLeftovers } from "../recover.ts";
+import { note, outcomeOf, reportSkipped, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
+import { requestRecreation, requestRemoval } from "../self-update/replacement-request.ts";
+import { recreateService } from "./recreate-service.ts";
+import { rollService } from "./roll-service.ts";
+import { endEarlierRun, runService } from "./run-service.ts";
+
+/**
+ * Does with one service what its plan says, now that its image is here.
+ *
+ * @param found its containers when the roll-out began
+ * @throws ProblemError if the new version fails: then the old one serves
+ */
+export async function bringUpToDate(
+  on: ServiceRollout,
+  found: readonly Container[],
+): Promise<ServiceOutcome> {
+  const { service, own } = on;
+  on.signal.throwIfAborted();
+  const containers = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
+  const isOwn = own?.service === service.name;
+  if (isOwn && !containers.some(({ id }) => id === own.id)) {
+    // A new container has replaced the one that this process runs in. The removal is requested again here: a
+    // roll-out that was killed may not have requested it.
+    requestRemoval(on);
+    return unchangedOutcome(service, containers);
+  }
+  const imageId = (await inspectImage(on.engine, service.image))?.id ?? null;
+  const configHashes = (await on.configHashes).get(service.name) ?? [];
+  const action = planService(on, containers, { imageId, configHashes });
+  switch (action.kind) {
+    case "leave":
+      warnIfUnhealthy(on, containers);
+      return unchangedOutcome(service, containers);
+    case "start":
+      return startService(on);
+    case "roll":
+      return rollService(on, containers);
+    case "recreate":
+      if (isOwn) return requestRecreation(on, containers, action.reason);
+      return recreateService(on, containers, action.reason);
+    case "run":
+      return runService(on);
+    case "skip":
+      reportSkipped(on);
+      return outcomeOf(service, "skipped", {});
+  }
+}
+
+/** None of its containers ran when the roll-out began. One that was crashing may have recovered during the build. */
+async function startService(on: ServiceRollout): Promise<ServiceOutcome> {
+  const recovered = (await recoverService(on)).filter(({ status }) => status === "running");
+  const present = recovered.length > 0 ? recovered : await containersOf(on);
+  const volume = anonymousVolume(on.service, present);
+  if (volume !== null) return recreateService(on, present, `anonymous volume ${volume}`);
+  if (recovered.length === 0) await removeLeftovers(on);
+  return rollService(on, recovered);
+}
+
+/**
+ * Warns about a service that is up to date but not healthy: an earlier roll-out may have been cut off while it
+ * waited. If two containers can run, such a service is replaced instead.
+ */
+export function warnIfUnhealthy(
+  scope: Pick<ServiceRollout, "report" | "service">,
+  containers: readonly Container[],
+): void {
+  const lasting = containers.filter((container) => !hasEndedWell(container));
+  const sick = lasting.find(({ health }) => health !== null && health !== "healthy");
+  if (sick)
+    note(scope, `is as it should be, but not healthy (${sick.health}). See: docker logs ${sick.name}`);
+}
