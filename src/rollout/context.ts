@@ -56,8 +56,11 @@ export interface Rollout extends RolloutContext {
   readonly liveFilesRead: ReadonlySet<string> | null;
 }
 
+/** Some containers of one service. */
+export type Containers = readonly Container[];
+
 /** The containers of each service before the roll-out changes any, by the service's name. */
-export type RunningContainers = ReadonlyMap<string, readonly Container[]>;
+export type RunningContainers = ReadonlyMap<string, Containers>;
 
 /** What the steps of one service work with. */
 export interface ServiceRollout extends Rollout {
@@ -89,6 +92,6 @@ export function trafficOf(
 }
 
 /** All containers of the service, running or not, oldest first. */
-export function containersOf({ engine, project, service }: ServiceRollout): Promise<readonly Container[]> {
+export function containersOf({ engine, project, service }: ServiceRollout): Promise<Containers> {
   return listContainers(engine, project.name, service.name);
 }

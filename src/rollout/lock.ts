@@ -2,7 +2,7 @@ import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { FlockFailure, flock } from "../platform/file-lock.ts";
 import { ProblemError } from "../problems.ts";
-import type { RolloutRequest } from "./context.ts";
+import { note, type Report, timed } from "./report/report.ts";
 import { stateFault } from "./state.ts";
 
 /** The lock of a project's roll-outs, held by this process. */
@@ -15,8 +15,8 @@ export interface RolloutLock {
 }
 
 export interface LockOptions {
-  /** Called with the id of the process that holds the lock, before waiting for it. */
-  readonly onWait?: (holder: string) => void;
+  /** Is given what the roll-out waits for, and for how long it waited. */
+  readonly report?: Report;
   /** Aborted to stop waiting. */
   readonly signal?: AbortSignal;
 }
@@ -34,25 +34,19 @@ export async function lockRollout(
   options: LockOptions = {},
 ): Promise<RolloutLock> {
   try {
-    return await openAndLock(path, waitS, options);
+    await mkdir(dirname(path), { recursive: true });
+    const file = await open(path, "a+");
+    try {
+      if ((await tryLock(file.fd, path, 0)) !== "locked") await waitForLock(file, path, waitS, options);
+      await file.truncate(0);
+      await file.write(`${process.pid}\n`);
+      return { descriptor: file.fd, release: () => file.close() };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
   } catch (error) {
     throw stateFault(path, error, "Nothing was changed.");
-  }
-}
-
-async function openAndLock(path: string, waitS: number, options: LockOptions): Promise<RolloutLock> {
-  await mkdir(dirname(path), { recursive: true });
-  const file = await open(path, "a+");
-  try {
-    if ((await tryLock(file.fd, { path, waitS: 0 })) !== "locked") {
-      await waitForLock(file, path, waitS, options);
-    }
-    await file.truncate(0);
-    await file.write(`${process.pid}\n`);
-    return { descriptor: file.fd, release: () => file.close() };
-  } catch (error) {
-    await file.close();
-    throw error;
   }
 }
 
@@ -60,13 +54,17 @@ async function waitForLock(
   file: FileHandle,
   path: string,
   waitS: number,
-  { onWait, signal }: LockOptions,
+  { report = () => {}, signal }: LockOptions,
 ): Promise<void> {
   const holder = await readHolder(file);
-  if (waitS > 0) onWait?.(holder);
-  const result = waitS > 0 ? await tryLock(file.fd, { path, waitS, signal }) : "busy";
-  if (result === "interrupted") throw interrupted(holder);
-  if (result === "busy") throw busy(path, waitS, holder);
+  if (waitS === 0) throw busy(path, waitS, holder);
+  note({ report }, `waiting for another roll-out of this project (process ${holder}), ${waitS} s at most`);
+  const wait = async () => {
+    const attempt = await tryLock(file.fd, path, waitS, signal);
+    if (attempt === "interrupted") throw interrupted(holder);
+    if (attempt === "busy") throw busy(path, waitS, holder);
+  };
+  await timed({ report }, "lock", wait, "the other roll-out is done");
 }
 
 function interrupted(holder: string): ProblemError {
@@ -84,21 +82,20 @@ async function readHolder(file: FileHandle): Promise<string> {
   return buffer.toString("utf8", 0, bytesRead).trim() || "unknown";
 }
 
-/** `interrupted`: flock, or its caller, was asked to stop. */
-type LockAttempt = "locked" | "busy" | "interrupted";
-
 /**
  * Tries to lock the open file `descriptor`; waits up to `waitS` seconds for another process, or until `signal` is
  * aborted.
  *
- * @param options.path of the file, for the error message
+ * @param path of the file, for the error message
+ * @returns `interrupted` if flock, or its caller, was asked to stop
  * @throws ProblemError `tool_missing` without flock, `state_unusable` if it fails
  */
 async function tryLock(
   descriptor: number,
-  options: { readonly path: string; readonly waitS: number; readonly signal?: AbortSignal | undefined },
-): Promise<LockAttempt> {
-  const { path, waitS, signal } = options;
+  path: string,
+  waitS: number,
+  signal?: AbortSignal,
+): Promise<"locked" | "busy" | "interrupted"> {
   try {
     if (await flock(descriptor, { waitS, signal })) return "locked";
     return signal?.aborted ? "interrupted" : "busy";
@@ -120,29 +117,4 @@ function lockFault(path: string, error: NodeJS.ErrnoException): ProblemError {
   }
   const detail = `${path} could not be locked (${error.message}). Nothing was changed. Roll out again; if that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
   return new ProblemError({ code: "state_unusable", detail }, error);
-}
-
-/**
- * Takes the project's lock. If another roll-out holds it, reports that, and for how long it waited.
- *
- * @throws ProblemError as `lockRollout` does
- */
-export async function lockInTurn({
-  lockPath,
-  lockWaitS,
-  report,
-  signal,
-}: Pick<RolloutRequest, "lockPath" | "lockWaitS" | "report" | "signal">): Promise<RolloutLock> {
-  let waitingSinceMs: number | null = null;
-  const onWait = (holder: string) => {
-    waitingSinceMs = performance.now();
-    const text = `waiting for another roll-out of this project (process ${holder}), ${lockWaitS} s at most`;
-    report({ event: "note", service: null, text });
-  };
-  const lock = await lockRollout(lockPath, lockWaitS, { onWait, signal });
-  if (waitingSinceMs !== null) {
-    const durationMs = Math.round(performance.now() - waitingSinceMs);
-    report({ event: "step", service: null, step: "lock", durationMs, detail: "the other roll-out is done" });
-  }
-  return lock;
 }

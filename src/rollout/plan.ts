@@ -1,7 +1,7 @@
 import type { Container, ContainerMount } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import type { RolloutService } from "./compose/project.ts";
-import type { RolloutContext, ServiceRollout } from "./context.ts";
+import type { Containers, RolloutContext, ServiceRollout } from "./context.ts";
 
 /** What a roll-out does with a service. */
 export type Action =
@@ -26,7 +26,7 @@ export interface UpToDate {
  */
 export function planService(
   on: Planned,
-  containers: readonly Container[],
+  containers: Containers,
   { imageId, configHashes }: UpToDate,
 ): Action {
   const isCurrent = (container: Container) =>
@@ -42,7 +42,7 @@ type Planned = Pick<ServiceRollout, "service" | "version" | "current" | "commit"
  */
 function planOneShot(
   on: Planned,
-  containers: readonly Container[],
+  containers: Containers,
   isCurrent: (container: Container) => boolean,
 ): Action | null {
   const { name, replacement } = on.service;
@@ -58,7 +58,7 @@ function planOneShot(
 
 function planLasting(
   service: RolloutService,
-  containers: readonly Container[],
+  containers: Containers,
   isCurrent: (container: Container) => boolean,
 ): Action {
   const { replacement } = service;
@@ -83,7 +83,7 @@ function planLasting(
  */
 export function anonymousVolume(
   { replacement }: Pick<RolloutService, "replacement">,
-  containers: readonly Container[],
+  containers: Containers,
 ): string | null {
   const [only, ...others] = containers;
   if (replacement.how !== "roll" || replacement.isByLabel || !only || others.length > 0) return null;
@@ -108,4 +108,12 @@ export function oneShotsOf({ current, commit }: Pick<RolloutContext, "current" |
   // Compares the digits in image names: a given commit may be shortened to those.
   const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);
   return { known, ranAtCommit: isSame ? known : [] };
+}
+
+/** Whether a roll back changes the image of a service: not of Hotpush itself, a one-shot service, or a database. */
+export function mayGoBack(
+  { name, isBuilt, replacement: { how } }: RolloutService,
+  own: RolloutContext["own"],
+): boolean {
+  return name !== own?.service && how !== "run-once" && (isBuilt || how !== "recreate");
 }

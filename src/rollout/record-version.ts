@@ -5,6 +5,7 @@ import { ProblemError } from "../problems.ts";
 import { commitAt, timeAsCommit } from "./commit.ts";
 import type { RolloutProject, RolloutService } from "./compose/project.ts";
 import type { Rollout, RolloutContext } from "./context.ts";
+import { mayGoBack } from "./plan.ts";
 import {
   readVersions,
   type Version,
@@ -21,30 +22,23 @@ import {
  * @throws ProblemError `state_unusable`, which says that the version serves nevertheless
  */
 export async function recordVersion(
-  rollout: Pick<RolloutContext, "version" | "versionsPath" | "commit">,
-  imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,
+  { version, versionsPath, commit }: Pick<RolloutContext, "version" | "versionsPath" | "commit">,
+  imagesNow: () => Promise<Version["images"]>,
   ran: readonly string[] = [],
 ): Promise<void> {
+  const finishedAt = new Date().toISOString();
+  const images = version?.images ?? (await imagesNow());
   try {
-    await record(rollout, imagesNow, ran);
+    const versions = await readVersions(versionsPath);
+    const after = version
+      ? withReturnTo(versions, version, finishedAt)
+      : withVersion(versions, { commit, finishedAt, images, ran });
+    await writeVersions(versionsPath, after);
   } catch (error) {
     if (!(error instanceof ProblemError) || error.problem.code !== "state_unusable") throw error;
-    const detail = `The version ${rollout.commit.slice(0, 12)} serves, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;
+    const detail = `The version ${commit.slice(0, 12)} serves, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;
     throw new ProblemError({ code: "state_unusable", detail }, error);
   }
-}
-
-async function record(
-  { version, versionsPath, commit }: Pick<RolloutContext, "version" | "versionsPath" | "commit">,
-  imagesNow: () => Promise<Readonly<Record<string, VersionImage>>>,
-  ran: readonly string[],
-): Promise<void> {
-  const versions = await readVersions(versionsPath);
-  const finishedAt = new Date().toISOString();
-  const after = version
-    ? withReturnTo(versions, version, finishedAt)
-    : withVersion(versions, { commit, finishedAt, images: await imagesNow(), ran });
-  await writeVersions(versionsPath, after);
 }
 
 /**
@@ -113,12 +107,12 @@ async function servingContainers({
   own,
 }: Pick<Rollout, "engine" | "project" | "own">): Promise<readonly Serving[]> {
   const all = await listContainers(engine, project.name);
-  const mayReturn = ({ name, isBuilt, replacement: { how } }: RolloutService) =>
-    name !== own?.service && how !== "run-once" && (isBuilt || how !== "recreate");
-  const known = project.services.filter(mayReturn).flatMap((service) => {
-    const mine = all.filter((container) => container.service === service.name);
-    return mine.every(hasEndedWell) ? [] : [{ service, containers: mine.filter(isServing) }];
-  });
+  const known = project.services
+    .filter((service) => mayGoBack(service, own))
+    .flatMap((service) => {
+      const mine = all.filter((container) => container.service === service.name);
+      return mine.every(hasEndedWell) ? [] : [{ service, containers: mine.filter(isServing) }];
+    });
   if (known.some(({ containers }) => containers.length === 0)) return [];
   return known.flatMap(({ service, containers }) => containers.map((container) => ({ service, container })));
 }
@@ -128,7 +122,7 @@ export async function servingImages({
   engine,
   project,
   own,
-}: Pick<Rollout, "engine" | "project" | "own">): Promise<Readonly<Record<string, VersionImage>>> {
+}: Pick<Rollout, "engine" | "project" | "own">): Promise<Version["images"]> {
   const images: Record<string, VersionImage> = {};
   // An old container that could not be removed may still be there: serving ones come first, and the newest of
   // those.

@@ -1,7 +1,7 @@
 import { type Container, discardContainers, namesOf, removeContainer } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { ProblemError } from "../problems.ts";
-import { containersOf, type ServiceRollout } from "./context.ts";
+import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
 import { drain, drainLimits } from "./proxy/drain.ts";
 import { namesReceiving, switchLiveFiles } from "./proxy/live-file.ts";
@@ -15,7 +15,7 @@ import { longestGraceS } from "./steps/remove.ts";
  *
  * @returns the containers of the service that stay
  */
-export async function recoverService(on: ServiceRollout): Promise<readonly Container[]> {
+export async function recoverService(on: ServiceRollout): Promise<Containers> {
   const { service, own, traffic } = on;
   const containers = await containersOf(on);
   const { how } = service.replacement;
@@ -48,8 +48,8 @@ export async function removeLeftovers(on: ServiceRollout): Promise<void> {
 }
 
 interface Sorted {
-  readonly live: readonly Container[];
-  readonly leftover: readonly Container[];
+  readonly live: Containers;
+  readonly leftover: Containers;
 }
 
 /**
@@ -57,11 +57,7 @@ interface Sorted {
  * none of them is healthy and another one is. If the files name nothing that runs, the first serving ones stay: lower
  * numbers are older, and verified.
  */
-export function sortContainers(
-  containers: readonly Container[],
-  named: readonly string[],
-  replicas: number,
-): Sorted {
+export function sortContainers(containers: Containers, named: readonly string[], replicas: number): Sorted {
   const running = containers.filter(({ status }) => status === "running");
   const byName = named.flatMap((name) => running.filter((container) => container.name === name));
   const isBest = byName.some(isServing) || !running.some(isServing);
@@ -69,7 +65,7 @@ export function sortContainers(
   return { live, leftover: containers.filter((container) => !live.includes(container)) };
 }
 
-function firstServing(running: readonly Container[], replicas: number): readonly Container[] {
+function firstServing(running: Containers, replicas: number): Containers {
   const serving = running.filter(isServing);
   return (serving.length > 0 ? serving : running).slice(0, replicas);
 }
@@ -94,13 +90,9 @@ async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
   }
 }
 
-async function putRight(
-  on: ServiceRollout,
-  live: readonly Container[],
-  leftover: readonly Container[],
-): Promise<void> {
+async function putRight(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
   const { traffic, service } = on;
-  const names = (containers: readonly Container[]) => containers.map(({ name }) => name);
+  const names = (containers: Containers) => containers.map(({ name }) => name);
   if (traffic.by === "live file") {
     await switchLiveFiles(traffic.directory, service.name, names(live));
     const running = names(leftover.filter(({ status }) => status === "running"));
@@ -114,7 +106,7 @@ async function putRight(
   throw new ProblemError({ code: "docker_refused", detail });
 }
 
-function healed(live: readonly Container[], leftover: readonly Container[]): string {
+function healed(live: Containers, leftover: Containers): string {
   const surplus = leftover.filter((container) => live.some((one) => isLike(container, one)));
   const others = leftover.filter((container) => !surplus.includes(container));
   return [

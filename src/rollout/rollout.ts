@@ -1,7 +1,12 @@
-import { type Container, listContainers } from "../platform/docker/container.ts";
-import { onService, type Rollout, type RolloutRequest, type RunningContainers } from "./context.ts";
-import { nameImages } from "./images/image-names.ts";
-import { prepareImages } from "./images/prepare-images.ts";
+import { listContainers } from "../platform/docker/container.ts";
+import {
+  type Containers,
+  onService,
+  type Rollout,
+  type RolloutRequest,
+  type RunningContainers,
+} from "./context.ts";
+import { nameImages, prepareImages } from "./images/prepare-images.ts";
 import { pruneProject } from "./images/prune.ts";
 import { oneShotsOf } from "./plan.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
@@ -62,7 +67,7 @@ async function warnAboutOrphans({ engine, project, report }: Rollout): Promise<v
 }
 
 async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
-  const running = new Map<string, readonly Container[]>();
+  const running = new Map<string, Containers>();
   for (const service of rollout.services)
     running.set(service.name, await recoverService(onService(rollout, service)));
   return running;

@@ -6,7 +6,7 @@ import { commitOf } from "./commit.ts";
 import { type RolloutService, readProject } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout, RolloutContext, RolloutRequest } from "./context.ts";
-import { lockInTurn } from "./lock.ts";
+import { lockRollout } from "./lock.ts";
 import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { refuseForeignLiveFiles, refuseSharedLiveFile } from "./proxy/refuse-shared-live-files.ts";
@@ -41,7 +41,7 @@ export async function inTurn(
   request: RolloutRequest,
   work: (context: LockedContext) => Promise<readonly ServiceOutcome[]>,
 ): Promise<void> {
-  const lock = await lockInTurn(request);
+  const lock = await lockRollout(request.lockPath, request.lockWaitS, request);
   try {
     const startedMs = performance.now();
     const services = await work(await lockedContext(request, lock.descriptor));
@@ -103,10 +103,8 @@ export function selectServices<Known extends RolloutService>(
   const known = project.services.map(({ name }) => name);
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
-    throw new ProblemError({
-      code: "service_unknown",
-      detail: `There is no service ${unknown.join(", ")} in the project ${project.name}. It has: ${known.join(", ")}.`,
-    });
+    const detail = `There is no service ${unknown.join(", ")} in the project ${project.name}. It has: ${known.join(", ")}.`;
+    throw new ProblemError({ code: "service_unknown", detail });
   }
   return project.services.filter(({ name }) => names.length === 0 || names.includes(name));
 }

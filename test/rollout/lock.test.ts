@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { lockInTurn, lockRollout } from "../../src/rollout/lock.ts";
+import { lockRollout } from "../../src/rollout/lock.ts";
 import type { RolloutEvent } from "../../src/rollout/report/report.ts";
 import { readProcesses } from "../../src/runner/processes.ts";
 import { isProblem } from "../harness/is-problem.ts";
@@ -92,7 +92,7 @@ test("a roll-out reports which other one it waits for, and how long it waited", 
   const lockPath = join(temporaryDirectory(t), "shop.lock");
   const told: RolloutEvent[] = [];
   const other = await lockRollout(lockPath, 0);
-  const waiting = lockInTurn({ lockPath, lockWaitS: 60, report: (event) => told.push(event), signal });
+  const waiting = lockRollout(lockPath, 60, { report: (event) => told.push(event), signal });
   await until("it is reported", () => told.length === 1);
   const text = `waiting for another roll-out of this project (process ${process.pid}), 60 s at most`;
   assert.deepEqual(told, [{ event: "note", service: null, text }]);
@@ -105,19 +105,14 @@ test("a roll-out reports which other one it waits for, and how long it waited", 
 test("a roll-out that need not wait says nothing of the lock", async (t) => {
   const lockPath = join(temporaryDirectory(t), "shop.lock");
   const report = () => assert.fail("something was reported");
-  await (await lockInTurn({ lockPath, lockWaitS: 60, report, signal })).release();
+  await (await lockRollout(lockPath, 60, { report, signal })).release();
 });
 
 test("a waiting roll-out that is asked to stop says so, and stops waiting", async (t) => {
   const lockPath = join(temporaryDirectory(t), "shop.lock");
   const other = await lockRollout(lockPath, 0);
   const stopping = new AbortController();
-  const waiting = lockInTurn({
-    lockPath,
-    lockWaitS: 2,
-    report: () => stopping.abort(),
-    signal: stopping.signal,
-  });
+  const waiting = lockRollout(lockPath, 2, { report: () => stopping.abort(), signal: stopping.signal });
   const told = new RegExp(`asked to stop while it waited for another one \\(process ${process.pid}\\)`);
   await assert.rejects(waiting, isProblem("rollout_interrupted", told));
   await other.release();

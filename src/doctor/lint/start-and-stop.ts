@@ -1,5 +1,5 @@
 import { parseDurationMs } from "../../config/duration.ts";
-import { parseGoDurationMs } from "../../rollout/compose/timeouts.ts";
+import { parseGoDurationMs } from "../../rollout/compose/project.ts";
 import { defaultDrainTimeoutMs } from "../../rollout/proxy/drain.ts";
 import { type Fault, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";

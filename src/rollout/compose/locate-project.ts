@@ -117,8 +117,6 @@ export async function refuseOtherState(
   const [container] = await getJson<readonly { readonly Names: readonly string[] }[]>(engine, path);
   if (!container) return;
   const name = container.Names[0]?.replace(/^\//, "") ?? "";
-  throw new ProblemError({
-    code: "state_unusable",
-    detail: `Hotpush runs in the container ${name}, which holds the lock of this project's roll-outs and the list of its good versions. Run the command there: docker exec ${name} hotpush ... Nothing was changed. (With STATE_PATH set, it runs here, on the state in that directory.)`,
-  });
+  const detail = `Hotpush runs in the container ${name}, which holds the lock of this project's roll-outs and the list of its good versions. Run the command there: docker exec ${name} hotpush ... Nothing was changed. (With STATE_PATH set, it runs here, on the state in that directory.)`;
+  throw new ProblemError({ code: "state_unusable", detail });
 }

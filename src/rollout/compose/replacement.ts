@@ -24,10 +24,8 @@ export type Replacement =
 export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
   const label = service.labels?.["hotpush.rollout"];
   if (label !== undefined && !["live", "scale", "recreate"].includes(label)) {
-    throw new ProblemError({
-      code: "compose_invalid",
-      detail: `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`,
-    });
+    const detail = `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`;
+    throw new ProblemError({ code: "compose_invalid", detail });
   }
   if (isAwaited) return { how: "run-once" };
   if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };

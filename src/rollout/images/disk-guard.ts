@@ -28,20 +28,16 @@ export async function requireDiskSpace(
   await prune();
   const leftBytes = await freeBytes(directory);
   if (leftBytes >= neededBytes) return;
-  throw new ProblemError({
-    code: "disk_full",
-    detail: `The build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(leftBytes)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`,
-  });
+  const detail = `The build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(leftBytes)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`;
+  throw new ProblemError({ code: "disk_full", detail });
 }
 
 function configuredBytes({ HOTPUSH_MIN_FREE: text }: NodeJS.ProcessEnv): number | null {
   if (!text) return null;
   const bytes = parseSizeBytes(text);
   if (bytes !== null) return bytes;
-  throw new ProblemError({
-    code: "configuration_invalid",
-    detail: `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`,
-  });
+  const detail = `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`;
+  throw new ProblemError({ code: "configuration_invalid", detail });
 }
 
 async function estimateBytes(

@@ -1,11 +1,14 @@
 import { buildCommand, pullCommand } from "../../platform/compose/commands.ts";
 import { complaintOf, hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
-import { inspectImage, tagByCommit } from "../../platform/docker/image.ts";
+import type { Engine } from "../../platform/docker/engine.ts";
+import { inspectImage, tagByCommit, tagImage } from "../../platform/docker/image.ts";
 import type { Argv } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutService } from "../compose/project.ts";
-import type { RolloutContext, RunningContainers } from "../context.ts";
-import { type RolloutStep, timed } from "../report/report.ts";
+import type { Rollout, RolloutContext, RunningContainers, ServiceRollout } from "../context.ts";
+import { mayGoBack } from "../plan.ts";
+import { note, type RolloutStep, timed } from "../report/report.ts";
+import { imageIsGone, type Version, type VersionImage } from "../versions.ts";
 import { requireDiskSpace } from "./disk-guard.ts";
 
 const buildTimeoutMs = 60 * 60_000;
@@ -26,11 +29,11 @@ export async function prepareImages(
   const built = services.filter(({ isBuilt }) => isBuilt);
   const pulled = names(await toPull(rollout, services));
   await keepRunningImages(rollout, built, running);
-  if (pulled.length > 0) await runTold(rollout, "pull", pullCommand(target, pulled), pulled);
+  if (pulled.length > 0) await runReported(rollout, "pull", pullCommand(target, pulled), pulled);
   if (!withBuild || built.length === 0) return;
   const builders = buildersOf(project.services, built);
   await requireDiskSpace(rollout, builders, prune);
-  await runTold(rollout, "build", buildCommand(target, names(builders)), names(builders));
+  await runReported(rollout, "build", buildCommand(target, names(builders)), names(builders));
   for (const service of built) await tagBuilt(rollout, service);
 }
 
@@ -79,7 +82,7 @@ async function tagBuilt(rollout: RolloutContext, service: RolloutService): Promi
   await timed({ ...rollout, service }, "tag", tag, (name) => name);
 }
 
-async function runTold(
+async function runReported(
   rollout: RolloutContext,
   step: RolloutStep,
   argv: Argv,
@@ -103,4 +106,63 @@ async function runTold(
 
 function names(services: readonly RolloutService[]): readonly string[] {
   return services.map(({ name }) => name);
+}
+
+/**
+ * Gives the images of an earlier good version the names in the compose file. These keep the image they have: services
+ * that are recreated and not built here (databases), because their data may not suit an older version; services that
+ * others wait for, which a roll back does not run; Hotpush itself, because of its data; and services whose image is
+ * named by a digest, which is reported.
+ *
+ * @throws ProblemError `no_previous_version` if an image was removed, or if only services with a digest could go back
+ */
+export async function nameImages(
+  { engine, own, report }: Pick<Rollout, "engine" | "own" | "report">,
+  services: readonly RolloutService[],
+  version: Version,
+): Promise<void> {
+  const returning = services.flatMap((service) => {
+    const image = version.images[service.name];
+    return image && mayGoBack(service, own) ? [{ service, image }] : [];
+  });
+  const pinned = returning.filter(({ service }) => service.image.includes("@"));
+  const named = returning.filter((one) => !pinned.includes(one));
+  for (const { service, image } of named) {
+    if ((await inspectImage(engine, image.id)) === null) throw imageIsGone(service.name, image, version);
+  }
+  const stuck = await changing(engine, pinned);
+  if (stuck.length > 0 && (await changing(engine, named)).length === 0) throw allPinned(stuck);
+  for (const { service } of stuck) {
+    const advice = "To get the earlier one, write its digest there";
+    const text = `stays: the compose file names its image by the digest, ${service.image}. ${advice}`;
+    note({ report, service }, text);
+  }
+  for (const { service, image } of named) {
+    await tagImage(engine, image.id, service.image);
+    if (!service.isBuilt && image.image !== service.image) noteMisnamed({ report, service }, image);
+  }
+}
+
+interface Returning {
+  readonly service: RolloutService;
+  readonly image: VersionImage;
+}
+
+/** Those whose name in the compose file now stands for another image than in the version. */
+async function changing(engine: Engine, returning: readonly Returning[]): Promise<readonly Returning[]> {
+  const now = await Promise.all(returning.map(({ service }) => inspectImage(engine, service.image)));
+  return returning.filter(({ image }, index) => now[index]?.id !== image.id);
+}
+
+function allPinned(stuck: readonly Returning[]): ProblemError {
+  const names = stuck.map(({ service }) => service.name).join(", ");
+  const detail = `The compose file names the image of ${names} by its digest, so no other can be started. To go back, write the earlier digest there, commit and push. Nothing was changed.`;
+  return new ProblemError({ code: "no_previous_version", detail });
+}
+
+/** Without it, an operator who rolls out the same name again would wonder why nothing changes. */
+function noteMisnamed(on: Pick<ServiceRollout, "report" | "service">, then: VersionImage): void {
+  const advice = "To get the other one again: hotpush rollout --pull";
+  const { image } = on.service;
+  note(on, `goes back to ${then.image}, which the name ${image} stands for here from now on. ${advice}`);
 }

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
-import type { Container } from "../../platform/docker/container.ts";
-import type { ServiceRollout } from "../context.ts";
+import type { Containers, ServiceRollout } from "../context.ts";
 import { type ServiceOutcome, timed } from "../report/report.ts";
 import { requestsInFlight } from "./caddy.ts";
 
@@ -18,7 +17,7 @@ export type DrainSummary = Pick<ServiceOutcome, "drainedMs" | "downtimeMs" | "re
  */
 export async function drainOld(
   on: ServiceRollout,
-  containers: readonly Container[],
+  containers: Containers,
   signal?: AbortSignal,
 ): Promise<DrainSummary> {
   const { traffic, service } = on;

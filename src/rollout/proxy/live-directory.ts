@@ -61,10 +61,8 @@ async function volumePath(engine: Engine, volume: string): Promise<string | null
 
 function writable(path: string): string {
   if (isAllowed(path, constants.W_OK)) return path;
-  throw new ProblemError({
-    code: "live_file_not_writable",
-    detail: `The live files are in ${path}, and this process cannot write there. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`,
-  });
+  const detail = `The live files are in ${path}, and this process cannot write there. In a container, mount the volume at ${mountPoint} in Hotpush's own service; on the host, run as root.`;
+  throw new ProblemError({ code: "live_file_not_writable", detail });
 }
 
 /**

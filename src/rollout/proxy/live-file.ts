@@ -1,9 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Container } from "../../platform/docker/container.ts";
 import { replaceFile } from "../../platform/replace-file.ts";
 import { ProblemError } from "../../problems.ts";
-import type { ServiceRollout } from "../context.ts";
+import type { Containers, ServiceRollout } from "../context.ts";
 import { timed } from "../report/report.ts";
 
 /**
@@ -71,7 +70,7 @@ export async function switchLiveFiles(
  *
  * @throws ProblemError `live_file_not_writable`
  */
-export async function switchTraffic(on: ServiceRollout, containers: readonly Container[]): Promise<void> {
+export async function switchTraffic(on: ServiceRollout, containers: Containers): Promise<void> {
   const { traffic, service } = on;
   if (traffic.by !== "live file" || containers.length === 0) return;
   const names = containers.map(({ name }) => name);

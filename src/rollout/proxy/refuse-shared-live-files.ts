@@ -18,38 +18,21 @@ export async function refuseForeignLiveFiles(
 ): Promise<void> {
   const { engine, project, liveDirectory } = rollout;
   if (liveDirectory === null) return;
-  const everyone = await listEveryone(engine, await hostDirectoryOf(engine, liveDirectory));
+  const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
+  const live = await hostDirectoryOf(engine, liveDirectory);
+  const hasLiveFiles = ({ Mounts = [] }: Anyone) => Mounts.some(({ Source }) => Source === live);
+  const sharing = new Set(everyone.filter(hasLiveFiles).map(projectOf));
   for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
     for (const name of await namesReceiving({ service, traffic: trafficOf(rollout, service) })) {
-      const owner = await ownerOf(engine, everyone, name, project);
+      const owner = await ownerOf(rollout, everyone, sharing, name);
       if (owner !== null && owner !== project.name)
         throw shared(join(liveDirectory, service.name), project.name, name, owner);
     }
   }
 }
 
-/** A container of any compose project, or of none. */
+/** A container of any compose project, or of none, as the engine lists it. */
 interface Anyone {
-  readonly id: string;
-  readonly names: readonly string[];
-  readonly project: string | null;
-  readonly isRunning: boolean;
-  readonly hasLiveFiles: boolean;
-}
-
-/** @param live the directory of the live files on the host */
-async function listEveryone(engine: Engine, live: string): Promise<readonly Anyone[]> {
-  const listed = await getJson<readonly Listed[]>(engine, "/containers/json?all=1");
-  return listed.map(({ Id, Names, Labels, State, Mounts = [] }) => ({
-    id: Id,
-    names: Names.map((name) => name.replace(/^\//, "")),
-    project: Labels?.["com.docker.compose.project"] ?? null,
-    isRunning: State === "running",
-    hasLiveFiles: Mounts.some(({ Source }) => Source === live),
-  }));
-}
-
-interface Listed {
   readonly Id: string;
   readonly Names: readonly string[];
   readonly Labels: Readonly<Record<string, string>> | null;
@@ -57,24 +40,29 @@ interface Listed {
   readonly Mounts?: readonly { readonly Source?: string }[];
 }
 
-/** The project of the container that `name` resolves to, by its own name or by an alias; null if there is none. */
+function projectOf({ Labels }: Anyone): string | null {
+  return Labels?.["com.docker.compose.project"] ?? null;
+}
+
+/**
+ * The project of the container that `name` resolves to, by its own name or by an alias; null if there is none.
+ *
+ * @param sharing the projects that mount these live files
+ */
 async function ownerOf(
-  engine: Engine,
+  { engine, project }: Pick<Rollout, "engine" | "project">,
   everyone: readonly Anyone[],
+  sharing: ReadonlySet<string | null>,
   name: string,
-  { name: own, services }: Pick<Rollout["project"], "name" | "services">,
 ): Promise<string | null> {
-  const bearer = everyone.find(({ names }) => names.includes(name));
-  if (bearer) return bearer.project;
-  const holders = await holdersOf(engine, everyone, name);
+  const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
+  if (bearer) return projectOf(bearer);
+  const holders = (await holdersOf(engine, everyone, name)).map(projectOf);
   // Both projects may have a service of this name. Then the other one owns it only if it also mounts these live
   // files.
-  const isOwn =
-    services.some((service) => service.name === name) || holders.some((one) => one.project === own);
-  const rivals = holders.filter(({ project }) => project !== null && project !== own);
-  const sharing = new Set(everyone.filter(({ hasLiveFiles }) => hasLiveFiles).map(({ project }) => project));
-  const rival = rivals.find(({ project }) => !isOwn || sharing.has(project));
-  return rival?.project ?? null;
+  const isOwn = project.services.some((service) => service.name === name) || holders.includes(project.name);
+  const rivals = holders.filter((holder) => holder !== null && holder !== project.name);
+  return rivals.find((rival) => !isOwn || sharing.has(rival)) ?? null;
 }
 
 /** Running containers with `alias` in one of their networks. Only an inspection shows aliases. */
@@ -83,8 +71,8 @@ async function holdersOf(
   everyone: readonly Anyone[],
   alias: string,
 ): Promise<readonly Anyone[]> {
-  const running = everyone.filter(({ isRunning }) => isRunning);
-  const aliases = await Promise.all(running.map(({ id }) => aliasesOf(engine, id)));
+  const running = everyone.filter(({ State }) => State === "running");
+  const aliases = await Promise.all(running.map(({ Id }) => aliasesOf(engine, Id)));
   return running.filter((_, index) => aliases[index]?.includes(alias));
 }
 

@@ -34,9 +34,12 @@ export function createSelfUpdate(options: SelfUpdateOptions): SelfUpdate {
   async function look(): Promise<void> {
     const request = readReplacementRequest(statePath);
     if (request === null || isBusy()) return;
-    if (request.old !== ownId) await conclude(options, request);
-    else if (request.isBySwarm) waitForSwarm(request);
-    else await replace(options, request);
+    const isHere = request.old === ownId;
+    if (isHere && request.isBySwarm) return waitForSwarm(request);
+    // In the new container, a request stays if the old one removed itself: there is nothing to do.
+    if (!isHere && !request.helper && !request.isBySwarm) return;
+    const { concludeReplacement, replaceContainer } = await import("./replace-container.ts");
+    await (isHere ? replaceContainer : concludeReplacement)(options, request);
   }
 
   const text = "The replacement failed; retrying";
@@ -48,18 +51,6 @@ export function createSelfUpdate(options: SelfUpdateOptions): SelfUpdate {
     },
     stop: looks.stop,
   };
-}
-
-async function replace(context: SelfUpdateContext, request: ReplacementRequest): Promise<void> {
-  const { replaceContainer } = await import("./replace-container.ts");
-  await replaceContainer(context, request);
-}
-
-/** In the new container. If the old one removed itself, its request stays, and there is nothing to do. */
-async function conclude(context: SelfUpdateContext, request: ReplacementRequest): Promise<void> {
-  if (!request.helper && !request.isBySwarm) return;
-  const { concludeReplacement } = await import("./replace-container.ts");
-  await concludeReplacement(context, request);
 }
 
 /** Whether a roll-out has asked to replace this very container: then no deployment may start in it. */

@@ -1,5 +1,5 @@
 import { formatDuration } from "../../config/duration.ts";
-import { type Container, namesOf, removeContainer, stopContainer } from "../../platform/docker/container.ts";
+import { namesOf, removeContainer, stopContainer } from "../../platform/docker/container.ts";
 import {
   type ContainerSpec,
   readContainerSpec,
@@ -8,20 +8,20 @@ import {
 } from "../../platform/docker/container-spec.ts";
 import type { Engine } from "../../platform/docker/engine.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import { containersOf, type ServiceRollout } from "../context.ts";
+import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import { note, timed } from "../report/report.ts";
 import { waitAllReady } from "./verify.ts";
 
 /** The containers of a service before it is recreated, and the specs of those that ran: compose removes them. */
 export interface OldContainers {
-  readonly containers: readonly Container[];
+  readonly containers: Containers;
   readonly specs: readonly ContainerSpec[];
 }
 
 /** Reads them before compose removes them. */
 export async function readOldContainers(
   { engine }: ServiceRollout,
-  containers: readonly Container[],
+  containers: Containers,
 ): Promise<OldContainers> {
   const running = containers.filter(({ status }) => status === "running");
   const specs = await Promise.all(running.map(({ id }) => readContainerSpec(engine, id)));
@@ -82,7 +82,7 @@ async function tryBringBack(
 async function putBack(
   engine: Engine,
   { containers, specs }: OldContainers,
-  present: readonly Container[],
+  present: Containers,
 ): Promise<readonly string[]> {
   const gone = specs.filter(({ id }) => !present.some((container) => container.id === id));
   const made: { readonly id: string; readonly spec: ContainerSpec }[] = [];

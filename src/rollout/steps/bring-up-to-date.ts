@@ -1,7 +1,6 @@
-import type { Container } from "../../platform/docker/container.ts";
 import { hasEndedWell } from "../../platform/docker/health.ts";
 import { inspectImage } from "../../platform/docker/image.ts";
-import { containersOf, type ServiceRollout } from "../context.ts";
+import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import { anonymousVolume, planService } from "../plan.ts";
 import { recoverService, removeLeftovers } from "../recover.ts";
 import { note, outcomeOf, reportSkipped, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
@@ -16,10 +15,7 @@ import { endEarlierRun, runService } from "./run-service.ts";
  * @param found its containers when the roll-out began
  * @throws ProblemError if the new version fails: then the old one serves
  */
-export async function bringUpToDate(
-  on: ServiceRollout,
-  found: readonly Container[],
-): Promise<ServiceOutcome> {
+export async function bringUpToDate(on: ServiceRollout, found: Containers): Promise<ServiceOutcome> {
   const { service, own } = on;
   on.signal.throwIfAborted();
   const containers = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
@@ -68,7 +64,7 @@ async function startService(on: ServiceRollout): Promise<ServiceOutcome> {
  */
 export function warnIfUnhealthy(
   scope: Pick<ServiceRollout, "report" | "service">,
-  containers: readonly Container[],
+  containers: Containers,
 ): void {
   const lasting = containers.filter((container) => !hasEndedWell(container));
   const sick = lasting.find(({ health }) => health !== null && health !== "healthy");

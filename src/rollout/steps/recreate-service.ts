@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { recreateCommand } from "../../platform/compose/commands.ts";
 import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
-import type { Container } from "../../platform/docker/container.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import { containersOf, type ServiceRollout } from "../context.ts";
+import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import { checkThroughProxy, patientLimits } from "../proxy/check.ts";
 import { outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
 import { bringBack, readOldContainers } from "./bring-back.ts";
@@ -21,7 +20,7 @@ const watchPollMs = 100;
  */
 export async function recreateService(
   on: ServiceRollout,
-  old: readonly Container[],
+  old: Containers,
   reason: string,
 ): Promise<ServiceOutcome> {
   const before = await readOldContainers(on, old);
@@ -41,7 +40,7 @@ export async function recreateService(
   }
 }
 
-async function recreate(on: ServiceRollout, old: readonly Container[], reason: string) {
+async function recreate(on: ServiceRollout, old: Containers, reason: string) {
   const { target, service } = on;
   const up = async () => {
     const argv = recreateCommand(target, service.name);
@@ -56,7 +55,7 @@ async function recreate(on: ServiceRollout, old: readonly Container[], reason: s
   return { fresh, ...ready };
 }
 
-async function checkRecreated(on: ServiceRollout, fresh: readonly Container[]): Promise<void> {
+async function checkRecreated(on: ServiceRollout, fresh: Containers): Promise<void> {
   try {
     await checkThroughProxy(on, patientLimits);
   } catch (error) {
@@ -64,13 +63,13 @@ async function checkRecreated(on: ServiceRollout, fresh: readonly Container[]): 
   }
 }
 
-function hasRunning(containers: readonly Container[]): boolean {
+function hasRunning(containers: Containers): boolean {
   return containers.some(({ status }) => status === "running");
 }
 
 /** Compose decides whether something changed. */
-function sameContainers(old: readonly Container[], fresh: readonly Container[]): boolean {
-  const ids = (containers: readonly Container[]) => containers.map(({ id }) => id).join();
+function sameContainers(old: Containers, fresh: Containers): boolean {
+  const ids = (containers: Containers) => containers.map(({ id }) => id).join();
   return ids(old) === ids(fresh);
 }
 

@@ -1,12 +1,11 @@
 import {
-  type Container,
   discardContainers,
   inspectContainer,
   namesOf,
   removeContainer,
 } from "../../platform/docker/container.ts";
 import { ProblemError } from "../../problems.ts";
-import { containersOf, type ServiceRollout, type Traffic } from "../context.ts";
+import { type Containers, containersOf, type ServiceRollout, type Traffic } from "../context.ts";
 import { drainOld } from "../proxy/drain.ts";
 import { namesReceiving, switchLiveFiles } from "../proxy/live-file.ts";
 import { note, outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
@@ -28,7 +27,7 @@ export function longestGraceS({ by }: Traffic): number {
  *
  * @throws ProblemError `docker_refused` if one keeps running
  */
-export async function removeOld(on: ServiceRollout, containers: readonly Container[]): Promise<void> {
+export async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
   if (containers.length === 0) return;
   const stop = async () => {
     const kept = await discardContainers(on.engine, containers, longestGraceS(on.traffic));
@@ -46,7 +45,7 @@ export async function removeOld(on: ServiceRollout, containers: readonly Contain
 }
 
 /** Removes new containers that will not serve. The next roll-out removes what cannot be removed now. */
-export async function abandon(on: ServiceRollout, containers: readonly Container[]): Promise<void> {
+export async function abandon(on: ServiceRollout, containers: Containers): Promise<void> {
   if (containers.length === 0) return;
   const names = namesOf(containers);
   const remove = () => Promise.allSettled(containers.map(({ id }) => removeContainer(on.engine, id)));
@@ -88,7 +87,7 @@ async function withCurrentTraffic(on: ServiceRollout): Promise<ServiceRollout> {
   return { ...on, traffic: { by: "nobody" } };
 }
 
-async function endTraffic(on: ServiceRollout, leaving: readonly Container[]): Promise<number | null> {
+async function endTraffic(on: ServiceRollout, leaving: Containers): Promise<number | null> {
   const { traffic, service } = on;
   if (traffic.by !== "live file") return null;
   const write = () => switchLiveFiles(traffic.directory, service.name, [nobody]);

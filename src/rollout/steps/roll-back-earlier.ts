@@ -1,7 +1,7 @@
-import type { Container } from "../../platform/docker/container.ts";
 import { inspectImage, tagImage } from "../../platform/docker/image.ts";
 import type { RolloutService } from "../compose/project.ts";
 import {
+  type Containers,
   containersOf,
   onService,
   type Rollout,
@@ -65,7 +65,7 @@ export async function restoreImageNames(
 }
 
 /** Why an old image cannot run under the name in the compose file, or null. */
-function renamed({ image }: RolloutService, old: readonly Container[]): string | null {
+function renamed({ image }: RolloutService, old: Containers): string | null {
   const names = new Set(old.map(({ imageName }) => imageName));
   return names.has(image) ? null : `its image was ${[...names].join(", ")} and is ${image} now`;
 }
@@ -75,7 +75,7 @@ function stays({ name }: RolloutService, obstacle: string): string {
   return `stays at the new version, though another service failed: ${obstacle}. ${advice}`;
 }
 
-async function goBack(on: ServiceRollout, old: readonly Container[]): Promise<void> {
+async function goBack(on: ServiceRollout, old: Containers): Promise<void> {
   try {
     const configHashes = (await on.configHashes).get(on.service.name) ?? [];
     const isChanged = old.some(({ configHash }) => !configHashes.includes(configHash));

@@ -1,8 +1,8 @@
 import { scaleUpCommand } from "../../platform/compose/commands.ts";
 import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
-import { type Container, namesOf } from "../../platform/docker/container.ts";
+import { namesOf } from "../../platform/docker/container.ts";
 import { refuseChangedNetworks } from "../compose/refuse-changed-networks.ts";
-import { containersOf, type ServiceRollout } from "../context.ts";
+import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import type { DrainSummary } from "../proxy/drain.ts";
 import { namesReceiving, switchTraffic } from "../proxy/live-file.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";
@@ -19,7 +19,7 @@ const firstStart: DrainSummary = { drainedMs: null, downtimeMs: null, reason: nu
  *
  * @throws ProblemError if the new ones fail: the old ones still serve, and the new ones are removed
  */
-export async function rollService(on: ServiceRollout, old: readonly Container[]): Promise<ServiceOutcome> {
+export async function rollService(on: ServiceRollout, old: Containers): Promise<ServiceOutcome> {
   const fresh = await startBeside(on, old);
   const { healthyAfterMs, haveEnded } = await waitOrAbandon(on, old, fresh);
   if (haveEnded) return ranOutcome(on.service, fresh);
@@ -34,7 +34,7 @@ export async function rollService(on: ServiceRollout, old: readonly Container[])
 }
 
 /** Starts as many new containers of the service as it has replicas. */
-async function startBeside(on: ServiceRollout, old: readonly Container[]): Promise<readonly Container[]> {
+async function startBeside(on: ServiceRollout, old: Containers): Promise<Containers> {
   const { target, service } = on;
   const argv = scaleUpCommand(target, service.name, old.length + service.replicas);
   const start = async () => {
@@ -53,12 +53,12 @@ async function startBeside(on: ServiceRollout, old: readonly Container[]): Promi
 }
 
 /** Known by ids that were not there before: the numbers in their names cannot be predicted. */
-async function newContainers(on: ServiceRollout, old: readonly Container[]): Promise<readonly Container[]> {
+async function newContainers(on: ServiceRollout, old: Containers): Promise<Containers> {
   const known = new Set(old.map(({ id }) => id));
   return (await containersOf(on)).filter(({ id }) => !known.has(id));
 }
 
-async function waitOrAbandon(on: ServiceRollout, old: readonly Container[], fresh: readonly Container[]) {
+async function waitOrAbandon(on: ServiceRollout, old: Containers, fresh: Containers) {
   // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
   const mayEnd = on.service.mayEnd && old.length === 0 && !on.liveFilesRead?.has(on.service.name);
   try {
@@ -70,11 +70,7 @@ async function waitOrAbandon(on: ServiceRollout, old: readonly Container[], fres
 }
 
 /** New containers that a live file names already stay: the next roll-out recovers. */
-async function switchOrAbandon(
-  on: ServiceRollout,
-  old: readonly Container[],
-  fresh: readonly Container[],
-): Promise<void> {
+async function switchOrAbandon(on: ServiceRollout, old: Containers, fresh: Containers): Promise<void> {
   try {
     await switchTraffic(on, fresh);
   } catch (error) {
@@ -86,7 +82,7 @@ async function switchOrAbandon(
 }
 
 /** Hotpush's own old container finishes the deployment that this is part of, and is removed after it is recorded. */
-function withoutOwn(on: ServiceRollout, old: readonly Container[]): readonly Container[] {
+function withoutOwn(on: ServiceRollout, old: Containers): Containers {
   const others = old.filter(({ id }) => id !== on.own?.id);
   if (others.length < old.length) {
     requestRemoval(on);

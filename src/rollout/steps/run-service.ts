@@ -11,7 +11,7 @@ import {
 } from "../../platform/docker/container.ts";
 import { lastLogLines } from "../../platform/docker/diagnosis.ts";
 import { ProblemError } from "../../problems.ts";
-import { containersOf, type ServiceRollout } from "../context.ts";
+import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import { note, ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";
 
 const startTimeoutMs = 120_000;
@@ -37,7 +37,7 @@ export async function runService(on: ServiceRollout): Promise<ServiceOutcome> {
  *
  * @returns the containers of the service, none of them running
  */
-export async function endEarlierRun(on: ServiceRollout): Promise<readonly Container[]> {
+export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
   const containers = await containersOf(on);
   const running = containers.filter(isUnderWay);
   if (running.length === 0) return containers;
@@ -50,7 +50,7 @@ export async function endEarlierRun(on: ServiceRollout): Promise<readonly Contai
   return result;
 }
 
-async function startAndWait(on: ServiceRollout): Promise<readonly Container[]> {
+async function startAndWait(on: ServiceRollout): Promise<Containers> {
   const { target, service, engine } = on;
   const ending = await runCompose(on, runOnceCommand(target, service.name), { timeoutMs: startTimeoutMs });
   if (!hasSucceeded(ending)) throw startFailure(service.name, "run", ending);
@@ -67,7 +67,7 @@ async function startAndWait(on: ServiceRollout): Promise<readonly Container[]> {
   });
 }
 
-async function ended(on: ServiceRollout): Promise<readonly Container[]> {
+async function ended(on: ServiceRollout): Promise<Containers> {
   const deadlineMs = performance.now() + endTimeoutMs;
   while (performance.now() < deadlineMs) {
     const containers = await containersOf(on);

@@ -2,7 +2,7 @@ import { type Container, inspectContainer, namesOf, stopContainer } from "../../
 import { diagnose } from "../../platform/docker/diagnosis.ts";
 import { isServing, waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
-import type { ServiceRollout } from "../context.ts";
+import type { Containers, ServiceRollout } from "../context.ts";
 import { checkThroughProxy } from "../proxy/check.ts";
 import { type DrainSummary, drainOld } from "../proxy/drain.ts";
 import { switchTraffic } from "../proxy/live-file.ts";
@@ -24,7 +24,7 @@ export interface AllReady {
  */
 export async function waitAllReady(
   on: ServiceRollout,
-  containers: readonly Container[],
+  containers: Containers,
   { mayEnd }: { readonly mayEnd: boolean },
 ): Promise<AllReady> {
   const { engine, service, signal } = on;
@@ -61,8 +61,8 @@ function describe(states: readonly State[]): string {
  */
 export async function verifyInService(
   on: ServiceRollout,
-  old: readonly Container[],
-  fresh: readonly Container[],
+  old: Containers,
+  fresh: Containers,
 ): Promise<DrainSummary> {
   const draining = new AbortController();
   try {
@@ -81,10 +81,7 @@ export async function verifyInService(
 }
 
 /** A version can be healthy until its first real request. */
-async function requireStillServing(
-  { engine }: ServiceRollout,
-  containers: readonly Container[],
-): Promise<void> {
+async function requireStillServing({ engine }: ServiceRollout, containers: Containers): Promise<void> {
   for (const container of containers) {
     const now = await inspectContainer(engine, container.id);
     if (now && isServing(now) && now.restartCount === 0) continue;
@@ -98,11 +95,7 @@ async function requireStillServing(
  *
  * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are removed
  */
-export async function verifyAlone(
-  on: ServiceRollout,
-  old: readonly Container[],
-  fresh: readonly Container[],
-): Promise<void> {
+export async function verifyAlone(on: ServiceRollout, old: Containers, fresh: Containers): Promise<void> {
   const { engine, service, traffic, liveFilesRead } = on;
   const isProved = traffic.by === "live file" && liveFilesRead !== null;
   if (isProved || service.checkUrl === null || old.length === 0) return;
@@ -123,11 +116,7 @@ async function start({ engine, service }: ServiceRollout, { id }: Container): Pr
   await waitReady(engine, id, service.healthyTimeoutMs);
 }
 
-async function explainAndAbandon(
-  on: ServiceRollout,
-  fresh: readonly Container[],
-  error: unknown,
-): Promise<unknown> {
+async function explainAndAbandon(on: ServiceRollout, fresh: Containers, error: unknown): Promise<unknown> {
   const explained = await explainBadAnswer(on, fresh, error);
   await abandon(on, fresh);
   return explained;
@@ -136,7 +125,7 @@ async function explainAndAbandon(
 /** Adds the container's log to a failed check. Returns any other error as it is. */
 export async function explainBadAnswer(
   { engine }: ServiceRollout,
-  [fresh]: readonly Container[],
+  [fresh]: Containers,
   error: unknown,
 ): Promise<unknown> {
   if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh) return error;

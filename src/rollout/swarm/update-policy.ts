@@ -1,7 +1,6 @@
 import { namesRegistry } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
-import type { RolloutService } from "../compose/project.ts";
-import { parseGoDurationMs } from "../compose/timeouts.ts";
+import { parseGoDurationMs, type RolloutService } from "../compose/project.ts";
 import type { StackModelService, UpdateConfig } from "./stack-file.ts";
 
 /** How Swarm updates a service: as the stack file says, and if it says nothing, in a way that drops no request. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nameImages } from "../../../src/rollout/images/image-names.ts";
+import { nameImages } from "../../../src/rollout/images/prepare-images.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 import { sampleService, watchedEngine } from "../sample.ts";
 

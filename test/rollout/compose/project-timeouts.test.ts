@@ -4,7 +4,7 @@ import {
   defaultHealthyTimeoutMs,
   durationLabelMs,
   parseGoDurationMs,
-} from "../../../src/rollout/compose/timeouts.ts";
+} from "../../../src/rollout/compose/project.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 
 test("Go's durations are read", () => {
