@@ -1,11 +1,16 @@
-import { statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { kindOf, readStart, statOf } from "../platform/files.ts";
+import { kindOf, statOf } from "../platform/files.ts";
 import { findProgram } from "../platform/find-program.ts";
 import type { ProblemCode } from "../problems.ts";
-import { checkScript, toolsForSigners } from "../runner/check-script.ts";
+import {
+  checkScript,
+  firstLineOf,
+  interpreterWords,
+  runnerTools,
+  toolsForSigners,
+} from "../runner/check-script.ts";
 import { deployLogDirectory } from "../runner/environment.ts";
 import { type CheckFinding, gitIn, ok, okUnless, problem, quote, skip, warning } from "./check.ts";
 import type { DoctorContext } from "./context.ts";
@@ -13,9 +18,6 @@ import { hasComposeFile } from "./docker/probe-docker.ts";
 
 const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
 const bash = "#!/usr/bin/env bash";
-
-/** Linux reads no more of it. */
-const longestFirstLine = 256;
 
 /** Checks what the service checks before each run. */
 export async function checkDeployScript({ repoPath, scriptEnv }: DoctorContext): Promise<CheckFinding> {
@@ -59,24 +61,27 @@ export function checkWritableByOthers({ repoPath }: DoctorContext): CheckFinding
 function fixOf(code: ProblemCode, repoPath: string): string | undefined {
   const script = join(repoPath, "deploy.sh");
   const file = quote(script);
-  const interpreter = interpreterOf(script);
   const firstLine = `sed -i '1s|.*|${bash}|' ${file}`;
-  const commands: Partial<Record<ProblemCode, string>> = {
-    script_missing: installExample(repoPath),
-    script_link_broken: `rm ${file} && ${installExample(repoPath)}`,
-    script_not_a_file: `mv ${file} ${quote(`${script}.aside`)} && ${installExample(repoPath)}`,
-    script_not_executable: isMarkedExecutable(script)
-      ? `mount -o remount,exec "$(findmnt --noheadings --output TARGET --target ${file})"`
-      : `chmod +x ${file}`,
-    script_not_readable: `chmod a+rx ${file}`,
-    script_without_interpreter:
-      interpreter === "" ? firstLine : `printf '%s\\n' '${bash}' "$(cat ${file})" > ${file}`,
-    script_crlf: `sed -i 's/\\r$//' ${file} && echo 'deploy.sh text eol=lf' >> ${quote(join(repoPath, ".gitattributes"))}`,
-    interpreter_missing: isShell(interpreter) ? firstLine : installInterpreter(interpreter),
-    interpreter_not_executable: `chmod a+rx ${quote(interpreter ?? "")}`,
-    temporary_directory_unusable: fixTemporary(),
+  const commands: Partial<Record<ProblemCode, () => string>> = {
+    script_missing: () => installExample(repoPath),
+    script_link_broken: () => `rm ${file} && ${installExample(repoPath)}`,
+    script_not_a_file: () => `mv ${file} ${quote(`${script}.aside`)} && ${installExample(repoPath)}`,
+    script_not_executable: () =>
+      isMarkedExecutable(script)
+        ? `mount -o remount,exec "$(findmnt --noheadings --output TARGET --target ${file})"`
+        : `chmod +x ${file}`,
+    script_not_readable: () => `chmod a+rx ${file}`,
+    script_without_interpreter: () =>
+      firstLineOf(script).startsWith("#!")
+        ? firstLine
+        : `printf '%s\\n' '${bash}' "$(cat ${file})" > ${file}`,
+    script_crlf: () =>
+      `sed -i 's/\\r$//' ${file} && echo 'deploy.sh text eol=lf' >> ${quote(join(repoPath, ".gitattributes"))}`,
+    interpreter_missing: () => installInterpreter(interpreterOf(script)) ?? firstLine,
+    interpreter_not_executable: () => `chmod a+rx ${quote(interpreterOf(script))}`,
+    temporary_directory_unusable: fixTemporary,
   };
-  return commands[code];
+  return commands[code]?.();
 }
 
 function installExample(repoPath: string): string {
@@ -86,41 +91,27 @@ function installExample(repoPath: string): string {
 
 /** True if the file itself is executable, so that its file system forbids it. */
 function isMarkedExecutable(script: string): boolean {
-  return (statSync(script, { throwIfNoEntry: false })?.mode ?? 0) % 2 === 1;
+  return (statOf(script)?.mode ?? 0) % 2 === 1;
 }
 
-/** The program that the `#!` line names, "" if it names none; null if there is no such line. */
-function interpreterOf(script: string): string | null {
-  const line = firstLineOf(script);
-  if (!line.startsWith("#!")) return null;
-  const [program = "", ...rest] = line
-    .slice(2)
-    .trim()
-    .split(/[ \t]+/);
+/** The program that runs the script: that of the `#!` line, or the one that `env` finds for it. */
+function interpreterOf(script: string): string {
+  const [program = "", ...rest] = interpreterWords(firstLineOf(script));
   if (!program.endsWith("/env") || kindOf(program) !== "file") return program;
   return rest.find((word) => !word.startsWith("-") && !word.includes("=")) ?? program;
 }
 
-function firstLineOf(script: string): string {
-  try {
-    return readStart(script, longestFirstLine).toString().split("\n")[0] ?? "";
-  } catch {
-    return ""; // Missing, or a directory.
-  }
-}
+const packages: ReadonlyMap<string, string> = new Map([
+  ["node", "nodejs"],
+  ["php", "php-cli"],
+  ["python", "python-is-python3"],
+]);
 
-function isShell(interpreter: string | null): boolean {
-  return /(?:^|\/)(?:ba|da|z|k|a)?sh$/.test(interpreter ?? "");
-}
-
-function installInterpreter(interpreter: string | null): string {
-  const name = interpreter?.split("/").at(-1) ?? "";
-  const packages: Readonly<Record<string, string>> = {
-    node: "nodejs",
-    php: "php-cli",
-    python: "python-is-python3",
-  };
-  return `apt-get install -y ${quote(packages[name] ?? name)}`;
+/** Null for a shell: every machine has one, so the script names a wrong path. */
+function installInterpreter(interpreter: string): string | null {
+  const name = interpreter.split("/").at(-1) ?? "";
+  if (/^(?:ba|da|z|k|a)?sh$/.test(name)) return null;
+  return `apt-get install -y ${quote(packages.get(name) ?? name)}`;
 }
 
 /** The directory for logs is replaced if it exists; else the temporary directory is made usable. */
@@ -134,15 +125,11 @@ function fixTemporary(): string {
 /** A program, and the Debian package that has it. */
 type Tool = readonly [program: string, packages: string];
 
-const always: readonly Tool[] = [
-  ["flock", "util-linux"],
-  ["mkfifo", "coreutils"],
-  ["git", "git"],
-];
+const git: Tool = ["git", "git"];
 
 /** The programs that the service, the example of a deploy.sh, or `hotpush rollout` starts. */
 export async function checkInstalledTools(context: DoctorContext): Promise<CheckFinding> {
-  const needed = [...always, ...(await toolsForRemote(context)), ...otherTools(context)];
+  const needed = [...runnerTools, git, ...(await toolsForRemote(context)), ...otherTools(context)];
   const missing = needed.filter(([program]) => findProgram(program, context.scriptEnv.PATH ?? "") === null);
   const faults = missing.map(([program, packages]) =>
     problem(

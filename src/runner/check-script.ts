@@ -82,8 +82,7 @@ const shebangBytes = 256;
 
 /** What is wrong with the first line of `script` or with the program that it names, or null. */
 function checkInterpreterLine(script: string, searchPath: string): Problem | null {
-  const start = readStart(script, shebangBytes).toString();
-  const [line = ""] = start.split("\n");
+  const line = firstLineOf(script);
   if (!line.startsWith("#!")) {
     return {
       code: "script_without_interpreter",
@@ -96,11 +95,21 @@ function checkInterpreterLine(script: string, searchPath: string): Problem | nul
       detail: `${script} has Windows line endings. Run: sed -i 's/\\r$//' ${script}, add the line "deploy.sh text eol=lf" to .gitattributes, and commit both.`,
     };
   }
-  const [interpreter = "", ...rest] = line
+  const [interpreter = "", ...rest] = interpreterWords(line);
+  return checkInterpreter(script, interpreter) ?? checkEnv(script, interpreter, rest, searchPath);
+}
+
+/** The first line of `script`, as far as Linux reads a `#!` line. @throws if it cannot be read */
+export function firstLineOf(script: string): string {
+  return readStart(script, shebangBytes).toString().split("\n")[0] ?? "";
+}
+
+/** The program that a `#!` line names, and its arguments. */
+export function interpreterWords(line: string): readonly string[] {
+  return line
     .slice(2)
     .trim()
     .split(/[ \t]+/);
-  return checkInterpreter(script, interpreter) ?? checkEnv(script, interpreter, rest, searchPath);
 }
 
 function checkInterpreter(script: string, interpreter: string): Problem | null {
@@ -142,7 +151,8 @@ function checkEnv(
   };
 }
 
-const tools = [
+/** The programs that start a script, each with its Debian package. */
+export const runnerTools = [
   ["flock", "util-linux"],
   ["mkfifo", "coreutils"],
 ] as const;
@@ -174,7 +184,7 @@ export function checkTools(
   forSigners: ReturnType<typeof toolsForSigners>,
   path: string = process.env.PATH ?? "",
 ): void {
-  for (const [program, from] of [...tools, ...forSigners]) {
+  for (const [program, from] of [...runnerTools, ...forSigners]) {
     if (findProgram(program, path) !== null) continue;
     const detail = `${program} is not installed. Install the package ${from}.`;
     throw new ProblemError({ code: "tool_missing", detail });
