@@ -1,7 +1,5 @@
 import process from "node:process";
-import { loadConfig } from "./config.ts";
 import type { Log } from "./log.ts";
-import { withDotenv } from "./platform/env-file.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
 import type { RunningService } from "./service.ts";
 
@@ -20,8 +18,13 @@ try {
 
 async function main(): Promise<void> {
   refuseLenientParser();
-  // Loaded here because a command does not need it and must answer at once.
-  const [{ openLog }, { startService }] = await Promise.all([import("./log.ts"), import("./service.ts")]);
+  // Loaded here because a command needs none of it and must answer at once.
+  const [{ withDotenv }, { loadConfig }, { openLog }, { startService }] = await Promise.all([
+    import("./platform/env-file.ts"),
+    import("./config.ts"),
+    import("./log.ts"),
+    import("./service.ts"),
+  ]);
   const env = withDotenv(process.env, process.cwd());
   const { config, warnings } = loadConfig(env);
   forgetSecrets();

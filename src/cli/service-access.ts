@@ -17,7 +17,7 @@ export interface ServiceAccess {
   readonly request: (path: string, body?: object) => Promise<DeploymentJson>;
 }
 
-/** The functions throw NotRunningError if the service cannot be reached, and RefusedError if it refuses. */
+/** The functions throw as `callService`. */
 export function accessService(env: NodeJS.ProcessEnv): ServiceAccess {
   const statePath = statePathOf(env);
   return {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import type { CatchUpJson, SecretJson, SecretsJson, StatusJson } from "../control/status.ts";
+import type { SecretJson, SecretsJson, StatusJson } from "../control/status.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { wrapText } from "../platform/terminal/wrap.ts";
 import { type CommandContext, newCommand } from "./command.ts";
@@ -87,7 +87,7 @@ function branchText({ branches }: StatusJson): string {
   return branches.length === 1 ? `${branches[0]} only (BRANCH)` : branches.join(" and ");
 }
 
-function catchUpText({ intervalMs, lookedAt, failure }: CatchUpJson): string {
+function catchUpText({ intervalMs, lookedAt, failure }: StatusJson["catchUp"]): string {
   if (intervalMs === 0) return "off (CATCH_UP_INTERVAL is 0)";
   if (failure !== null) return `cannot look for missed pushes: ${failure}`;
   const last = lookedAt === null ? "once something was deployed" : `last ${since(lookedAt)} ago`;

@@ -6,11 +6,6 @@ import { rewriteFile } from "../platform/replace-file.ts";
 import { CommandError } from "../problems.ts";
 import { secretFault } from "./secret.ts";
 
-/** The secrets could not be changed; `message` says why, for a person. */
-export class RotationError extends CommandError {
-  override readonly name = "RotationError";
-}
-
 const [current, previous] = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const;
 const secretBytes = 32;
 
@@ -21,7 +16,7 @@ const secretBytes = 32;
  * @param options.secret the new one, if the git host made it; else 32 random bytes in hex
  * @param options.isReplacingPrevious whether an existing previous secret may be discarded
  * @returns the new secret, and the file it is in
- * @throws RotationError if the file cannot be read or written, or an earlier rotation is not finished
+ * @throws CommandError if the file cannot be read or written, or an earlier rotation is not finished
  */
 export function rotateSecret(
   path: string,
@@ -30,15 +25,15 @@ export function rotateSecret(
   const text = readText(path);
   const secret = options.secret ?? randomBytes(secretBytes).toString("hex");
   const fault = secretFault(current, secret);
-  if (fault) throw new RotationError(fault);
+  if (fault) throw new CommandError(fault);
   const { old, isInFile, secretPath, previousPath } = locateSecrets(text, path);
   if (hasPrevious(text) && !options.isReplacingPrevious) {
-    throw new RotationError(
+    throw new CommandError(
       `${path} has a previous secret already, so an earlier rotation is not finished. Finish it with: hotpush secret drop-previous; or discard the previous secret with --force.`,
     );
   }
   if (old === secret)
-    throw new RotationError("The new secret is the same as the old one. Nothing was changed.");
+    throw new CommandError("The new secret is the same as the old one. Nothing was changed.");
   if (!isInFile) {
     const raw = asWritten(secret);
     if (raw === null) throw unwritable(path);
@@ -53,8 +48,8 @@ export function rotateSecret(
   return { secret, secretPath };
 }
 
-function unwritable(path: string): RotationError {
-  return new RotationError(
+function unwritable(path: string): CommandError {
+  return new CommandError(
     `The new secret contains an apostrophe or a line end, which cannot be written to ${path}. Generate another one at the git host, and pass it to --stdin. Nothing was changed.`,
   );
 }
@@ -62,12 +57,12 @@ function unwritable(path: string): RotationError {
 /**
  * Removes the previous secret from the `.env` file at `path`, and the file that it is in, if it has one.
  *
- * @throws RotationError if there is none
+ * @throws CommandError if there is none
  */
 export function dropPreviousSecret(path: string): void {
   const text = readText(path);
   if (!hasPrevious(text))
-    throw new RotationError(`${path} has no previous secret, so there is nothing to drop.`);
+    throw new CommandError(`${path} has no previous secret, so there is nothing to drop.`);
   const { previousPath } = locateSecrets(text, path);
   const isInFile = rawValue(text, `${previous}_FILE`) !== null;
   write(path, withoutVariable(withoutVariable(text, previous), `${previous}_FILE`));
@@ -93,7 +88,7 @@ function locateSecrets(text: string, path: string): SecretLocations {
   if (!secretPath) {
     const old = env[current];
     if (old === undefined) {
-      throw new RotationError(
+      throw new CommandError(
         `${path} does not set ${current}. Name the file that the service reads, such as: --env-file /etc/hotpush.env`,
       );
     }
@@ -113,7 +108,7 @@ function readText(path: string): string {
     return readFileSync(path, "utf8");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new RotationError(
+    throw new CommandError(
       `${path} cannot be read (${code}). Name the file that the service reads, such as: --env-file /etc/hotpush.env`,
     );
   }
@@ -125,7 +120,7 @@ function write(path: string, text: string, like: string = path): void {
     rewriteFile(path, text, like);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new RotationError(
+    throw new CommandError(
       `${path} cannot be replaced (${code}). Run this as a user who may write in its directory, such as root.`,
     );
   }

@@ -10,16 +10,11 @@ export class NotRunningError extends CommandError {
   override readonly name = "NotRunningError";
 }
 
-/** The service refused the request; `message` is the service's own sentence. */
-export class RefusedError extends CommandError {
-  override readonly name = "RefusedError";
-}
-
 /**
  * Sends a request to the service whose state is in `statePath`.
  *
  * @returns the JSON object that it answered
- * @throws NotRunningError if it does not run or cannot be reached, RefusedError if it refuses
+ * @throws NotRunningError if it does not run or cannot be reached, CommandError with its own sentence if it refuses
  */
 export async function callService<Answer>(
   statePath: string,
@@ -82,7 +77,7 @@ async function open(statePath: string, path: string, request: HttpRequest): Prom
   });
   if ((response.statusCode ?? 500) < 400) return response;
   const { detail } = JSON.parse(await text(response)) as { readonly detail: string };
-  throw new RefusedError(detail);
+  throw new CommandError(detail);
 }
 
 async function connect(statePath: string, path: string, request: HttpRequest): Promise<IncomingMessage> {

@@ -88,7 +88,7 @@ export async function listenInStateDirectory(
   const path = socketPath(statePath);
   server.listen(directory.at("socket"));
   try {
-    await Promise.race([once(server, "listening"), rejectOnError(server)]);
+    await once(server, "listening");
     chmodSync(directory.at("socket"), 0o600);
     renameSync(join(unfinished, "socket"), path);
     rmdirSync(unfinished);
@@ -105,10 +105,6 @@ export async function listenInStateDirectory(
       if (own !== null && identity(path) === own) rmSync(path, { force: true });
     },
   };
-}
-
-function rejectOnError(server: ReturnType<typeof createServer>): Promise<never> {
-  return new Promise((_resolve, reject) => server.once("error", reject));
 }
 
 /** Device and inode of the file at `path`, or null if there is none. */

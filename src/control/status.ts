@@ -22,14 +22,12 @@ export interface StatusJson {
   readonly waiting: readonly DeploymentJson[];
   readonly last: readonly DeploymentJson[];
   readonly health: { readonly isHealthy: boolean; readonly detail: string | null };
-  readonly catchUp: CatchUpJson;
+  readonly catchUp: {
+    readonly intervalMs: number;
+    readonly lookedAt: string | null;
+    readonly failure: string | null;
+  };
   readonly secrets: SecretsJson;
-}
-
-export interface CatchUpJson {
-  readonly intervalMs: number;
-  readonly lookedAt: string | null;
-  readonly failure: string | null;
 }
 
 export const showStatus: Route = (context) => {
@@ -59,7 +57,7 @@ function runningJson({ store }: ControlContext): StatusJson["running"] {
   return { deployment: deploymentJson(deployment), step: step ? stepJson(step) : null };
 }
 
-function catchUpJson({ intervalMs, lookedAtMs, failure }: CatchUpReport): CatchUpJson {
+function catchUpJson({ intervalMs, lookedAtMs, failure }: CatchUpReport): StatusJson["catchUp"] {
   return { intervalMs, lookedAt: lookedAtMs === null ? null : instant(lookedAtMs), failure };
 }
 

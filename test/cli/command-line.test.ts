@@ -54,6 +54,17 @@ test("without a command the service starts, and refuses a missing secret", () =>
   assert.match(stderr, /WEBHOOK_SECRET/);
 });
 
+test("a command that asks the service loads neither the roll-out nor the doctor, so that it answers at once", () => {
+  const hooks = `import { registerHooks } from "node:module";
+    registerHooks({ load: (url, context, next) => (console.error(url), next(url, context)) });`;
+  const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+  const options = ["--import", `data:text/javascript,${encodeURIComponent(hooks)}`, main, "status"];
+  const { status, stderr } = spawnSync(process.execPath, options, { encoding: "utf8", env: { HOME: "/" } });
+  assert.equal(status, 1);
+  assert.match(stderr, /cli\/status\.ts$/m);
+  assert.doesNotMatch(stderr, /src\/(?:rollout|doctor|init|runner|deployments|service\.ts|config\.ts)/);
+});
+
 test("the launcher works through a link, from anywhere", (t) => {
   const link = join(temporaryDirectory(t), "hotpush");
   symlinkSync(launcher, link);
