@@ -90,11 +90,11 @@ function passwordsIn(name: string, text: string): readonly KnownSecret[] {
  */
 export function createScriptRedactor(sources: SecretSources): () => Redactor {
   let known: readonly string[] = [];
-  let redactor = createRedactor(known);
+  let redactor: Redactor | null = null;
   return () => {
     const parts = findSecrets(sources).flatMap(({ value }) => redactedPartsOf(value));
     const isSame = parts.length === known.length && parts.every((part, index) => part === known[index]);
-    if (!isSame) redactor = createRedactor(parts);
+    redactor = redactor !== null && isSame ? redactor : createRedactor(parts);
     known = parts;
     return redactor;
   };
