@@ -82,19 +82,14 @@ const stallChecks = 5;
 /** Of one that has waited, more should be in the kernel's buffers already. */
 const resumedStallChecks = 3;
 
-/** The last check before which a body must send more, and what it has sent towards that. */
-interface Progress {
-  readonly lastCheck: number;
-  newBytes: number;
-}
-
 /**
  * While large bodies hold little, all are read. Beyond it the two that have sent most are read on and the others wait
  * unread, which costs their senders the memory. A body that stalls while others wait is dropped: a sender who sends does
  * not wait for one who does not.
  */
 function createLargeBudget(): Pick<BodyBudget, "grow" | "leave"> {
-  const reading = new Map<ArrivingBody, Progress>();
+  /** The check before which a body must send more, and what it has sent towards that. */
+  const reading = new Map<ArrivingBody, { readonly lastCheck: number; newBytes: number }>();
   const waiting = new Map<ArrivingBody, () => void>();
   const turns = new Set<ArrivingBody>();
   let heldBytes = 0;

@@ -3,22 +3,18 @@ import { formatSize } from "../config/size.ts";
 import type { Refusal } from "./answer.ts";
 import { type BodyBudget, discard } from "./body-budget.ts";
 
-export interface BodyOptions {
-  readonly limitBytes: number;
-  readonly budget: BodyBudget;
-  /** Gets each chunk as it arrives, so that hashing a large body never blocks for long. */
-  readonly onChunk: (chunk: Buffer) => void;
-}
-
 /**
  * Reads the body byte for byte as it was sent, and no more than `limitBytes` of it.
  *
+ * @param onChunk gets each chunk as it arrives, so that hashing a large body never blocks for long
  * @returns the body in the pieces in which it came, since only a signed one is worth the copy; why it is refused; or null
  *   if the sender went away or was cut off before it was whole
  */
 export function readBody(
   request: IncomingMessage,
-  { limitBytes, budget, onChunk }: BodyOptions,
+  limitBytes: number,
+  budget: BodyBudget,
+  onChunk: (chunk: Buffer) => void,
 ): Promise<Buffer[] | Refusal | null> {
   const { promise, resolve } = Promise.withResolvers<Buffer[] | Refusal | null>();
   const chunks: Buffer[] = [];

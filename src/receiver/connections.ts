@@ -16,12 +16,6 @@ export interface LatestRequest {
   readonly response: ServerResponse;
 }
 
-interface Connection {
-  /** What it had sent when it was last looked at. */
-  seenBytes: number;
-  latest?: LatestRequest;
-}
-
 /** This share of the connections is kept free for new ones, and 16 at least. */
 const freeShare = 1 / 8;
 const leastFree = 16;
@@ -41,8 +35,8 @@ const reportEveryMs = 60_000;
 export function limitConnections(server: Server, report: (crowding: Crowding) => void) {
   const limit = server.maxConnections;
   const most = limit - Math.max(leastFree, Math.floor(limit * freeShare));
-  /** The one that was looked at longest ago comes first. */
-  const connections = new Map<Socket, Connection>();
+  /** The one that was looked at longest ago comes first; `seenBytes` is what it had sent then. */
+  const connections = new Map<Socket, { seenBytes: number; latest?: LatestRequest }>();
   const count = createCounter(limit, report);
 
   server.on("connection", (socket: Socket) => {

@@ -49,19 +49,12 @@ export type PushRecord = { readonly deployment: DeploymentSummary } & (
 
 /** The result that a push would have had without the dry run, as one of these members. */
 export type Would =
-  | { readonly deploy: PlannedDeployment }
+  /** `after` is the running deployment, which would end first. */
+  | { readonly deploy: { ref: string; commit: string; when: "now" | "after"; after?: DeploymentSummary } }
   | { readonly duplicate: { readonly deployment: DeploymentSummary; readonly detail: string } }
   | { readonly ignore: { readonly reason: string; readonly detail: string } }
   /** It would be recorded, and fail at once: the script could not be started. */
   | { readonly fail: { readonly code: string; readonly detail: string } };
-
-export interface PlannedDeployment {
-  readonly ref: string;
-  readonly commit: string;
-  readonly when: "now" | "after";
-  /** The running deployment, which would end first. */
-  readonly after?: DeploymentSummary;
-}
 
 /** True for a full commit id; the all-zero id, which stands for "no commit", is none. */
 export function isCommitId(text: unknown): text is CommitId {

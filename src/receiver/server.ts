@@ -48,7 +48,10 @@ export function createReceiver(options: ReceiverOptions): Server {
   async function decide(path: string, request: IncomingMessage): Promise<Answer | null> {
     const from = clientAddress(request, trustedProxies);
     try {
-      return path === "/health" ? healthAnswer(findFault()) : await answerWebhook(request, from);
+      if (path === "/webhook") return await answerWebhook(request, from);
+      const fault = findFault();
+      if (fault !== null) return problemAnswer({ code: "unhealthy", detail: fault });
+      return jsonAnswer(200, { status: "ok" });
     } catch (error) {
       log.failed(error, from);
       return problemAnswer({ code: "internal_error", detail: "The log of the service says more." });
@@ -72,12 +75,6 @@ function checkRoute(path: string, method = ""): Refusal | null {
   const allow = allowed.join(", ");
   const detail = `This path takes ${allow} only.`;
   return { code: "method_not_allowed", detail, headers: ["Allow", allow] };
-}
-
-function healthAnswer(fault: string | null): Answer {
-  return fault === null
-    ? jsonAnswer(200, { status: "ok" })
-    : problemAnswer({ code: "unhealthy", detail: fault });
 }
 
 /**

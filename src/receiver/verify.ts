@@ -10,13 +10,6 @@ export interface SlotKeys {
   readonly standardWebhooks: KeyObject;
 }
 
-/** Verification under way: bytes go in as they arrive, the verdict comes at the end. */
-export interface Verification {
-  readonly update: (data: Buffer | string) => void;
-  /** The secret that made the signature, or null if none of ours did. To be called once. */
-  readonly verdict: () => SecretSlot | null;
-}
-
 export type VerifiableSignature = BodySignature | StandardWebhookSignature;
 
 /** Standard Webhooks leaves the tolerance open; all its reference libraries accept five minutes, both ways. */
@@ -36,8 +29,13 @@ function keysOf(slot: SecretSlot, secret: Secret): SlotKeys {
   return { slot, body, standardWebhooks: createSecretKey(decoded) };
 }
 
-/** Starts to verify a body that is still arriving against `signature`, with all keys. */
-export function startVerification(signature: VerifiableSignature, keys: readonly SlotKeys[]): Verification {
+/**
+ * Starts to verify a body that is still arriving against `signature`, with all keys.
+ *
+ * @returns `update` takes bytes as they arrive; `verdict`, called once at the end, gives the secret that made the signature,
+ *   or null if none of ours did
+ */
+export function startVerification(signature: VerifiableSignature, keys: readonly SlotKeys[]) {
   const isStandard = signature.kind === "standard-webhooks";
   const hmacs = keys.map((key) => createHmac("sha256", isStandard ? key.standardWebhooks : key.body));
   const update = (data: Buffer | string) => {
@@ -46,7 +44,7 @@ export function startVerification(signature: VerifiableSignature, keys: readonly
   if (isStandard) update(`${signature.id}.${signature.timestamp}.`);
   return {
     update,
-    verdict() {
+    verdict(): SecretSlot | null {
       let matching: SecretSlot | null = null;
       for (const [index, { slot }] of keys.entries()) {
         const hmac = hmacs[index];

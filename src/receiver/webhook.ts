@@ -70,8 +70,7 @@ export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }:
     const signature = host.claimSignature(headers);
     if (!("digests" in signature)) return unverifiable(signature);
     const verification = startVerification(signature, keys);
-    const reading = { limitBytes: bodyLimitBytes, budget, onChunk: verification.update };
-    const chunks = await readBody(request, reading);
+    const chunks = await readBody(request, bodyLimitBytes, budget, verification.update);
     if (!Array.isArray(chunks)) return chunks;
     const slot = verification.verdict();
     if (slot === null || !isFresh(signature, Date.now())) {

@@ -149,7 +149,7 @@ async function startReader(): Promise<number> {
   const server = createServer(async (request, response) => {
     const seen: Buffer[] = [];
     const onChunk = (chunk: Buffer) => void seen.push(Buffer.from(chunk));
-    const read = await readBody(request, { limitBytes, budget, onChunk });
+    const read = await readBody(request, limitBytes, budget, onChunk);
     const hex = (bytes: Buffer) => bytes.toString("hex");
     const answer = Array.isArray(read)
       ? { joined: hex(joinChunks(read)), seen: hex(Buffer.concat(seen)) }
