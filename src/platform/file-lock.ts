@@ -1,62 +1,41 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { constants } from "node:os";
+import { runCommand } from "./run-command.ts";
+
+const { ENOENT } = constants.errno;
 
 /** Exit code of flock if another process has the lock. Its default, 1, is also that of a fault. */
 const busyExitCode = 75;
 
-/** flock itself failed; the message is its error output. The state of the lock is unknown. */
-export class FlockFailure extends Error {
-  override readonly name = "FlockFailure";
-  readonly killedBy: NodeJS.Signals | null;
-
-  constructor({ code, killedBy, said }: FlockEnd) {
-    super(said || `flock ended with ${killedBy ?? `exit code ${code}`}`);
-    this.killedBy = killedBy;
-  }
-}
+/** The longest time that a timer can count, 24 days. */
+const longestTimerMs = 2 ** 31 - 1;
 
 /**
  * Locks the open file `fd`, as flock(2) does, by util-linux's `flock` on the inherited descriptor: the lock belongs to
  * the open file, so it is ours as long as we, or a child that inherits it, have it open. Node has no call for that.
  *
- * @param options.waitS seconds to wait for its holder; null: as long as it takes. Not beyond the abortion of `signal`
+ * @param options.waitS seconds to wait if another process has it; null: without a limit. Ends when `signal` is aborted
  * @returns whether the lock is ours now
- * @throws FlockFailure if flock fails, and the system's error if it cannot be run
+ * @throws if flock fails, with its message, or the system's error if it cannot be run (`ENOENT` if it is missing)
  */
 export async function flock(
   fd: number,
   { waitS, signal }: { readonly waitS: number | null; readonly signal?: AbortSignal | undefined },
 ): Promise<boolean> {
   const limits = waitS === null ? [] : ["--timeout", String(waitS)];
-  const child = spawn(
-    "flock",
-    ["--exclusive", ...limits, "--conflict-exit-code", String(busyExitCode), "3"],
-    {
-      stdio: ["ignore", "ignore", "pipe", fd],
-      ...(signal ? { signal } : {}),
-    },
-  );
-  const end = await endOf(child);
-  if (end.code === 0) return true;
-  if (end.code === busyExitCode || signal?.aborted) return false;
-  throw new FlockFailure(end);
-}
-
-interface FlockEnd {
-  readonly code: number | null;
-  readonly killedBy: NodeJS.Signals | null;
-  /** What it wrote of its failure. */
-  readonly said: string;
-}
-
-function endOf(child: ChildProcess): Promise<FlockEnd> {
-  let said = "";
-  child.stderr?.on("data", (chunk: Buffer) => {
-    said += chunk.toString();
+  const ending = await runCommand({
+    argv: ["flock", "--exclusive", ...limits, "--conflict-exit-code", String(busyExitCode), "3"],
+    heldDescriptor: fd,
+    timeoutMs: longestTimerMs,
+    ...(signal ? { signal } : {}),
   });
-  return new Promise((resolve, reject) => {
-    child.on("error", (error) => {
-      if (error.name !== "AbortError") reject(error);
-    });
-    child.on("close", (code, killedBy) => resolve({ code, killedBy, said: said.trim() }));
-  });
+  switch (ending.kind) {
+    case "not_found":
+      throw Object.assign(new Error("there is no program flock"), { code: "ENOENT", errno: -ENOENT });
+    case "aborted":
+      return false;
+    case "timed_out":
+      return flock(fd, { waitS, signal });
+  }
+  if (ending.code === 0 || ending.code === busyExitCode) return ending.code === 0;
+  throw new Error(ending.lastLines.join("\n") || `flock ended with exit code ${ending.code}`);
 }

@@ -49,7 +49,7 @@ export function refusesOwner({ lastLines }: Pick<CommandEnding, "lastLines">): b
  */
 export async function checkedOutCommit(repository: string, env: NodeJS.ProcessEnv): Promise<string | null> {
   const output = await readHistory(repository, ["rev-parse", "HEAD"], env);
-  return output !== null && isFullCommit(output.trim()) ? output.trim() : null;
+  return output !== null && isFullCommit(output) ? output : null;
 }
 
 /** A commit as git has it. Its texts are untrusted, and up to 1,000 columns long. */
@@ -110,12 +110,8 @@ export async function diffTexts(
   try {
     writeSide(join(directory, "a"), name, before);
     writeSide(join(directory, "b"), name, after);
-    const options = [
-      "--no-index",
-      "--no-ext-diff",
-      "--no-prefix",
-      `--color=${hasColour ? "always" : "never"}`,
-    ];
+    const colour = `--color=${hasColour ? "always" : "never"}`;
+    const options = ["--no-index", "--no-ext-diff", "--no-prefix", colour];
     const args = ["diff", ...options, "--", `a/${name}`, `b/${name}`];
     const ending = await runGit(directory, args, { env });
     // 1 means that they differ.
@@ -131,14 +127,13 @@ function writeSide(directory: string, name: string, text: string): void {
 }
 
 /** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */
-async function readHistory(
+function readHistory(
   repository: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<string | null> {
   const offline = { ...env, GIT_NO_LAZY_FETCH: "1" };
-  const ending = await runGit(repository, ["-c", "safe.directory=*", ...args], { env: offline });
-  return ending.kind === "exited" && ending.code === 0 ? ending.output : null;
+  return gitOutput(repository, ["-c", "safe.directory=*", ...args], { env: offline });
 }
 
 function isFullCommit(text: string): boolean {

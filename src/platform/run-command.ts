@@ -21,10 +21,16 @@ export interface Command {
 }
 
 /** How a program ended. `lastLines` are the last of both its outputs; none if there is no such program. */
-export type CommandEnding = { readonly lastLines: readonly string[] } & (
-  | { readonly kind: "exited"; readonly code: number; readonly output: string }
-  | { readonly kind: "not_found" | "timed_out" | "aborted" }
-);
+export type CommandEnding =
+  | Exited
+  | { readonly kind: "not_found" | "timed_out" | "aborted"; readonly lastLines: readonly string[] };
+
+interface Exited {
+  readonly kind: "exited";
+  readonly code: number;
+  readonly output: string;
+  readonly lastLines: readonly string[];
+}
 
 /** How many of the last lines are kept to explain a failure. */
 const keptLines = 20;
@@ -37,16 +43,12 @@ const usualTimeoutMs = 10_000;
  */
 export async function runCommand(command: Command): Promise<CommandEnding> {
   const [program, ...args] = command.argv;
+  const { heldDescriptor: held } = command;
   const child = spawn(program, args, {
     cwd: command.cwd,
     env: command.env,
     detached: true,
-    stdio: [
-      "pipe",
-      "pipe",
-      "pipe",
-      ...(command.heldDescriptor === undefined ? [] : [command.heldDescriptor]),
-    ],
+    stdio: ["pipe", "pipe", "pipe", ...(held === undefined ? [] : [held])],
   });
   if (child.pid !== undefined) lowerSessionPriority(child.pid);
   const output: string[] = [];
@@ -86,7 +88,12 @@ export async function outputOf(
 
 /** The standard output of a program that exited with code 0, trimmed, else null. */
 export function outputIfGood(ending: CommandEnding): string | null {
-  return ending.kind === "exited" && ending.code === 0 ? ending.output.trim() : null;
+  return hasSucceeded(ending) ? ending.output.trim() : null;
+}
+
+/** Whether a program exited with code 0. */
+export function hasSucceeded(ending: CommandEnding): ending is Exited {
+  return ending.kind === "exited" && ending.code === 0;
 }
 
 /**
@@ -103,12 +110,12 @@ export function runInForeground([program, ...args]: Argv, env: NodeJS.ProcessEnv
   });
 }
 
-function settle(
-  child: ChildProcess,
-  command: Command,
-): Promise<number | "not_found" | "timed_out" | "aborted"> {
+/** An exit code, or why there is none. */
+type End = number | "not_found" | "timed_out" | "aborted";
+
+function settle(child: ChildProcess, command: Command): Promise<End> {
   return new Promise((resolve, reject) => {
-    const end = (ending: number | "not_found" | "timed_out" | "aborted") => {
+    const end = (ending: End) => {
       clearTimeout(timer);
       command.signal?.removeEventListener("abort", abort);
       if (ending === "timed_out" || ending === "aborted") killGroup(child);

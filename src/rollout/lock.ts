@@ -1,6 +1,6 @@
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { FlockFailure, flock } from "../platform/file-lock.ts";
+import { flock } from "../platform/file-lock.ts";
 import { ProblemError } from "../problems.ts";
 import { note, type Report, timed } from "./report/report.ts";
 import { stateFault } from "./state.ts";
@@ -100,14 +100,8 @@ async function tryLock(
     if (await flock(descriptor, { waitS, signal })) return "locked";
     return signal?.aborted ? "interrupted" : "busy";
   } catch (error) {
-    if (wasEndedWithUs(error)) return "interrupted";
     throw lockFault(path, error as NodeJS.ErrnoException);
   }
-}
-
-/** flock is in our process group: a signal to the group may end it before we handle our own. */
-function wasEndedWithUs(error: unknown): boolean {
-  return error instanceof FlockFailure && (error.killedBy === "SIGTERM" || error.killedBy === "SIGINT");
 }
 
 function lockFault(path: string, error: NodeJS.ErrnoException): ProblemError {

@@ -1,6 +1,6 @@
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
-import { commitTag, inspectImage, splitReference, tagByCommit } from "../platform/docker/image.ts";
+import { inspectImage, isNamedByCommit, tagByCommit } from "../platform/docker/image.ts";
 import { ProblemError } from "../problems.ts";
 import { commitAt, timeAsCommit } from "./commit.ts";
 import type { RolloutProject, RolloutService } from "./compose/project.ts";
@@ -133,7 +133,7 @@ export async function servingImages({
     // This process's own container will be replaced by what its image is called now.
     const image = await inspectImage(engine, service === own?.service ? nameOf(project, service) : imageId);
     if (!image || images[service]) continue;
-    const tag = image.tags.findLast((name) => commitTag.test(splitReference(name).tag)) ?? imageName;
+    const tag = image.tags.findLast(isNamedByCommit) ?? imageName;
     images[service] = { image: imageName, id: image.id, tag };
   }
   return images;

@@ -1,6 +1,6 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { commitTag, splitReference } from "../platform/docker/image.ts";
+import { isNamedByCommit } from "../platform/docker/image.ts";
 import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
 import { stateFault } from "./state.ts";
@@ -72,10 +72,12 @@ export function withVersion(versions: readonly Version[], version: Version): rea
 
 /** A stack may still run an image by a name that the next build takes. The name by commit keeps that image. */
 function namedAsBefore(images: Version["images"], before: Version["images"]): Version["images"] {
-  const isByCommit = (tag: string) => commitTag.test(splitReference(tag).tag);
   const named = Object.entries(images).map(([service, image]) => {
     const tag = before[service]?.tag ?? image.tag;
-    return [service, !isByCommit(image.tag) && isByCommit(tag) ? { ...image, tag } : image] as const;
+    return [
+      service,
+      !isNamedByCommit(image.tag) && isNamedByCommit(tag) ? { ...image, tag } : image,
+    ] as const;
   });
   return Object.fromEntries(named);
 }

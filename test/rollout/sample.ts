@@ -10,6 +10,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
   return {
     id: `id-${number}`,
     name: `shop-app-${number}`,
+    labels: {},
     service: "app",
     number,
     image: "sha256:1",

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { hasSucceeded } from "../../platform/compose/run-compose.ts";
 import { refusesOwner, runGit } from "../../platform/git.ts";
+import { hasSucceeded } from "../../platform/run-command.ts";
 import { type CheckFinding, gitIn, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import { newSecret } from "./configuration.ts";

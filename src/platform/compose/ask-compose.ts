@@ -1,10 +1,10 @@
 import { ProblemError } from "../../problems.ts";
 import type { Container } from "../docker/container.ts";
-import { type Argv, outputOf } from "../run-command.ts";
+import { type Argv, hasSucceeded, outputOf } from "../run-command.ts";
 import { configCommand, hashCommand, imagesCommand } from "./commands.ts";
 import type { ComposeModel } from "./model.ts";
 import { composeProgram } from "./program.ts";
-import { type ComposeOptions, hasSucceeded, runCompose } from "./run-compose.ts";
+import { type ComposeOptions, runCompose } from "./run-compose.ts";
 
 const readTimeoutMs = 60_000;
 
@@ -45,7 +45,7 @@ export async function askCompose(surroundings: ComposeOptions, argv: Argv, input
     timeoutMs: readTimeoutMs,
     ...(input === undefined ? {} : { input }),
   });
-  if (ending.kind === "exited" && hasSucceeded(ending)) return ending.output;
+  if (hasSucceeded(ending)) return ending.output;
   const where = surroundings.target.projectDirectory;
   throw new ProblemError({
     code: "compose_invalid",

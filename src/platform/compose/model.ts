@@ -1,12 +1,13 @@
 /**
- * The part of `docker compose config --format json` that Hotpush reads. Compose has validated it; absent keys stay
- * absent.
+ * The part of `docker compose config --format json` that Hotpush reads, with the settings that only Swarm reads. Compose
+ * has validated it; absent keys stay absent.
  */
 export interface ComposeModel {
   readonly name: string;
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly volumes?: Readonly<Record<string, { readonly name?: string } | null>>;
   readonly networks?: Readonly<Record<string, { readonly name: string; readonly external?: boolean }>>;
+  readonly "x-hotpush"?: { readonly engine?: unknown; readonly stack?: unknown } | null;
 }
 
 export interface ComposeService {
@@ -17,6 +18,9 @@ export interface ComposeService {
   readonly deploy?: {
     readonly replicas?: number | string;
     readonly restart_policy?: { readonly condition?: string };
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly update_config?: ComposeUpdateConfig;
+    readonly rollback_config?: ComposeUpdateConfig;
   };
   readonly scale?: number;
   readonly healthcheck?: ComposeHealthcheck;
@@ -33,6 +37,15 @@ export interface ComposeService {
   readonly volumes?: readonly ComposeVolume[];
 }
 
+/** How Swarm replaces the tasks of a service. */
+export interface ComposeUpdateConfig {
+  readonly parallelism?: number;
+  readonly delay?: string;
+  readonly monitor?: string;
+  readonly order?: string;
+  readonly failure_action?: string;
+}
+
 export interface ComposeHealthcheck {
   readonly disable?: boolean;
   readonly interval?: string;
@@ -45,6 +58,8 @@ export interface ComposeHealthcheck {
 export interface ComposePort {
   readonly published?: string;
   readonly target?: number;
+  /** `host` publishes it on the task's own node, anything else on all nodes of the Swarm. */
+  readonly mode?: string;
 }
 
 export interface ComposeVolume {

@@ -104,7 +104,3 @@ export function complaintOf(step: string, ending: CommandEnding): string {
   if (ending.kind === "exited") return `docker compose ended with exit code ${ending.code} (${step})`;
   return `docker compose did not end in time (${step}) and was killed`;
 }
-
-export function hasSucceeded(ending: CommandEnding): boolean {
-  return ending.kind === "exited" && ending.code === 0;
-}

@@ -3,41 +3,8 @@ import { type Engine, EngineRefusal, filteredBy, getJson, nullIfMissing } from "
 /** Docker's default. */
 const dockersGraceS = 10;
 
-/** A container of a compose service, as the engine describes it at one moment. */
-export interface Container {
-  readonly id: string;
-  readonly name: string;
-  readonly service: string;
-  /** The number that compose gave it within its service. */
-  readonly number: number;
-  /** The id of its image, and the name that it was started with. */
-  readonly image: string;
-  readonly imageName: string;
-  readonly configHash: string;
-  readonly status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
-  /** Null if it has no health check. */
-  readonly health: "starting" | "healthy" | "unhealthy" | null;
-  readonly healthLog: readonly string[];
-  readonly exitCode: number;
-  readonly restartCount: number;
-  readonly createdAtMs: number;
-  readonly startedAtMs: number;
-  /** Seconds between SIGTERM and SIGKILL, from the compose file. */
-  readonly stopGraceS: number;
-  readonly mounts: readonly ContainerMount[];
-  /** As `NAME=value`, from its image, `environment` and `env_file`. */
-  readonly environment: readonly string[];
-}
-
-export interface ContainerMount {
-  readonly type: string;
-  /** The volume's name; empty if it is not a volume. */
-  readonly name: string;
-  /** The path on the host. */
-  readonly source: string;
-  /** The path in the container. */
-  readonly target: string;
-}
+/** A container, as the engine describes it at one moment. */
+export type Container = Readonly<ReturnType<typeof readContainer>>;
 
 /**
  * The containers of a compose project, running or not, oldest first. One-off containers (`compose run`) are left out.
@@ -98,7 +65,7 @@ interface Inspected {
     readonly Env?: readonly string[] | null;
   };
   readonly State: {
-    readonly Status: Container["status"];
+    readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
     readonly ExitCode: number;
     readonly StartedAt: string;
     readonly Health?: {
@@ -108,44 +75,44 @@ interface Inspected {
   };
 }
 
-function readContainer({
-  Id,
-  Name,
-  Image,
-  RestartCount,
-  Created,
-  Config,
-  State,
-  Mounts = [],
-}: Inspected): Container {
-  const label = (name: string) => Config.Labels?.[`com.docker.compose.${name}`] ?? "";
+function readContainer({ Id, Name, Image, RestartCount, Created, Config, State, Mounts = [] }: Inspected) {
+  const labels = Config.Labels ?? {};
+  const label = (name: string) => labels[`com.docker.compose.${name}`] ?? "";
   return {
     id: Id,
     name: Name.replace(/^\//, ""),
+    labels,
+    /** Its compose service, and the number that compose gave it within that. */
     service: label("service"),
     number: Number(label("container-number")),
+    /** The id of its image, and the name that it was started with. */
     image: Image,
     imageName: Config.Image,
     configHash: label("config-hash"),
     status: State.Status,
+    /** Null if it has no health check. */
     health: healthOf(State.Health?.Status),
-    healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()),
+    healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()) as readonly string[],
     exitCode: State.ExitCode,
     restartCount: RestartCount,
     createdAtMs: Date.parse(Created),
     startedAtMs: Date.parse(State.StartedAt),
+    /** Seconds between SIGTERM and SIGKILL, from the compose file. */
     stopGraceS: Config.StopTimeout ?? dockersGraceS,
-    mounts: Mounts.map((mount) => ({
-      type: mount.Type,
-      name: mount.Name ?? "",
-      source: mount.Source ?? "",
-      target: mount.Destination,
-    })),
+    mounts: Mounts.map(readMount) as readonly ContainerMount[],
+    /** As `NAME=value`, from its image, `environment` and `env_file`. */
     environment: Config.Env ?? [],
   };
 }
 
-function healthOf(status: string | undefined): Container["health"] {
+export type ContainerMount = Readonly<ReturnType<typeof readMount>>;
+
+/** `name` is the volume's, `source` the path on the host, `target` the path in the container. */
+function readMount({ Type, Name = "", Source = "", Destination }: NonNullable<Inspected["Mounts"]>[number]) {
+  return { type: Type, name: Name, source: Source, target: Destination };
+}
+
+function healthOf(status: string | undefined) {
   return status === "starting" || status === "healthy" || status === "unhealthy" ? status : null;
 }
 

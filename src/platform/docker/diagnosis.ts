@@ -16,11 +16,10 @@ export async function diagnose(
   readiness: Finding,
 ): Promise<ProblemError> {
   const now = (await inspectContainer(engine, container.id)) ?? container;
-  const evidence = evidenceOf(now, await lastLogLines(engine, container.id, shownLogLines));
   return new ProblemError({
     code: "container_not_healthy",
     detail: `Container ${container.name} ${reasonOf(readiness, now)}.`,
-    evidence,
+    evidence: await evidenceOf(engine, now, [`/containers/${container.id}`]),
   });
 }
 
@@ -43,40 +42,42 @@ function reasonOf(readiness: Finding, { health }: Container): string {
   }
 }
 
-/** How many of a container's last log lines are shown. */
-export const shownLogLines = 20;
-
 /** The parts of a container that may hold secrets. */
 export type SecretHolder = Pick<Container, "environment" | "mounts">;
 
 /**
- * What explains a container's failure: the output of its last health check, and its last log lines (`logLines`,
- * already redacted).
+ * What explains a container's failure: the output of its last health check, and its last log lines.
+ *
+ * @param sources paths of the engine that may have its log
  */
-export function evidenceOf(
+export async function evidenceOf(
+  engine: Engine,
   container: SecretHolder & Pick<Container, "healthLog">,
-  logLines: readonly string[],
-): readonly string[] {
-  const health = container.healthLog.slice(-1).map((output) => withoutSecrets(container, output));
-  return [
-    ...section(
-      "Last health check:",
-      health.flatMap((output) => output.split("\n")),
-    ),
-    ...section("Last log lines:", logLines),
-  ];
+  sources: readonly string[],
+): Promise<readonly string[]> {
+  const health = container.healthLog.slice(-1).flatMap((output) => redactedLines(container, output));
+  const log = await logLines(engine, container, sources, 20);
+  return [...section("Last health check:", health), ...section("Last log lines:", log)];
 }
 
 /** The last lines that a container wrote to its outputs, with its known secrets redacted. */
 export async function lastLogLines(engine: Engine, id: string, count: number): Promise<readonly string[]> {
-  try {
-    const container = await inspectContainer(engine, id);
-    if (container === null) return [];
-    const raw = await engine.get(`/containers/${id}/logs?stdout=1&stderr=1&tail=${count}`);
-    return withoutSecrets(container, plainLog(raw)).split("\n").filter(Boolean).slice(-count);
-  } catch {
-    return []; // Logs explain a failure. If they cannot be read, that must not hide the failure.
+  const container = await inspectContainer(engine, id).catch(() => null);
+  return container ? logLines(engine, container, [`/containers/${id}`], count) : [];
+}
+
+async function logLines(
+  engine: Engine,
+  container: SecretHolder,
+  sources: readonly string[],
+  count: number,
+): Promise<readonly string[]> {
+  for (const source of sources) {
+    // Logs explain a failure. If they cannot be read, that must not hide the failure.
+    const raw = await engine.get(`${source}/logs?stdout=1&stderr=1&tail=${count}`).catch(() => null);
+    if (raw) return redactedLines(container, plainLog(raw)).filter(Boolean).slice(-count);
   }
+  return [];
 }
 
 /** If a container has no terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
@@ -92,12 +93,12 @@ export function plainLog(raw: Buffer): string {
   return pieces.join("");
 }
 
-/** `text` with the secrets from the container's environment and from files mounted into it redacted. */
-export function withoutSecrets(container: SecretHolder, text: string): string {
+/** The lines of `text` with the secrets from the container's environment and from files mounted into it redacted. */
+function redactedLines(container: SecretHolder, text: string): readonly string[] {
   const secrets = container.environment.flatMap((variable) => secretsOf(container, variable));
   const mounted = container.mounts.filter(({ target }) => target.startsWith("/run/secrets/"));
   const all = [...secrets, ...mounted.map(({ source }) => readSecretFile(source))];
-  return createRedactor(all.flatMap(redactedPartsOf)).text(text);
+  return createRedactor(all.flatMap(redactedPartsOf)).text(text).split("\n");
 }
 
 function secretsOf({ mounts }: SecretHolder, variable: string): readonly string[] {

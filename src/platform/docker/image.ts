@@ -38,8 +38,13 @@ export function splitReference(reference: string): { readonly repository: string
   return { repository: name.slice(0, colon), tag: name.slice(colon + 1) };
 }
 
-/** A tag that a roll-out gave: twelve digits of the commit, and a number if that commit was built more than once. */
-export const commitTag = /^[0-9a-f]{12}(?:-\d+)?$/;
+/**
+ * Whether a roll-out gave the image this name: its tag is twelve digits of the commit, and a number if that commit was
+ * built more than once.
+ */
+export function isNamedByCommit(reference: string): boolean {
+  return /^[0-9a-f]{12}(?:-\d+)?$/.test(splitReference(reference).tag);
+}
 
 /**
  * Names the image `id` after the commit, beside `image` (`shop-app` → `shop-app:9f2c1ab04e77`). So the next build

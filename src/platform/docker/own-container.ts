@@ -1,19 +1,7 @@
 import { readFile, realpath } from "node:fs/promises";
-import { type Engine, getJson, nullIfMissing } from "./engine.ts";
+import { type Container, inspectContainer } from "./container.ts";
+import type { Engine } from "./engine.ts";
 import { containerIdIn, hasMounts } from "./mountinfo.ts";
-
-/** The container that this process runs in. */
-export interface OwnContainer {
-  readonly id: string;
-  readonly labels: Readonly<Record<string, string>>;
-  /** Its mounts: the path on the host, and the path in the container. */
-  readonly mounts: readonly OwnMount[];
-}
-
-export interface OwnMount {
-  readonly source: string;
-  readonly destination: string;
-}
 
 /**
  * Finds this container by the files that Docker mounts into every container. The host name proves nothing: it can be
@@ -22,11 +10,11 @@ export interface OwnMount {
  * @returns null outside of a container, and if the container is uncertain (in another container's network, those
  * files belong to that container)
  */
-export async function findOwnContainer(engine: Engine): Promise<OwnContainer | null> {
+export async function findOwnContainer(engine: Engine): Promise<Container | null> {
   const mountInfo = await readFile("/proc/self/mountinfo", "utf8");
   const id = containerIdIn(mountInfo);
   if (id === null) return null;
-  const container = await inspect(engine, id);
+  const container = await inspectContainer(engine, id);
   return container !== null && hasMounts(mountInfo, await mountPoints(container)) ? container : null;
 }
 
@@ -46,21 +34,6 @@ export async function findOwnService(engine: Engine): Promise<OwnService | null>
 }
 
 /** As the kernel has them: `/var/run/docker.sock` is mounted at `/run/docker.sock`. */
-function mountPoints({ mounts }: OwnContainer): Promise<readonly string[]> {
-  return Promise.all(mounts.map(({ destination }) => realpath(destination).catch(() => destination)));
-}
-
-async function inspect(engine: Engine, id: string): Promise<OwnContainer | null> {
-  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
-  if (found === null) return null;
-  const mounts = found.Mounts.map(({ Source, Destination }) => ({
-    source: Source,
-    destination: Destination,
-  }));
-  return { id, labels: found.Config.Labels ?? {}, mounts };
-}
-
-interface Inspected {
-  readonly Config: { readonly Labels: Readonly<Record<string, string>> | null };
-  readonly Mounts: readonly { readonly Source: string; readonly Destination: string }[];
+function mountPoints({ mounts }: Container): Promise<readonly string[]> {
+  return Promise.all(mounts.map(({ target }) => realpath(target).catch(() => target)));
 }

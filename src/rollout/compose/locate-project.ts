@@ -1,8 +1,9 @@
 import { mkdir, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import type { ComposeTarget } from "../../platform/compose/commands.ts";
+import type { Container, ContainerMount } from "../../platform/docker/container.ts";
 import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
-import { findOwnContainer, type OwnContainer, type OwnMount } from "../../platform/docker/own-container.ts";
+import { findOwnContainer } from "../../platform/docker/own-container.ts";
 import { ProblemError } from "../../problems.ts";
 
 /**
@@ -21,12 +22,17 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
   return located;
 }
 
+/** A path on the host, and the path in the container where it is mounted. */
+type MountedPath = Pick<ContainerMount, "source" | "target">;
+
+type OwnPaths = Pick<Container, "labels"> & { readonly mounts: readonly MountedPath[] };
+
 /**
  * The same, computed from the container's mounts and labels alone.
  *
  * @throws ProblemError `repository_not_mounted` if no mount holds the project
  */
-export function locateIn(own: Pick<OwnContainer, "labels" | "mounts">, target: ComposeTarget): ComposeTarget {
+export function locateIn(own: OwnPaths, target: ComposeTarget): ComposeTarget {
   const directoryHere = resolve(target.projectDirectory);
   const projectDirectory = hostPathOf(own.mounts, directoryHere);
   if (projectDirectory === null) throw notMounted(directoryHere);
@@ -40,12 +46,10 @@ export async function hostDirectoryOf(engine: Engine, directory: string): Promis
 }
 
 /** The host's path of `path`, by the innermost mount that contains it; null if it is not mounted. */
-export function hostPathOf(mounts: readonly OwnMount[], path: string): string | null {
-  const holding = mounts.filter(
-    ({ destination }) => path === destination || path.startsWith(`${destination}/`),
-  );
-  const [innermost] = holding.toSorted((a, b) => b.destination.length - a.destination.length);
-  return innermost ? join(innermost.source, relative(innermost.destination, path)) : null;
+export function hostPathOf(mounts: readonly MountedPath[], path: string): string | null {
+  const holding = mounts.filter(({ target }) => path === target || path.startsWith(`${target}/`));
+  const [innermost] = holding.toSorted((a, b) => b.target.length - a.target.length);
+  return innermost ? join(innermost.source, relative(innermost.target, path)) : null;
 }
 
 /**
@@ -53,7 +57,7 @@ export function hostPathOf(mounts: readonly OwnMount[], path: string): string | 
  * -p shop -f prod.yaml up` need not be repeated.
  */
 export function projectOf(
-  { labels }: Pick<OwnContainer, "labels">,
+  { labels }: Pick<Container, "labels">,
   { files }: ComposeTarget,
   hostDirectory: string,
 ): Partial<ComposeTarget> {

@@ -1,13 +1,8 @@
 import { createHash } from "node:crypto";
 import { rehearsed } from "../../platform/compose/commands.ts";
-import {
-  type ComposeOptions,
-  complaintOf,
-  hasSucceeded,
-  runCompose,
-} from "../../platform/compose/run-compose.ts";
+import { type ComposeOptions, complaintOf, runCompose } from "../../platform/compose/run-compose.ts";
 import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
-import type { Argv } from "../../platform/run-command.ts";
+import { type Argv, hasSucceeded } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Network, RolloutService } from "./project.ts";
 

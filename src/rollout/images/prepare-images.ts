@@ -1,8 +1,8 @@
 import { buildCommand, pullCommand } from "../../platform/compose/commands.ts";
-import { complaintOf, hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
+import { complaintOf, runCompose } from "../../platform/compose/run-compose.ts";
 import type { Engine } from "../../platform/docker/engine.ts";
 import { inspectImage, tagByCommit, tagImage } from "../../platform/docker/image.ts";
-import type { Argv } from "../../platform/run-command.ts";
+import { type Argv, hasSucceeded } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutService } from "../compose/project.ts";
 import type { Rollout, RolloutContext, RunningContainers, ServiceRollout } from "../context.ts";

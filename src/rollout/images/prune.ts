@@ -8,7 +8,7 @@ import {
   neededApi,
   readJson,
 } from "../../platform/docker/engine.ts";
-import { commitTag, inspectImage, splitReference } from "../../platform/docker/image.ts";
+import { inspectImage, isNamedByCommit, splitReference } from "../../platform/docker/image.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
 
 /**
@@ -142,9 +142,9 @@ export function namesToRemove(
     const { repository, tag } = splitReference(name);
     if (repositories.has(repository)) return true;
     // The service may have left the compose file: compose names what it builds after the project.
-    return repository.startsWith(`${project.name}-`) && (tag === "latest" || commitTag.test(tag));
+    return repository.startsWith(`${project.name}-`) && (tag === "latest" || isNamedByCommit(name));
   };
-  const isByCommit = (tag: string) => isOurs(tag) && commitTag.test(splitReference(tag).tag);
+  const isByCommit = (tag: string) => isOurs(tag) && isNamedByCommit(tag);
   if (keptIds.has(image.id)) {
     const surplus = image.tags.filter((tag) => isByCommit(tag) && !keptTags.has(tag));
     return surplus.length < image.tags.length ? surplus : surplus.slice(1);

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { recreateCommand } from "../../platform/compose/commands.ts";
-import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
+import { runCompose, startFailure } from "../../platform/compose/run-compose.ts";
 import { isServing } from "../../platform/docker/health.ts";
+import { hasSucceeded } from "../../platform/run-command.ts";
 import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import { checkThroughProxy, patientLimits } from "../proxy/check.ts";
 import { outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";

@@ -1,6 +1,7 @@
 import { scaleUpCommand } from "../../platform/compose/commands.ts";
-import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
+import { runCompose, startFailure } from "../../platform/compose/run-compose.ts";
 import { namesOf } from "../../platform/docker/container.ts";
+import { hasSucceeded } from "../../platform/run-command.ts";
 import { refuseChangedNetworks } from "../compose/refuse-changed-networks.ts";
 import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import type { DrainSummary } from "../proxy/drain.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
 import { runOnceCommand } from "../../platform/compose/commands.ts";
-import { hasSucceeded, runCompose, startFailure } from "../../platform/compose/run-compose.ts";
+import { runCompose, startFailure } from "../../platform/compose/run-compose.ts";
 import {
   type Container,
   inspectContainer,
@@ -10,6 +10,7 @@ import {
   stopContainer,
 } from "../../platform/docker/container.ts";
 import { lastLogLines } from "../../platform/docker/diagnosis.ts";
+import { hasSucceeded } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import { type Containers, containersOf, type ServiceRollout } from "../context.ts";
 import { note, ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";

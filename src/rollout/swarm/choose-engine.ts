@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { loadModel } from "../../platform/compose/ask-compose.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../context.ts";
-import { labelsOf, readStackModel, type StackModel, stackEnvironment, stackFiles } from "./stack-file.ts";
+import { labelsOf, stackEnvironment, stackFiles } from "./stack-file.ts";
 
 export type EngineName = "compose" | "swarm";
 
@@ -29,7 +31,7 @@ export async function chooseEngine(
   if (!mayNameEngine(target.files, target.projectDirectory, env)) return "compose";
   // If a file cannot be read, the roll-out itself reports that, with compose's message.
   const { signal } = request;
-  const model = await readStackModel({ env, signal, target, lockDescriptor: undefined }).catch(() => null);
+  const model = await loadModel({ env, signal, target, lockDescriptor: undefined }).catch(() => null);
   return model === null ? "compose" : engineNamedIn(model);
 }
 
@@ -57,7 +59,7 @@ export function mayNameEngine(
 }
 
 /** The engine that the stack file names. */
-export function engineNamedIn(model: StackModel): EngineName {
+export function engineNamedIn(model: ComposeModel): EngineName {
   const labels = Object.values(model.services).map((service) => labelsOf(service)["hotpush.engine"]);
   const named = [model["x-hotpush"]?.engine, ...labels].filter((name) => name !== undefined && name !== null);
   const unknown = named.find((name) => !isEngineName(name));

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
-import { type ComposeRun, hasSucceeded, runCompose } from "../../platform/compose/run-compose.ts";
+import { type ComposeRun, runCompose } from "../../platform/compose/run-compose.ts";
 import { namesRegistry } from "../../platform/docker/image.ts";
-import type { Argv } from "../../platform/run-command.ts";
+import { type Argv, hasSucceeded } from "../../platform/run-command.ts";
 import { ProblemError } from "../../problems.ts";
 import { timed } from "../report/report.ts";
 import type { StackRollout, StackService } from "./stack.ts";
@@ -130,7 +130,7 @@ async function run(
   options: Omit<ComposeRun, "timeoutMs">,
 ): Promise<string> {
   const ending = await runCompose(rollout, argv, { timeoutMs: deployTimeoutMs, ...options });
-  if (ending.kind === "exited" && hasSucceeded(ending)) return ending.output;
+  if (hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "stack_refused",
     detail: `${argv.slice(0, 3).join(" ")} failed.`,

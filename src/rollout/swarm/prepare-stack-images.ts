@@ -1,8 +1,7 @@
 import {
-  commitTag,
   inspectImage,
+  isNamedByCommit,
   namesRegistry,
-  splitReference,
   tagByCommit,
   tagImage,
 } from "../../platform/docker/image.ts";
@@ -139,7 +138,7 @@ async function keepFileNames(
   for (const { name, image } of built) {
     const id = live.get(name)?.id;
     // A name by commit, which a stack file can use, is never moved.
-    if (id && !commitTag.test(splitReference(image).tag)) await tagImage(engine, id, image);
+    if (id && !isNamedByCommit(image)) await tagImage(engine, id, image);
   }
 }
 

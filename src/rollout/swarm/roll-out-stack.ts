@@ -10,7 +10,6 @@ import { recoverStack } from "./recover-stack.ts";
 import { loadStack, type StackRollout, type StackService } from "./stack.ts";
 import { recordFirstStackVersion, servingStackImages } from "./stack-versions.ts";
 import { findOwnTask, readStackState } from "./swarm-service.ts";
-import { withRollBack } from "./update-policy.ts";
 import { updateServices } from "./update-services.ts";
 
 /**
@@ -54,15 +53,10 @@ async function requireManager(engine: Engine): Promise<number> {
 }
 
 async function openStack(context: LockedContext): Promise<StackRollout> {
-  const read = () => loadStack(context, context.commit);
-  const { result } = await timed(context, "read", read, ({ project }) => `stack ${project.name}`);
-  const { project } = result;
   const task = await findOwnTask(context.engine);
-  const own = task?.stack === project.name ? task : null;
-  const services = project.services.map((service) =>
-    service.name === own?.service ? { ...service, update: withRollBack(service.update) } : service,
-  );
-  return { ...context, ...result, project: { ...project, services }, own };
+  const read = () => loadStack(context, context.commit, task);
+  const { result } = await timed(context, "read", read, ({ project }) => `stack ${project.name}`);
+  return { ...context, ...result, own: task?.stack === result.project.name ? task : null };
 }
 
 function warn({ report, project }: StackRollout, services: readonly StackService[], nodes: number): void {

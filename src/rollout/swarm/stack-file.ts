@@ -1,54 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { askCompose } from "../../platform/compose/ask-compose.ts";
-import { type ComposeTarget, configCommand } from "../../platform/compose/commands.ts";
+import type { ComposeTarget } from "../../platform/compose/commands.ts";
 import { composeFileNames, namedFiles } from "../../platform/compose/file-names.ts";
-import type {
-  ComposeHealthcheck,
-  ComposeModel,
-  ComposePort,
-  ComposeService,
-} from "../../platform/compose/model.ts";
-import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
+import type { ComposeService } from "../../platform/compose/model.ts";
 import { withDotenv } from "../../platform/env-file.ts";
 import { ProblemError } from "../../problems.ts";
 
-/** The parts of a stack file that are used: compose's model of it, with the settings that only Swarm reads. */
-export interface StackModel extends Omit<ComposeModel, "services"> {
-  readonly services: Readonly<Record<string, StackModelService>>;
-  readonly "x-hotpush"?: { readonly engine?: unknown; readonly stack?: unknown } | null;
-}
-
-export interface StackModelService extends Omit<ComposeService, "deploy" | "ports"> {
-  readonly deploy?: StackDeploy;
-  readonly healthcheck?: ComposeHealthcheck;
-  readonly ports?: readonly StackPort[];
-  readonly stop_grace_period?: string;
-}
-
-export interface StackDeploy {
-  readonly mode?: string;
-  readonly replicas?: number | string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly update_config?: UpdateConfig;
-  readonly rollback_config?: UpdateConfig;
-  readonly restart_policy?: { readonly condition?: string };
-}
-
-export interface UpdateConfig {
-  readonly parallelism?: number;
-  readonly delay?: string;
-  readonly monitor?: string;
-  readonly order?: string;
-  readonly failure_action?: string;
-}
-
-export interface StackPort extends ComposePort {
-  readonly mode?: string;
-}
-
 /** Labels of the container and of the Swarm service: Hotpush's may be in either place. */
-export function labelsOf(service: StackModelService): Readonly<Record<string, string>> {
+export function labelsOf(service: ComposeService): Readonly<Record<string, string>> {
   return { ...service.deploy?.labels, ...service.labels };
 }
 
@@ -81,15 +40,6 @@ export function stackEnvironment(
   commit: string,
 ): NodeJS.ProcessEnv {
   return { ...withDotenv(env, projectDirectory), HOTPUSH_COMMIT: commit.slice(0, 12) };
-}
-
-/**
- * Compose's model of the stack file.
- *
- * @throws ProblemError `compose_invalid` with compose's message
- */
-export async function readStackModel(options: ComposeOptions): Promise<StackModel> {
-  return JSON.parse(await askCompose(options, configCommand(options.target))) as StackModel;
 }
 
 /**

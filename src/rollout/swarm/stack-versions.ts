@@ -1,7 +1,7 @@
 import { type Container, inspectContainer } from "../../platform/docker/container.ts";
 import type { Engine } from "../../platform/docker/engine.ts";
 import { isServing } from "../../platform/docker/health.ts";
-import { commitTag, inspectImage, splitReference, tagByCommit } from "../../platform/docker/image.ts";
+import { inspectImage, isNamedByCommit, tagByCommit } from "../../platform/docker/image.ts";
 import { firstVersionName, writeFirstVersion } from "../record-version.ts";
 import type { VersionImage } from "../versions.ts";
 import { pushImages } from "./deploy-stack.ts";
@@ -22,7 +22,7 @@ export async function recordFirstStackVersion(rollout: StackRollout, before: Sta
   const commit = await firstVersionName(rollout, [...here.values()].flat().filter(isServing));
   const images = { ...(await servingStackImages(rollout, before)) };
   for (const { name, image } of project.services.filter(({ isBuilt }) => isBuilt)) {
-    if (images[name] === undefined || isByCommit(images[name])) continue;
+    if (images[name] === undefined || isNamedByCommit(images[name].tag)) continue;
     const [container] = here.get(name) ?? [];
     if (container === undefined) return;
     const tag = await tagByCommit(engine, image, container.image, commit);
@@ -44,10 +44,6 @@ function isWell({ project }: StackRollout, state: StackState): boolean {
     return now && mayReturn && !now.isJob && !service.mayEnd ? [now] : [];
   });
   return present.length > 0 && present.every((now) => now.runningTasks >= Math.max(1, now.desiredTasks));
-}
-
-function isByCommit({ tag }: VersionImage): boolean {
-  return commitTag.test(splitReference(tag).tag);
 }
 
 /** The images that the services of a stack run, by service. */

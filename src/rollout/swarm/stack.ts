@@ -1,17 +1,11 @@
-import type { ComposeModel, ComposeService } from "../../platform/compose/model.ts";
+import { loadModel } from "../../platform/compose/ask-compose.ts";
+import type { ComposeModel } from "../../platform/compose/model.ts";
 import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
 import { ProblemError } from "../../problems.ts";
 import { type RolloutProject, type RolloutService, readProject } from "../compose/project.ts";
 import type { RolloutContext } from "../context.ts";
-import {
-  labelsOf,
-  readStackModel,
-  refuseMisreadVariables,
-  type StackModel,
-  type StackModelService,
-  stackEnvironment,
-  stackFiles,
-} from "./stack-file.ts";
+import { labelsOf, refuseMisreadVariables, stackEnvironment, stackFiles } from "./stack-file.ts";
+import type { OwnTask } from "./swarm-service.ts";
 import { type UpdatePolicy, updatePolicyOf } from "./update-policy.ts";
 
 /** A stack as a roll-out sees it. */
@@ -40,6 +34,7 @@ export interface StackRollout extends RolloutContext {
 export async function loadStack(
   options: ComposeOptions,
   commit: string,
+  own: OwnTask | null = null,
 ): Promise<Pick<StackRollout, "project" | "target" | "env">> {
   const { projectDirectory } = options.target;
   const env = stackEnvironment(options.env, projectDirectory, commit);
@@ -49,13 +44,13 @@ export async function loadStack(
     throw new ProblemError({ code: "compose_invalid", detail: text });
   }
   const target = { projectDirectory, files };
-  const model = await readStackModel({ ...options, env, target });
+  const model = await loadModel({ ...options, env, target });
   refuseMisreadVariables(files, projectDirectory);
   const name = nameOf(model);
-  return { project: readStack({ ...model, name }), target, env: { ...env, COMPOSE_PROJECT_NAME: name } };
+  return { project: readStack({ ...model, name }, own), target, env: { ...env, COMPOSE_PROJECT_NAME: name } };
 }
 
-function nameOf(model: StackModel): string {
+function nameOf(model: ComposeModel): string {
   const named = model["x-hotpush"]?.stack;
   if (named === undefined || named === null) return model.name;
   if (typeof named === "string" && /^[a-z0-9][a-z0-9_-]*$/.test(named)) return named;
@@ -65,27 +60,34 @@ function nameOf(model: StackModel): string {
   });
 }
 
-/** Makes the stack from compose's model of its file. Swarm detects by itself which services changed. */
-export function readStack(model: StackModel): Stack {
-  const project = readProject(asCompose(model));
-  const services = project.services.map((service) => {
-    const said = model.services[service.name] ?? {};
-    const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
-    const mayEnd = (said.deploy?.restart_policy?.condition ?? "any") !== "any";
-    return { ...service, update: updatePolicyOf(service, said), hasHealthCheck, mayEnd };
+/**
+ * Makes the stack from compose's model of its file. Swarm detects by itself which services changed.
+ *
+ * @param own the task of this process, in this or another stack
+ */
+export function readStack(model: ComposeModel, own: OwnTask | null = null): Stack {
+  const { name, services } = readProject(asCompose(model));
+  return {
+    name,
+    services: services.map((service) => {
+      const said = model.services[service.name] ?? {};
+      const isItself = own?.stack === name && own.service === service.name;
+      const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
+      const mayEnd = (said.deploy?.restart_policy?.condition ?? "any") !== "any";
+      return { ...service, update: updatePolicyOf(service, said, isItself), hasHealthCheck, mayEnd };
+    }),
+  };
+}
+
+/**
+ * Without settings that Swarm ignores, and without those that keep two containers, but not two tasks, from running at
+ * once. A published port only clashes if it is the node's own (`mode: host`): Swarm shares all others.
+ */
+function asCompose(model: ComposeModel): ComposeModel {
+  const services = Object.entries(model.services).map(([name, service]) => {
+    const { container_name: _, network_mode: __, depends_on: ___, ...rest } = service;
+    const ports = (service.ports ?? []).filter(({ mode }) => mode === "host");
+    return [name, { ...rest, ports, labels: labelsOf(service) }];
   });
-  return { name: model.name, services };
-}
-
-/** Without settings that Swarm ignores, and without those that keep two containers, but not two tasks, from running at once. */
-function asCompose(model: StackModel): ComposeModel {
-  const services = Object.entries(model.services).map(([name, service]) => [name, comparable(service)]);
   return { ...model, services: Object.fromEntries(services) };
-}
-
-/** A published port only clashes if it is the host's own (`mode: host`): Swarm shares all others. */
-function comparable(service: StackModelService): ComposeService {
-  const { container_name: _, network_mode: __, depends_on: ___, ...rest } = service;
-  const ports = (service.ports ?? []).filter(({ mode }) => mode === "host");
-  return { ...rest, ports, labels: labelsOf(service) };
 }

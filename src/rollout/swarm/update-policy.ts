@@ -1,18 +1,16 @@
+import type { ComposeService, ComposeUpdateConfig } from "../../platform/compose/model.ts";
 import { namesRegistry } from "../../platform/docker/image.ts";
 import { ProblemError } from "../../problems.ts";
 import { parseGoDurationMs, type RolloutService } from "../compose/project.ts";
-import type { StackModelService, UpdateConfig } from "./stack-file.ts";
 
 /** How Swarm updates a service: as the stack file says, and if it says nothing, in a way that drops no request. */
 export interface UpdatePolicy {
   readonly order: "start-first" | "stop-first";
   /** Additions to the service's `deploy` section; settings in the file win. */
   readonly added: {
-    readonly update_config?: Pick<UpdateConfig, "order" | "failure_action">;
-    readonly rollback_config?: Pick<UpdateConfig, "order">;
+    readonly update_config?: Pick<ComposeUpdateConfig, "order" | "failure_action">;
+    readonly rollback_config?: Pick<ComposeUpdateConfig, "order">;
   };
-  /** The `failure_action` in the file itself; null if it has none. */
-  readonly failureAction: string | null;
   /** Notes for a person about risky settings in the file. */
   readonly warnings: readonly string[];
   /** How long an update may take in all. A roll back may take as long again. */
@@ -30,44 +28,36 @@ const defaults = { parallelism: 1, monitor: "5s", stopGrace: "10s" };
 
 /**
  * The policy of a service. Swarm's own defaults are stop-first and pause, so start-first and rollback are added. Services
- * that cannot run twice are left as in the file.
+ * that cannot run twice are left as in the file, but for Hotpush itself, which is no database: Swarm rolls back a new task
+ * that fails, because nothing else can.
  *
  * @throws ProblemError `compose_invalid` if failures are ignored (`failure_action: continue`)
  */
-export function updatePolicyOf(service: RolloutService, said: StackModelService): UpdatePolicy {
+export function updatePolicyOf(
+  service: RolloutService,
+  said: ComposeService,
+  isItself: boolean,
+): UpdatePolicy {
   const update = said.deploy?.update_config ?? {};
-  if (service.replacement.how === "recreate") {
-    const order = update.order === "start-first" ? "start-first" : "stop-first";
-    const timeoutMs = timeoutOf(service, said, { ...update, order });
-    return { order, added: {}, failureAction: update.failure_action ?? null, warnings: [], timeoutMs };
-  }
-  if (update.failure_action === "continue") {
-    const text = `${service.name} has failure_action "continue": a version that fails would replace the one that serves. Write failure_action: rollback. Nothing was changed.`;
-    throw new ProblemError({ code: "compose_invalid", detail: text });
-  }
-  const order = update.order === "stop-first" ? "stop-first" : "start-first";
-  const failureAction = update.failure_action ?? "rollback";
+  const { failure_action = "rollback" } = update;
+  const isSingle = service.replacement.how === "recreate";
+  if (!isSingle && failure_action === "continue") throw ignoresFailures(service.name);
+  const usual = isSingle ? "stop-first" : "start-first";
+  const order = update.order === "start-first" || update.order === "stop-first" ? update.order : usual;
   const timeoutMs = timeoutOf(service, said, { ...update, order });
-  return {
-    order,
-    added: {
-      update_config: { order, failure_action: failureAction },
-      rollback_config: { order: said.deploy?.rollback_config?.order ?? order },
-    },
-    failureAction: update.failure_action ?? null,
-    warnings: warningsOf(service.name, order, failureAction),
-    timeoutMs,
-  };
+  const update_config = { order, failure_action } as const;
+  if (isSingle) {
+    const isAdded = isItself && update.failure_action === undefined;
+    return { order, added: isAdded ? { update_config } : {}, warnings: [], timeoutMs };
+  }
+  const rollback_config = { order: said.deploy?.rollback_config?.order ?? order };
+  const warnings = warningsOf(service.name, order, failure_action);
+  return { order, added: { update_config, rollback_config }, warnings, timeoutMs };
 }
 
-/**
- * The policy for Hotpush itself, which is no database, even if two of it cannot run. Swarm rolls back a new task that
- * fails, because nothing else can. A `failure_action` in the file wins.
- */
-export function withRollBack(policy: UpdatePolicy): UpdatePolicy {
-  const { order, added, failureAction } = policy;
-  if (failureAction !== null) return policy;
-  return { ...policy, added: { ...added, update_config: { order, failure_action: "rollback" } } };
+function ignoresFailures(name: string): ProblemError {
+  const detail = `${name} has failure_action "continue": a version that fails would replace the one that serves. Write failure_action: rollback. Nothing was changed.`;
+  return new ProblemError({ code: "compose_invalid", detail });
 }
 
 function warningsOf(name: string, order: string, failureAction: string): readonly string[] {
@@ -83,7 +73,7 @@ function warningsOf(name: string, order: string, failureAction: string): readonl
   return warnings;
 }
 
-function timeoutOf(service: RolloutService, said: StackModelService, update: UpdateConfig): number {
+function timeoutOf(service: RolloutService, said: ComposeService, update: ComposeUpdateConfig): number {
   const parallelism = update.parallelism ?? defaults.parallelism;
   const rounds = parallelism === 0 ? 1 : Math.max(1, Math.ceil(service.replicas / parallelism));
   const ms = (text: string) => parseGoDurationMs(text) ?? 0;

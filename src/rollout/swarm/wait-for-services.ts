@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspectContainer } from "../../platform/docker/container.ts";
-import { evidenceOf, plainLog, shownLogLines, withoutSecrets } from "../../platform/docker/diagnosis.ts";
+import { evidenceOf } from "../../platform/docker/diagnosis.ts";
 import type { Engine } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
 import { outcomeOf, type Report, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
@@ -146,21 +146,10 @@ function failureOf(task: Task): string {
 }
 
 async function evidenceOfTask(engine: Engine, task: Task): Promise<readonly string[]> {
-  const { containerId, environment } = task;
+  const { id, containerId, environment } = task;
   if (containerId === null) return [];
   // The container can only be inspected on its own node; its logs come from any.
   const container = await inspectContainer(engine, containerId);
   const known = container ?? { environment, mounts: [], healthLog: [] };
-  const log = withoutSecrets(known, await lastTaskLog(engine, task.id, containerId));
-  return evidenceOf(known, log.split("\n").filter(Boolean).slice(-shownLogLines));
-}
-
-/** Logs explain a failure: missing logs must not hide it. */
-async function lastTaskLog(engine: Engine, taskId: string, containerId: string): Promise<string> {
-  for (const source of [`/containers/${containerId}`, `/tasks/${taskId}`]) {
-    const query = `stdout=1&stderr=1&tail=${shownLogLines}`;
-    const raw = await engine.get(`${source}/logs?${query}`).catch(() => null);
-    if (raw) return plainLog(raw);
-  }
-  return "";
+  return evidenceOf(engine, known, [`/containers/${containerId}`, `/tasks/${id}`]);
 }

@@ -22,8 +22,8 @@ test("a container whose mounts are not in here is another one", () => {
 
 test("the host's path is that of the innermost mount", () => {
   const mounts = [
-    { source: "/srv", destination: "/repos" },
-    { source: "/home/me/shop", destination: "/repos/shop" },
+    { source: "/srv", target: "/repos" },
+    { source: "/home/me/shop", target: "/repos/shop" },
   ];
   assert.equal(hostPathOf(mounts, "/repos/shop"), "/home/me/shop");
   assert.equal(hostPathOf(mounts, "/repos/shop/deploy"), "/home/me/shop/deploy");
@@ -55,7 +55,7 @@ test("another project than Hotpush's own is left to its own name", () => {
 });
 
 test("a project mounted elsewhere is located with both of its paths", () => {
-  const mounts = [{ source: "/srv/shop", destination: "/app" }];
+  const mounts = [{ source: "/srv/shop", target: "/app" }];
   assert.deepEqual(locateIn({ labels, mounts }, target), {
     projectDirectory: "/srv/shop",
     directoryHere: "/app",
@@ -66,8 +66,8 @@ test("a project mounted elsewhere is located with both of its paths", () => {
 
 test("a helper with the same mounts and no labels finds the project by its arguments", () => {
   const mounts = [
-    { source: "/srv", destination: "/srv" },
-    { source: "/srv/shop", destination: "/app" },
+    { source: "/srv", target: "/srv" },
+    { source: "/srv/shop", target: "/app" },
   ];
   const { directoryHere = "", ...found } = locateIn({ labels, mounts }, target);
   const told = { projectDirectory: directoryHere, files: found.files };

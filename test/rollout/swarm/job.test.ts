@@ -11,7 +11,7 @@ const stack = readStack({
   name: "shop",
   services: {
     app: { build: ".", image: "shop-app" },
-    migrate: { build: ".", image: "shop-migrate", deploy: { mode: "replicated-job" } },
+    migrate: { build: ".", image: "shop-migrate" },
   },
 });
 const image = (name: string) => ({ image: name, id: "sha256:1", tag: `${name}:111111111111` });

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ComposeService } from "../../../src/platform/compose/model.ts";
 import { judgeService, type Observation, observe } from "../../../src/rollout/swarm/judge-service.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
-import type { StackModelService } from "../../../src/rollout/swarm/stack-file.ts";
 import { sampleSwarmService, sampleTask, sampleUpdate } from "./sample.ts";
 
 const old = sampleSwarmService({ update: sampleUpdate("completed", "09:00") });
 const changed = { definition: "two" };
 /** An update may take 20 s: 10 s to get healthy, 5 s to be placed, 5 s of `monitor`. */
-const checked: StackModelService = { healthcheck: {}, labels: { "hotpush.healthy-timeout": "10s" } };
-const mayEnd: StackModelService = { ...checked, deploy: { restart_policy: { condition: "none" } } };
+const checked: ComposeService = { healthcheck: {}, labels: { "hotpush.healthy-timeout": "10s" } };
+const mayEnd: ComposeService = { ...checked, deploy: { restart_policy: { condition: "none" } } };
 
 /** A second after the deploy of a service that existed before; but for `differences`. */
 function sample(differences: Partial<Observation>): Observation {
@@ -25,7 +25,7 @@ function started(tasks: readonly ReturnType<typeof sampleTask>[], differences = 
   return sample({ before: null, now: sampleSwarmService({ tasks, ...differences }) });
 }
 
-function judge(said: StackModelService, seen: Observation): ReturnType<typeof judgeService> {
+function judge(said: ComposeService, seen: Observation): ReturnType<typeof judgeService> {
   const [service] = readStack({
     name: "shop",
     services: { app: { image: "app", build: {}, ...said } },
@@ -34,7 +34,7 @@ function judge(said: StackModelService, seen: Observation): ReturnType<typeof ju
   return judgeService(service, seen);
 }
 
-const cases: readonly (readonly [string, Observation, string | RegExp, StackModelService?])[] = [
+const cases: readonly (readonly [string, Observation, string | RegExp, ComposeService?])[] = [
   ["an update that began since the deploy is pending while it goes on", updating("updating"), "pending"],
   ["one that is completed is updated", updating("completed"), "updated"],
   ["one that Swarm rolls back is pending until that is done", updating("rollback_started"), "pending"],

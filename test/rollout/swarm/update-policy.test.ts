@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ComposeService } from "../../../src/platform/compose/model.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
-import type { StackModelService } from "../../../src/rollout/swarm/stack-file.ts";
-import { withRollBack } from "../../../src/rollout/swarm/update-policy.ts";
+import type { OwnTask } from "../../../src/rollout/swarm/swarm-service.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 
-function policyOf(said: StackModelService) {
-  const [service] = readStack({
-    name: "shop",
-    services: { app: { image: "app", build: {}, ...said } },
-  }).services;
+function policyOf(said: ComposeService, own: OwnTask | null = null) {
+  const services = { app: { image: "app", build: {}, ...said } };
+  const [service] = readStack({ name: "shop", services }, own).services;
   if (!service) throw new Error("The stack has no service.");
   return service.update;
 }
@@ -68,10 +66,10 @@ test("an image from a registry gets two more minutes to reach a node", () => {
 
 test("Swarm rolls Hotpush itself back unless the file says otherwise", () => {
   const ports = [{ published: "9000", target: 9000, mode: "host" }];
-  assert.deepEqual(withRollBack(policyOf({ ports })).added.update_config, {
-    order: "stop-first",
-    failure_action: "rollback",
-  });
-  const paused = policyOf({ ports, deploy: { update_config: { failure_action: "pause" } } });
-  assert.equal(withRollBack(paused), paused);
+  const own = { id: "c1", stack: "shop", service: "app" };
+  const update_config = { order: "stop-first", failure_action: "rollback" };
+  assert.deepEqual(policyOf({ ports }, own).added, { update_config });
+  assert.deepEqual(policyOf({ ports }, { ...own, stack: "other" }).added, {});
+  const paused = { update_config: { failure_action: "pause" } };
+  assert.deepEqual(policyOf({ ports, deploy: paused }, own).added, {});
 });
