@@ -7,7 +7,7 @@ import type { Queue } from "./deployments/queue.ts";
 import { keepTrying } from "./deployments/retry.ts";
 import type { SecretUses } from "./deployments/secret-uses.ts";
 import { flock } from "./platform/file-lock.ts";
-import { isSystemError } from "./platform/shortage.ts";
+import { isSystemError } from "./platform/run-command.ts";
 
 export interface LeaderOptions extends ControlContext {
   readonly queue: Queue;

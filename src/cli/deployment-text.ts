@@ -1,8 +1,7 @@
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson, ReportedJson } from "../control/deployment-json.ts";
-import { columnsOf, fit } from "../platform/terminal/columns.ts";
+import { columnsOf, fit, wrapText } from "../platform/terminal/layout.ts";
 import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
-import { wrapText } from "../platform/terminal/wrap.ts";
 
 const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {
   queued: "dim",

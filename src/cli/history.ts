@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import { formatTable } from "../platform/terminal/table.ts";
+import { formatTable } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 import { branchOf, commitText, localTime, originText, stateText } from "./deployment-text.ts";

@@ -9,7 +9,7 @@ import { systemdUnitName } from "../init/systemd-unit.ts";
 import { isLoopback } from "../init/webhook-address.ts";
 import { type WebhookForm, webhookForm } from "../init/webhook-form.ts";
 import { diffTexts } from "../platform/git.ts";
-import { wrapFor } from "../platform/terminal/wrap.ts";
+import { wrapFor } from "../platform/terminal/layout.ts";
 import { secretToSend, send } from "../send/send.ts";
 import { print } from "./command.ts";
 

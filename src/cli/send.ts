@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { parseDurationMs } from "../config/duration.ts";
-import { wrapFor } from "../platform/terminal/wrap.ts";
+import { wrapFor } from "../platform/terminal/layout.ts";
 import type { SentEvent } from "../send/delivery.ts";
 import { readSendSettings, type SendRequest, type Sent, send } from "../send/send.ts";
 import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";

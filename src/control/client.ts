@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { type HttpRequest, openHttp } from "../platform/http-client.ts";
+import { type HttpRequest, openHttp } from "../platform/http.ts";
 import { CommandError } from "../problems.ts";
 import { openDirectory, shortSocketPath, socketPath } from "./control-socket.ts";
 import type { ControlEvent } from "./deployment-json.ts";

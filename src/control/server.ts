@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "../platform/http-server.ts";
+import { createServer } from "../platform/http.ts";
 import { ProblemError } from "../problems.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";

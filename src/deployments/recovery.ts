@@ -1,4 +1,4 @@
-import { isShortage } from "../platform/shortage.ts";
+import { isShortage } from "../platform/run-command.ts";
 import { type Deployment, type Ending, selectDeployments } from "./deployment.ts";
 import type { Executor, ExecutorOptions } from "./execute.ts";
 import { keepTrying } from "./retry.ts";

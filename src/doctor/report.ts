@@ -1,5 +1,5 @@
+import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
-import { wrapText } from "../platform/terminal/wrap.ts";
 import type { Fault, ProbeResult } from "./check.ts";
 import type { CheckReport } from "./checks.ts";
 

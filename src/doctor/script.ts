@@ -1,8 +1,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { kindOf, statOf } from "../platform/files.ts";
-import { findProgram } from "../platform/find-program.ts";
+import { findProgram, kindOf, statOf } from "../platform/files.ts";
 import type { ProblemCode } from "../problems.ts";
 import {
   checkScript,

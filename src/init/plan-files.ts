@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { secretFault } from "../config/secret.ts";
-import { namingFiles } from "../platform/compose/file-names.ts";
+import { namingFiles } from "../platform/compose/commands.ts";
 import { composeFile, ownComposeFile } from "./compose-file.ts";
 import { type Setting, withoutOtherValues, withSettings } from "./dotenv-file.ts";
 import { type GitHost, payloadName } from "./git-host.ts";

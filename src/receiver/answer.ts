@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { STATUS_CODES } from "../platform/http-server.ts";
+import { STATUS_CODES } from "../platform/http.ts";
 import { type HttpProblemCode, type Problem, problems } from "../problems.ts";
 import { discard } from "./body-budget.ts";
 

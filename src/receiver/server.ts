@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { BlockList } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Log } from "../log.ts";
-import { createServer } from "../platform/http-server.ts";
+import { createServer } from "../platform/http.ts";
 import { ProblemError } from "../problems.ts";
 import { type Answer, isClosing, jsonAnswer, problemAnswer, type Refusal, sendAnswer } from "./answer.ts";
 import { createBodyBudget } from "./body-budget.ts";

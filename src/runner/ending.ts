@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { formatDuration } from "../config/duration.ts";
 import type { Ending } from "../deployments/deployment.ts";
 import { checkedOutCommit } from "../platform/git.ts";
-import { isShortage } from "../platform/shortage.ts";
+import { isShortage } from "../platform/run-command.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
 import type { ProcessEntry } from "./processes.ts";

@@ -1,7 +1,7 @@
 import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flock } from "../platform/file-lock.ts";
-import { isShortage } from "../platform/shortage.ts";
+import { isShortage } from "../platform/run-command.ts";
 import { findProcessesOf } from "./processes.ts";
 
 /**

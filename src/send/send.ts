@@ -6,7 +6,7 @@ import { type Branch, variables } from "../config.ts";
 import { git } from "../init/git-checkout.ts";
 import { type GitHost, isGitHost } from "../init/git-host.ts";
 import { withDotenv } from "../platform/env-file.ts";
-import { sendHttp } from "../platform/http-client.ts";
+import { sendHttp } from "../platform/http.ts";
 import { CommandError } from "../problems.ts";
 import { type Delivery, makeDelivery, type SentEvent, signDelivery } from "./delivery.ts";
 import { type RepositoryHead, readRepositoryHead } from "./repository-head.ts";

@@ -1,5 +1,5 @@
 import { formatDuration } from "../config/duration.ts";
-import type { HttpAnswer } from "../platform/http-client.ts";
+import type { HttpAnswer } from "../platform/http.ts";
 import type { DeploymentSummary, Would } from "../receiver/push.ts";
 
 /** The answer, or the error of the system or of OpenSSL that prevented it. */

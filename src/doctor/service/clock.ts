@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { formatDuration } from "../../config/duration.ts";
-import { sendHttp } from "../../platform/http-client.ts";
+import { sendHttp } from "../../platform/http.ts";
 import { outputOf } from "../../platform/run-command.ts";
 import { type CheckFinding, type Fault, ok, okUnless, problem, quote, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";

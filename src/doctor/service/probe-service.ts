@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { type HttpRequest, sendHttp } from "../../platform/http-client.ts";
+import { type HttpRequest, sendHttp } from "../../platform/http.ts";
 
 /** What answers at the service's port on this machine. `acceptsSecret` is null if there is no secret to try. */
 export type ServiceAnswer =

@@ -1,8 +1,7 @@
 import { readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join } from "node:path";
-import { kindOf, readStart } from "../files.ts";
-import { findProgram, isRunnable } from "../find-program.ts";
+import { findProgram, isRunnable, kindOf, readStart } from "../files.ts";
 import type { Argv } from "../run-command.ts";
 
 /** The first version in which `!reset` removes a list that another file gives. `start_interval` came with 2.24.0. */

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { ProblemError } from "../../problems.ts";
-import { type HttpAnswer, type HttpTarget, sendHttp } from "../http-client.ts";
+import { type HttpAnswer, type HttpTarget, sendHttp } from "../http.ts";
 import { restartForSocket } from "./mountinfo.ts";
 
 /**

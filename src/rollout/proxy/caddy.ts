@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { sendHttp } from "../../platform/http-client.ts";
+import { sendHttp } from "../../platform/http.ts";
 import { namesInLiveFiles } from "./live-file.ts";
 
 /** Caddy's admin API is on this socket in the live directory (`admin unix//run/live/admin.sock`), never on a port. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { sendHttp } from "../../platform/http-client.ts";
+import { sendHttp } from "../../platform/http.ts";
 import { ProblemError } from "../../problems.ts";
 import type { ServiceRollout } from "../context.ts";
 import { timed } from "../report/report.ts";

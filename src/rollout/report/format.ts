@@ -1,6 +1,6 @@
 import { formatDuration } from "../../config/duration.ts";
+import { formatTable } from "../../platform/terminal/layout.ts";
 import { withoutSteering } from "../../platform/terminal/printable.ts";
-import { formatTable } from "../../platform/terminal/table.ts";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
 
 /** Prints each event as lines for a person: the service, the step, its duration, and the result. */

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { ComposeTarget } from "../../platform/compose/commands.ts";
-import { composeFileNames, namedFiles } from "../../platform/compose/file-names.ts";
+import { type ComposeTarget, composeFileNames, namedFiles } from "../../platform/compose/commands.ts";
 import type { ComposeService } from "../../platform/compose/model.ts";
 import { withDotenv } from "../../platform/env-file.ts";
 import { ProblemError } from "../../problems.ts";

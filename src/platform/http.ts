@@ -1,7 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from "node:http";
 
-// Node's HTTP without what an `import` of it loads: a command must start at once.
-const { request: requestHttp } = process.getBuiltinModule("node:http");
+/**
+ * The parts of Node's HTTP that are used. An `import` of `node:http` evaluates all its exports, and so loads the WebSocket
+ * and fetch of undici, which nothing here uses: 14 MB of memory and 30 ms of every start.
+ */
+const http = process.getBuiltinModule("node:http");
+export const { createServer, STATUS_CODES } = http;
 
 /** Where a request goes: a URL, or a path on a server that listens on a Unix socket. */
 export type HttpTarget = URL | { readonly socketPath: string; readonly path: string };
@@ -75,8 +79,8 @@ export function openHttp(
 }
 
 function start(target: HttpTarget, options: RequestOptions) {
-  if (!(target instanceof URL)) return requestHttp({ ...options, ...target });
-  if (target.protocol === "http:") return requestHttp(target, options);
+  if (!(target instanceof URL)) return http.request({ ...options, ...target });
+  if (target.protocol === "http:") return http.request(target, options);
   return process.getBuiltinModule("node:https").request(target, options);
 }
 

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { findProgram } from "../../src/platform/find-program.ts";
+import { findProgram } from "../../src/platform/files.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("the first program of the name is found, as the system finds it", (t) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { sendHttp } from "../../src/platform/http-client.ts";
+import { sendHttp } from "../../src/platform/http.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
