@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { StatusJson } from "../../src/control/status.ts";
 import { readVersion } from "../../src/version.ts";
+import { runCli } from "../harness/cli.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { letGo } from "../harness/script.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 const script = `#!/bin/sh
 echo "==> Build"
@@ -102,4 +105,15 @@ test("STATE_PATH is read from the .env of the working directory, as by the servi
     "status",
   );
   assert.equal(code, 0);
+});
+
+test("status starts without loading the roll-out or the Docker client", async (t) => {
+  const directory = temporaryDirectory(t);
+  const hooks = join(directory, "hooks.mjs");
+  const load = "(url, context, next) => { console.error(url); return next(url, context); }";
+  writeFileSync(hooks, `import { registerHooks } from "node:module";\nregisterHooks({ load: ${load} });\n`);
+  const env = { NODE_OPTIONS: `--import=${hooks}`, STATE_PATH: directory };
+  const { stderr } = await runCli(["status"], { cwd: directory, env });
+  assert.match(stderr, /\/src\/cli\/status\.ts$/m);
+  assert.doesNotMatch(stderr, /\/src\/(?:rollout|platform\/docker)\//);
 });
