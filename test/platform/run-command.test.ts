@@ -50,7 +50,7 @@ test("a program that is not installed is an ending, not a fault", async () => {
   assert.deepEqual(ending, { kind: "not_found", lastLines: [] });
 });
 
-test("outputOf gives the trimmed standard output of a success, and null for anything else", async () => {
+test("outputOf gives the trimmed output of a success, and null for anything else", async () => {
   assert.equal(await outputOf(sh("echo ' one '; echo two >&2"), {}), "one");
   assert.equal(await outputOf(sh("echo one; exit 1"), {}), null);
   assert.equal(await outputOf(["sleep", "60"], { timeoutMs: 100 }), null);

@@ -15,13 +15,7 @@ export interface ContainerSpec {
 }
 
 /** How a container was asked to join a network. */
-export interface Endpoint {
-  readonly IPAMConfig?: Readonly<Record<string, unknown>> | null | undefined;
-  readonly Links?: readonly string[] | null | undefined;
-  readonly Aliases?: readonly string[] | null | undefined;
-  readonly DriverOpts?: Readonly<Record<string, string>> | null | undefined;
-  readonly GwPriority?: number | undefined;
-}
+type Endpoint = Readonly<Record<string, unknown>> & { readonly Aliases?: readonly string[] | null };
 
 /** Reads how a container was made, and which volumes it has; null if it is gone. */
 export async function readContainerSpec(engine: Engine, id: string): Promise<ContainerSpec | null> {
@@ -101,26 +95,20 @@ function mountsOf({ HostConfig, Mounts }: Inspected): readonly MountRequest[] {
     ...(HostConfig.Binds ?? []).map((bind) => bind.split(":")[1]),
   ]);
   const unnamed = volumes.filter(({ Destination }) => !named.has(Destination));
-  return [
-    ...requested,
-    ...unnamed.map(({ Name = "", Destination, RW }) => ({
-      Type: "volume",
-      Source: Name,
-      Target: Destination,
-      ReadOnly: !RW,
-    })),
-  ];
+  const kept = unnamed.map(({ Name = "", Destination, RW }) => {
+    return { Type: "volume", Source: Name, Target: Destination, ReadOnly: !RW };
+  });
+  return [...requested, ...kept];
 }
 
 /** What was asked for, not what the engine chose: another container may have that address or MAC by now. */
 function endpointsOf({ Id, NetworkSettings }: Inspected): Readonly<Record<string, Endpoint>> {
-  const endpoints = Object.entries(NetworkSettings.Networks ?? {}).map(
-    ([network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }]) => {
-      // Older engines list the container's own id.
-      const aliases = Aliases?.filter((alias) => !Id.startsWith(alias)) ?? null;
-      return [network, { IPAMConfig, Links, Aliases: aliases, DriverOpts, GwPriority }] as const;
-    },
-  );
+  const endpoints = Object.entries(NetworkSettings.Networks ?? {}).map(([network, endpoint]) => {
+    const { IPAMConfig, Links, Aliases, DriverOpts, GwPriority } = endpoint;
+    // Older engines list the container's own id.
+    const aliases = Aliases?.filter((alias) => !Id.startsWith(alias)) ?? null;
+    return [network, { IPAMConfig, Links, Aliases: aliases, DriverOpts, GwPriority }];
+  });
   return Object.fromEntries(endpoints);
 }
 
@@ -132,8 +120,10 @@ function endpointsOf({ Id, NetworkSettings }: Inspected): Readonly<Record<string
  * @throws ProblemError `docker_refused` if the engine cannot create it; nothing is left then
  */
 export async function recreateContainer(engine: Engine, spec: ContainerSpec): Promise<string> {
-  const { name, hostConfig, networks } = spec;
-  const [first, ...others] = inOrder(networks, hostConfig.NetworkMode);
+  const { name, hostConfig } = spec;
+  const networks = Object.entries(spec.networks);
+  const first = networks.find(([network]) => network === hostConfig.NetworkMode) ?? networks[0];
+  const others = networks.filter((network) => network !== first);
   const answer = await engine.post(`/containers/create?name=${name}_${spec.id.slice(0, 12)}`, {
     ...spec.config,
     Image: await imageReference(engine, spec),
@@ -158,14 +148,6 @@ export async function recreateContainer(engine: Engine, spec: ContainerSpec): Pr
 export async function startRecreated(engine: Engine, id: string, { name }: ContainerSpec): Promise<void> {
   await engine.post(`/containers/${id}/rename?name=${name}`);
   await engine.post(`/containers/${id}/start`);
-}
-
-function inOrder(
-  networks: Readonly<Record<string, Endpoint>>,
-  first: string,
-): readonly (readonly [string, Endpoint])[] {
-  const isFirst = ([name]: readonly [string, Endpoint]) => name === first;
-  return Object.entries(networks).sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
 }
 
 /**

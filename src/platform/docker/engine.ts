@@ -1,6 +1,6 @@
-import { statSync } from "node:fs";
 import { ProblemError } from "../../problems.ts";
-import { type HttpAnswer, type HttpTarget, sendHttp } from "../http.ts";
+import { statOf } from "../files.ts";
+import { type HttpTarget, sendHttp } from "../http.ts";
 import { restartForSocket } from "./mountinfo.ts";
 
 /**
@@ -55,6 +55,8 @@ export const neededApi = "1.44";
 /** After this time without an answer, the engine counts as hung. */
 const usualAnswerTimeoutMs = 120_000;
 
+const headers = { "content-type": "application/json", host: "docker" };
+
 /** Used if DOCKER_HOST is not set. */
 export const defaultDockerHost = "unix:///var/run/docker.sock";
 
@@ -70,11 +72,15 @@ export function connectEngine(
   const targetOf = readDockerHost(dockerHost);
   const call = async (method: string, path: string, body?: unknown, patienceMs: number = 0) => {
     const timeoutMs = answerTimeoutMs + patienceMs;
-    const answer = await send(targetOf(path), method, body, timeoutMs).catch((error: unknown) => {
+    const text = body === undefined ? "" : JSON.stringify(body);
+    const asked = sendHttp(targetOf(path), { method, headers, body: text, timeoutMs });
+    const answer = await asked.catch((error: unknown) => {
       throw unreachable(dockerHost, error as NodeJS.ErrnoException);
     });
-    if (answer.status < 400) return answer.body;
-    throw new EngineRefusal(answer.status, refusalText(method, path, answer));
+    const { status } = answer;
+    if (status < 400) return answer.body;
+    const detail = `The Docker engine answered ${status} to ${method} ${path}: ${messageIn(answer.body)}`;
+    throw new EngineRefusal(status, detail);
   };
   return {
     get: (path) => call("GET", path),
@@ -98,20 +104,6 @@ function readDockerHost(dockerHost: string): (path: string) => HttpTarget {
   });
 }
 
-function send(target: HttpTarget, method: string, body: unknown, timeoutMs: number) {
-  const headers = { "content-type": "application/json", host: "docker" };
-  return sendHttp(target, {
-    method,
-    headers,
-    body: body === undefined ? "" : JSON.stringify(body),
-    timeoutMs,
-  });
-}
-
-function refusalText(method: string, path: string, { status, body }: HttpAnswer): string {
-  return `The Docker engine answered ${status} to ${method} ${path}: ${messageIn(body)}`;
-}
-
 function messageIn(body: Buffer): string {
   try {
     const parsed: { readonly message?: string } = JSON.parse(body.toString());
@@ -130,7 +122,7 @@ function unreachable(dockerHost: string, error: NodeJS.ErrnoException): ProblemE
 
 function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
   if (error.code === "EACCES") {
-    const gid = groupOf(dockerHost.replace("unix://", "")) ?? "number";
+    const gid = statOf(dockerHost.replace("unix://", ""))?.gid ?? "number";
     return `this user may not open the Docker socket. Add it to the socket's group; in a container, write in the compose file, in Hotpush's service: group_add: ["${gid}"]`;
   }
   if (error.code === "ENOENT")
@@ -142,13 +134,4 @@ function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
     return "no Docker engine listens there. Is the Docker daemon running?";
   }
   return `the Docker engine did not answer (${error.message}).`;
-}
-
-/** Also null if this user cannot enter the directory. */
-function groupOf(path: string): number | null {
-  try {
-    return statSync(path).gid;
-  } catch {
-    return null;
-  }
 }
