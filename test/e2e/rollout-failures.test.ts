@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { untilTold } from "../lab/project.ts";
+import { untilPrinted } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 const liveVolumeBytes = 1024 ** 2;
@@ -144,7 +144,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     await project.serving("known");
     await project.write("broken", "broken");
     let slow: Promise<Response> | undefined;
-    const { code, output } = await untilTold(project.spawnRollout(), /app +start /, async () => {
+    const { code, output } = await untilPrinted(project.spawnRollout(), /app +start /, async () => {
       slow = fetch(`${project.origin}/?ms=8000`);
     });
     assert.equal(code, 1, output);

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { endOf, untilTold } from "../lab/project.ts";
+import { endOf, untilPrinted } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** How often the roll-out is killed, spread over all steps. */
@@ -46,7 +46,7 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     await project.write("stopped", "sick");
     await project.underLoad(async () => {
       const stopped = project.spawnRollout();
-      const { code, output } = await untilTold(stopped, /app +start /, async () => {
+      const { code, output } = await untilPrinted(stopped, /app +start /, async () => {
         stopped.kill("SIGTERM");
       });
       assert.equal(code, 1, output);
@@ -59,7 +59,7 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     const containers = await project.containers("app");
     await project.write("unseen", "slow-start");
     const rollout = project.spawnRollout({ env: { DRAIN: "2s" } });
-    const { code, output } = await untilTold(rollout, /app +start /, () =>
+    const { code, output } = await untilPrinted(rollout, /app +start /, () =>
       project.docker("kill", `${project.name}-caddy-1`),
     );
     assert.equal(code, 1, output);
@@ -74,7 +74,7 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     await project.serving("proved");
     await project.write("unproved", "broken");
     const killed = project.spawnRollout();
-    await untilTold(killed, /app +switch /, async () => kill(killed, { withCompose: false }));
+    await untilPrinted(killed, /app +switch /, async () => kill(killed, { withCompose: false }));
     const { code, output } = await project.rollOut();
     assert.equal(code, 1, output);
     assert.match(output, /An earlier roll-out had no time to see that: the old version serves again/);

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { endOf, type RolloutOptions, untilTold } from "../lab/project.ts";
+import { endOf, type RolloutOptions, untilPrinted } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 onEngine("one-shot services on a real engine", (env) => {
@@ -96,7 +96,7 @@ onEngine("one-shot services on a real engine", (env) => {
     await hasMigration("echo next >>/kept/log", kept);
     const next = project.spawnRollout({ args: ["migrate"] });
     const allow = () => writeFile(join(project.directory, "kept", "allowed"), "");
-    const { code, output } = await untilTold(next, /still runs/, allow);
+    const { code, output } = await untilPrinted(next, /still runs/, allow);
     assert.equal(code, 0, output);
     assert.match(
       output,

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { freePort } from "../harness/free-port.ts";
 import { cacheCheck, cacheServer } from "../lab/cache-service.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, type TestProject, untilTold } from "../lab/project.ts";
+import { makeProject, type TestProject, untilPrinted } from "../lab/project.ts";
 
 type Parts = Readonly<Record<string, unknown>>;
 
@@ -98,7 +98,9 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     await serving("1");
     await compose("sick");
     const rollout = project.spawnRollout();
-    const { code, output } = await untilTold(rollout, /cache +recreate/, async () => rollout.kill("SIGTERM"));
+    const { code, output } = await untilPrinted(rollout, /cache +recreate/, async () =>
+      rollout.kill("SIGTERM"),
+    );
     assert.notEqual(code, 0, output);
     const left = /was interrupted while it was recreated: cache-of-\S+ runs, but is not healthy/;
     assert.match(output, left);

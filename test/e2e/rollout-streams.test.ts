@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { untilTold } from "../lab/project.ts";
+import { untilPrinted } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 import { openWebSocket } from "../lab/web-socket.ts";
 
@@ -36,7 +36,7 @@ onEngine("streams through TLS during a roll-out on a real engine", (env) => {
     const stream = read(session, "/stream?lines=20");
     await project.underLoad(async () => {
       await project.write("second", "graceful");
-      const { code, output } = await untilTold(project.spawnRollout(), /app +switch /, async () => {
+      const { code, output } = await untilPrinted(project.spawnRollout(), /app +switch /, async () => {
         assert.equal(await socket.ask("who"), "first", "the open WebSocket stays with the old version");
         const fresh = await openWebSocket(origin);
         assert.equal(await fresh.ask("who"), "second");

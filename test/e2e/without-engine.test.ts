@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { untilTold } from "../lab/project.ts";
+import { untilPrinted } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 import { underLoad } from "../lab/under-load.ts";
 
@@ -30,7 +30,7 @@ onOwnEngine("alone", "the engine itself goes away in mid roll-out", (env, engine
     const { versions } = await underLoad(await originOfCaddy(), async () => {
       await project.write("half-way", "slow-start");
       const rollout = project.spawnRollout();
-      const { code, output } = await untilTold(rollout, /app +start /, async () => engine.kill());
+      const { code, output } = await untilPrinted(rollout, /app +start /, async () => engine.kill());
       assert.equal(code, 1, output);
       assert.match(output, /FAILED: .*Docker/);
       await engine.start();

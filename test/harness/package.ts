@@ -43,9 +43,9 @@ export function pack(directory: string): Packed {
     cpSync(join(checkout, name), join(source, name), { recursive: true });
   }
   symlinkSync(join(checkout, "node_modules"), join(source, "node_modules"));
-  const told = JSON.parse(npm(source, "pack", "--json", "--pack-destination", directory)) as object;
+  const packed = JSON.parse(npm(source, "pack", "--json", "--pack-destination", directory)) as object;
   // A list of packages up to npm 10, an object since.
-  return Object.values(told)[0] as Packed;
+  return Object.values(packed)[0] as Packed;
 }
 
 export function npm(directory: string, ...args: readonly string[]): string {

@@ -23,10 +23,10 @@ export interface Form {
 }
 
 /** The values that a person copies from the printed form to the git host. */
-export function readForm(told: string): Form {
-  const [, secret = ""] = /^ +Secret +([0-9a-f]{64})\r?$/m.exec(told) ?? [];
-  assert.notEqual(secret, "", told);
-  const [, shown = ""] = /^ +Payload URL +(\S.*?)\r?$/m.exec(told) ?? [];
+export function readForm(printed: string): Form {
+  const [, secret = ""] = /^ +Secret +([0-9a-f]{64})\r?$/m.exec(printed) ?? [];
+  assert.notEqual(secret, "", printed);
+  const [, shown = ""] = /^ +Payload URL +(\S.*?)\r?$/m.exec(printed) ?? [];
   const payloadUrl = shown.replace("<this server>", "127.0.0.1");
   return { payloadUrl, secret };
 }

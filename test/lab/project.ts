@@ -121,16 +121,16 @@ async function removeFromEngine(docker: Docker, name: string): Promise<void> {
 }
 
 /** Does `work` as soon as the output of `child` matches `pattern`, then waits for its end. */
-export async function untilTold(
+export async function untilPrinted(
   child: ChildProcess,
   pattern: RegExp,
   work: () => Promise<unknown>,
 ): Promise<Ending> {
-  let told = "";
+  let printed = "";
   let working: Promise<unknown> | null = null;
   child.stdout?.on("data", (chunk: Buffer) => {
-    told += chunk.toString();
-    if (working === null && pattern.test(told)) working = work();
+    printed += chunk.toString();
+    if (working === null && pattern.test(printed)) working = work();
   });
   const ending = await endOf(child);
   if (working === null) throw new Error(`${pattern} is not in the output:\n${ending.output}`);

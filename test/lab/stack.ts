@@ -95,7 +95,8 @@ async function suitTests(edit: TestStack["edit"], name: string): Promise<void> {
   await edit(/\bshop\b/g, name);
   await edit('"node", "healthcheck.js"', '"./healthcheck.sh"');
   await edit("start_period: 30s", "start_period: 2s");
-  await edit("interval: 10s", "interval: 1s");
+  await edit("interval: 10s", "interval: 2s");
+  await edit("retries: 3", "retries: 2");
   await edit("monitor: 5s", "monitor: 2s");
 }
 
