@@ -71,8 +71,8 @@ interface Statement {
 }
 
 /**
- * A statement as Node's parseEnv reads it: a value in quotes may have several lines, and one of which only blanks are on
- * the line of its name begins on the next line.
+ * A statement as Node's parseEnv reads it: a value in quotes may have several lines, and a value begins on the next line
+ * if only blanks follow on the line of its name.
  */
 const statement =
   /(?![ \t\r]*#)(?<key>[^=\n]*)=(?:(?=\r*(?:\n|$))|(?<gap>[ \t\r\n]*)(?<value>"[^"]*"[^\n]*|'[^']*'[^\n]*|`[^`]*`[^\n]*|[^\n]*))\r*\n?|[^\n]*\n|[^\n]+$/gy;

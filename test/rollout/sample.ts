@@ -22,7 +22,6 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     exitCode: 0,
     restartCount: 0,
     createdAtMs: 0,
-    startedAtMs: 0,
     stopGraceS: 10,
     mounts: [],
     environment: [],

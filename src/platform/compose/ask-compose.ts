@@ -19,8 +19,8 @@ export async function composeVersion(env: NodeJS.ProcessEnv, timeoutMs: number):
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function loadModel(surroundings: ComposeOptions): Promise<ComposeModel> {
-  return JSON.parse(await askCompose(surroundings, configCommand(surroundings.target))) as ComposeModel;
+export async function loadModel(options: ComposeOptions): Promise<ComposeModel> {
+  return JSON.parse(await askCompose(options, configCommand(options.target))) as ComposeModel;
 }
 
 /**
@@ -29,8 +29,8 @@ export async function loadModel(surroundings: ComposeOptions): Promise<ComposeMo
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function loadImageNames(surroundings: ComposeOptions): Promise<readonly string[]> {
-  const names = await askCompose(surroundings, imagesCommand(surroundings.target));
+export async function loadImageNames(options: ComposeOptions): Promise<readonly string[]> {
+  const names = await askCompose(options, imagesCommand(options.target));
   return [...new Set(names.split("\n").filter(Boolean))];
 }
 
@@ -40,16 +40,15 @@ export async function loadImageNames(surroundings: ComposeOptions): Promise<read
  * @returns its standard output
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function askCompose(surroundings: ComposeOptions, argv: Argv, input?: string): Promise<string> {
-  const ending = await runCompose(surroundings, argv, {
+async function askCompose(options: ComposeOptions, argv: Argv, input?: string): Promise<string> {
+  const ending = await runCompose(options, argv, {
     timeoutMs: readTimeoutMs,
     ...(input === undefined ? {} : { input }),
   });
   if (hasSucceeded(ending)) return ending.output;
-  const where = surroundings.target.projectDirectory;
   throw new ProblemError({
     code: "compose_invalid",
-    detail: `The compose file in ${where} cannot be read.`,
+    detail: `The compose file in ${options.target.projectDirectory} cannot be read.`,
     evidence: ending.lastLines,
   });
 }
@@ -67,15 +66,15 @@ export type ConfigHashes = ReadonlyMap<string, readonly string[]>;
  * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function configHashes(
-  surroundings: ComposeOptions,
+  options: ComposeOptions,
   model: ComposeModel,
   containers: readonly Container[],
 ): Promise<ConfigHashes> {
-  const alone = readHashes(await askCompose(surroundings, hashCommand(), withoutDependencies(model)));
+  const alone = readHashes(await askCompose(options, hashCommand(), withoutDependencies(model)));
   const isKnown = ({ service, configHash }: Container) =>
     model.services[service]?.depends_on === undefined || alone.get(service)?.includes(configHash);
   if (containers.every(isKnown)) return alone;
-  const whole = readHashes(await askCompose(surroundings, hashCommand(), JSON.stringify(model)));
+  const whole = readHashes(await askCompose(options, hashCommand(), JSON.stringify(model)));
   return new Map([...alone].map(([name, hashes]) => [name, [...hashes, ...(whole.get(name) ?? [])]]));
 }
 

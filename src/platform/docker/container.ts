@@ -67,7 +67,6 @@ interface Inspected {
   readonly State: {
     readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
     readonly ExitCode: number;
-    readonly StartedAt: string;
     readonly Health?: {
       readonly Status: string;
       readonly Log: readonly { readonly Output: string }[] | null;
@@ -96,7 +95,6 @@ function readContainer({ Id, Name, Image, RestartCount, Created, Config, State, 
     exitCode: State.ExitCode,
     restartCount: RestartCount,
     createdAtMs: Date.parse(Created),
-    startedAtMs: Date.parse(State.StartedAt),
     /** Seconds between SIGTERM and SIGKILL, from the compose file. */
     stopGraceS: Config.StopTimeout ?? dockersGraceS,
     mounts: Mounts.map(readMount) as readonly ContainerMount[],
