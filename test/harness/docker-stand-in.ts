@@ -10,7 +10,7 @@ export interface DockerAnswers {
   readonly composeVersion?: string;
   readonly model?: object;
   readonly apiVersion?: string;
-  /** Of `GET /containers/<id>/json`. */
+  /** Of `GET /containers/<id>/json`; its id, a name and a state come with each. */
   readonly container?: object;
 }
 
@@ -43,5 +43,7 @@ function answerOf(path: string, { apiVersion = "1.51", container }: DockerAnswer
   if (path.startsWith("/networks?")) return [];
   if (path === "/info") return { DockerRootDir: "/var/lib/docker-of-a-test" };
   if (path.startsWith("/containers/json")) return container === undefined ? [] : [{ Id: "0".repeat(64) }];
-  return container !== undefined && path.startsWith("/containers/") ? container : null;
+  if (container === undefined || !path.startsWith("/containers/")) return null;
+  const [, , Id] = path.split("/");
+  return { Id, Name: "/shop-hotpush-1", State: { Status: "running", ExitCode: 0 }, ...container };
 }

@@ -7,6 +7,7 @@ import { settle } from "../../src/deployments/settle.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import type { Store } from "../../src/deployments/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
+import { runsOr } from "../fuzz/fuzz.ts";
 import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
 
 /**
@@ -69,7 +70,7 @@ test("with a remote, any order and number of deliveries ends with the tip deploy
         tip,
       );
     }),
-    { numRuns: 5_000 },
+    { numRuns: runsOr(1_000) },
   );
 });
 
@@ -80,7 +81,7 @@ test("without a remote the tip is deployed if the branch never returned to a com
     fc.property(delivered(once), (one) => {
       assert.equal(lastDeployed(store, one, null), commitOf(one.visits.at(-1) ?? ""));
     }),
-    { numRuns: 5_000 },
+    { numRuns: runsOr(1_000) },
   );
 });
 
@@ -97,7 +98,7 @@ test("pushes in order deploy the tip, even with loops and repeated steps", (t) =
         const remote = isAnswering ? (push: Push) => push.commit : null;
         assert.equal(lastDeployed(store, { deliveries, runs: [] }, remote), commitOf(visits.at(-1) ?? ""));
       }),
-      { numRuns: 2_000 },
+      { numRuns: runsOr(500) },
     );
   }
 });
