@@ -1,9 +1,9 @@
 import { columns, type Deployment, toDeployment } from "../src/deployments/deployment.ts";
-import { openStore } from "../src/deployments/store.ts";
+import { openDeployments } from "../src/deployments/schema.ts";
 
 /** Reads all deployments from the database of the service, oldest first. */
 export function readRecord(statePath: string): readonly Deployment[] {
-  const store = openStore(statePath);
+  const store = openDeployments(statePath);
   try {
     return store.all(`SELECT ${columns} FROM deployments ORDER BY id`).map(toDeployment);
   } finally {

@@ -1,25 +1,24 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { type ControlSocket, openControlSocket } from "./control/control-socket.ts";
-import type { ControlContext } from "./control/route.ts";
-import type { CatchUp } from "./deployments/catch-up.ts";
-import type { Queue } from "./deployments/queue.ts";
+import { openControlSocket } from "./control/control-socket.ts";
+import type { ControlSources } from "./control/route.ts";
 import { keepTrying } from "./deployments/retry.ts";
-import type { SecretUses } from "./deployments/secret-uses.ts";
+import type { Taking } from "./inbox/take-pushes.ts";
 import { flock } from "./platform/file-lock.ts";
 import { isSystemError } from "./platform/run-command.ts";
+import type { UnixSocket } from "./platform/unix-socket.ts";
 
-export interface LeaderOptions extends ControlContext {
-  readonly queue: Queue;
-  readonly catchUp: CatchUp;
-  readonly secretUses: SecretUses;
+export interface LeaderOptions extends Omit<ControlSources, "taking"> {
+  /** Begins to run deployments, and to take pushes from an inbox if that is where they come from. */
+  readonly onLeading: () => Taking | null;
   readonly stopping: AbortSignal;
 }
 
-/** What only the leader has: the runner lock, and the control socket, if it could be opened. */
+/** What only the leader has: the runner lock, the pushes of an inbox, and the control socket, if it could be opened. */
 export interface Leadership {
   readonly lock: RunnerLock;
-  readonly controlSocket: ControlSocket | null;
+  readonly taking: Taking | null;
+  readonly controlSocket: UnixSocket | null;
 }
 
 /**
@@ -29,17 +28,15 @@ export interface Leadership {
  * @returns null if the service stopped first
  */
 export async function becomeLeader(options: LeaderOptions): Promise<Leadership | null> {
-  const { statePath, queue, catchUp, secretUses, stopping, log } = options;
+  const { statePath, stopping, log } = options;
   const text = "Another instance runs the deployments; this one records";
   const onWait = () => log.info({ event: "runner.waiting" }, text);
   const what = "This instance cannot find out whether it may run deployments";
   const lockOnce = () => lockRunner(statePath, { signal: stopping, onWait });
   const lock = await keepTrying(lockOnce, { what, canPass: isSystemError, signal: stopping, log });
   if (lock === null) return null;
-  queue.start();
-  catchUp.start();
-  secretUses.begin();
-  return { lock, controlSocket: await openControlSocket(options) };
+  const taking = options.onLeading();
+  return { lock, taking, controlSocket: await openControlSocket({ ...options, taking }) };
 }
 
 /** The right to run deployments, held by one of the instances that share a state directory. */

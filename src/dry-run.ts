@@ -1,6 +1,6 @@
 import { findRunning } from "./deployments/history.ts";
 import { type RecordedPush, recordPush, summary } from "./deployments/record.ts";
-import type { Store } from "./deployments/store.ts";
+import type { Store } from "./platform/sqlite/store.ts";
 import type { DeploymentSummary, Push, Would } from "./receiver/push.ts";
 import { checkScript } from "./runner/check-script.ts";
 import type { ProjectScript } from "./runner/known-secrets.ts";

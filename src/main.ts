@@ -1,4 +1,6 @@
 import process from "node:process";
+import type { MachineSettings } from "./config/machine.ts";
+import type { ProjectSettings } from "./config/project.ts";
 import type { Log } from "./log.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
 import type { RunningService } from "./service.ts";
@@ -6,41 +8,78 @@ import type { RunningService } from "./service.ts";
 /** How much longer than the grace of a running deployment stopping may take. */
 const stopMarginMs = 4_000;
 
+/** The service as a whole, or one of its two halves. */
+type Role = "all" | "receive" | "run";
+
+const roles: Readonly<Record<string, Role>> = { "": "all", receive: "receive", run: "run" };
+
 try {
   const command = process.argv.slice(2);
-  if (command.length > 0) {
+  const role = roles[command.join(" ")];
+  if (role === undefined) {
     const { runCommandLine } = await import("./cli/command-line.ts");
     process.exitCode = await runCommandLine(command, process.env);
-  } else await main();
+  } else await main(role);
 } catch (error) {
   fail(error);
 }
 
-async function main(): Promise<void> {
+async function main(role: Role): Promise<void> {
   refuseLenientParser();
   // Loaded here because a command needs none of it and must answer at once.
-  const [{ withDotenv }, { loadConfig }, { openLog }, { startService }] = await Promise.all([
+  const [{ withDotenv }, { loadConfig }, { openLog }] = await Promise.all([
     import("./platform/env-file.ts"),
     import("./config.ts"),
     import("./log.ts"),
-    import("./service.ts"),
   ]);
   const env = withDotenv(process.env, process.cwd());
-  const { config, warnings } = loadConfig(env);
+  const { machine, project, warnings } = loadConfig(env);
   forgetSecrets();
-  const log = openLog(config.logLevel);
+  const log = openLog(machine.logLevel);
   for (const warning of warnings) log.warn({ event: "config.unwise" }, warning);
   process.on("uncaughtException", (error) => die(log, error));
   process.on("unhandledRejection", (error) => die(log, error));
   // A closed terminal must not stop the service, and a lost reader must not kill it. SIGUSR1 would start Node's
   // debugger, which lets any user of the machine run code in the service.
   for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
-  const service = await startService(config, env, log);
+  const service = await start(role, { machine, project, env, log });
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => stop(signal, service, log, config.shutdownGraceMs));
+    process.on(signal, () => stop(signal, service, log, machine.shutdownGraceMs));
+  }
+  if (service.address === null) {
+    log.info({ event: "service.started" }, "Hotpush runs deployments");
+    return;
   }
   const { address, port } = service.address;
   log.info({ event: "service.started", address, port }, `Hotpush listens on ${address}:${port}`);
+}
+
+interface Start {
+  readonly machine: MachineSettings;
+  readonly project: ProjectSettings | null;
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: Log;
+}
+
+async function start(role: Role, { machine, project, env, log }: Start): Promise<RunningService> {
+  const { projectsPath } = machine;
+  if (role !== "all" && projectsPath === null) {
+    const detail = `PROJECTS_PATH is not set: hotpush ${role} serves the projects of a directory. Without it, run: hotpush`;
+    throw new ProblemError({ code: "configuration_invalid", detail });
+  }
+  const secretsPath = role === "receive" ? null : machine.secretsPath;
+  const projects =
+    project === null
+      ? (await import("./projects/project-files.ts")).readProjectFiles({
+          ...{ projectsPath: projectsPath ?? "", secretsPath, log },
+        })
+      : (await import("./projects/project.ts")).onlyProject(project);
+  if (role === "receive") {
+    const { startReceive } = await import("./receive.ts");
+    return await startReceive(machine, projects, log);
+  }
+  const { startService } = await import("./service.ts");
+  return await startService({ machine, projects, env, log, takesFromInbox: role === "run" });
 }
 
 /** A child process inherits the environment by default, so no secret stays in it. */

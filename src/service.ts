@@ -1,110 +1,109 @@
 import type { AddressInfo } from "node:net";
 import { becomeLeader } from "./become-leader.ts";
-import { secretFingerprint } from "./config/secret.ts";
-import type { Config, Environment } from "./config.ts";
-import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
+import type { MachineSettings } from "./config/machine.ts";
+import type { Environment } from "./config/read-variables.ts";
 import { numberAfter } from "./deployments/deployment.ts";
 import { createHealthCheck } from "./deployments/health.ts";
-import { findLastDeployedCommit } from "./deployments/history.ts";
-import {
-  createEventBus,
-  createSourceNote,
-  type EventBus,
-  noteStep,
-  type ReadSource,
-} from "./deployments/progress.ts";
-import { createQueue, type Queue } from "./deployments/queue.ts";
-import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
-import { openStore, type Store } from "./deployments/store.ts";
-import { createDryRun } from "./dry-run.ts";
+import { createEventBus } from "./deployments/progress.ts";
+import { openDeployments } from "./deployments/schema.ts";
+import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
-import { refsOf } from "./receiver/push.ts";
+import { type ProjectService, projectStatePath, type SharedParts } from "./project-service.ts";
+import { createProjectServices, type ProjectServices } from "./project-services.ts";
+import { onlyProjectName, type Projects } from "./projects/project.ts";
+import { namedWebhooks } from "./receiver/named-webhooks.ts";
 import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
 import type { Webhook } from "./receiver/webhook.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
-import { checkTools, logScriptFault, toolsForSigners } from "./runner/check-script.ts";
-import { createProjectScript, findUnredacted, type ProjectScript } from "./runner/known-secrets.ts";
+import { checkTools, toolsForSigners } from "./runner/check-script.ts";
+import { childEnvironment } from "./runner/environment.ts";
 import { lastLoggedId } from "./runner/log-file.ts";
-import { readRemoteHead, readSource } from "./runner/repository.ts";
-import { createRunner } from "./runner/runner.ts";
+import { takeFromInbox } from "./take-from-inbox.ts";
 
 /** How long open requests may take to be answered when everything else has stopped. */
 const lastAnswersMs = 1_000;
 
 export interface RunningService {
-  readonly address: AddressInfo;
-  /** Waits for the running deployment, then stops all stages. Resolves when that is done. */
+  /** null: it has no port. */
+  readonly address: AddressInfo | null;
+  /** Waits for the running deployments, then stops all stages. Resolves when that is done. */
   readonly close: () => Promise<void>;
 }
 
-/** What the stages share. */
-interface Shared {
-  readonly config: Config;
-  readonly script: ProjectScript;
-  readonly store: Store;
-  readonly events: EventBus;
+export interface ServiceOptions {
+  readonly machine: MachineSettings;
+  readonly projects: Projects;
+  /** Scripts get the variables on the allow-list. */
+  readonly env: Environment;
   readonly log: Log;
-  readonly stopping: AbortSignal;
+  /** Whether pushes come from the inbox of another process, and not over a port of this one. */
+  readonly takesFromInbox: boolean;
 }
 
 /**
  * Wires the stages together and starts them. Earlier accepted pushes are read before the port opens.
  *
- * @param env the environment; scripts get the variables on the allow-list
- * @throws ProblemError if the service cannot run with this configuration
+ * @throws ProblemError if the service cannot run with these settings
  */
-export async function startService(config: Config, env: Environment, log: Log): Promise<RunningService> {
-  const { allowedSigners, deployEnv, repoPath, secrets, statePath } = config;
-  checkTools(toolsForSigners(allowedSigners, repoPath));
-  const stopping = new AbortController();
-  const sources = { env, deployEnv, repoPath, secrets };
-  const script = createProjectScript(sources);
-  const store = openStore(statePath);
+export async function startService(options: ServiceOptions): Promise<RunningService> {
+  const { machine, projects, log } = options;
+  const { statePath } = machine;
+  for (const { settings } of projects.list()) {
+    checkTools(toolsForSigners(settings.allowedSigners, settings.repoPath));
+  }
+  const store = openDeployments(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
-  numberAfter(store, lastLoggedId(statePath));
-  const events = createEventBus(log);
-  const shared = { config, script, store, events, log, stopping: stopping.signal };
-  const deployments = wireDeployments(shared);
-  const { queue, catchUp, secretUses } = deployments;
-  const findFault = createHealthCheck(store, config.deployTimeoutMs);
-  const receiver = wireReceiver(shared, deployments, findFault);
-  await listen(receiver, config);
-  await logScriptFault(repoPath, script.environment, log);
-  // Built now, so that the first push does not wait for it.
-  script.redactor();
-  for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
-  const address = receiver.address() as AddressInfo;
-  const leading = becomeLeader({
-    ...{ ...deployments, store, events, findFault, statePath, repoPath, address, log },
+  numberAfter(store, lastId(options));
+  const stopping = new AbortController();
+  let isLeader = false;
+  const shared: SharedParts = {
+    ...{ machine, env: options.env, store, log },
+    events: createEventBus(log),
+    makeTurn: createTurns(machine.maxRunning),
+    isReplaced: createReplacementCheck(statePath),
+    isLeader: () => isLeader,
     stopping: stopping.signal,
-    refs: refsOf(config.branch),
-    hostDirectory: (directory) => hostDirectory(directory, script.environment.DOCKER_HOST),
-    readRemoteHead: (ref) => readRemoteHead(script, ref),
-    startedAtMs: Date.now(),
+  };
+  const services = createProjectServices(shared, projects);
+  const findFault = createHealthCheck(
+    store,
+    (name) => services.find(name)?.parts().settings.deployTimeoutMs ?? 0,
+  );
+  const receiver = options.takesFromInbox
+    ? null
+    : wireReceiver(options, services, findFault, stopping.signal);
+  if (receiver) await listen(receiver, machine);
+  // Built now, so that the first push does not wait for it.
+  for (const service of services.list()) service.parts().script.redactor();
+  const address = (receiver?.address() ?? null) as AddressInfo | null;
+  const leading = becomeLeader({
+    ...{ store, services, projects, findFault, statePath, address, log },
+    ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
+    onLeading() {
+      isLeader = true;
+      services.lead();
+      return options.takesFromInbox ? takeFromInbox(shared, services, projects) : null;
+    },
   });
   let closed: Promise<void> | null = null;
   const close = () => {
     closed ??= closeAll();
     return closed;
   };
-  const redact = (text: string) => script.redactor().text(text);
-  const scriptEnv = script.environment;
-  const selfUpdate = createSelfUpdate({ statePath, scriptEnv, redact, isBusy: queue.isBusy, close, log });
-  selfUpdate.start();
+  const selfUpdate = startSelfUpdate(options, services, close);
   return { address, close };
 
   async function closeAll(): Promise<void> {
     stopping.abort();
     selfUpdate.stop();
-    catchUp.stop();
-    // Until the deployment has ended, every push is recorded, for the next service to deploy.
-    await queue.stop(config.shutdownGraceMs);
-    await closeReceiver(receiver, lastAnswersMs);
+    // Until the deployments have ended, every push is recorded, for the next service to deploy.
+    await services.stop();
+    if (receiver) await closeReceiver(receiver, lastAnswersMs);
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;
+    await leadership?.taking?.ended;
     leadership?.controlSocket?.close();
     leadership?.lock.release();
-    secretUses.close();
     store.close();
   }
 }
@@ -114,67 +113,71 @@ function logMovedAside(path: string, log: Log): void {
   log.error({ event: "store.moved_aside", path }, text);
 }
 
-/** Nothing in the service loads code for Docker before somebody rolls back. */
-async function hostDirectory(directory: string, dockerHost: string | undefined): Promise<string> {
-  const { hostDirectoryOf } = await import("./rollout/compose/locate-project.ts");
-  const { connectEngine } = await import("./platform/docker/engine.ts");
-  return await hostDirectoryOf(connectEngine(dockerHost), directory);
+function lastId({ machine, projects }: ServiceOptions): number {
+  const paths = projects.list().map(({ name }) => projectStatePath(machine.statePath, name));
+  return Math.max(0, ...[machine.statePath, ...paths].map(lastLoggedId));
 }
 
-interface Deployments {
-  readonly queue: Queue;
-  readonly catchUp: CatchUp;
-  readonly secretUses: SecretUses;
+function startSelfUpdate(
+  { machine, env, log }: ServiceOptions,
+  services: ProjectServices,
+  close: () => Promise<void>,
+) {
+  const { statePath } = machine;
+  const scripts = () => services.list().map((service) => service.parts().script);
+  const scriptEnv = scripts()[0]?.environment ?? childEnvironment({ env, deployEnv: [], repoPath: "/" });
+  const redact = (text: string) => scripts().reduce((shown, script) => script.redactor().text(shown), text);
+  const selfUpdate = createSelfUpdate({ statePath, scriptEnv, redact, isBusy: services.isBusy, close, log });
+  selfUpdate.start();
+  return selfUpdate;
 }
 
-function wireDeployments({ config, script, store, events, log, stopping }: Shared): Deployments {
-  const { allowedSigners: signersPath, statePath, secrets } = config;
-  const findLastDeployed = () => findLastDeployedCommit(store);
-  const refs = refsOf(config.branch);
-  const readSourceOf: ReadSource = (deployment, state) => readSource(script, statePath, deployment, state);
-  const noteSource = createSourceNote(store, readSourceOf);
-  const runner = createRunner({
-    ...{ script, statePath, refs, log },
-    deployTimeoutMs: config.deployTimeoutMs,
-    deploySilenceMs: config.deploySilenceMs,
-    signing: signersPath === null ? null : { signersPath, findLastDeployed, stopping },
-    onStep(deployment, name) {
-      noteStep(store, deployment, name, log);
-      noteSource(deployment);
-      events.publish(deployment.id, { kind: "step" });
-    },
-    onLine: ({ id }, line) => events.publish(id, { kind: "line", line }),
-  });
-  const queue = createQueue({
-    ...{ store, runner, readSource: readSourceOf, log },
-    isReplaced: createReplacementCheck(statePath),
-    onChange: (id) => events.publish(id, { kind: "changed" }),
-  });
-  const catchUp = createCatchUp({
-    ...{ store, refs, request: queue.request, log, intervalMs: config.catchUpIntervalMs },
-    readRemoteHead: (ref) => readRemoteHead(script, ref),
-  });
-  const previous = secrets.previous && secretFingerprint(secrets.previous);
-  const fingerprints = { current: secretFingerprint(secrets.current), previous };
-  return { queue, catchUp, secretUses: createSecretUses({ store, fingerprints, log }) };
-}
-
-function wireReceiver(shared: Shared, deployments: Deployments, findFault: () => string | null) {
-  const { config, script, store, log, stopping } = shared;
-  const { queue, catchUp, secretUses } = deployments;
-  const { bodyLimitBytes, trustedProxies, secrets, repository } = config;
-  const webhook: Webhook = {
-    ...{ secrets, repository, refs: refsOf(config.branch), onVerified: secretUses.note },
-    async record(push) {
-      const recorded = await queue.accept(push);
-      if (recorded.doubt) catchUp.resolve(recorded.doubt);
-      return recorded;
-    },
-    dryRun: createDryRun(store, script),
-  };
+function wireReceiver(
+  { machine, projects, log }: ServiceOptions,
+  services: ProjectServices,
+  findFault: () => string | null,
+  stopping: AbortSignal,
+) {
+  const { bodyLimitBytes, trustedProxies, projectsPath } = machine;
+  const findNamed = createWebhooks(services, projects);
+  const webhookOf = projectsPath === null ? onlyWebhook(findNamed) : namedWebhooks(findNamed);
   return createReceiver({
-    ...{ webhook, bodyLimitBytes, trustedProxies, log },
+    ...{ bodyLimitBytes, trustedProxies, log },
+    findWebhook: webhookOf,
+    webhookPath: projectsPath === null ? "/webhook" : "/webhook/<project>",
     findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
     isStopping: () => stopping.aborted,
   });
+}
+
+type FindWebhook = (name: string) => Webhook | null;
+
+function onlyWebhook(find: FindWebhook): FindWebhook {
+  return (path) => (path === "/webhook" ? find(onlyProjectName) : null);
+}
+
+/** A webhook is made again when the settings of its project have changed. */
+function createWebhooks(services: ProjectServices, projects: Projects): FindWebhook {
+  const webhooks = new WeakMap<object, Webhook>();
+  return (name) => {
+    const service = services.find(name);
+    if (!service?.isServed()) return null;
+    const parts = service.parts();
+    const known = webhooks.get(parts);
+    if (known) return known;
+    const webhook = webhookOf(service, projects);
+    webhooks.set(parts, webhook);
+    return webhook;
+  };
+}
+
+function webhookOf(service: ProjectService, projects: Projects): Webhook {
+  const { settings, refs, secretUses, dryRun } = service.parts();
+  const { secrets, repository } = settings;
+  const isOnly = projects.find(onlyProjectName) !== null && service.name === onlyProjectName;
+  return {
+    ...(isOnly ? {} : { project: service.name }),
+    ...{ secrets, repository, refs, dryRun, onVerified: secretUses.note },
+    record: service.accept,
+  };
 }

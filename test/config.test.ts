@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
+import type { ProjectSettings } from "../src/config/project.ts";
 import { loadConfig, variables } from "../src/config.ts";
 import { ProblemError } from "../src/problems.ts";
 import { temporaryDirectory } from "./harness/temporary.ts";
@@ -11,8 +12,9 @@ const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d
 const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
 
 test("with only a secret, every value is its default", () => {
-  const { config, warnings } = loadConfig(good);
-  const { secrets, trustedProxies, ...values } = config;
+  const { machine, project, warnings } = loadConfig(good);
+  assert(project);
+  const { secrets, trustedProxies, ...values } = { ...machine, ...project };
   assert.deepEqual(values, {
     port: 9000,
     host: "0.0.0.0",
@@ -22,6 +24,10 @@ test("with only a secret, every value is its default", () => {
     branch: null,
     allowedSigners: null,
     statePath: "/home/octo/.local/state/hotpush",
+    projectsPath: null,
+    secretsPath: null,
+    maxRunning: 1,
+    inboxSocket: "/home/octo/.local/state/hotpush/inbox.sock",
     deployTimeoutMs: 30 * 60_000,
     deploySilenceMs: 10 * 60_000,
     deployEnv: [],
@@ -79,6 +85,8 @@ const refused: Readonly<Partial<Record<keyof typeof variables, readonly string[]
   BRANCH: ["develop", "Main", "refs/heads/main", "main,master"],
   ALLOWED_SIGNERS: ["signers", "~/signers"],
   STATE_PATH: ["state"],
+  SECRETS_PATH: ["secrets"],
+  MAX_RUNNING: ["0", "65", "many"],
   DEPLOY_TIMEOUT: ["30", "0", "0s", "10 s", "25h", "1d", "-5m", "1.5h", "999999999h", "30M", "30m30s"],
   DEPLOY_SILENCE: ["10", "0s", "999ms", "25h", "never"],
   DEPLOY_ENV: ["1X", "A-B", "WEBHOOK_SECRET", "OK,WEBHOOK_SECRET_PREVIOUS", "A=B"],
@@ -101,7 +109,7 @@ test("all errors are reported together", () => {
   const lines = faultsOf({ WEBHOOK_PORT: "x", REPO_PATH: "x", LOG_LEVEL: "x", DEPLOY_TIMEOUT: "x" });
   assert.deepEqual(
     lines.map((line) => line.split(" ")[0]),
-    ["WEBHOOK_SECRET", "WEBHOOK_PORT", "REPO_PATH", "DEPLOY_TIMEOUT", "LOG_LEVEL"],
+    ["WEBHOOK_PORT", "LOG_LEVEL", "REPO_PATH", "DEPLOY_TIMEOUT", "WEBHOOK_SECRET"],
   );
 });
 
@@ -140,7 +148,7 @@ test("a secret from a file loses one line end and nothing else", (t) => {
   const path = join(temporaryDirectory(t), "secret");
   const read = (text: string) => {
     writeFileSync(path, text);
-    return loadConfig({ WEBHOOK_SECRET_FILE: path }).config.secrets.current.reveal();
+    return loadConfig({ WEBHOOK_SECRET_FILE: path }).project?.secrets.current.reveal();
   };
   assert.equal(read(secret), secret);
   assert.equal(read(`${secret}\n`), secret);
@@ -156,7 +164,7 @@ test("a secret file that cannot be read, or beside a secret, is refused by name"
 });
 
 test("a secret cannot be printed by accident", () => {
-  const { config } = loadConfig(good);
+  const config = loadConfig(good).project as ProjectSettings;
   for (const printed of [
     JSON.stringify(config),
     inspect(config, { depth: 9 }),
@@ -167,7 +175,7 @@ test("a secret cannot be printed by accident", () => {
 });
 
 test("the configuration cannot be changed", () => {
-  assert.ok(Object.isFrozen(loadConfig(good).config));
+  assert.ok(Object.isFrozen(loadConfig(good).machine) && Object.isFrozen(loadConfig(good).project));
 });
 
 function faultsOf(env: Record<string, string>): string[] {
@@ -180,3 +188,20 @@ function faultsOf(env: Record<string, string>): string[] {
   }
   assert.fail("nothing was refused");
 }
+
+test("with PROJECTS_PATH the settings of a project are refused in the environment", () => {
+  const lines = faultsOf({
+    PROJECTS_PATH: "/etc/hotpush/projects",
+    REPO_PATH: "/srv/shop",
+    WEBHOOK_SECRET_FILE: "/s",
+  });
+  assert.deepEqual(
+    lines.map((line) => line.split(" ")[0]),
+    ["REPO_PATH", "WEBHOOK_SECRET_FILE"],
+  );
+  const { machine, project } = loadConfig({ PROJECTS_PATH: "/etc/hotpush/projects" });
+  assert.deepEqual(
+    [machine.projectsPath, machine.secretsPath, project],
+    ["/etc/hotpush/projects", "/etc/hotpush/secrets", null],
+  );
+});

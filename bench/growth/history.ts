@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { openStore } from "../../src/deployments/store.ts";
 import { randomCommit } from "../../test/harness/delivery.ts";
+import { openDefault } from "../../test/harness/store.ts";
 import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts";
 import { pushesToMain } from "../accept.ts";
 import type { Pace } from "../pace.ts";
@@ -45,7 +45,7 @@ async function measureOne(scope: Scope, size: number, pushes: number): Promise<s
 
 /** A realistic history: each push starts from the last commit of the one before, and each was deployed. */
 export function fillHistory(statePath: string, size: number): void {
-  const store = openStore(statePath);
+  const store = openDefault(statePath);
   let before = randomCommit();
   store.transaction(() => {
     for (let index = 0; index < size; index += 1) {

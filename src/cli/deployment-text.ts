@@ -12,6 +12,7 @@ const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {
   cancelled: "yellow",
   superseded: "dim",
   interrupted: "yellow",
+  skipped: "dim",
 };
 
 /** The state of a deployment as a person reads it, in its colour if `paint` is given. */

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { callService } from "../control/client.ts";
-import { socketPath } from "../control/control-socket.ts";
+import { controlSocketPath } from "../control/control-socket.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
@@ -49,7 +49,9 @@ const usualStatePath = "/var/lib/hotpush";
 export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): string {
   const given = withDotenvHere(env);
   const path = stateDirectoryOf(given);
-  return given.STATE_PATH || existsSync(socketPath(path)) || !existsSync(socketPath(usual)) ? path : usual;
+  return given.STATE_PATH || existsSync(controlSocketPath(path)) || !existsSync(controlSocketPath(usual))
+    ? path
+    : usual;
 }
 
 /** An unreadable `.env` may belong to something else; then the environment alone counts. */

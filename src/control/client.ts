@@ -1,8 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { type HttpRequest, openHttp } from "../platform/http.ts";
+import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError } from "../problems.ts";
-import { openDirectory, shortSocketPath, socketPath } from "./control-socket.ts";
+import { controlSocketPath } from "./control-socket.ts";
 import type { ControlEvent } from "./deployment-json.ts";
 
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
@@ -81,17 +82,14 @@ async function open(statePath: string, path: string, request: HttpRequest): Prom
 }
 
 async function connect(statePath: string, path: string, request: HttpRequest): Promise<IncomingMessage> {
-  const directory = openDirectory(statePath);
-  try {
-    return await openHttp({ socketPath: shortSocketPath(directory), path }, request);
-  } finally {
-    directory.close();
-  }
+  return await withShortPath(controlSocketPath(statePath), (socketPath) =>
+    openHttp({ socketPath, path }, request),
+  );
 }
 
 function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
   if (error.name === "AbortError") return error;
-  const why = reasonOf(error.code, statePath, socketPath(statePath));
+  const why = reasonOf(error.code, statePath, controlSocketPath(statePath));
   return why === null ? error : new NotRunningError(why);
 }
 

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { type DeploymentEvent, listSteps } from "../deployments/progress.ts";
 import { isFinished } from "../deployments/states.ts";
-import type { Store } from "../deployments/store.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
 import { type ControlEvent, deploymentJson, stepJson } from "./deployment-json.ts";
 import { notFound, wantedDeployment } from "./history.ts";
@@ -32,7 +32,7 @@ export function followDeployment(context: FollowContext, { id, query }: ControlR
   };
 }
 
-type FollowContext = Pick<ControlContext, "store" | "events" | "statePath" | "log">;
+type FollowContext = Pick<ControlContext, "store" | "events" | "logStatePath" | "log">;
 
 interface Reader {
   readonly context: FollowContext;
@@ -66,7 +66,7 @@ async function follow(reader: Reader, id: number, isFollowing: boolean): Promise
 
 /** Subscribes and opens the log in one turn of the event loop, so that no line is lost or sent twice. */
 function startFollowing({ context, response }: Reader, id: number): Following {
-  const { store, events, statePath } = context;
+  const { store, events, logStatePath } = context;
   const write = createEventWriter(response);
   const writeSteps = createStepWriter(store, write);
   const unfollow = events.subscribe(id, (event) => {
@@ -84,7 +84,7 @@ function startFollowing({ context, response }: Reader, id: number): Following {
     if (stepOf(line) !== null) writeSteps(following.sent, ++stepLines);
     write({ event: "line", line });
   });
-  const snapshot = openLogSnapshot(statePath, id);
+  const snapshot = openLogSnapshot(logStatePath, id);
   const parts = { context, write, writeSteps, response, snapshot, cutter, stop };
   const sent = findDeployment(store, id) as Deployment;
   const following: Following = { ...parts, sent, hasLiveLines: false, held: [] };

@@ -1,13 +1,24 @@
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
 import { deploymentJson } from "./deployment-json.ts";
-import { type ControlContext, type ControlReply, jsonReply, type Route, refusal } from "./route.ts";
+import {
+  type ControlContext,
+  type ControlReply,
+  type ControlRequest,
+  jsonReply,
+  type Route,
+  refusal,
+} from "./route.ts";
 
 const usualLimit = 20;
 /** As many as are kept. */
 const largestLimit = 1_000;
 
-export const showHistory: Route = ({ store }, { query }) => {
+/** Of one project, or of all. */
+export const showHistory = (
+  { store }: Pick<ControlContext, "store">,
+  { query }: ControlRequest,
+): ControlReply => {
   const limit = Number(query.get("limit") ?? usualLimit);
   if (!Number.isSafeInteger(limit) || limit < 1)
     return refusal(400, "The limit must be a number from 1 to 1,000.");

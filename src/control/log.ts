@@ -5,10 +5,10 @@ import { notFound, wantedDeployment } from "./history.ts";
 import type { ControlContext, ControlReply, ControlRequest } from "./route.ts";
 
 /** What a deployment has printed so far, exactly as its log has it. */
-export function showLog({ store, statePath, log }: ControlContext, { id }: ControlRequest): ControlReply {
+export function showLog({ store, logStatePath, log }: ControlContext, { id }: ControlRequest): ControlReply {
   const deployment = wantedDeployment(store, id);
   if (deployment === null) return notFound(id);
-  const snapshot = openLogSnapshot(statePath, deployment.id);
+  const snapshot = openLogSnapshot(logStatePath, deployment.id);
   return { kind: "stream", type: "text/plain; charset=utf-8", write: (response) => void pour(response) };
 
   async function pour(response: ServerResponse): Promise<void> {

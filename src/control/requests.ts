@@ -9,7 +9,7 @@ import {
   listWaiting,
 } from "../deployments/history.ts";
 import { isFinished } from "../deployments/states.ts";
-import type { Store } from "../deployments/store.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import { isCommitId } from "../receiver/push.ts";
 import { rolloutState } from "../rollout/state.ts";
@@ -90,7 +90,7 @@ export const cancelDeployment: Route = ({ store, queue, log }, { id: wanted, bod
 const longestName = 100;
 
 /** The user that a command reports, printable and at most 100 characters; null if it names none. Nothing proves it. */
-function reportedName({ requestedBy }: ControlRequest["body"]): string | null {
+export function reportedName({ requestedBy }: ControlRequest["body"]): string | null {
   return typeof requestedBy === "string" ? printable(requestedBy, longestName).trim() || null : null;
 }
 

@@ -4,14 +4,19 @@ import type { RemoteHead } from "../deployments/deployment.ts";
 import type { EventBus } from "../deployments/progress.ts";
 import type { Queue } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
-import type { Store } from "../deployments/store.ts";
+import type { Taking } from "../inbox/take-pushes.ts";
 import type { Log } from "../log.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import type { ProjectServices } from "../project-services.ts";
+import type { Projects } from "../projects/project.ts";
 import type { MainRef } from "../receiver/push.ts";
 
-/** What the routes need of the service. */
+/** What the routes need of the service, for one project. */
 export interface ControlContext {
+  readonly project: string;
+  /** The project's view of the database. */
   readonly store: Store;
-  readonly queue: Pick<Queue, "request" | "cancel">;
+  readonly queue: Pick<Queue, "request" | "cancel" | "wake">;
   readonly events: EventBus;
   readonly secretUses: Pick<SecretUses, "read">;
   /** The branches that are deployed: both, or the one that BRANCH names. */
@@ -21,12 +26,31 @@ export interface ControlContext {
   /** What is wrong with the service, or null. */
   readonly findFault: () => string | null;
   readonly statePath: string;
+  /** The directory with the project's logs. */
+  readonly logStatePath: string;
   readonly repoPath: string;
+  /** Whether the project's settings are there; if not, nothing is started. */
+  readonly isServed: boolean;
+  /** What is wrong with the project's settings, or null. */
+  readonly fault: string | null;
+  /** null: pushes come over a port of this process. */
+  readonly taking: Taking | null;
   /** The path of a directory on the host, which identifies a project in roll-outs; the same outside of a container. */
   readonly hostDirectory: (directory: string) => Promise<string>;
-  readonly address: { readonly address: string; readonly port: number };
+  /** null: the service has no port, because another process receives the pushes. */
+  readonly address: { readonly address: string; readonly port: number } | null;
   readonly startedAtMs: number;
   readonly log: Log;
+}
+
+/** What the contexts of projects are made from. */
+export interface ControlSources
+  extends Pick<ControlContext, "events" | "findFault" | "address" | "startedAtMs" | "log" | "taking"> {
+  /** The whole database. */
+  readonly store: Store;
+  readonly statePath: string;
+  readonly services: ProjectServices;
+  readonly projects: Projects;
 }
 
 export interface ControlRequest {
@@ -45,6 +69,9 @@ export type Route = (
   context: ControlContext,
   request: ControlRequest,
 ) => ControlReply | Promise<ControlReply>;
+
+/** A request about all projects. */
+export type WholeRoute = (sources: ControlSources, request: ControlRequest) => ControlReply;
 
 export function jsonReply(value: object, status = 200): ControlReply {
   return { kind: "json", status, value };

@@ -1,12 +1,22 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { findLatest } from "../deployments/history.ts";
 import { createServer } from "../platform/http.ts";
 import { ProblemError } from "../problems.ts";
+import { findContext, mustNameProject } from "./contexts.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { showLog } from "./log.ts";
+import { pauseProject, resumeProject, showProjects } from "./projects.ts";
 import { cancelDeployment, deployNow, requestRollback } from "./requests.ts";
-import { type ControlContext, type ControlReply, type ControlRequest, type Route, refusal } from "./route.ts";
-import { showStatus } from "./status.ts";
+import {
+  type ControlReply,
+  type ControlRequest,
+  type ControlSources,
+  type Route,
+  refusal,
+  type WholeRoute,
+} from "./route.ts";
+import { showStatus, showWholeStatus } from "./status.ts";
 
 /** `{id}` is a number, or `latest`. */
 const routes: Readonly<Record<string, Route>> = {
@@ -18,6 +28,15 @@ const routes: Readonly<Record<string, Route>> = {
   "POST /deployments": deployNow,
   "POST /deployments/{id}/cancel": cancelDeployment,
   "POST /rollback": requestRollback,
+  "POST /pause": pauseProject,
+  "POST /resume": resumeProject,
+};
+
+/** What a request that names no project gets if there are several. */
+const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
+  "GET /projects": showProjects,
+  "GET /status": showWholeStatus,
+  "GET /deployments": showHistory,
 };
 
 /** A command sends its request at once and reads the answer at once. */
@@ -28,36 +47,59 @@ const longestBodyBytes = 16 * 1024;
  * The API behind the control socket: HTTP/1.1 and JSON, one request per connection. It is not public: it and the
  * commands come from one release. The stable interface for programs is what the commands print with --json.
  */
-export function createControlServer(context: ControlContext): Server {
+export function createControlServer(sources: ControlSources): Server {
   const server = createServer({ maxHeaderSize: 8_192, requireHostHeader: false }, (request, response) => {
     response.on("error", () => response.destroy());
-    void answer(request, context).then((reply) => sendReply(request, response, reply));
+    void answer(request, sources).then((reply) => sendReply(request, response, reply));
   });
   server.timeout = idleSocketMs;
   server.on("clientError", (_error, socket) => socket.destroy());
   return server;
 }
 
-async function answer(request: IncomingMessage, context: ControlContext): Promise<ControlReply> {
+async function answer(request: IncomingMessage, sources: ControlSources): Promise<ControlReply> {
   try {
     const { pathname, searchParams: query } = new URL(request.url ?? "/", "http://control");
     const found = findRoute(request.method ?? "", pathname);
     if (!found) return refusal(404, "This Hotpush does not know this request. Are both of the same version?");
     const body = await readRequestBody(request);
     if (body === null) return refusal(400, "The request body is not a JSON object, or is too large.");
-    return await found.route(context, { id: found.id, query, body });
+    return await found(sources, query, body);
   } catch (error) {
     if (error instanceof ProblemError) return refusal(409, error.message);
     const text = "A command failed because of a fault in Hotpush";
-    context.log.error({ event: "control.failed", err: error }, text);
+    sources.log.error({ event: "control.failed", err: error }, text);
     return refusal(500, "Hotpush could not answer because of an internal fault. See the log of the service.");
   }
 }
 
-function findRoute(method: string, path: string): { readonly route: Route; id: number | null } | null {
+type Answerer = (
+  sources: ControlSources,
+  query: URLSearchParams,
+  body: ControlRequest["body"],
+) => ControlReply | Promise<ControlReply>;
+
+function findRoute(method: string, path: string): Answerer | null {
   const [, word] = /^\/deployments\/(\d{1,15}|latest)(?=\/|$)/.exec(path) ?? [];
-  const route = routes[`${method} ${word === undefined ? path : path.replace(word, "{id}")}`];
-  return route ? { route, id: word === undefined || word === "latest" ? null : Number(word) } : null;
+  const key = `${method} ${word === undefined ? path : path.replace(word, "{id}")}`;
+  const [route, wholeRoute] = [routes[key], wholeRoutes[key]];
+  if (!route && !wholeRoute) return null;
+  return (sources, query, body) => {
+    const id = word === undefined || word === "latest" ? latestOf(sources, word, query) : Number(word);
+    const context = findContext(sources, { id, query });
+    if (context !== null && "kind" in context) return context;
+    if (context !== null && route) return route(context, { id, query, body });
+    return wholeRoute ? wholeRoute(sources, { id, query, body }) : mustNameProject(sources);
+  };
+}
+
+/** Without a project, the latest deployment of all is meant. */
+function latestOf(
+  { store }: ControlSources,
+  word: string | undefined,
+  query: URLSearchParams,
+): number | null {
+  return word === "latest" && !query.has("project") ? (findLatest(store)?.id ?? null) : null;
 }
 
 /** The JSON object in the body, `{}` if the body is empty, null if it is neither. */

@@ -1,18 +1,23 @@
 import { formatDuration } from "../config/duration.ts";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
-import { findRunning, listLastOfBranches, listWaiting } from "../deployments/history.ts";
+import type { Deployment } from "../deployments/deployment.ts";
+import { findRunning, listLastOfBranches, listRunning, listWaiting } from "../deployments/history.ts";
 import { listSteps } from "../deployments/progress.ts";
 import type { SecretUse, SecretUses } from "../deployments/secret-uses.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import { readVersion } from "../version.ts";
 import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson } from "./deployment-json.ts";
-import { type ControlContext, jsonReply, type Route } from "./route.ts";
+import { listProjects, type PauseJson, type ProjectJson, pauseJson } from "./projects.ts";
+import { type ControlContext, jsonReply, type Route, type WholeRoute } from "./route.ts";
 
 /** What `hotpush status --json` prints; docs/cli.md has each member. */
 export interface StatusJson {
   readonly version: string;
   readonly startedAt: string;
-  readonly address: string;
-  readonly port: number;
+  /** null: another process receives the pushes. */
+  readonly address: string | null;
+  readonly port: number | null;
+  readonly project: string;
   readonly repoPath: string;
   /** The branches that are deployed. */
   readonly branches: readonly string[];
@@ -28,31 +33,76 @@ export interface StatusJson {
     readonly failure: string | null;
   };
   readonly secrets: SecretsJson;
+  /** null if the queue is not paused. */
+  readonly paused: PauseJson | null;
+  /** null if pushes come over a port of this process. */
+  readonly inbox: InboxJson | null;
+}
+
+/** The same for all projects of a machine. */
+export interface WholeStatusJson
+  extends Pick<
+    StatusJson,
+    "version" | "startedAt" | "address" | "port" | "statePath" | "waiting" | "last" | "health" | "inbox"
+  > {
+  readonly running: readonly NonNullable<StatusJson["running"]>[];
+  readonly projects: readonly ProjectJson[];
+}
+
+export interface InboxJson {
+  readonly reachedAt: string | null;
+  readonly failure: string | null;
 }
 
 export const showStatus: Route = (context) => {
   const { store, startedAtMs, address, repoPath, refs, statePath, catchUp, secretUses } = context;
   const fault = context.findFault();
+  const running = findRunning(store);
   return jsonReply({
     version: readVersion(),
     startedAt: instant(startedAtMs),
-    address: address.address,
-    port: address.port,
+    address: address?.address ?? null,
+    port: address?.port ?? null,
+    project: context.project,
     repoPath,
     branches: refs.map((ref) => ref.replace("refs/heads/", "")),
     statePath,
-    running: runningJson(context),
+    running: running && runningJson(store, running),
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: { isHealthy: fault === null, detail: fault },
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
+    paused: pauseJson(store),
+    inbox: inboxJson(context.taking),
   } satisfies StatusJson);
 };
 
-function runningJson({ store }: ControlContext): StatusJson["running"] {
-  const deployment = findRunning(store);
-  if (deployment === null) return null;
+export const showWholeStatus: WholeRoute = (sources) => {
+  const { store, startedAtMs, address, statePath, findFault, taking } = sources;
+  const fault = findFault();
+  return jsonReply({
+    version: readVersion(),
+    startedAt: instant(startedAtMs),
+    address: address?.address ?? null,
+    port: address?.port ?? null,
+    statePath,
+    running: listRunning(store).map((deployment) => runningJson(store, deployment)),
+    waiting: listWaiting(store).map(deploymentJson),
+    last: listLastOfBranches(store).map(deploymentJson),
+    health: { isHealthy: fault === null, detail: fault },
+    inbox: inboxJson(taking),
+    projects: listProjects(sources),
+  } satisfies WholeStatusJson);
+};
+
+function inboxJson(taking: ControlContext["taking"]): InboxJson | null {
+  if (taking === null) return null;
+  const { reachedAtMs, failure } = taking.report();
+  return { reachedAt: reachedAtMs === null ? null : instant(reachedAtMs), failure };
+}
+
+function runningJson(store: Store, deployment: Deployment): NonNullable<StatusJson["running"]> {
   const step = listSteps(store, deployment).findLast(({ attempt }) => attempt === deployment.attempts);
   return { deployment: deploymentJson(deployment), step: step ? stepJson(step) : null };
 }

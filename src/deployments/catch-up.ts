@@ -1,11 +1,11 @@
 import type { Log } from "../log.ts";
 import { repeat } from "../platform/repeat.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import { isCommitId } from "../receiver/push.ts";
 import type { RemoteHead } from "./deployment.ts";
 import { createBelieveHead, createDoubts, type Doubt, type HeadAnswer } from "./doubts.ts";
 import { findLastDeployedRef } from "./history.ts";
 import type { Queue } from "./queue.ts";
-import type { Store } from "./store.ts";
 
 export interface CatchUpOptions {
   readonly store: Store;
@@ -21,8 +21,8 @@ export interface CatchUpOptions {
 }
 
 export interface CatchUp {
-  /** Asks now, and from now on at every interval. */
-  readonly start: () => void;
+  /** Asks after `delayMs`, and from then on at every interval. */
+  readonly start: (delayMs: number) => void;
   /** Asks the remote soon whether it is at the commit of a doubtful push. */
   readonly resolve: (doubt: Doubt) => void;
   readonly stop: () => void;
@@ -52,6 +52,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   let failure: string | null = null;
   let lookedAtMs: number | null = null;
   let isStopped = false;
+  let delayTimer: NodeJS.Timeout | undefined;
   const onFault = (error: unknown) =>
     log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed");
   const looks = repeat(lookAtLastDeployed, { intervalMs, onFault });
@@ -102,15 +103,20 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   }
 
   return {
-    start() {
+    start(delayMs) {
       isStopped = false;
       if (intervalMs === 0) return;
-      looks.now();
-      looks.start();
+      const begin = () => {
+        looks.now();
+        looks.start();
+      };
+      if (delayMs === 0) begin();
+      else delayTimer = setTimeout(begin, delayMs).unref();
     },
     resolve: doubts.add,
     stop() {
       isStopped = true;
+      clearTimeout(delayTimer);
       looks.stop();
       doubts.stop();
     },

@@ -1,5 +1,5 @@
+import type { Row, SqlValue, Store } from "../platform/sqlite/store.ts";
 import { type Problem, type ProblemCode, problems } from "../problems.ts";
-import type { Row, SqlValue, Store } from "./store.ts";
 
 export type Trigger = "push" | "catch-up" | "manual" | "rollback";
 
@@ -11,11 +11,13 @@ export type DeploymentState =
   | "timed_out"
   | "cancelled"
   | "superseded"
-  | "interrupted";
+  | "interrupted"
+  | "skipped";
 
 /** A deployment as it is recorded. Times are in milliseconds since 1970, for people: no decision depends on them. */
 export interface Deployment {
   readonly id: number;
+  readonly project: string;
   readonly trigger: Trigger;
   readonly ref: string;
   readonly before: string | null;
@@ -41,6 +43,8 @@ export interface Deployment {
   readonly exitCode: number | null;
   /** Why it ended as it did, for a person; null until it has ended, and if it succeeded. */
   readonly problem: Problem | null;
+  /** Why its script was not run, if it ended as skipped. */
+  readonly skipReason: string | null;
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
@@ -102,10 +106,10 @@ export interface Runner {
 }
 
 /** The columns of a deployment, by the names of its properties. `toDeployment` reads a row of them. */
-export const columns = `id, trigger, ref, before_commit AS "before", commit_id AS "commit", repository, host, delivery_id AS deliveryId,
+export const columns = `id, project, trigger, ref, before_commit AS "before", commit_id AS "commit", repository, host, delivery_id AS deliveryId,
   state, attempts, checked_out_commit AS checkedOutCommit, subject, author, pusher, requested_by AS requestedBy,
   cancelled_by AS cancelledBy, superseded_by AS supersededBy, exit_code AS exitCode, problem_code AS problemCode,
-  problem_detail AS problemDetail, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, finished_at_ms AS finishedAtMs`;
+  problem_detail AS problemDetail, skip_reason AS skipReason, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, finished_at_ms AS finishedAtMs`;
 
 /** Reads a deployment from a row. The schema's own checks vouch for the types. */
 export function toDeployment({ problemCode, problemDetail, ...row }: Row): Deployment {
@@ -150,8 +154,8 @@ export type NewDeployment = Pick<
 export function insertDeployment(store: Store, deployment: NewDeployment): Deployment {
   const { trigger, ref, before, commit, repository, host, deliveryId, pusher, requestedBy } = deployment;
   const row = store.get(
-    `INSERT INTO deployments (trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
-       requested_by, state, queue_order, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
+    `INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
+       requested_by, state, queue_order, created_at_ms) VALUES ($project, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
     ...[trigger, ref, before, commit, repository, host, deliveryId, pusher, requestedBy, Date.now()],
   );
   if (!row) throw new Error("the new deployment was not inserted");

@@ -1,4 +1,4 @@
-import type { Store } from "./store.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 
 /** A push after which only the remote can say whether the branch is at its commit. */
 export interface Doubt {
@@ -109,7 +109,8 @@ export function createDoubts({ store, ask, deploy, askEveryMs, onFault }: Doubts
 function isReady(store: Store, { ref, doubts }: BranchDoubts): boolean {
   const newest = findNewest(store, ref);
   const isPressing = [...doubts.values()].some((one) => one.isFirst && !newest?.commits.includes(one.commit));
-  const sql = "SELECT 1 FROM deployments WHERE ref = ? AND state IN ('queued', 'running', 'interrupted')";
+  const sql =
+    "SELECT 1 FROM deployments WHERE project = $project AND ref = ? AND state IN ('queued', 'running', 'interrupted')";
   return isPressing || store.get(sql, ref) === undefined;
 }
 
@@ -150,7 +151,7 @@ export function createBelieveHead(store: Store, confirmMs: number): BelieveHead 
 /** The newest deployment that was not superseded. A failed or cancelled one counts: it is not run again unasked. */
 export function findNewest(store: Store, ref: string) {
   const row = store.get(
-    `SELECT commit_id, checked_out_commit, trigger FROM deployments WHERE ref = ? AND state <> 'superseded'
+    `SELECT commit_id, checked_out_commit, trigger FROM deployments WHERE project = $project AND ref = ? AND state <> 'superseded'
      ORDER BY id DESC LIMIT 1`,
     ref,
   );
@@ -159,7 +160,8 @@ export function findNewest(store: Store, ref: string) {
 
 /** Deliveries are kept longer than deployments. */
 function wasSeen(store: Store, ref: string, commit: string): boolean {
-  const isIn = (sql: string) => store.get(`${sql} = ? AND ref = ? LIMIT 1`, commit, ref) !== undefined;
+  const isIn = (sql: string) =>
+    store.get(`${sql} = ? AND project = $project AND ref = ? LIMIT 1`, commit, ref) !== undefined;
   return (
     isIn("SELECT 1 FROM deployments WHERE commit_id") ||
     isIn("SELECT 1 FROM deployments WHERE checked_out_commit") ||

@@ -1,5 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import {
   type Deployment,
   type Ending,
@@ -13,7 +14,6 @@ import { type ReadSource, recordSource } from "./progress.ts";
 import { type Persist, pause } from "./retry.ts";
 import { cancelGraceMs, cancelQueued, requestCancel, settle } from "./settle.ts";
 import { putBack } from "./states.ts";
-import type { Store } from "./store.ts";
 
 /** Executes one deployment at a time. The caller makes sure that it is one. */
 export interface Executor {

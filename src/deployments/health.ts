@@ -1,4 +1,5 @@
-import type { Store } from "./store.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import { listRunning } from "./history.ts";
 
 interface HealthLimits {
   /** The database is probed at most this often. */
@@ -15,18 +16,24 @@ interface HealthLimits {
  */
 export function createHealthCheck(
   store: Store,
-  deployTimeoutMs: number,
+  timeoutMsOf: (project: string) => number,
   limits: HealthLimits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
 ): () => string | null {
   let probedAtMs = Number.NEGATIVE_INFINITY;
   let fault: string | null = null;
   // Since when this process has seen the run, not since when the record says it runs: wall clocks jump.
-  let seen: { readonly run: string | null; readonly sinceMs: number } = { run: null, sinceMs: 0 };
+  let seenSinceMs: ReadonlyMap<string, number> = new Map();
 
   function isOverdue(): boolean {
-    const run = findRunKey(store);
-    if (run !== seen.run) seen = { run, sinceMs: performance.now() };
-    return run !== null && performance.now() - seen.sinceMs > deployTimeoutMs + limits.overdueMs;
+    const nowMs = performance.now();
+    const runs = listRunning(store).map(({ id, attempts, project }) => ({
+      key: `${id} ${attempts}`,
+      project,
+    }));
+    seenSinceMs = new Map(runs.map(({ key }) => [key, seenSinceMs.get(key) ?? nowMs]));
+    return runs.some(
+      ({ key, project }) => nowMs - (seenSinceMs.get(key) ?? nowMs) > timeoutMsOf(project) + limits.overdueMs,
+    );
   }
 
   return () => {
@@ -45,10 +52,4 @@ function probe(store: Store, isOverdue: () => boolean): string | null {
   } catch {
     return "The database cannot be written. The log of the service says more.";
   }
-}
-
-/** The run that is under way, as its deployment's id and attempt, or null. */
-function findRunKey(store: Store): string | null {
-  const row = store.get("SELECT id, attempts FROM deployments WHERE state = 'running'");
-  return row ? `${row.id} ${row.attempts}` : null;
 }

@@ -1,24 +1,35 @@
+import type { Store } from "../platform/sqlite/store.ts";
 import { mainRefs } from "../receiver/push.ts";
 import { type Deployment, selectDeployment, selectDeployments } from "./deployment.ts";
-import type { Store } from "./store.ts";
 
 /** The newest deployments, newest first. */
 export function listDeployments(store: Store, limit: number): readonly Deployment[] {
-  return selectDeployments(store, "ORDER BY id DESC LIMIT ?", limit);
+  return selectDeployments(store, `WHERE ${inScope(store)} ORDER BY id DESC LIMIT ?`, limit);
 }
 
 /** What waits, in the order in which it will run. */
 export function listWaiting(store: Store): readonly Deployment[] {
-  return selectDeployments(store, "WHERE state IN ('queued', 'interrupted') ORDER BY queue_order");
+  return selectDeployments(
+    store,
+    `WHERE ${inScope(store)} AND state IN ('queued', 'interrupted') ORDER BY queue_order`,
+  );
 }
 
 export function findRunning(store: Store): Deployment | null {
-  return selectDeployment(store, "WHERE state = 'running'");
+  return selectDeployment(store, "WHERE project = $project AND state = 'running'");
+}
+
+/** All that run: at most one of each project. */
+export function listRunning(store: Store): readonly Deployment[] {
+  return selectDeployments(store, `WHERE ${inScope(store)} AND state = 'running' ORDER BY started_at_ms`);
 }
 
 /** The deployment that has output to show: the one that runs, else the newest that ever started. */
 export function findLatest(store: Store): Deployment | null {
-  return selectDeployment(store, "WHERE attempts > 0 ORDER BY state = 'running' DESC, id DESC LIMIT 1");
+  return selectDeployment(
+    store,
+    `WHERE ${inScope(store)} AND attempts > 0 ORDER BY state = 'running' DESC, id DESC LIMIT 1`,
+  );
 }
 
 /** The last deployment of each branch that ended and was not superseded. */
@@ -26,19 +37,20 @@ export function listLastOfBranches(store: Store): readonly Deployment[] {
   return selectDeployments(
     store,
     `WHERE id IN (SELECT max(id) FROM deployments
-       WHERE state IN ('succeeded', 'failed', 'timed_out', 'cancelled') GROUP BY ref) ORDER BY ref`,
+       WHERE ${inScope(store)} AND state IN ('succeeded', 'failed', 'timed_out', 'cancelled') GROUP BY project, ref)
+     ORDER BY project, ref`,
   );
 }
 
 /** The one of `refs` that was deployed last, or null if none was. */
 export function findLastRef(store: Store, refs: readonly string[]): string | null {
-  const sql = `SELECT ref FROM deployments WHERE ref IN (${placesFor(refs)}) ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1`;
+  const sql = `SELECT ref FROM deployments WHERE project = $project AND ref IN (${placesFor(refs)}) ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1`;
   return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
 }
 
 /** The one of `refs` that the last successful deployment of them deployed, or null if none succeeded. */
 export function findLastDeployedRef(store: Store, refs: readonly string[]): string | null {
-  const sql = `SELECT ref FROM deployments WHERE state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY id DESC LIMIT 1`;
+  const sql = `SELECT ref FROM deployments WHERE project = $project AND state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY id DESC LIMIT 1`;
   return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
 }
 
@@ -58,18 +70,28 @@ export function findRollbackRef(store: Store, refs: readonly string[]): string |
  * null if there is none.
  */
 export function findPassedBy(store: Store, commit: string): Deployment | null {
-  const clauses = `WHERE state = 'succeeded' AND checked_out_commit <> commit_id
+  const clauses = `WHERE project = $project AND state = 'succeeded' AND checked_out_commit <> commit_id
     AND substr(commit_id, 1, ?) = ? ORDER BY id DESC LIMIT 1`;
   return selectDeployment(store, clauses, commit.length, commit);
+}
+
+/** The last deployment that succeeded, roll backs included: what it has deployed is live. */
+export function findLastGood(store: Store): Deployment | null {
+  return selectDeployment(store, "WHERE project = $project AND state = 'succeeded' ORDER BY id DESC LIMIT 1");
 }
 
 /** The commit that the last successful deployment of any branch deployed. Roll backs do not count. */
 export function findLastDeployedCommit(store: Store): string | null {
   const row = store.get(
     `SELECT coalesce(checked_out_commit, commit_id) AS id FROM deployments
-     WHERE state = 'succeeded' AND trigger <> 'rollback' ORDER BY id DESC LIMIT 1`,
+     WHERE project = $project AND state = 'succeeded' AND trigger <> 'rollback' ORDER BY id DESC LIMIT 1`,
   );
   return (row?.id as string | undefined) ?? null;
+}
+
+/** SQL that selects the project of a view, or all. */
+function inScope({ project }: Store): string {
+  return project === null ? "true" : "project = $project";
 }
 
 function placesFor(values: readonly unknown[]): string {
@@ -86,13 +108,13 @@ const prunedAtOnce = 500;
 
 /** Deletes the oldest part of a long history. Call it in a transaction. It keeps what has not finished. */
 export function pruneHistory(store: Store): void {
-  const oldestKept = "SELECT id FROM deployments ORDER BY id DESC LIMIT 1 OFFSET ?";
+  const oldestKept = "SELECT id FROM deployments WHERE project = $project ORDER BY id DESC LIMIT 1 OFFSET ?";
   const oldest = store.get(oldestKept, deploymentsKept - 1);
   if (oldest) pruneDeploymentsBefore(store, Number(oldest.id));
   store.run(
-    `DELETE FROM deliveries WHERE digest IN (
-       SELECT digest FROM deliveries WHERE received_at_ms < ? AND received_at_ms <
-         (SELECT received_at_ms FROM deliveries ORDER BY received_at_ms DESC LIMIT 1 OFFSET ?)
+    `DELETE FROM deliveries WHERE project = $project AND digest IN (
+       SELECT digest FROM deliveries WHERE project = $project AND received_at_ms < ? AND received_at_ms <
+         (SELECT received_at_ms FROM deliveries WHERE project = $project ORDER BY received_at_ms DESC LIMIT 1 OFFSET ?)
        ORDER BY received_at_ms LIMIT ${prunedAtOnce})`,
     Date.now() - deliveriesKeptMs,
     deliveriesKept - 1,
@@ -100,7 +122,7 @@ export function pruneHistory(store: Store): void {
 }
 
 function pruneDeploymentsBefore(store: Store, id: number): void {
-  const old = `SELECT id FROM deployments WHERE id < ? AND state NOT IN ('queued', 'running', 'interrupted')
+  const old = `SELECT id FROM deployments WHERE project = $project AND id < ? AND state NOT IN ('queued', 'running', 'interrupted')
     ORDER BY id LIMIT ${prunedAtOnce}`;
   store.run(
     `UPDATE deliveries SET last_state = (SELECT state FROM deployments WHERE id = deployment_id)

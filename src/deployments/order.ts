@@ -1,7 +1,7 @@
+import type { Store } from "../platform/sqlite/store.ts";
 import type { Push } from "../receiver/push.ts";
 import { type Deployment, insertDeployment, selectDeployment, selectDeployments } from "./deployment.ts";
 import { transition } from "./states.ts";
-import type { Store } from "./store.ts";
 
 /** Called with the ids of a superseded deployment and of the one that took its place. */
 export type OnSuperseded = (id: number, by: number) => void;
@@ -30,7 +30,7 @@ export function enqueue(
 
 /** Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves. */
 export function supersedeWaiting(store: Store, newest: Deployment, onSuperseded: OnSuperseded): void {
-  const waits = "WHERE state IN ('queued', 'interrupted') AND ref = ? AND id < ?";
+  const waits = "WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id < ?";
   for (const waiting of selectDeployments(store, waits, newest.ref, newest.id)) {
     supersede(store, waiting, newest.id, onSuperseded);
     const sql = `UPDATE deployments SET queue_order =
@@ -46,7 +46,8 @@ export function supersedeWaiting(store: Store, newest: Deployment, onSuperseded:
  * @returns its id, or null if an old commit was put there
  */
 function findLeading(store: Store, late: Deployment, tip: Deployment): number | null {
-  const clauses = "WHERE ref = ? AND id <> ? AND state <> 'superseded' ORDER BY id DESC LIMIT 1";
+  const clauses =
+    "WHERE project = $project AND ref = ? AND id <> ? AND state <> 'superseded' ORDER BY id DESC LIMIT 1";
   const newest = selectDeployment(store, clauses, late.ref, late.id);
   const isRequested = newest?.trigger === "rollback" || newest?.trigger === "manual";
   return newest && (isRequested || [newest.commit, newest.checkedOutCommit].includes(tip.commit))
@@ -64,7 +65,7 @@ function redeployTip(store: Store, tip: Deployment, onSuperseded: OnSuperseded):
   // A redelivery of the tip's push now means the deployment that counts.
   store.run(
     `UPDATE deliveries SET deployment_id = ? WHERE deployment_id IN
-       (SELECT id FROM deployments WHERE ref = ? AND commit_id = ? AND id < ?)`,
+       (SELECT id FROM deployments WHERE project = $project AND ref = ? AND commit_id = ? AND id < ?)`,
     ...[again.id, tip.ref, tip.commit, again.id],
   );
 }
@@ -92,14 +93,14 @@ export function findTip(store: Store, { ref, before, commit }: Deployment): Depl
   if (count(store, "commit_id", ref, commit) > count(store, "before_commit", ref, commit)) return null;
   return selectDeployment(
     store,
-    `AS d WHERE ref = ? AND ${isStep} AND commit_id IN (
+    `AS d WHERE project = $project AND ref = ? AND ${isStep} AND commit_id IN (
        WITH RECURSIVE ahead (reached) AS (
          SELECT ? UNION
-         SELECT commit_id FROM deployments WHERE ref = ? AND trigger = 'catch-up' AND before_commit IS NULL UNION
-         SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE ref = ? AND ${isStep}
+         SELECT commit_id FROM deployments WHERE project = $project AND ref = ? AND trigger = 'catch-up' AND before_commit IS NULL UNION
+         SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE project = $project AND ref = ? AND ${isStep}
        ) SELECT reached FROM ahead)
-       AND (SELECT count(*) FROM deployments WHERE ref = d.ref AND commit_id = d.commit_id AND ${isStep})
-         > (SELECT count(*) FROM deployments WHERE ref = d.ref AND before_commit = d.commit_id AND ${isStep})
+       AND (SELECT count(*) FROM deployments WHERE project = $project AND ref = d.ref AND commit_id = d.commit_id AND ${isStep})
+         > (SELECT count(*) FROM deployments WHERE project = $project AND ref = d.ref AND before_commit = d.commit_id AND ${isStep})
      ORDER BY id DESC LIMIT 1`,
     ...[ref, commit, ref, ref],
   );
@@ -111,7 +112,7 @@ export function findTip(store: Store, { ref, before, commit }: Deployment): Depl
  */
 export function findSameStep(store: Store, { ref, before, commit }: PushStep): Deployment | null {
   if (before === null || before === commit) return null;
-  const clauses = `WHERE ref = ? AND before_commit = ? AND commit_id = ? AND ${isStep} ORDER BY id DESC LIMIT 1`;
+  const clauses = `WHERE project = $project AND ref = ? AND before_commit = ? AND commit_id = ? AND ${isStep} ORDER BY id DESC LIMIT 1`;
   return selectDeployment(store, clauses, ref, before, commit);
 }
 
@@ -120,7 +121,7 @@ export function doesLeadBack(store: Store, { ref, before, commit }: PushStep): b
   const row = store.get(
     `WITH RECURSIVE ahead (reached) AS (
        SELECT ? UNION
-       SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE ref = ? AND ${isStep}
+       SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE project = $project AND ref = ? AND ${isStep}
      )
      SELECT 1 FROM ahead WHERE reached = ?`,
     ...[commit, ref, before],
@@ -133,7 +134,7 @@ export function isReturn(store: Store, { id, ref, before, commit }: Deployment):
   if (before === commit) return false;
   const isSeen = (column: "commit_id" | "before_commit") =>
     store.get(
-      `SELECT 1 FROM deployments WHERE ref = ? AND ${column} = ? AND id <> ? AND ${isStep} LIMIT 1`,
+      `SELECT 1 FROM deployments WHERE project = $project AND ref = ? AND ${column} = ? AND id <> ? AND ${isStep} LIMIT 1`,
       ...[ref, commit, id],
     ) !== undefined;
   return isSeen("commit_id") || isSeen("before_commit");
@@ -146,6 +147,6 @@ const isStep = "trigger IN ('push', 'catch-up') AND before_commit IS NOT commit_
 
 /** How often the branch arrived at a commit (`commit_id`), or departed from it (`before_commit`). */
 function count(store: Store, column: "commit_id" | "before_commit", ref: string, commit: string): number {
-  const sql = `SELECT count(*) AS n FROM deployments WHERE ref = ? AND ${column} = ? AND ${isStep}`;
+  const sql = `SELECT count(*) AS n FROM deployments WHERE project = $project AND ref = ? AND ${column} = ? AND ${isStep}`;
   return Number(store.get(sql, ref, commit)?.n);
 }

@@ -1,6 +1,6 @@
 import type { Log } from "../log.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import type { Deployment, Source } from "./deployment.ts";
-import type { Store } from "./store.ts";
 
 /** A step of one attempt. `endedAtMs` is null while it goes on, and if nobody saw its end. */
 export interface DeploymentStep {

@@ -1,4 +1,5 @@
 import type { Log } from "../log.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import type { Push } from "../receiver/push.ts";
 import type { Deployment, Runner } from "./deployment.ts";
 import { createExecutor } from "./execute.ts";
@@ -9,14 +10,16 @@ import { recover } from "./recovery.ts";
 import { createPersist } from "./retry.ts";
 import { cancelQueued } from "./settle.ts";
 import { claimNext } from "./states.ts";
-import type { Store } from "./store.ts";
+import { createTurns, type Turn } from "./turns.ts";
 
 export interface Queue {
   /**
    * Records a push, and starts its deployment if nothing runs. Pushes that arrive together share one transaction, and so
    * one sync of the disk. Resolves after that.
+   *
+   * @param alongside runs in the same transaction
    */
-  readonly accept: (push: Push) => Promise<RecordedPush>;
+  readonly accept: (push: Push, alongside?: () => void) => Promise<RecordedPush>;
   /** Starts to run deployments: first what an earlier service left behind, then what is queued. */
   readonly start: () => void;
   /** Records a deployment that no push asked for, as `accept` does. @throws if it cannot be written to disk */
@@ -39,8 +42,10 @@ export interface Queue {
 export interface QueueOptions {
   readonly store: Store;
   readonly runner: Runner;
-  /** Whether a new container replaces this instance: then it starts nothing more. */
-  readonly isReplaced?: () => boolean;
+  /** Whether nothing more may be started here: a new container replaces this instance, or the project was removed. */
+  readonly isHeld?: () => boolean;
+  /** Makes the right to run, which projects share. Without it there is only this one. */
+  readonly makeTurn?: (onFree: () => void) => Turn;
   /** Called for each deployment whose state was changed here, when that is on disk. */
   readonly onChange?: (deploymentId: number) => void;
   /** Reads what a run has checked out; without it nothing is known. */
@@ -52,17 +57,19 @@ const lookIntervalMs = 1_000;
 
 interface WaitingPush {
   readonly push: Push;
+  readonly alongside: (() => void) | undefined;
   readonly resolve: (recorded: RecordedPush) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Runs deployments one at a time, in the order of the queue. Three things make sure that only one runs: this queue, the
+ * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs: this queue, the
  * database, and the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { store, runner, isReplaced = () => false, onChange = () => {}, log } = options;
-  const { readSource = async () => null } = options;
+  const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
+  const { readSource = async () => null, makeTurn = createTurns(1) } = options;
+  const turn = makeTurn(wake);
   const controller = new AbortController();
   const stopping = controller.signal;
   const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
@@ -76,7 +83,9 @@ export function createQueue(options: QueueOptions): Queue {
   /** Nothing else starts until `task` is done. */
   function occupy(task: () => Promise<void>): void {
     mode = "busy";
+    turn.hold();
     work = task().then(() => {
+      turn.leave();
       if (mode !== "busy") return;
       mode = "idle";
       wake();
@@ -86,10 +95,14 @@ export function createQueue(options: QueueOptions): Queue {
   function wake(): void {
     if (mode !== "idle") return;
     try {
-      if (isReplaced()) return;
-      const claimed = store.transaction(() => claimNext(store));
+      if (isHeld() || !hasQueued(store)) {
+        turn.leave();
+        return;
+      }
+      const claimed = turn.claim(() => store.transaction(() => claimNext(store)));
       if (claimed) occupy(() => executor.execute(claimed));
     } catch (error) {
+      turn.leave();
       log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
     }
   }
@@ -97,36 +110,66 @@ export function createQueue(options: QueueOptions): Queue {
   /** If that cannot be read, for lack of a descriptor, the push is still recorded, and `wake` checks again. */
   function mayStart(): boolean {
     try {
-      return mode === "idle" && !isReplaced();
+      return mode === "idle" && !isHeld();
     } catch {
       return false;
     }
   }
 
-  /** Runs `write` in a transaction and, if nothing runs, claims the next deployment in the same one. */
-  function record<Result>(write: (onSuperseded: OnSuperseded) => Result) {
+  /** Makes the work that records something and, if nothing runs, claims the next deployment in the same transaction. */
+  function recording<Result>(write: (onSuperseded: OnSuperseded) => Result) {
     const superseded: [number, number][] = [];
-    const { result, claimed } = store.transaction(() => ({
+    const work = () => ({
       result: write((id, by) => superseded.push([id, by])),
-      claimed: mayStart() ? claimNext(store) : null,
-    }));
-    for (const [id, by] of superseded) {
-      logSuperseded(log, id, by);
-      onChange(id);
-    }
-    if (claimed) occupy(() => executor.execute(claimed));
-    return { result, claimed };
+      claimed: mayStart() ? turn.claim(() => claimNext(store)) : null,
+    });
+    /** Call it when the work is on disk. */
+    const onRecorded = (claimed: Deployment | null) => {
+      for (const [id, by] of superseded) {
+        logSuperseded(log, id, by);
+        onChange(id);
+      }
+      if (claimed) occupy(() => executor.execute(claimed));
+    };
+    /** Call it if it is not. */
+    const onUndone = () => {
+      if (mode !== "busy") turn.leave();
+    };
+    return { work, onRecorded, onUndone };
   }
 
-  function flush(): void {
-    const batch = waiting;
-    waiting = [];
+  function request(request: DeploymentRequest): Deployment {
+    const { work, onRecorded, onUndone } = recording((onSuperseded) =>
+      recordRequest(store, request, onSuperseded),
+    );
     try {
-      const recordAll = (onSuperseded: OnSuperseded) =>
-        batch.map(({ push }) => recordPush(store, push, onSuperseded));
-      const { result, claimed } = record(recordAll);
+      const { result, claimed } = store.transaction(work);
+      onRecorded(claimed);
+      return result;
+    } catch (error) {
+      onUndone();
+      throw error;
+    }
+  }
+
+  async function flush(): Promise<void> {
+    let batch: WaitingPush[] = [];
+    const { work, onRecorded, onUndone } = recording((onSuperseded) => {
+      [batch, waiting] = [waiting, []];
+      return batch.map(({ push, alongside }) => {
+        const recorded = recordPush(store, push, onSuperseded);
+        alongside?.();
+        return recorded;
+      });
+    });
+    try {
+      const { result, claimed } = await store.batch(work);
+      onRecorded(claimed);
       for (const [index, recorded] of result.entries()) batch[index]?.resolve(asClaimed(recorded, claimed));
     } catch (error) {
+      onUndone();
+      // If the work of another project failed before ours, ours has not begun.
+      if (batch.length === 0) [batch, waiting] = [waiting, []];
       for (const { reject } of batch) reject(error);
     }
   }
@@ -142,12 +185,12 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   return {
-    accept: (push) =>
+    accept: (push, alongside) =>
       new Promise((resolve, reject) => {
-        if (waiting.length === 0) setImmediate(flush);
-        waiting.push({ push, resolve, reject });
+        waiting.push({ push, alongside, resolve, reject });
+        if (waiting.length === 1) void flush();
       }),
-    request: (request) => record((onSuperseded) => recordRequest(store, request, onSuperseded)).result,
+    request,
     wake,
     cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
     isBusy: () => mode === "busy",
@@ -164,6 +207,11 @@ export function createQueue(options: QueueOptions): Queue {
       clearTimeout(timer);
     },
   };
+}
+
+function hasQueued(store: Store): boolean {
+  const sql = "SELECT 1 FROM deployments WHERE project = $project AND state = 'queued' LIMIT 1";
+  return store.get(sql) !== undefined;
 }
 
 /** The sender gets the state `running` if the deployment was claimed in the same moment. */

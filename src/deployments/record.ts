@@ -1,3 +1,4 @@
+import type { Row, Store } from "../platform/sqlite/store.ts";
 import type { DeploymentSummary, Push, PushRecord } from "../receiver/push.ts";
 import {
   type Deployment,
@@ -17,7 +18,6 @@ import {
   supersedeWaiting,
 } from "./order.ts";
 import { isFinished, transition } from "./states.ts";
-import type { Row, Store } from "./store.ts";
 
 /** The result of a push. `doubt`: what to ask the remote after the sender was answered; null: nothing. */
 export type RecordedPush = PushRecord & { readonly doubt: Doubt | null };
@@ -28,7 +28,7 @@ export type RecordedPush = PushRecord & { readonly doubt: Doubt | null };
  * failed it is queued again, because "Redeliver" means "try again".
  */
 export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded = () => {}): RecordedPush {
-  const known = store.get("SELECT * FROM deliveries WHERE digest = ?", push.digest);
+  const known = store.get("SELECT * FROM deliveries WHERE project = $project AND digest = ?", push.digest);
   if (known) return recordAgain(store, known, doubtOf(push, { isFirst: false }));
   const caughtUp = findCaughtUp(store, push);
   if (caughtUp) return linkTo(store, caughtUp, push);
@@ -53,7 +53,7 @@ function doubtOf(
 
 function remember(store: Store, { digest, ref, commit }: Push, deploymentId: number): Row {
   store.run(
-    "INSERT INTO deliveries (digest, deployment_id, ref, commit_id, received_at_ms) VALUES (?, ?, ?, ?, ?)",
+    "INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms) VALUES ($project, ?, ?, ?, ?, ?)",
     ...[digest, deploymentId, ref, commit, Date.now()],
   );
   return { deployment_id: deploymentId };
@@ -82,7 +82,7 @@ function canRunAgain(store: Store, deployment: Deployment): boolean {
 
 function hasNewer(store: Store, { id, ref }: Deployment): boolean {
   const sql =
-    "SELECT 1 FROM deployments WHERE ref = ? AND id > ? AND state NOT IN ('superseded', 'cancelled') LIMIT 1";
+    "SELECT 1 FROM deployments WHERE project = $project AND ref = ? AND id > ? AND state NOT IN ('superseded', 'cancelled') LIMIT 1";
   return store.get(sql, ref, id) !== undefined;
 }
 
@@ -97,7 +97,8 @@ function pruned(delivery: Row) {
 
 /** The deployment of this push that catch-up made because it saw the branch before the delivery came. */
 function findCaughtUp(store: Store, { ref, commit }: Push): Deployment | null {
-  const clauses = "WHERE ref = ? AND state NOT IN ('superseded', 'cancelled') ORDER BY id DESC LIMIT 1";
+  const clauses =
+    "WHERE project = $project AND ref = ? AND state NOT IN ('superseded', 'cancelled') ORDER BY id DESC LIMIT 1";
   const newest = selectDeployment(store, clauses, ref);
   const isSame = newest?.trigger === "catch-up" && newest.commit === commit && newest.before === null;
   return isSame && newest.state !== "failed" && newest.state !== "timed_out" ? newest : null;

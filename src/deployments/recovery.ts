@@ -16,7 +16,7 @@ export interface RecoveryOptions
  * being cancelled is cancelled in each case.
  */
 export async function recover(options: RecoveryOptions): Promise<void> {
-  const unfinished = "WHERE state IN ('running', 'interrupted') ORDER BY queue_order";
+  const unfinished = "WHERE project = $project AND state IN ('running', 'interrupted') ORDER BY queue_order";
   for (const deployment of selectDeployments(options.store, unfinished)) {
     if (deployment.state === "interrupted") await runAgain(deployment, options);
     else await recoverRunning(deployment, options);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../log.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import { IllegalTransition } from "./states.ts";
-import type { Store } from "./store.ts";
 
 const retryMs = 1_000;
 

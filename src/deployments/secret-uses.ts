@@ -1,6 +1,6 @@
 import type { SecretSlot } from "../config/secret.ts";
 import type { Log } from "../log.ts";
-import type { Row, Store } from "./store.ts";
+import type { Row, Store } from "../platform/sqlite/store.ts";
 
 /** When a secret last signed a delivery, and which one. */
 export interface SecretUse {
@@ -55,7 +55,8 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
   }
 
   function insert(fingerprint: string | null): void {
-    const sql = "INSERT INTO secret_uses (fingerprint, known_since_ms) VALUES (?, ?) ON CONFLICT DO NOTHING";
+    const sql =
+      "INSERT INTO secret_uses (project, fingerprint, known_since_ms) VALUES ($project, ?, ?) ON CONFLICT DO NOTHING";
     if (fingerprint !== null) store.run(sql, fingerprint, startedAtMs);
   }
 
@@ -64,14 +65,17 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
     const use = noted.get(slot);
     if (fingerprint === null || use === undefined) return;
     store.run(
-      `INSERT INTO secret_uses VALUES (?, ?, ?, ?, ?) ON CONFLICT (fingerprint) DO UPDATE
+      `INSERT INTO secret_uses VALUES ($project, ?, ?, ?, ?, ?) ON CONFLICT (project, fingerprint) DO UPDATE
        SET last_used_at_ms = excluded.last_used_at_ms, host = excluded.host, delivery_id = excluded.delivery_id`,
       ...[fingerprint, startedAtMs, use.lastUsedAtMs, use.host, use.deliveryId],
     );
   }
 
   function readSlot(slot: SecretSlot, fingerprint: string): SecretUse {
-    const row = store.get("SELECT * FROM secret_uses WHERE fingerprint = ?", fingerprint);
+    const row = store.get(
+      "SELECT * FROM secret_uses WHERE project = $project AND fingerprint = ?",
+      fingerprint,
+    );
     const stored = toUse(row ?? { known_since_ms: startedAtMs });
     const newer = noted.get(slot);
     const isNewer = (newer?.lastUsedAtMs ?? 0) > (stored.lastUsedAtMs ?? 0);

@@ -1,8 +1,8 @@
 import type { Log } from "../log.ts";
+import type { Store } from "../platform/sqlite/store.ts";
 import type { Problem } from "../problems.ts";
 import { type Deployment, type Ending, findDeployment } from "./deployment.ts";
 import { transition } from "./states.ts";
-import type { Store } from "./store.ts";
 
 export interface SettleOptions {
   /** Whether somebody cancelled it: then it does not run again. */
@@ -57,7 +57,8 @@ export function resume(store: Store, id: number): "queued" | "superseded" | "fai
 }
 
 function findWaiting(store: Store, { id, ref }: Deployment): number | null {
-  const sql = "SELECT max(id) AS id FROM deployments WHERE ref = ? AND id > ? AND state = 'queued'";
+  const sql =
+    "SELECT max(id) AS id FROM deployments WHERE project = $project AND ref = ? AND id > ? AND state = 'queued'";
   return (store.get(sql, ref, id)?.id as number | null) ?? null;
 }
 

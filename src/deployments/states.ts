@@ -1,12 +1,12 @@
+import type { Store } from "../platform/sqlite/store.ts";
 import type { Problem } from "../problems.ts";
 import { columns, type Deployment, type DeploymentState, lastInQueue, toDeployment } from "./deployment.ts";
-import type { Store } from "./store.ts";
 
 /** Every legal transition of a deployment. No other happens. */
 export const transitions: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
   queued: ["running", "superseded", "cancelled"],
   // back to queued: the script could not be started for the moment
-  running: ["succeeded", "failed", "timed_out", "cancelled", "interrupted", "queued"],
+  running: ["succeeded", "failed", "timed_out", "cancelled", "interrupted", "skipped", "queued"],
   // an interrupted deployment runs again, unless a newer push made it pointless or it was interrupted too often
   interrupted: ["queued", "superseded", "failed"],
   // "Redeliver" at the git host means "try again"
@@ -14,6 +14,7 @@ export const transitions: Readonly<Record<DeploymentState, readonly DeploymentSt
   timed_out: ["queued"],
   cancelled: ["queued"],
   succeeded: [],
+  skipped: [],
   superseded: [],
 };
 
@@ -26,6 +27,7 @@ interface TransitionDetails {
   readonly supersededBy?: number | null;
   readonly exitCode?: number | null;
   readonly problem?: Problem | null;
+  readonly skipReason?: string | null;
 }
 
 /** The table has no such transition, or the deployment is in another state by now. */
@@ -43,31 +45,32 @@ export function transition(
   store: Store,
   { id, state: from }: Pick<Deployment, "id" | "state">,
   to: DeploymentState,
-  { supersededBy = null, exitCode = null, problem = null }: TransitionDetails = {},
+  { supersededBy = null, exitCode = null, problem = null, skipReason = null }: TransitionDetails = {},
 ): void {
   if (!transitions[from].includes(to)) {
     throw new IllegalTransition(`deployment ${id} cannot go from ${from} to ${to}`);
   }
   const { changes } = store.run(
     `UPDATE deployments SET state = ?, superseded_by = ?, exit_code = ?, problem_code = ?, problem_detail = ?,
-       finished_at_ms = ? WHERE id = ? AND state = ?`,
+       skip_reason = ?, finished_at_ms = ? WHERE id = ? AND state = ?`,
     ...[to, supersededBy, exitCode, problem?.code ?? null, problem?.detail ?? null],
-    ...[isFinished(to) ? Date.now() : null, id, from],
+    ...[skipReason, isFinished(to) ? Date.now() : null, id, from],
   );
   if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
   if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
 }
 
 /**
- * Claims the next deployment in the queue, if there is one and none is running. Call it in a transaction. The attempt is
+ * Claims the next deployment in the queue of a project, if there is one, none is running and it is not paused. Call it in a transaction. The attempt is
  * counted here, before anything can go wrong with it.
  */
 export function claimNext(store: Store): Deployment | null {
   const row = store.get(
     `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL,
        cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL
-     WHERE id = (SELECT id FROM deployments WHERE state = 'queued' ORDER BY queue_order LIMIT 1)
-       AND NOT EXISTS (SELECT 1 FROM deployments WHERE state = 'running')
+     WHERE id = (SELECT id FROM deployments WHERE project = $project AND state = 'queued' ORDER BY queue_order LIMIT 1)
+       AND NOT EXISTS (SELECT 1 FROM deployments WHERE project = $project AND state = 'running')
+       AND NOT EXISTS (SELECT 1 FROM pauses WHERE project = $project)
      RETURNING ${columns}`,
     Date.now(),
   );

@@ -1,4 +1,5 @@
-import { type Environment, loadConfig, variables } from "../config.ts";
+import type { Environment } from "../config/read-variables.ts";
+import { loadConfig, variables } from "../config.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
 import { childEnvironment } from "../runner/environment.ts";
@@ -49,8 +50,8 @@ interface ReadConfig {
 
 function readConfig(env: Environment): ReadConfig {
   try {
-    const { config, warnings } = loadConfig(env);
-    return { secret: config.secrets.current.reveal(), configFaults: [], configWarnings: warnings };
+    const { project, warnings } = loadConfig(env);
+    return { secret: project?.secrets.current.reveal() ?? null, configFaults: [], configWarnings: warnings };
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     return { secret: null, configFaults: error.problem.detail.split("\n"), configWarnings: [] };

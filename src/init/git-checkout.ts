@@ -1,4 +1,4 @@
-import { type Branch, branches } from "../config.ts";
+import { type Branch, branches } from "../config/project.ts";
 import { type GitOptions, gitOutput, neverAsk, runGit } from "../platform/git.ts";
 import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
 import type { CommandEnding } from "../platform/run-command.ts";

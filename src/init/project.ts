@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { type Branch, branches, variables } from "../config.ts";
+import { type Branch, branches } from "../config/project.ts";
+import { variables } from "../config.ts";
 import { composeFileNames, namedFiles } from "../platform/compose/commands.ts";
 import { rawValue } from "../platform/env-file.ts";
 import { refusesOwner } from "../platform/git.ts";

@@ -3,7 +3,7 @@ import type { Log } from "../log.ts";
 import type { HttpProblemCode } from "../problems.ts";
 import type { Refusal } from "./answer.ts";
 import type { Crowding } from "./connections.ts";
-import type { Push, PushRecord, Would } from "./push.ts";
+import type { Push, PushRecord, StoredPush, Would } from "./push.ts";
 import type { IgnoreReason } from "./select-push.ts";
 
 /** Where a delivery comes from. Nothing of it is signed. */
@@ -14,6 +14,8 @@ export interface Sender {
   readonly delivery: string | null;
   /** The address of the client. */
   readonly from: string | null;
+  /** The project that it is for, if there are several. */
+  readonly project?: string;
 }
 
 /** Logs the result of each delivery, with the address of its client; never a body, a header or a secret. */
@@ -24,7 +26,7 @@ const refusalsPerMinute = 10;
 /** Deliveries of one kind that change nothing and are logged one by one in a second: no git host sends more. */
 const ignoredPerSecond = 100;
 
-const recordedTexts = { accepted: "recorded", duplicate: "recorded before" } as const;
+const recordedTexts = { accepted: "recorded", duplicate: "recorded before", stored: "stored" } as const;
 
 export function createDeliveryLog(log: Log) {
   const mayLogRefusal = createLogThrottle<HttpProblemCode>(refusalsPerMinute, 60_000, (code, count) => {
@@ -37,10 +39,10 @@ export function createDeliveryLog(log: Log) {
   });
 
   return {
-    refused({ code, logReason: reason }: Refusal, from: string | null): void {
+    refused({ code, logReason: reason }: Refusal, { from, project }: Pick<Sender, "from" | "project">): void {
       if (!mayLogRefusal(code)) return;
       // The address comes before the reason, at a fixed place: programs such as fail2ban look for it there.
-      log.warn({ event: "delivery.refused", code, from, reason }, `A delivery was refused: ${code}`);
+      log.warn({ event: "delivery.refused", code, from, project, reason }, `A delivery was refused: ${code}`);
     },
     pong(sender: Sender): void {
       if (!mayLogIgnored("pong")) return;
@@ -51,21 +53,30 @@ export function createDeliveryLog(log: Log) {
       const level = reason === "branch_deleted" ? "warn" : "info";
       log[level]({ event: "delivery.ignored", ...sender, reason }, "A delivery was ignored");
     },
-    dryRun({ host, from }: Sender, would: Would): void {
-      const fields = { event: "delivery.dry_run", host, would: Object.keys(would)[0], from };
+    dryRun({ host, from, project }: Sender, would: Would): void {
+      const fields = { event: "delivery.dry_run", host, would: Object.keys(would)[0], from, project };
       log.info(fields, "A dry run was answered; nothing was recorded");
     },
-    recorded(push: Push, { kind, deployment }: PushRecord, slot: SecretSlot, { from }: Sender): void {
+    recorded(
+      push: Push,
+      recorded: PushRecord | StoredPush,
+      slot: SecretSlot,
+      { from, project }: Sender,
+    ): void {
       const { host, ref, commit, deliveryId: delivery, repository, pusher } = push;
-      const { id, state } = deployment;
-      const fields = { deployment: id, state, host, ref, commit, delivery, repository, pusher, from };
-      log.info({ event: `delivery.${kind}`, ...fields }, `A push to ${ref} was ${recordedTexts[kind]}`);
+      const place =
+        recorded.kind === "stored"
+          ? { stored: recorded.delivery }
+          : { deployment: recorded.deployment.id, state: recorded.deployment.state };
+      const fields = { ...place, host, ref, commit, delivery, repository, pusher, from, project };
+      const text = `A push to ${ref} was ${recordedTexts[recorded.kind]}`;
+      log.info({ event: `delivery.${recorded.kind}`, ...fields }, text);
       if (slot === "current") return;
-      const text = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
-      log.warn({ event: "secret.previous_used", host, delivery }, text);
+      const advice = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
+      log.warn({ event: "secret.previous_used", host, delivery, project }, advice);
     },
-    notRecorded({ ref, commit }: Push, error: unknown, { delivery, from }: Sender): void {
-      const fields = { event: "delivery.not_recorded", ref, commit, delivery, from, err: error };
+    notRecorded({ ref, commit }: Push, error: unknown, { delivery, from, project }: Sender): void {
+      const fields = { event: "delivery.not_recorded", ref, commit, delivery, from, project, err: error };
       log.error(fields, "A push was not stored");
     },
     failed(error: unknown, from: string | null): void {

@@ -1,4 +1,4 @@
-import type { Branch } from "../config.ts";
+import type { Branch } from "../config/project.ts";
 import { isJsonObject, type JsonObject } from "./hosts/host.ts";
 
 /** The only two branches that are deployed: matched to the letter, nothing is normalised. */
@@ -39,6 +39,13 @@ export interface DeploymentSummary {
   readonly ref: string;
   readonly commit: string;
   readonly state: string;
+}
+
+/** A push that is on disk, and that the process which deploys has not recorded yet. */
+export interface StoredPush {
+  readonly kind: "stored";
+  /** Its number in the inbox. */
+  readonly delivery: number;
 }
 
 /** The result of a push. A duplicate was recorded before; its `detail` says how to deploy it again. */

@@ -10,10 +10,13 @@ import { createBodyBudget } from "./body-budget.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
 import { checkHead, clientAddress } from "./request-head.ts";
-import { createWebhook, type Webhook } from "./webhook.ts";
+import { type AnswerDelivery, createWebhook, type Webhook } from "./webhook.ts";
 
 export interface ReceiverOptions {
-  readonly webhook: Webhook;
+  /** The webhook at a path, or null. */
+  readonly findWebhook: (path: string) => Webhook | null;
+  /** What the paths of webhooks are, for a person. */
+  readonly webhookPath: "/webhook" | "/webhook/<project>";
   readonly bodyLimitBytes: number;
   readonly trustedProxies: BlockList;
   /** What is wrong with the service, or null. /health answers it to strangers. */
@@ -22,33 +25,30 @@ export interface ReceiverOptions {
   readonly log: Log;
 }
 
-/** The two paths and their methods. */
-const methods: ReadonlyMap<string, readonly string[]> = new Map([
-  ["/webhook", ["POST"]],
-  ["/health", ["GET", "HEAD"]],
-]);
-
-/** Makes the HTTP server: two paths and nothing else. It does not listen yet. */
+/** Makes the HTTP server: webhooks, /health and nothing else. It does not listen yet. */
 export function createReceiver(options: ReceiverOptions): Server {
-  const { bodyLimitBytes, trustedProxies, findFault, isStopping } = options;
+  const { bodyLimitBytes, trustedProxies, findWebhook, webhookPath, findFault, isStopping } = options;
   const log = createDeliveryLog(options.log);
-  const answerWebhook = createWebhook(options.webhook, { bodyLimitBytes, budget: createBodyBudget(), log });
+  const limits = { bodyLimitBytes, budget: createBodyBudget(), log };
+  // By webhook, so that its keys are made once.
+  const answers = new WeakMap<Webhook, AnswerDelivery>();
 
   const server = createServer(serverOptions, async (request, response) => {
     if (isClosing(request.socket)) return;
     // To the letter: no decoding and no normalising, so no two texts for one path.
     const [path = ""] = (request.url ?? "").split("?", 1);
     // Before anything is awaited: what follows a refused head on its connection must not be read as a request.
-    const refusal = refuse(path, request);
-    const answer = refusal ? problemAnswer(refusal) : await decide(path, request);
+    const webhook = findWebhook(path);
+    const refusal = refuse(request, misdirection(path, request.method, webhook !== null));
+    const answer = refusal ? problemAnswer(refusal) : await decide(webhook, request);
     if (answer) sendAnswer(response, answer, isStopping());
   });
   return hardenServer(server, bodyLimitBytes, log.crowded);
 
-  async function decide(path: string, request: IncomingMessage): Promise<Answer | null> {
+  async function decide(webhook: Webhook | null, request: IncomingMessage): Promise<Answer | null> {
     const from = clientAddress(request, trustedProxies);
     try {
-      if (path === "/webhook") return await answerWebhook(request, from);
+      if (webhook !== null) return await answererOf(webhook)(request, from);
       const fault = findFault();
       if (fault !== null) return problemAnswer({ code: "unhealthy", detail: fault });
       return jsonAnswer(200, { status: "ok" });
@@ -57,24 +57,32 @@ export function createReceiver(options: ReceiverOptions): Server {
       return problemAnswer({ code: "internal_error", detail: "The log of the service says more." });
     }
   }
+
+  function misdirection(path: string, method = "", isWebhook: boolean): Refusal | null {
+    const allowed = isWebhook ? ["POST"] : path === "/health" ? ["GET", "HEAD"] : null;
+    if (!allowed) {
+      const detail = `This service has two paths: POST ${webhookPath} and GET /health.`;
+      return { code: "not_found", detail };
+    }
+    if (allowed.includes(method)) return null;
+    const allow = allowed.join(", ");
+    const detail = `This path takes ${allow} only.`;
+    return { code: "method_not_allowed", detail, headers: ["Allow", allow] };
+  }
+
+  function answererOf(webhook: Webhook): AnswerDelivery {
+    const known = answers.get(webhook);
+    if (known) return known;
+    const answer = createWebhook(webhook, limits);
+    answers.set(webhook, answer);
+    return answer;
+  }
 }
 
 /** What is wrong with a request whatever its body, or null. A head that is not well formed closes the connection. */
-function refuse(path: string, request: IncomingMessage): Refusal | null {
-  const misdirected = checkRoute(path, request.method);
+function refuse(request: IncomingMessage, misdirected: Refusal | null): Refusal | null {
   const fault = checkHead(request);
   return misdirected && fault ? { ...misdirected, closing: "refused" } : (fault ?? misdirected);
-}
-
-function checkRoute(path: string, method = ""): Refusal | null {
-  const allowed = methods.get(path);
-  if (!allowed) {
-    return { code: "not_found", detail: "This service has two paths: POST /webhook and GET /health." };
-  }
-  if (allowed.includes(method)) return null;
-  const allow = allowed.join(", ");
-  const detail = `This path takes ${allow} only.`;
-  return { code: "method_not_allowed", detail, headers: ["Allow", allow] };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { Secrets } from "../config/project.ts";
 import type { Secret, SecretSlot } from "../config/secret.ts";
-import type { Secrets } from "../config.ts";
 import type { BodySignature, StandardWebhookSignature } from "./hosts/host.ts";
 
 /** The keys of a secret, ready for use. */

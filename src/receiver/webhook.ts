@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import type { Secrets } from "../config/project.ts";
 import type { SecretSlot } from "../config/secret.ts";
-import type { Secrets } from "../config.ts";
 import type { HttpProblemCode } from "../problems.ts";
 import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "./answer.ts";
 import { discardAll, joinChunks, readBody } from "./body.ts";
@@ -9,18 +9,27 @@ import type { BodyBudget } from "./body-budget.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";
 import { type Host, isJsonObject, type JsonObject, type SignatureClaim } from "./hosts/host.ts";
 import { identifyHost } from "./hosts/identify.ts";
-import { type Push, type PushRecord, readDryRun, type Would, withoutDryRun } from "./push.ts";
+import {
+  type Push,
+  type PushRecord,
+  readDryRun,
+  type StoredPush,
+  type Would,
+  withoutDryRun,
+} from "./push.ts";
 import { checkDeliveryHead } from "./request-head.ts";
 import { type IgnoreReason, ignoreDetails, type Selected, selectPush } from "./select-push.ts";
 import { deliveryDigest, isFresh, makeKeys, startVerification, type VerifiableSignature } from "./verify.ts";
 
 /** What a webhook accepts, and who takes its pushes. */
 export interface Webhook extends Selected {
+  /** The name of its project, for the log; without it there is only one. */
+  readonly project?: string;
   readonly secrets: Secrets;
   /** Resolves once the push is on disk. Rejects if it can't be promised: nothing was accepted then. */
-  readonly record: (push: Push) => Promise<PushRecord>;
-  /** Answers what recording a push would do, without doing it. */
-  readonly dryRun: (push: Push) => Promise<Would>;
+  readonly record: (push: Push) => Promise<PushRecord | StoredPush>;
+  /** Answers what recording a push would do, without doing it; null if nobody knows at the moment. */
+  readonly dryRun: (push: Push) => Promise<Would | null>;
   /** Called for each delivery whose signature is right, with the secret that made it. */
   readonly onVerified?: (slot: SecretSlot, host: string, deliveryId: string | null) => void;
 }
@@ -31,6 +40,9 @@ export interface WebhookLimits {
   readonly budget: BodyBudget;
   readonly log: DeliveryLog;
 }
+
+/** Answers a request of the client at the address `from`; null if the client is gone. */
+export type AnswerDelivery = (request: IncomingMessage, from: string | null) => Promise<Answer | null>;
 
 /** A delivery whose signature is right. */
 interface SignedDelivery {
@@ -45,17 +57,18 @@ interface SignedDelivery {
 /**
  * Turns a delivery into an answer, in the order that is cheapest and reveals least: head, signature claimed, body,
  * signature compared, and only then what the body says. Each check may rely on those before it.
- *
- * @returns the function that answers a request of the client at the address `from`; null if the client is gone
  */
-export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }: WebhookLimits) {
+export function createWebhook(
+  webhook: Webhook,
+  { bodyLimitBytes, budget, log }: WebhookLimits,
+): AnswerDelivery {
   const keys = makeKeys(webhook.secrets);
 
   return async (request: IncomingMessage, from: string | null): Promise<Answer | null> => {
     const signed = await receiveSigned(request, from);
     const result = signed && "slot" in signed ? await answerSigned(signed) : signed;
     if (result === null || !("code" in result)) return result;
-    log.refused(result, from);
+    log.refused(result, sentTo(from));
     return problemAnswer(result);
   };
 
@@ -79,8 +92,13 @@ export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }:
     }
     const event = String(headers[host.eventHeader ?? ""] ?? "");
     const id = String(headers[host.deliveryHeader ?? ""] ?? "");
-    const sender = { host: host.name, delivery: printableId.test(id) ? id : null, from };
+    const sender = { host: host.name, delivery: printableId.test(id) ? id : null, ...sentTo(from) };
     return { host, event, slot, signature, body: joinChunks(chunks), sender };
+  }
+
+  /** The address of the client, and the project that it sends to. */
+  function sentTo(from: string | null) {
+    return webhook.project === undefined ? { from } : { from, project: webhook.project };
   }
 
   async function answerSigned(signed: SignedDelivery): Promise<Answer | Refusal> {
@@ -114,9 +132,13 @@ export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }:
 
   async function answerPush(push: Push, isDryRun: boolean, signed: SignedDelivery): Promise<Answer> {
     try {
-      if (isDryRun) return answerDryRun(await webhook.dryRun(push), signed);
+      if (isDryRun) {
+        const would = await webhook.dryRun(push);
+        return would === null ? problemAnswer(notAsked) : answerDryRun(would, signed);
+      }
       const recorded = await webhook.record(push);
       log.recorded(push, recorded, signed.slot, signed.sender);
+      if (recorded.kind === "stored") return answerStored(push, recorded);
       const { deployment } = recorded;
       if (recorded.kind === "accepted") return jsonAnswer(202, { status: "accepted", deployment });
       return jsonAnswer(200, { status: "duplicate", deployment, detail: recorded.detail });
@@ -134,6 +156,18 @@ export function createWebhook(webhook: Webhook, { bodyLimitBytes, budget, log }:
 
 /** An id that is harmless to print: it is not signed. */
 const printableId = /^[A-Za-z0-9-]{1,64}$/;
+
+/** The process that deploys was not there, or busy: what it makes of the push will be in its record. */
+function answerStored({ ref, commit }: Push, { delivery }: StoredPush): Answer {
+  const detail = `The push is stored as delivery ${delivery}. It is deployed as soon as the process that deploys takes it.`;
+  return jsonAnswer(202, { status: "accepted", delivery: { id: delivery, ref, commit }, detail });
+}
+
+const notAsked: Refusal = {
+  code: "storage_unavailable",
+  detail:
+    "The process that deploys does not answer, so nobody knows what it would do. A push would be stored for it.",
+};
 
 const notStored: Refusal = {
   code: "storage_unavailable",

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { Secrets } from "../config/project.ts";
 import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
-import type { Secrets } from "../config.ts";
 import {
   looksLikeSecretFile,
   readEnvFiles,

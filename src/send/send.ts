@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Branch } from "../config/project.ts";
 import { readSecretText, secretFault } from "../config/secret.ts";
-import { type Branch, variables } from "../config.ts";
+import { variables } from "../config.ts";
 import { git } from "../init/git-checkout.ts";
 import { type GitHost, isGitHost } from "../init/git-host.ts";
 import { withDotenv } from "../platform/env-file.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { statePathOf } from "../../src/cli/service-access.ts";
-import { socketPath } from "../../src/control/control-socket.ts";
+import { controlSocketPath } from "../../src/control/control-socket.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("the state directory is that of the environment, the home, or a usual one in use", (t) => {
@@ -12,9 +12,9 @@ test("the state directory is that of the environment, the home, or a usual one i
   const own = join(HOME, ".local/state/hotpush");
   for (const path of [own, usual]) mkdirSync(path, { recursive: true });
   assert.equal(statePathOf({ HOME }, usual), own);
-  writeFileSync(socketPath(usual), "");
+  writeFileSync(controlSocketPath(usual), "");
   assert.equal(statePathOf({ HOME }, usual), usual);
   assert.equal(statePathOf({ HOME, STATE_PATH: "/given" }, usual), "/given");
-  writeFileSync(socketPath(own), "");
+  writeFileSync(controlSocketPath(own), "");
   assert.equal(statePathOf({ HOME }, usual), own);
 });

@@ -5,19 +5,18 @@ import { pino } from "pino";
 import { followDeployment } from "../../src/control/follow.ts";
 import { createEventBus } from "../../src/deployments/progress.ts";
 import { claimNext } from "../../src/deployments/states.ts";
-import { openStore } from "../../src/deployments/store.ts";
 import { listenHere } from "../harness/listen.ts";
-import { pushOf, record } from "../harness/store.ts";
+import { openDefault, pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("a database fault ends the stream of events, is logged, and costs nothing else", async (t) => {
   const statePath = temporaryDirectory(t);
-  const store = openStore(statePath);
+  const store = openDefault(statePath);
   record(store, pushOf());
   store.transaction(() => claimNext(store));
   const logged: string[] = [];
   const log = pino({}, { write: (line: string) => logged.push(line) });
-  const context = { store, events: createEventBus(log), statePath, log };
+  const context = { store, events: createEventBus(log), logStatePath: statePath, log };
   const reply = followDeployment(context, { id: 1, query: new URLSearchParams(), body: {} });
   const server = createServer((_, response) => reply.kind === "stream" && reply.write(response));
   const port = await listenHere(t, server);

@@ -5,7 +5,7 @@ import { createCatchUp } from "../../src/deployments/catch-up.ts";
 import type { Ending, RemoteHead } from "../../src/deployments/deployment.ts";
 import { createBelieveHead } from "../../src/deployments/doubts.ts";
 import { recordRequest } from "../../src/deployments/record.ts";
-import type { Store } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
@@ -121,7 +121,7 @@ function lookingAt(t: TestContext) {
         meanwhile();
         return { kind: "head", commit };
       };
-      catchUp.start();
+      catchUp.start(0);
       await asked.promise;
       catchUp.stop();
       const found = newestCatchUp(store);

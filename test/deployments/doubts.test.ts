@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createCatchUp } from "../../src/deployments/catch-up.ts";
 import type { RemoteHead } from "../../src/deployments/deployment.ts";
 import { recordPush, recordRequest } from "../../src/deployments/record.ts";
-import type { Store } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
 import { commitOf, pushOf, run, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";

@@ -11,7 +11,7 @@ const atOnce = { probeIntervalMs: 0, overdueMs: 10 };
 
 test("a run long past its time-out makes the service unhealthy until it is gone", async (t) => {
   const store = temporaryStore(t);
-  const findFault = createHealthCheck(store, 10, atOnce);
+  const findFault = createHealthCheck(store, () => 10, atOnce);
   assert.equal(findFault(), null);
   store.transaction(() => recordPush(store, pushOf()));
   const deployment = store.transaction(() => claimNext(store));
@@ -24,7 +24,7 @@ test("a run long past its time-out makes the service unhealthy until it is gone"
 
 test("a database that cannot be written makes the service unhealthy", (t) => {
   const store = temporaryStore(t);
-  const findFault = createHealthCheck(store, 10, atOnce);
+  const findFault = createHealthCheck(store, () => 10, atOnce);
   store.transaction(() => store.run("DROP TABLE probes"));
   assert.match(findFault() ?? "", /database cannot be written/);
 });

@@ -4,8 +4,8 @@ import { pino } from "pino";
 import { type Ending, findDeployment, type Runner } from "../../src/deployments/deployment.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
 import { claimNext } from "../../src/deployments/states.ts";
-import { openStore, type Store } from "../../src/deployments/store.ts";
-import { pushOf, record, run } from "../harness/store.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
+import { openDefault, pushOf, record, run } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -61,7 +61,7 @@ test("an ending that the changed record does not allow blocks nothing", async (t
 /** The database as two instances on one state directory have it. */
 function openTwo(t: TestContext): { readonly store: Store; readonly other: Store } {
   const directory = temporaryDirectory(t);
-  const [store, other] = [openStore(directory), openStore(directory)];
+  const [store, other] = [openDefault(directory), openDefault(directory)];
   t.after(() => {
     store.close();
     other.close();

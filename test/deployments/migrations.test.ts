@@ -3,41 +3,47 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { type Deployment, type DeploymentState, findDeployment } from "../../src/deployments/deployment.ts";
-import { migrations } from "../../src/deployments/migrations.ts";
 import { recordPush } from "../../src/deployments/record.ts";
+import { deploymentsSchema } from "../../src/deployments/schema.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import { claimNext, transitions } from "../../src/deployments/states.ts";
-import { openStore } from "../../src/deployments/store.ts";
-import { commitOf, pushOf } from "../harness/store.ts";
+import { commitOf, openDefault, pushOf } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-const states = Object.keys(transitions) as DeploymentState[];
+/** `skipped` came with version 5. */
+const states: readonly DeploymentState[] = (Object.keys(transitions) as DeploymentState[]).filter(
+  (state) => state !== "skipped",
+);
 const idOf = (state: DeploymentState) => states.indexOf(state) + 1;
+const lastNumber = 100;
 const timeMs = 1_760_000_000_000;
 
 /** The tables that a database of each version has to keep; `secret_uses` came with version 2. */
 const tablesOf = (version: number) =>
   ["deployments", "deliveries", "steps", "probes"].concat(version > 1 ? ["secret_uses"] : []);
 
-for (let version = 1; version < migrations.length; version += 1) {
+for (let version = 1; version < deploymentsSchema.migrations.length; version += 1) {
   test(`a database of version ${version} is migrated with all that it holds`, (t) => {
     const directory = temporaryDirectory(t);
     const before = writeOldDatabase(directory, version);
-    const store = openStore(directory);
+    const store = openDefault(directory);
     t.after(() => store.close());
     assert.equal(store.movedAsideTo, null);
-    assert.equal(store.get("PRAGMA user_version")?.user_version, migrations.length);
+    assert.equal(store.get("PRAGMA user_version")?.user_version, deploymentsSchema.migrations.length);
     for (const [table, rows] of before) {
       const after = store.all(`SELECT * FROM ${table}`);
       assert.equal(after.length, rows.length, table);
       for (const [index, row] of rows.entries()) assert.partialDeepStrictEqual({ ...after[index] }, row);
     }
+    assert.equal(store.get("SELECT count(*) AS n FROM deployments WHERE project <> 'default'")?.n, 0);
+    const next = store.transaction(() => recordPush(store, pushOf()));
+    assert.equal(next.deployment.id, lastNumber + 1, "no number is given twice");
   });
 
   test(`a migrated database of version ${version} keeps its queue and its deliveries`, (t) => {
     const directory = temporaryDirectory(t);
     writeOldDatabase(directory, version);
-    const store = openStore(directory);
+    const store = openDefault(directory);
     t.after(() => store.close());
     const claim = () => store.transaction(() => claimNext(store));
     const known = store.transaction(() => recordPush(store, pushOf({ digest: digestOf("succeeded") })));
@@ -63,9 +69,11 @@ for (let version = 1; version < migrations.length; version += 1) {
  */
 function writeOldDatabase(directory: string, version: number): Map<string, Record<string, unknown>[]> {
   const database = new DatabaseSync(join(directory, "hotpush.db"));
-  for (const migration of migrations.slice(0, version)) database.exec(migration);
+  for (const migration of deploymentsSchema.migrations.slice(0, version)) database.exec(migration);
   database.exec(`PRAGMA user_version = ${version}`);
   for (const state of states) insertDeployment(database, state);
+  // Later ones were pruned.
+  database.prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'deployments'").run(lastNumber);
   database.prepare("INSERT INTO probes (id, at_ms) VALUES (1, ?)").run(timeMs);
   if (version > 1) {
     database

@@ -5,7 +5,7 @@ import { type BelieveHead, createBelieveHead, type Doubt } from "../../src/deplo
 import { recordPush, recordRequest } from "../../src/deployments/record.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import { claimNext } from "../../src/deployments/states.ts";
-import type { Store } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
 import { runsOr } from "../fuzz/fuzz.ts";
 import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";

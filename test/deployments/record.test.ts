@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findDeployment } from "../../src/deployments/deployment.ts";
 import { recordRequest } from "../../src/deployments/record.ts";
-import type { Store } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("the newest push of a branch waits, and older ones name what superseded them", (t) => {

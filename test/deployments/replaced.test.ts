@@ -15,9 +15,9 @@ test("an instance that will be replaced records pushes but starts no deployment"
   const { runner, repoPath } = createTestRunner(t);
   writeScript(`${repoPath}/deploy.sh`, "#!/bin/sh\n");
   const store = temporaryStore(t);
-  const state = { isReplaced: true };
-  const isReplaced = () => state.isReplaced;
-  const queue = createQueue({ store, runner, isReplaced, log: pino({ level: "silent" }) });
+  const state = { isHeld: true };
+  const isHeld = () => state.isHeld;
+  const queue = createQueue({ store, runner, isHeld, log: pino({ level: "silent" }) });
   t.after(() => queue.stop(0));
   queue.start();
   await until("it is idle", () => !queue.isBusy());
@@ -25,7 +25,7 @@ test("an instance that will be replaced records pushes but starts no deployment"
   assert.equal(kind, "accepted");
   queue.wake();
   assert.deepEqual([deployment.state, queue.isBusy()], ["queued", false]);
-  state.isReplaced = false;
+  state.isHeld = false;
   queue.wake();
   assert.equal(queue.isBusy(), true);
   await until("it ran", () => findDeployment(store, deployment.id)?.state === "succeeded");
@@ -38,8 +38,8 @@ test("records a push while replacement.json is unreadable, and deploys it later"
   const statePath = temporaryDirectory(t);
   const blockingPath = join(statePath, "replacement.json");
   mkdirSync(blockingPath);
-  const isReplaced = () => readReplacementRequest(statePath) !== null;
-  const queue = createQueue({ store, runner, isReplaced, log: pino({ level: "silent" }) });
+  const isHeld = () => readReplacementRequest(statePath) !== null;
+  const queue = createQueue({ store, runner, isHeld, log: pino({ level: "silent" }) });
   t.after(() => queue.stop(0));
   queue.start();
   await until("it is idle", () => !queue.isBusy());

@@ -5,7 +5,7 @@ import { findDeployment } from "../../src/deployments/deployment.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
 import { noteStep } from "../../src/deployments/progress.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import type { Store } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
 import { countOf, pushOf, temporaryStore } from "../harness/store.ts";
 
 const silentLog = pino({ level: "silent" });
@@ -91,7 +91,7 @@ function addDeliveries(store: Store, count: number, oldestMs: number): void {
   store.transaction(() => {
     for (let index = 0; index < count; index += 1) {
       store.run(
-        "INSERT INTO deliveries (digest, deployment_id, ref, commit_id, received_at_ms) VALUES (?, 1, 'main', 'a', ?)",
+        "INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms) VALUES ($project, ?, 1, 'main', 'a', ?)",
         `delivery ${index}`,
         oldestMs + index,
       );

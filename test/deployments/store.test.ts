@@ -5,16 +5,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { migrations } from "../../src/deployments/migrations.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import { openStore, type Store } from "../../src/deployments/store.ts";
+import { deploymentsSchema } from "../../src/deployments/schema.ts";
+import type { OpenStore } from "../../src/platform/sqlite/store.ts";
 import { ProblemError } from "../../src/problems.ts";
-import { pushOf, temporaryStore } from "../harness/store.ts";
+import { openDefault, pushOf, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("a new database has the newest schema, a write-ahead log and full syncs", (t) => {
   const store = temporaryStore(t);
-  assert.equal(store.get("PRAGMA user_version")?.user_version, migrations.length);
+  assert.equal(store.get("PRAGMA user_version")?.user_version, deploymentsSchema.migrations.length);
   assert.equal(store.get("PRAGMA journal_mode")?.journal_mode, "wal");
   assert.equal(store.get("PRAGMA synchronous")?.synchronous, 2);
 });
@@ -27,7 +27,7 @@ test("a missing state directory is made, for nobody else to read", (t) => {
 
 test("what was recorded is there when the database is opened again", (t) => {
   const directory = temporaryDirectory(t);
-  const first = openStore(directory);
+  const first = openDefault(directory);
   first.transaction(() => recordPush(first, pushOf()));
   first.close();
   const second = reopened(t, directory);
@@ -39,18 +39,21 @@ test("an empty file, a database of version 0, is migrated", (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "hotpush.db"), "");
   const store = reopened(t, directory);
-  assert.equal(store.get("PRAGMA user_version")?.user_version, migrations.length);
+  assert.equal(store.get("PRAGMA user_version")?.user_version, deploymentsSchema.migrations.length);
 });
 
 test("a database made by a newer Hotpush is refused and left as it is", (t) => {
   const directory = temporaryDirectory(t);
-  openStore(directory).close();
+  openDefault(directory).close();
   const database = new DatabaseSync(join(directory, "hotpush.db"));
-  database.exec(`PRAGMA user_version = ${migrations.length + 1}`);
+  database.exec(`PRAGMA user_version = ${deploymentsSchema.migrations.length + 1}`);
   database.close();
-  const problem = problemOf(() => openStore(directory));
+  const problem = problemOf(() => openDefault(directory));
   assert.equal(problem.code, "state_unusable");
-  assert.match(problem.detail, new RegExp(`has version ${migrations.length + 1}.*Start the newer Hotpush`));
+  assert.match(
+    problem.detail,
+    new RegExp(`has version ${deploymentsSchema.migrations.length + 1}.*Start the newer Hotpush`),
+  );
   assert.deepEqual(
     readdirSync(directory).filter((name) => name.includes("corrupt")),
     [],
@@ -102,7 +105,7 @@ test("a database whose pages are damaged is moved aside with its log", (t) => {
 test("a state directory that is a file is refused, with what to do", (t) => {
   const path = join(temporaryDirectory(t), "state");
   writeFileSync(path, "");
-  const problem = problemOf(() => openStore(path));
+  const problem = problemOf(() => openDefault(path));
   assert.equal(problem.code, "state_unusable");
   assert.match(problem.detail, /Make it writable for this user, or set STATE_PATH/);
 });
@@ -110,7 +113,7 @@ test("a state directory that is a file is refused, with what to do", (t) => {
 test("a database that is a directory is refused and stays", (t) => {
   const directory = temporaryDirectory(t);
   mkdirSync(join(directory, "hotpush.db"));
-  assert.equal(problemOf(() => openStore(directory)).code, "state_unusable");
+  assert.equal(problemOf(() => openDefault(directory)).code, "state_unusable");
   assert.ok(existsSync(join(directory, "hotpush.db")));
 });
 
@@ -131,8 +134,8 @@ test("instances that open a new state directory at the same moment all get it", 
   }
 });
 
-function reopened(t: TestContext, directory: string): Store {
-  const store = openStore(directory);
+function reopened(t: TestContext, directory: string): OpenStore {
+  const store = openDefault(directory);
   t.after(() => store.close());
   return store;
 }
@@ -148,7 +151,7 @@ function problemOf(work: () => unknown) {
 }
 
 function fill(directory: string): void {
-  const store = openStore(directory);
+  const store = openDefault(directory);
   store.transaction(() => {
     for (let count = 0; count < 2_000; count += 1) recordPush(store, pushOf());
   });

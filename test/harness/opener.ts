@@ -1,10 +1,10 @@
-import { openStore } from "../../src/deployments/store.ts";
+import { openDefault } from "./store.ts";
 
 /** A child process that opens a given state directory at a given time, and reports the result. */
 process.on("message", ({ directory, atMs }: { directory: string; atMs: number }) => {
   while (Date.now() < atMs);
   try {
-    openStore(directory).close();
+    openDefault(directory).close();
     process.send?.("opened");
   } catch (error) {
     process.send?.(String(error));

@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import { mainRefs, type Push } from "../../src/receiver/push.ts";
 import { createReceiver } from "../../src/receiver/server.ts";
+import type { Webhook } from "../../src/receiver/webhook.ts";
 import { testSecret } from "./delivery.ts";
 import type { Scope } from "./temporary.ts";
 
@@ -22,18 +23,20 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
   const pushes: Push[] = [];
   const faults: string[] = [];
   const log = pino({ level: "error" }, { write: (line: string) => faults.push(line) });
-  const receiver = createReceiver({
-    webhook: {
-      secrets: { current: makeSecret(testSecret), previous: null },
-      repository: null,
-      refs: mainRefs,
-      async record(push) {
-        pushes.push(push);
-        const { ref, commit } = push;
-        return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
-      },
-      dryRun: async ({ ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
+  const webhook: Webhook = {
+    secrets: { current: makeSecret(testSecret), previous: null },
+    repository: null,
+    refs: mainRefs,
+    async record(push) {
+      pushes.push(push);
+      const { ref, commit } = push;
+      return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
     },
+    dryRun: async ({ ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
+  };
+  const receiver = createReceiver({
+    findWebhook: (path) => (path === "/webhook" ? webhook : null),
+    webhookPath: "/webhook",
     bodyLimitBytes,
     trustedProxies: new BlockList(),
     findFault: () => null,

@@ -87,6 +87,8 @@ export function createTestRunner(
 export function deploymentWith(id: number): Deployment {
   return {
     id,
+    project: "default",
+    skipReason: null,
     trigger: "push",
     ref: "refs/heads/main",
     before: null,

@@ -98,7 +98,7 @@ export async function startedOrEnded({ child, log }: { child: ChildProcess; log:
   return started() ?? null;
 }
 
-async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+export async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
   const ended = once(child, "exit");
   child.kill(signal);

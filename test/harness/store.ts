@@ -2,17 +2,24 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
 import { recordPush } from "../../src/deployments/record.ts";
+import { openDeployments } from "../../src/deployments/schema.ts";
 import { settle } from "../../src/deployments/settle.ts";
 import { claimNext } from "../../src/deployments/states.ts";
-import { openStore, type Store } from "../../src/deployments/store.ts";
+import type { OpenStore, Store } from "../../src/platform/sqlite/store.ts";
 import type { CommitId, Push } from "../../src/receiver/push.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
 /** A real database in a directory of its own. */
 export function temporaryStore(scope: Scope): Store {
-  const store = openStore(temporaryDirectory(scope));
+  const store = openDefault(temporaryDirectory(scope));
   scope.after(() => store.close());
   return store;
+}
+
+/** The database in `directory`, as the only project sees it. */
+export function openDefault(directory: string): OpenStore {
+  const store = openDeployments(directory);
+  return { ...store, ...store.of("default") };
 }
 
 /** A commit id that stands for `name`: the same name gives the same id. */

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { branches } from "../../config/project.ts";
 import { readSigners } from "../../config/signers-file.ts";
-import { branches } from "../../config.ts";
 import { statOf } from "../../platform/files.ts";
 import { signatureProblem } from "../../runner/signers/judge-signature.ts";
 import { VerificationError, verifyCommit } from "../../runner/signers/verify-commit.ts";

@@ -1,101 +1,50 @@
 import { mkdirSync, renameSync } from "node:fs";
-import { join } from "node:path";
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { ProblemError } from "../problems.ts";
-import { migrations } from "./migrations.ts";
+import { DatabaseSync } from "node:sqlite";
+import { ProblemError } from "../../problems.ts";
 
-export type SqlValue = SQLInputValue;
-
-/** A row of a result, by column. */
-export type Row = Readonly<Record<string, unknown>>;
-
-/** The database. Each statement is prepared once; a transaction is the only way to write. */
-export interface Store {
-  readonly all: (sql: string, ...values: readonly SqlValue[]) => readonly Row[];
-  readonly get: (sql: string, ...values: readonly SqlValue[]) => Row | undefined;
-  /** @returns the id of the row inserted last and how many rows changed */
-  readonly run: (sql: string, ...values: readonly SqlValue[]) => { id: number; changes: number };
-  /** Runs `work` in a transaction, which is on disk when this returns. If it throws, nothing was promised. */
-  readonly transaction: <Result>(work: () => Result) => Result;
-  readonly close: () => void;
-  /** Where a damaged database was moved to, or null. */
-  readonly movedAsideTo: string | null;
-}
-
-/**
- * Opens the database in `directory`, which is made if it is missing, and brings its schema up to date. A damaged database
- * is moved aside and replaced by an empty one.
- *
- * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
- */
-export function openStore(directory: string): Store {
-  const path = join(directory, "hotpush.db");
-  const statements = new Map<string, StatementSync>();
-  let { database, movedAsideTo } = openOrMoveAside(directory, path);
-  let isSuspect = false;
-
-  function prepared(sql: string): StatementSync {
-    const statement = statements.get(sql) ?? database.prepare(sql);
-    statements.set(sql, statement);
-    return statement;
-  }
-
+/** What a database holds. */
+export interface Schema {
+  /** The name of its file. */
+  readonly file: string;
   /**
-   * After a failed write the page cache of the write-ahead log cannot be trusted: the kernel may have marked pages clean
-   * that never reached the disk. So this throws the handle away, then moves the log into the database and syncs it,
-   * before anything new is promised.
+   * Numbered steps: step N takes a database from version N to N + 1 (`PRAGMA user_version`), in one transaction. A
+   * released step never changes; a change of the schema is a new step.
    */
-  function renew(): void {
-    statements.clear();
-    if (database.isOpen) database.close();
-    database = openDatabase(path);
-    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    isSuspect = false;
-  }
-
-  return {
-    movedAsideTo,
-    all: (sql, ...values) => prepared(sql).all(...values) as Row[],
-    get: (sql, ...values) => prepared(sql).get(...values) as Row | undefined,
-    run(sql, ...values) {
-      const { lastInsertRowid, changes } = prepared(sql).run(...values);
-      return { id: Number(lastInsertRowid), changes: Number(changes) };
-    },
-    transaction(work) {
-      if (isSuspect) renew();
-      try {
-        prepared("BEGIN IMMEDIATE").run();
-        const result = work();
-        prepared("COMMIT").run();
-        return result;
-      } catch (error) {
-        isSuspect ||= isOneOf(error, [codes.ioError, codes.corrupt, codes.full, codes.cannotOpen]);
-        if (database.isTransaction) database.exec("ROLLBACK");
-        throw error;
-      }
-    },
-    close: () => database.close(),
-  };
+  readonly migrations: readonly string[];
+  /** The table whose indexes are checked at each start: one that is wrong loses what waits in it. */
+  readonly checkedTable: string;
 }
 
-const codes = { busy: 5, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 } as const;
+export const codes = {
+  busy: 5,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notADatabase: 26,
+} as const;
 
 /** Whether `error` is from SQLite, with one of the primary result codes `wanted`. */
-function isOneOf(error: unknown, wanted: readonly number[]): boolean {
+export function isOneOf(error: unknown, wanted: readonly number[]): boolean {
   const { errcode } = error as { errcode?: number };
   return errcode !== undefined && wanted.includes(errcode & 0xff);
 }
 
-/** A damaged file must neither stop deployments nor be lost: somebody may still want to examine it. */
-function openOrMoveAside(directory: string, path: string) {
+/**
+ * Opens the database at `path` in `directory`, which is made if it is missing. A damaged file must neither stop
+ * deployments nor be lost, because somebody may still want to examine it: it is moved aside.
+ *
+ * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
+ */
+export function openOrMoveAside(directory: string, path: string, schema: Schema) {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     try {
-      return { database: openIntact(path), movedAsideTo: null };
+      return { database: openIntact(path, schema), movedAsideTo: null };
     } catch (error) {
       if (!isOneOf(error, [codes.corrupt, codes.notADatabase])) throw error;
       const movedAsideTo = moveAside(path);
-      return { database: openDatabase(path), movedAsideTo };
+      return { database: openDatabase(path, schema), movedAsideTo };
     }
   } catch (error) {
     if (error instanceof ProblemError) throw error;
@@ -112,14 +61,14 @@ const busyTimeoutMs = 2_000;
  * waits for a lock by itself, unless waiting could end in a deadlock: if two instances switch a new database to WAL at the
  * same moment, both hold a shared lock, and one of them is refused at once.
  */
-function openDatabase(path: string): DatabaseSync {
+export function openDatabase(path: string, { migrations }: Schema): DatabaseSync {
   const deadlineMs = performance.now() + busyTimeoutMs;
   for (;;) {
     const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
     try {
       // With FULL, each commit is synced, so what was acknowledged survives a power cut. With NORMAL it does not.
       database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
-      migrate(database);
+      migrate(database, migrations);
       return database;
     } catch (error) {
       database.close();
@@ -129,7 +78,7 @@ function openDatabase(path: string): DatabaseSync {
   }
 }
 
-function migrate(database: DatabaseSync): void {
+function migrate(database: DatabaseSync, migrations: Schema["migrations"]): void {
   const versionOf = () => Number(database.prepare("PRAGMA user_version").get()?.user_version);
   if (versionOf() < 0) throw damaged(`its version is ${versionOf()}`);
   if (versionOf() > migrations.length) {
@@ -144,13 +93,13 @@ function migrate(database: DatabaseSync): void {
   database.exec("COMMIT");
 }
 
-/** The quick check leaves out indexes, but a queue with a wrong index loses what waits in it. */
-function openIntact(path: string): DatabaseSync {
-  const database = openDatabase(path);
+/** The quick check leaves out indexes. */
+function openIntact(path: string, schema: Schema): DatabaseSync {
+  const database = openDatabase(path, schema);
   const verdicts = [
     database.prepare("PRAGMA quick_check(1)").get()?.quick_check,
-    database.prepare("PRAGMA integrity_check(deployments)").get()?.integrity_check,
-    hasColumns(database) ? "ok" : "columns are missing from its schema",
+    database.prepare(`PRAGMA integrity_check(${schema.checkedTable})`).get()?.integrity_check,
+    hasColumns(database, schema) ? "ok" : "columns are missing from its schema",
   ];
   const fault = verdicts.find((verdict) => verdict !== "ok");
   if (fault === undefined) return database;
@@ -162,7 +111,7 @@ function openIntact(path: string): DatabaseSync {
  * SQLite keeps a schema as text, so a damaged schema can still be read, as another one. Only missing columns count,
  * because every statement would fail: a database that differs otherwise holds accepted pushes and must not be moved.
  */
-function hasColumns(database: DatabaseSync): boolean {
+function hasColumns(database: DatabaseSync, { migrations }: Schema): boolean {
   const sql = `SELECT tables.name || '.' || columns.name AS name
     FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;
   const namesIn = (one: DatabaseSync) =>

@@ -1,0 +1,115 @@
+import { parseDurationMs } from "./duration.ts";
+import { type Environment, readVariables, type Variable } from "./read-variables.ts";
+import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./secret.ts";
+import { readSigners } from "./signers-file.ts";
+import { absolutePath, durationOrNever, variableNames, within } from "./values.ts";
+
+/** The settings of one project: its repository, its secret, and how it is deployed. */
+export interface ProjectSettings {
+  readonly secrets: Secrets;
+  readonly repoPath: string;
+  readonly repository: string | null;
+  readonly branch: Branch | null;
+  /** Path of a file of keys; null: commits need no signature. */
+  readonly allowedSigners: string | null;
+  readonly deployTimeoutMs: number;
+  readonly deploySilenceMs: number;
+  readonly deployEnv: readonly string[];
+  readonly catchUpIntervalMs: number;
+}
+
+export interface Secrets {
+  readonly current: Secret;
+  readonly previous: Secret | null;
+}
+
+export type Branch = (typeof branches)[number];
+
+export const branches = ["main", "master"] as const;
+
+export const projectVariables = {
+  REPO_PATH: { fallback: () => "/app", expected: "an absolute path", read: absolutePath },
+  REPOSITORY: {
+    fallback: () => "",
+    expected: "owner/name, as the git host shows it",
+    read: (text) => (text === "" || /^[\w.~-]+(\/[\w.~-]+)+$/.test(text) ? text : null),
+  },
+  BRANCH: {
+    fallback: () => "",
+    expected: "main or master",
+    read: (text) => (text === "" ? "" : (branches.find((branch) => branch === text) ?? null)),
+  },
+  ALLOWED_SIGNERS: {
+    fallback: () => "",
+    expected: "the absolute path of a file outside of the repository",
+    read: (text) => (text === "" ? "" : absolutePath(text)),
+  },
+  DEPLOY_TIMEOUT: {
+    fallback: () => "30m",
+    expected: "a duration from 1s to 24h, such as 30m",
+    read: (text) => within(parseDurationMs(text), 1_000, 24 * 3_600_000),
+  },
+  DEPLOY_SILENCE: {
+    fallback: () => "10m",
+    expected: "a duration from 1s to 24h such as 10m, or 0 for never",
+    read: durationOrNever,
+  },
+  DEPLOY_ENV: {
+    fallback: () => "",
+    expected: "names of variables, separated by commas, none of them a webhook secret",
+    read: variableNames,
+  },
+  CATCH_UP_INTERVAL: {
+    fallback: () => "5m",
+    expected: "a duration from 1s to 24h such as 5m, or 0 for never",
+    read: durationOrNever,
+  },
+} as const satisfies Record<string, Variable<unknown>>;
+
+export interface ReadProject {
+  readonly settings: ProjectSettings;
+  /** Settings that are allowed but unwise. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Reads the settings of one project.
+ *
+ * @param faults gets a sentence for each error; the settings may only be used if there is none
+ * @param options.readsSigners false for a process that may not read the file of ALLOWED_SIGNERS
+ */
+export function readProjectSettings(
+  env: Environment,
+  faults: string[],
+  { readsSigners = true }: { readonly readsSigners?: boolean } = {},
+): ReadProject {
+  const values = readVariables(projectVariables, env, faults);
+  const current = takeSecret(env, "WEBHOOK_SECRET", faults);
+  const previous = takeSecret(env, "WEBHOOK_SECRET_PREVIOUS", faults);
+  if (values.ALLOWED_SIGNERS && readsSigners) {
+    const signers = readSigners(values.ALLOWED_SIGNERS, values.REPO_PATH ?? "/app");
+    if (typeof signers === "string") faults.push(signers);
+  }
+  const settings = Object.freeze({
+    repoPath: values.REPO_PATH,
+    repository: values.REPOSITORY || null,
+    branch: values.BRANCH || null,
+    allowedSigners: values.ALLOWED_SIGNERS || null,
+    deployTimeoutMs: values.DEPLOY_TIMEOUT,
+    deploySilenceMs: values.DEPLOY_SILENCE,
+    deployEnv: values.DEPLOY_ENV,
+    catchUpIntervalMs: values.CATCH_UP_INTERVAL,
+    secrets: Object.freeze({
+      current: makeSecret(current),
+      previous: previous === "" ? null : makeSecret(previous),
+    }),
+  });
+  return { settings, warnings: secretWarnings(current, previous) };
+}
+
+function takeSecret(env: Environment, name: "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS", faults: string[]) {
+  const source = readSecretText(env, name);
+  const fault = source.fault ?? secretFault(name, source.text);
+  if (fault) faults.push(fault);
+  return source.text;
+}

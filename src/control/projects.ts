@@ -1,0 +1,114 @@
+import { liveCommit } from "../deployments/deployment.ts";
+import { findLastGood, findRunning, listDeployments } from "../deployments/history.ts";
+import { findPause, pauseQueue, resumeQueue } from "../deployments/pauses.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import { contextOf } from "./contexts.ts";
+import { type DeploymentJson, deploymentJson, instant } from "./deployment-json.ts";
+import { reportedName } from "./requests.ts";
+import {
+  type ControlContext,
+  type ControlSources,
+  jsonReply,
+  type Route,
+  refusal,
+  type WholeRoute,
+} from "./route.ts";
+
+/** A project, as `hotpush projects --json` prints it. */
+export interface ProjectJson {
+  readonly name: string;
+  readonly repoPath: string | null;
+  readonly branches: readonly string[];
+  /** What the last successful deployment has made live; null if there was none. */
+  readonly live: LiveJson | null;
+  /** The one that runs, else the newest that was not superseded; null if there was none. */
+  readonly last: DeploymentJson | null;
+  readonly waiting: number;
+  readonly paused: PauseJson | null;
+  /** What is wrong with its settings, or null. */
+  readonly fault: string | null;
+  /** Whether it has settings; if not, its pushes are refused and nothing is started. */
+  readonly isServed: boolean;
+}
+
+export interface LiveJson {
+  readonly commit: string;
+  readonly subject: string | null;
+  readonly author: string | null;
+  readonly since: string | null;
+}
+
+export interface PauseJson {
+  readonly since: string;
+  readonly reason: string | null;
+  /** Who requested it, as the command reported, without proof. */
+  readonly by: { readonly name: string; readonly reported: true } | null;
+}
+
+export const showProjects: WholeRoute = (sources) => jsonReply({ projects: listProjects(sources) });
+
+/** All projects by name, also those whose settings were never good. */
+export function listProjects(sources: ControlSources): readonly ProjectJson[] {
+  const served = sources.services.list().map((service) => projectJson(contextOf(sources, service)));
+  const names = new Set(served.map(({ name }) => name));
+  const broken = [...sources.projects.faults()].filter(([name]) => !names.has(name));
+  const without = {
+    repoPath: null,
+    branches: [],
+    live: null,
+    last: null,
+    waiting: 0,
+    paused: null,
+    isServed: false,
+  };
+  const all = [...served, ...broken.map(([name, fault]) => ({ ...without, name, fault }))];
+  return all.sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function projectJson({ project, store, repoPath, refs, fault, isServed }: ControlContext): ProjectJson {
+  const good = findLastGood(store);
+  const last = findRunning(store) ?? listDeployments(store, 100).find(({ state }) => state !== "superseded");
+  const waiting = store.get(
+    "SELECT count(*) AS n FROM deployments WHERE project = $project AND state = 'queued'",
+  );
+  return {
+    ...{ name: project, repoPath, fault, isServed },
+    branches: refs.map((ref) => ref.replace("refs/heads/", "")),
+    live: good && {
+      ...{ commit: liveCommit(good), subject: good.subject, author: good.author },
+      since: good.finishedAtMs === null ? null : instant(good.finishedAtMs),
+    },
+    last: last ? deploymentJson(last) : null,
+    waiting: Number(waiting?.n),
+    paused: pauseJson(store),
+  };
+}
+
+export function pauseJson(store: Store): PauseJson | null {
+  const pause = findPause(store);
+  if (pause === null) return null;
+  const by = pause.pausedBy === null ? null : ({ name: pause.pausedBy, reported: true } as const);
+  return { since: instant(pause.pausedAtMs), reason: pause.reason, by };
+}
+
+const longestReason = 200;
+
+/** Holds the queue of a project. A running deployment goes on. */
+export const pauseProject: Route = ({ project, store, log }, { body }) => {
+  const by = reportedName(body);
+  const reason =
+    typeof body.reason === "string" ? printable(body.reason, longestReason).trim() || null : null;
+  store.transaction(() => pauseQueue(store, { reason, pausedBy: by }));
+  log.info({ event: "control.pause", project, requestedBy: by, reason }, `The queue of ${project} is paused`);
+  return jsonReply({ project, paused: pauseJson(store) });
+};
+
+export const resumeProject: Route = ({ project, store, queue, log }, { body }) => {
+  const by = reportedName(body);
+  if (!store.transaction(() => resumeQueue(store)))
+    return refusal(409, `The queue of ${project} is not paused.`);
+  log.info({ event: "control.resume", project, requestedBy: by }, `The queue of ${project} goes on`);
+  queue.wake();
+  return jsonReply({ project, paused: null });
+};

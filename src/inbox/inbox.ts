@@ -1,0 +1,239 @@
+import { randomUUID } from "node:crypto";
+import type { Schema } from "../platform/sqlite/open-database.ts";
+import { openStore, type Row, type Store } from "../platform/sqlite/store.ts";
+import type { Push, PushRecord, StoredPush, Would } from "../receiver/push.ts";
+import {
+  mostOffered,
+  type OfferedDryRun,
+  type OfferedSecretUse,
+  type TakeRequest,
+  type TakeResponse,
+} from "./offer.ts";
+
+/** Keeps verified pushes on disk until another process has recorded them. */
+export interface Inbox {
+  /**
+   * Resolves when the push is on disk, and recorded if that takes less than half a second. Rejects if it could not be
+   * written.
+   */
+  readonly add: (project: string, push: Push) => Promise<PushRecord | StoredPush>;
+  /** @returns null if nobody answers within half a second */
+  readonly dryRun: (project: string, push: Push) => Promise<Would | null>;
+  readonly noteSecretUse: (use: OfferedSecretUse) => void;
+  /** Settles what was taken before, and gives what waits: at once, or when there is something. */
+  readonly take: (request: TakeRequest, signal: AbortSignal) => Promise<TakeResponse>;
+  readonly countWaiting: () => number;
+  /** Why the inbox cannot be written, or null. */
+  readonly findFault: () => string | null;
+  readonly movedAsideTo: string | null;
+  readonly close: () => void;
+}
+
+/** How long the sender of a push waits for its record. Git hosts hang up after 10 s. */
+const recordWaitMs = 500;
+/** A dry run that nobody takes is forgotten when its sender is; this bounds those that wait. */
+const mostDryRuns = 100;
+
+const schema: Schema = {
+  file: "inbox.db",
+  checkedTable: "pushes",
+  migrations: [
+    `CREATE TABLE pushes (
+       seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+       project        TEXT NOT NULL,
+       push           TEXT NOT NULL,     -- JSON
+       received_at_ms INTEGER NOT NULL
+     ) STRICT;
+     CREATE TABLE inbox (id TEXT NOT NULL) STRICT;
+     CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+  ],
+};
+
+interface Waiting<Answer> {
+  readonly resolve: (answer: Answer) => void;
+}
+
+interface InboxState {
+  readonly store: Store;
+  readonly id: string;
+  readonly records: Map<number, Waiting<PushRecord>>;
+  readonly dryRuns: Map<number, Waiting<Would | null>>;
+  /** Those that were not taken yet. */
+  untaken: OfferedDryRun[];
+  /** By project and secret: the last use of each. */
+  readonly secretUses: Map<string, OfferedSecretUse>;
+  lastDryRun: number;
+  /** Called when there is something to take. */
+  wake: () => void;
+}
+
+/**
+ * Opens the inbox in `directory`.
+ *
+ * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
+ */
+export function openInbox(directory: string): Inbox {
+  const store = openStore(directory, schema);
+  const state: InboxState = {
+    ...{ store, id: inboxId(store), records: new Map(), dryRuns: new Map(), secretUses: new Map() },
+    ...{ untaken: [], lastDryRun: 0, wake: () => {} },
+  };
+  return {
+    add: createAdd(state),
+    dryRun: (project, push) => addDryRun(state, project, push),
+    noteSecretUse(use) {
+      state.secretUses.set(`${use.project} ${use.slot}`, use);
+      state.wake();
+    },
+    take: (request, signal) => take(state, request, signal),
+    countWaiting: () => Number(store.get("SELECT count(*) AS n FROM pushes")?.n),
+    findFault: createProbe(store),
+    movedAsideTo: store.movedAsideTo,
+    close: store.close,
+  };
+}
+
+/** An inbox that was moved aside numbers its pushes from 1 again: its id says that it is another one. */
+function inboxId(store: Store): string {
+  const known = store.get("SELECT id FROM inbox");
+  if (known) return String(known.id);
+  const id = randomUUID();
+  store.transaction(() => store.run("INSERT INTO inbox VALUES (?)", id));
+  return id;
+}
+
+interface Arrival {
+  readonly project: string;
+  readonly push: Push;
+  readonly resolve: (stored: Promise<PushRecord | StoredPush>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Pushes that arrive together share one transaction, and so one sync of the disk. */
+function createAdd(state: InboxState): Inbox["add"] {
+  let arrivals: Arrival[] = [];
+
+  function flush(): void {
+    const batch = arrivals;
+    arrivals = [];
+    try {
+      const seqs = state.store.transaction(() => batch.map((arrival) => insert(state.store, arrival)));
+      batch.forEach(({ resolve }, index) => {
+        resolve(recordOf(state, seqs[index] as number));
+      });
+      state.wake();
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+
+  return (project, push) =>
+    new Promise((resolve, reject) => {
+      if (arrivals.length === 0) setImmediate(flush);
+      arrivals.push({ project, push, resolve, reject });
+    });
+}
+
+function insert(store: Store, { project, push }: Arrival): number {
+  const sql = "INSERT INTO pushes (project, push, received_at_ms) VALUES (?, ?, ?)";
+  return store.run(sql, project, JSON.stringify(push), Date.now()).id;
+}
+
+async function recordOf({ records }: InboxState, seq: number): Promise<PushRecord | StoredPush> {
+  const record = await answerOf<PushRecord>((waiting) => records.set(seq, waiting));
+  records.delete(seq);
+  return record ?? { kind: "stored", delivery: seq };
+}
+
+async function addDryRun(state: InboxState, project: string, push: Push): Promise<Would | null> {
+  if (state.dryRuns.size >= mostDryRuns) return null;
+  state.lastDryRun += 1;
+  const offer = { id: state.lastDryRun, project, push };
+  const would = await answerOf<Would | null>((waiting) => {
+    state.dryRuns.set(offer.id, waiting);
+    state.untaken.push(offer);
+    state.wake();
+  });
+  state.dryRuns.delete(offer.id);
+  state.untaken = state.untaken.filter(({ id }) => id !== offer.id);
+  return would;
+}
+
+/** Resolves with what `waiting` is resolved with, or with null after half a second. */
+function answerOf<Answer>(add: (waiting: Waiting<Answer>) => void): Promise<Answer | null> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), recordWaitMs);
+    add({
+      resolve(answer) {
+        clearTimeout(timer);
+        resolve(answer);
+      },
+    });
+  });
+}
+
+async function take(state: InboxState, request: TakeRequest, signal: AbortSignal): Promise<TakeResponse> {
+  if (request.inbox !== state.id) return { inbox: state.id, pushes: [], dryRuns: [], secretUses: [] };
+  settle(state, request);
+  for (;;) {
+    const response = collect(state, request.recordedSeq);
+    const isEmpty = response.pushes.length + response.dryRuns.length + response.secretUses.length === 0;
+    if (!isEmpty || signal.aborted) return response;
+    await wakeUp(state, signal);
+  }
+}
+
+/** Removes what is recorded, and answers its senders. */
+function settle({ store, records, dryRuns }: InboxState, request: TakeRequest): void {
+  if (store.get("SELECT 1 FROM pushes WHERE seq <= ? LIMIT 1", request.recordedSeq)) {
+    store.transaction(() => store.run("DELETE FROM pushes WHERE seq <= ?", request.recordedSeq));
+  }
+  for (const { seq, record } of request.answers) records.get(seq)?.resolve(record);
+  for (const { id, would } of request.dryRuns) dryRuns.get(id)?.resolve(would);
+}
+
+function collect(state: InboxState, afterSeq: number): TakeResponse {
+  const { store, id, secretUses, untaken: dryRuns } = state;
+  const rows = store.all("SELECT * FROM pushes WHERE seq > ? ORDER BY seq LIMIT ?", afterSeq, mostOffered);
+  const uses = [...secretUses.values()].slice(0, mostOffered);
+  for (const { project, slot } of uses) secretUses.delete(`${project} ${slot}`);
+  state.untaken = [];
+  return { inbox: id, pushes: rows.map(toOffer), dryRuns, secretUses: uses };
+}
+
+function toOffer({ seq, project, push }: Row) {
+  return { seq: Number(seq), project: String(project), push: JSON.parse(String(push)) as Push };
+}
+
+function wakeUp(state: InboxState, signal: AbortSignal): Promise<void> {
+  // Only one request waits: an older one was left by a client that is gone.
+  state.wake();
+  return new Promise((resolve) => {
+    state.wake = resolve;
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+const probeIntervalMs = 5_000;
+
+/** Strangers may ask for it as often as they like, so the disk is written to only now and then. */
+function createProbe(store: Store): () => string | null {
+  let probedAtMs = Number.NEGATIVE_INFINITY;
+  let fault: string | null = null;
+  return () => {
+    if (performance.now() - probedAtMs < probeIntervalMs) return fault;
+    fault = probe(store);
+    probedAtMs = performance.now();
+    return fault;
+  };
+}
+
+function probe(store: Store): string | null {
+  const sql = "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
+  try {
+    store.transaction(() => store.run(sql, Date.now()));
+    return null;
+  } catch {
+    return "The inbox cannot be written. The log of the service says more.";
+  }
+}

@@ -1,0 +1,165 @@
+import type { Log } from "../log.ts";
+import { sendHttp } from "../platform/http.ts";
+import { withShortPath } from "../platform/unix-socket.ts";
+import type { PushRecord, Would } from "../receiver/push.ts";
+import {
+  type Offer,
+  type OfferedDryRun,
+  type OfferedSecretUse,
+  type TakeRequest,
+  takeWaitMs,
+} from "./offer.ts";
+import { type ReadOffers, readOffers } from "./read-offers.ts";
+
+/** Up to where an inbox is recorded. */
+export interface InboxCursor {
+  readonly inbox: string;
+  readonly seq: number;
+}
+
+export interface TakeOptions {
+  readonly socketPath: string;
+  readonly readCursor: () => InboxCursor | null;
+  /**
+   * Records a push together with the cursor, in one transaction, so that it is recorded exactly once. Pushes that are
+   * given in the same turn share it. Gives null for a push that is refused: its place is still recorded.
+   */
+  readonly record: (offer: Offer, cursor: InboxCursor) => Promise<PushRecord | null>;
+  readonly dryRun: (offer: OfferedDryRun) => Promise<Would | null>;
+  readonly onSecretUse: (use: OfferedSecretUse) => void;
+  /** Moves the cursor past pushes that are no pushes. */
+  readonly skip: (cursor: InboxCursor) => void;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** Whether pushes come in, for a person. */
+export interface TakeReport {
+  readonly reachedAtMs: number | null;
+  /** Why the inbox could not be reached, or null. */
+  readonly failure: string | null;
+}
+
+export interface Taking {
+  readonly report: () => TakeReport;
+  /** Resolves when the signal was aborted and nothing is under way. Never rejects. */
+  readonly ended: Promise<void>;
+}
+
+const retryMs = 1_000;
+/** What a response of the inbox is cut after: 100 pushes take 100 kB. */
+const longestResponseBytes = 1024 * 1024;
+const answerMarginMs = 5_000;
+
+type Answers = Pick<TakeRequest, "answers" | "dryRuns">;
+
+interface TakingState extends TakeOptions {
+  cursor: InboxCursor | null;
+  report: TakeReport;
+}
+
+/**
+ * Takes pushes from the inbox of `receive`, and records them. The other side may be in the hands of an attacker: it is
+ * asked, and never asks; what it says is bounded in size and time, and read as data of which nothing is believed.
+ */
+export function takePushes(options: TakeOptions): Taking {
+  const report: TakeReport = { reachedAtMs: null, failure: null };
+  const state: TakingState = { ...options, cursor: options.readCursor(), report };
+  return { report: () => state.report, ended: takeAll(state) };
+}
+
+async function takeAll(state: TakingState): Promise<void> {
+  let answers: Answers = { answers: [], dryRuns: [] };
+  while (!state.signal.aborted) {
+    try {
+      const offers = await ask(state, answers);
+      answers = { answers: [], dryRuns: [] };
+      answers = await settle(state, offers);
+    } catch (error) {
+      reportFailure(state, error);
+      await pause(retryMs, state.signal);
+    }
+  }
+}
+
+async function ask(state: TakingState, answers: Answers): Promise<ReadOffers> {
+  const { cursor, socketPath, signal } = state;
+  const request: TakeRequest = { inbox: cursor?.inbox ?? null, recordedSeq: cursor?.seq ?? 0, ...answers };
+  const body = JSON.stringify(request);
+  const timeoutMs = takeWaitMs + answerMarginMs;
+  const post = { method: "POST", body, timeoutMs, signal };
+  const { status, body: response } = await withShortPath(socketPath, (shortPath) =>
+    sendHttp({ socketPath: shortPath, path: "/take" }, post, longestResponseBytes),
+  );
+  const offers = status === 200 ? readOffers(response, request.recordedSeq) : null;
+  if (offers === null)
+    throw new Error(`It answered with status ${status} and something that is no list of pushes.`);
+  if (state.report.failure !== null) state.log.info({ event: "inbox.reached" }, "The inbox is reached again");
+  state.report = { reachedAtMs: Date.now(), failure: null };
+  return offers;
+}
+
+async function settle(state: TakingState, offers: ReadOffers): Promise<Answers> {
+  const { log } = state;
+  if (offers.inbox !== state.cursor?.inbox) {
+    if (state.cursor) log.warn({ event: "inbox.changed" }, "The inbox is another one: it starts again");
+    state.cursor = { inbox: offers.inbox, seq: 0 };
+    return { answers: [], dryRuns: [] };
+  }
+  const startMs = performance.now();
+  for (const use of offers.secretUses) state.onSecretUse(use);
+  const answers = await recordAll(state, offers);
+  const dryRuns = await Promise.all(
+    offers.dryRuns.map(async (offer) => ({ id: offer.id, would: await state.dryRun(offer) })),
+  );
+  // A flood must leave time for everything else.
+  if (offers.pushes.length > 1) await pause(performance.now() - startMs, state.signal);
+  return { answers, dryRuns };
+}
+
+async function recordAll(
+  state: TakingState,
+  { inbox, pushes, refusedSeqs }: ReadOffers,
+): Promise<Answers["answers"]> {
+  const recorded = await Promise.all(
+    pushes.map(async (offer) => ({
+      seq: offer.seq,
+      record: await state.record(offer, { inbox, seq: offer.seq }),
+    })),
+  );
+  const last = Math.max(state.cursor?.seq ?? 0, pushes.at(-1)?.seq ?? 0, refusedSeqs.at(-1) ?? 0);
+  const cursor = { inbox, seq: last };
+  if (refusedSeqs.length > 0) {
+    state.skip(cursor);
+    const text = `${refusedSeqs.length} offers of the inbox were no pushes and are refused`;
+    state.log.error({ event: "inbox.refused", count: refusedSeqs.length }, text);
+  }
+  state.cursor = cursor;
+  return recorded.flatMap(({ seq, record }) => (record === null ? [] : [{ seq, record }]));
+}
+
+/** Only the first failure of a row is logged, and the first success after it. */
+function reportFailure(state: TakingState, error: unknown): void {
+  if (state.signal.aborted) return;
+  const { code, message } = error as NodeJS.ErrnoException;
+  const wasFailing = state.report.failure !== null;
+  state.report = { ...state.report, failure: code ?? message };
+  if (wasFailing) return;
+  const text = `Pushes cannot be taken from ${state.socketPath} (${code ?? message}). Trying again every second`;
+  state.log.warn({ event: "inbox.unreachable" }, text);
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
+  });
+}

@@ -1,0 +1,122 @@
+import { once } from "node:events";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { basename, dirname, join } from "node:path";
+
+/** A Unix socket that is ours until it is closed, or until another process has put its own in the same place. */
+export interface UnixSocket {
+  /** Closes all connections, and removes the socket if it is still ours. */
+  readonly close: () => void;
+}
+
+export interface ListenOptions {
+  /** Who may connect. */
+  readonly mode: number;
+  readonly mostConnections: number;
+}
+
+/**
+ * Listens on a Unix socket at `path` and replaces one that is there: the caller makes sure that it was left by a process
+ * that is gone.
+ *
+ * The socket is made in a directory that nobody else can enter, and moved to its place once its mode is right. So there is
+ * no moment at which somebody else could connect, nor one without a socket.
+ *
+ * @param onConnection called with a paused socket, whose errors are handled
+ * @throws Error if the socket cannot be made
+ */
+export async function listenOnSocket(
+  path: string,
+  { mode, mostConnections }: ListenOptions,
+  onConnection: (socket: Socket) => void,
+): Promise<UnixSocket> {
+  const sockets = new Set<Socket>();
+  const server = createServer({ pauseOnConnect: true }, (socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => sockets.delete(socket));
+    onConnection(socket);
+  });
+  server.maxConnections = mostConnections;
+  // A failed accept costs that connection and nothing else.
+  server.on("error", () => {});
+  const unfinished = join(dirname(path), `.${basename(path)}`);
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode: 0o700 });
+  // Kept open until close: Node then unlinks the path that it bound, which must still lead to this directory.
+  const directory = openDirectory(unfinished);
+  server.listen(directory.at("socket"));
+  try {
+    await Promise.race([once(server, "listening"), rejectOnError(server)]);
+    chmodSync(directory.at("socket"), mode);
+    renameSync(join(unfinished, "socket"), path);
+    rmdirSync(unfinished);
+  } catch (error) {
+    server.close();
+    directory.close();
+    throw error;
+  }
+  const own = identity(path);
+  return {
+    close() {
+      server.close(() => directory.close());
+      for (const socket of sockets) socket.destroy();
+      if (own !== null && identity(path) === own) rmSync(path, { force: true });
+    },
+  };
+}
+
+/**
+ * Runs `work` with a short path of the socket at `path`, which is valid until then.
+ *
+ * @throws Error if its directory is missing, or may not be entered
+ */
+export async function withShortPath<Result>(
+  path: string,
+  work: (shortPath: string) => Promise<Result>,
+): Promise<Result> {
+  const directory = openDirectory(dirname(path));
+  try {
+    return await work(directory.at(basename(path)));
+  } finally {
+    directory.close();
+  }
+}
+
+/** A directory held open, and short paths to what is in it. */
+interface OpenDirectory {
+  /** A path to `name` in the directory; valid until `close`, in this process alone. */
+  readonly at: (name: string) => string;
+  readonly close: () => void;
+}
+
+/**
+ * Opens a directory so that a socket in it can be bound or reached however long its path is: the address of a Unix
+ * socket holds 107 bytes (unix(7)), and a path below /proc/self/fd is always shorter.
+ *
+ * @throws Error if there is no such directory, or it may not be entered
+ */
+function openDirectory(path: string): OpenDirectory {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  return { at: (name) => `/proc/self/fd/${fd}/${name}`, close: () => closeSync(fd) };
+}
+
+function rejectOnError(server: ReturnType<typeof createServer>): Promise<never> {
+  return new Promise((_resolve, reject) => server.once("error", reject));
+}
+
+/** Device and inode of the file at `path`, or null if there is none. */
+function identity(path: string): string | null {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats ? `${stats.dev}:${stats.ino}` : null;
+}

@@ -1,0 +1,213 @@
+import { join } from "node:path";
+import type { MachineSettings } from "./config/machine.ts";
+import type { ProjectSettings } from "./config/project.ts";
+import type { Environment } from "./config/read-variables.ts";
+import { secretFingerprint } from "./config/secret.ts";
+import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
+import type { RemoteHead, Runner } from "./deployments/deployment.ts";
+import { findLastDeployedCommit } from "./deployments/history.ts";
+import { createSourceNote, type EventBus, noteStep, type ReadSource } from "./deployments/progress.ts";
+import { createQueue, type Queue } from "./deployments/queue.ts";
+import type { RecordedPush } from "./deployments/record.ts";
+import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
+import type { Turn } from "./deployments/turns.ts";
+import { createDryRun } from "./dry-run.ts";
+import type { Log } from "./log.ts";
+import type { Store } from "./platform/sqlite/store.ts";
+import { onlyProjectName, type Project } from "./projects/project.ts";
+import type { Would } from "./receiver/push.ts";
+import { type MainRef, type Push, refsOf } from "./receiver/push.ts";
+import { logScriptFault } from "./runner/check-script.ts";
+import { createProjectScript, findUnredacted, type ProjectScript } from "./runner/known-secrets.ts";
+import { readRemoteHead, readSource } from "./runner/repository.ts";
+import { createRunner } from "./runner/runner.ts";
+
+/** What the projects of a service share. */
+export interface SharedParts {
+  readonly machine: MachineSettings;
+  readonly env: Environment;
+  readonly store: Store;
+  readonly events: EventBus;
+  readonly makeTurn: (onFree: () => void) => Turn;
+  /** Whether a new container replaces this instance. */
+  readonly isReplaced: () => boolean;
+  /** Whether this instance runs deployments; another one may. */
+  readonly isLeader: () => boolean;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+}
+
+/** What runs the deployments of one project, through all changes of its settings. */
+export interface ProjectService {
+  readonly name: string;
+  readonly store: Store;
+  /** The directory of its logs and runs. */
+  readonly statePath: string;
+  readonly queue: Queue;
+  /** What depends on its settings, as they are now. */
+  readonly parts: () => ProjectParts;
+  /** Whether its settings are there; if not, nothing more is started. */
+  readonly isServed: () => boolean;
+  readonly accept: (push: Push, alongside?: () => void) => Promise<RecordedPush>;
+  /**
+   * Begins to deploy, because this instance is the leader.
+   *
+   * @param catchUpDelayMs when to look for missed pushes first
+   */
+  readonly lead: (catchUpDelayMs: number) => void;
+  /** Uses new settings from now on; a script that runs keeps its own. */
+  readonly apply: (project: Project) => void;
+  /** Starts nothing more until there are settings again. */
+  readonly remove: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+/** The parts of a project that depend on its settings. */
+export interface ProjectParts {
+  readonly settings: ProjectSettings;
+  readonly refs: readonly MainRef[];
+  readonly script: ProjectScript;
+  readonly runner: Runner;
+  readonly catchUp: CatchUp;
+  readonly secretUses: SecretUses;
+  readonly readSource: ReadSource;
+  readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
+  /** The path of a directory on the host, which identifies a project in roll-outs; the same outside of a container. */
+  readonly hostDirectory: (directory: string) => Promise<string>;
+  readonly dryRun: (push: Push) => Promise<Would>;
+}
+
+/** Makes the service of a project. It deploys nothing before `lead` is called. */
+export function createProjectService(shared: SharedParts, project: Project): ProjectService {
+  const { machine, events, isReplaced, isLeader, makeTurn, log } = shared;
+  const { name } = project;
+  const store = shared.store.of(name);
+  const statePath = projectStatePath(machine.statePath, name);
+  let isServed = true;
+  const queue = createQueue({
+    ...{ store, log, makeTurn },
+    runner: {
+      start: (deployment) => parts.runner.start(deployment),
+      adopt: (deployment) => parts.runner.adopt(deployment),
+      tidy: (id) => parts.runner.tidy(id),
+    },
+    readSource: (deployment, state) => parts.readSource(deployment, state),
+    isHeld: () => !isServed || isReplaced(),
+    onChange: (id) => events.publish(id, { kind: "changed" }),
+  });
+  const own = { ...shared, store, statePath, queue };
+  let parts = makeParts(own, project);
+
+  function startParts(catchUpDelayMs: number): void {
+    parts.catchUp.start(catchUpDelayMs);
+    parts.secretUses.begin();
+  }
+
+  function stopParts(): void {
+    parts.catchUp.stop();
+    parts.secretUses.close();
+  }
+
+  return {
+    ...{ name, store, statePath, queue },
+    parts: () => parts,
+    isServed: () => isServed,
+    async accept(push, alongside) {
+      const recorded = await queue.accept(push, alongside);
+      if (recorded.doubt) parts.catchUp.resolve(recorded.doubt);
+      return recorded;
+    },
+    lead(catchUpDelayMs) {
+      queue.start();
+      startParts(catchUpDelayMs);
+    },
+    apply(changed) {
+      stopParts();
+      parts = makeParts(own, changed);
+      isServed = true;
+      if (isLeader()) startParts(0);
+      queue.wake();
+    },
+    remove() {
+      isServed = false;
+      stopParts();
+    },
+    async stop() {
+      parts.catchUp.stop();
+      await queue.stop(machine.shutdownGraceMs);
+      parts.secretUses.close();
+    },
+  };
+}
+
+/** The only project keeps its logs and runs where they have always been. */
+export function projectStatePath(statePath: string, name: string): string {
+  return name === onlyProjectName ? statePath : join(statePath, "projects", name);
+}
+
+interface OwnParts extends SharedParts {
+  /** The project's view. */
+  readonly store: Store;
+  readonly statePath: string;
+  readonly queue: Queue;
+}
+
+function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): ProjectParts {
+  const { env, store, statePath, queue, log } = own;
+  const { repoPath, deployEnv, secrets, branch, catchUpIntervalMs: intervalMs } = settings;
+  const sources = {
+    env: { ...scriptSecrets, ...env },
+    deployEnv: [...deployEnv, ...Object.keys(scriptSecrets)],
+    repoPath,
+    secrets,
+  };
+  const script = createProjectScript(sources);
+  const refs = refsOf(branch);
+  const readSourceOf: ReadSource = (deployment, state) => readSource(script, statePath, deployment, state);
+  const readHead = (ref: string) => readRemoteHead(script, ref);
+  void logScriptFault(repoPath, script.environment, log);
+  for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
+  const previous = secrets.previous && secretFingerprint(secrets.previous);
+  const fingerprints = { current: secretFingerprint(secrets.current), previous };
+  return {
+    ...{ settings, refs, script, readSource: readSourceOf, readRemoteHead: readHead },
+    runner: makeRunner(own, { settings, refs, script, readSource: readSourceOf }),
+    catchUp: createCatchUp({
+      store,
+      refs,
+      readRemoteHead: readHead,
+      request: queue.request,
+      log,
+      intervalMs,
+    }),
+    secretUses: createSecretUses({ store, fingerprints, log }),
+    hostDirectory: (directory) => hostDirectory(directory, script.environment.DOCKER_HOST),
+    dryRun: createDryRun(store, script),
+  };
+}
+
+function makeRunner(
+  { store, statePath, events, log, stopping }: OwnParts,
+  { settings, refs, script, readSource }: Pick<ProjectParts, "settings" | "refs" | "script" | "readSource">,
+): Runner {
+  const { allowedSigners: signersPath, deployTimeoutMs, deploySilenceMs } = settings;
+  const noteSource = createSourceNote(store, readSource);
+  const findLastDeployed = () => findLastDeployedCommit(store);
+  return createRunner({
+    ...{ script, statePath, refs, deployTimeoutMs, deploySilenceMs, log },
+    signing: signersPath === null ? null : { signersPath, findLastDeployed, stopping },
+    onStep(deployment, name) {
+      noteStep(store, deployment, name, log);
+      noteSource(deployment);
+      events.publish(deployment.id, { kind: "step" });
+    },
+    onLine: ({ id }, line) => events.publish(id, { kind: "line", line }),
+  });
+}
+
+/** Nothing in the service loads code for Docker before somebody rolls back. */
+async function hostDirectory(directory: string, dockerHost: string | undefined): Promise<string> {
+  const { hostDirectoryOf } = await import("./rollout/compose/locate-project.ts");
+  const { connectEngine } = await import("./platform/docker/engine.ts");
+  return await hostDirectoryOf(connectEngine(dockerHost), directory);
+}

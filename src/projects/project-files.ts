@@ -1,0 +1,218 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual, parseEnv } from "node:util";
+import { type ProjectSettings, projectVariables, readProjectSettings } from "../config/project.ts";
+import type { Log } from "../log.ts";
+import { repeat } from "../platform/repeat.ts";
+import { isProjectName, type Project, type Projects } from "./project.ts";
+
+export interface ProjectFilesOptions {
+  readonly projectsPath: string;
+  /** null: this process must not read what only scripts need. */
+  readonly secretsPath: string | null;
+  /** How often the files are read again. A change counts if two readings in a row agree on it. */
+  readonly readEveryMs?: number;
+  readonly log: Log;
+}
+
+/** What the files say about a project: its settings, or what is wrong with them. */
+interface Reading {
+  readonly name: string;
+  /** The bytes that were read. Two readings are the same if these are. */
+  readonly texts: readonly string[];
+  readonly project: Project | null;
+  readonly fault: string | null;
+  readonly warnings: readonly string[];
+}
+
+const leastRefreshMs = 1_000;
+
+interface FilesState extends ProjectFilesOptions {
+  readonly projects: Map<string, Project>;
+  readonly faults: Map<string, string>;
+  /** The last reading that counted, and the one after it, by name. */
+  readonly known: Map<string, Reading>;
+  latest: ReadonlyMap<string, Reading>;
+  onChange: (names: readonly string[]) => void;
+}
+
+/**
+ * Reads the projects from the files `<name>.env` of a directory, now and every two seconds. A file that is added, changed
+ * or removed counts within five seconds. If a file is broken, the last good settings of its project stay in force.
+ */
+export function readProjectFiles(options: ProjectFilesOptions): Projects {
+  const maps = { projects: new Map(), faults: new Map(), known: new Map() };
+  const state: FilesState = { ...options, ...maps, latest: new Map(), onChange: () => {} };
+  state.latest = readAll(state) ?? new Map();
+  adopt(state, [...state.latest.values()]);
+  const onFault = (error: unknown) =>
+    state.log.error({ event: "projects.failed", err: error }, "The projects could not be read again");
+  let refreshedAtMs = Number.NEGATIVE_INFINITY;
+  const readings = repeat(async () => readAgain(state), {
+    intervalMs: options.readEveryMs ?? 2_000,
+    onFault,
+  });
+  return {
+    list: () => [...state.projects.values()].sort((one, other) => (one.name < other.name ? -1 : 1)),
+    find: (name) => state.projects.get(name) ?? null,
+    faults: () => state.faults,
+    watch(onChange) {
+      state.onChange = onChange;
+      readings.start();
+    },
+    refresh() {
+      if (performance.now() - refreshedAtMs < leastRefreshMs) return;
+      refreshedAtMs = performance.now();
+      // Twice, so that what is new counts at once.
+      readAgain(state);
+      readAgain(state);
+    },
+    stop: readings.stop,
+  };
+}
+
+/** A file that somebody is writing is read half: so a reading counts only if the next one is the same. */
+function readAgain(state: FilesState): void {
+  const { projects, faults, known, latest: before } = state;
+  const now = readAll(state);
+  if (now === null) return;
+  state.latest = now;
+  const isGone = (name: string) => !now.has(name) && !before.has(name);
+  const removed = [...new Set([...projects.keys(), ...faults.keys()])].filter(isGone);
+  for (const name of removed) forget(state, name);
+  const settled = [...now.values()].filter((one) => areSame(one, before.get(one.name)));
+  const changed = adopt(
+    state,
+    settled.filter((one) => !areSame(one, known.get(one.name))),
+  );
+  if (removed.length + changed.length === 0) return;
+  // What was wrong with another project may be right now: two had the same checkout.
+  for (const name of faults.keys()) known.delete(name);
+  state.onChange([...removed, ...changed]);
+}
+
+function areSame(one: Reading | undefined, other: Reading | undefined): boolean {
+  return isDeepStrictEqual(one?.texts, other?.texts) && one?.fault === other?.fault;
+}
+
+/** @returns the names of the projects whose settings are new */
+function adopt(state: FilesState, readings: readonly Reading[]): readonly string[] {
+  const changed: string[] = [];
+  for (const reading of readings) {
+    const { name, warnings } = reading;
+    state.known.set(name, reading);
+    const fault = reading.fault ?? sharedCheckout(state, reading.project);
+    if (fault !== null) setFault(state, name, fault);
+    else if (reading.project !== null) {
+      state.faults.delete(name);
+      state.projects.set(name, reading.project);
+      state.log.info({ event: "project.read", project: name }, `The settings of project ${name} were read`);
+      for (const text of warnings) state.log.warn({ event: "config.unwise", project: name }, text);
+      changed.push(name);
+    }
+  }
+  return changed;
+}
+
+function setFault({ faults, projects, log }: FilesState, name: string, fault: string): void {
+  faults.set(name, fault);
+  const effect = projects.has(name) ? "Its last good settings stay in force" : "It is not served";
+  log.error(
+    { event: "project.broken", project: name },
+    `Project ${name} has faulty settings. ${effect}: ${fault}`,
+  );
+}
+
+function forget({ known, projects, faults, log }: FilesState, name: string): void {
+  known.delete(name);
+  faults.delete(name);
+  if (projects.delete(name))
+    log.info({ event: "project.removed", project: name }, `Project ${name} was removed`);
+}
+
+/** Two projects in one checkout would change it at the same time. */
+function sharedCheckout({ projects }: FilesState, project: Project | null): string | null {
+  const path = project?.settings.repoPath;
+  const other = [...projects.values()].find(
+    (one) => one.settings.repoPath === path && one.name !== project?.name,
+  );
+  return other
+    ? `REPO_PATH is ${path}, as in project ${other.name}. Give each project a checkout of its own.`
+    : null;
+}
+
+/** @returns null if the directory cannot be read: then nothing is known, and nothing changes */
+function readAll(state: FilesState): ReadonlyMap<string, Reading> | null {
+  const { projectsPath, log, faults } = state;
+  try {
+    const names = readdirSync(projectsPath).filter((file) => file.endsWith(".env") && !file.startsWith("."));
+    faults.delete(projectsPath);
+    return new Map(
+      names.map((file) => readOne(state, file.slice(0, -".env".length))).map((one) => [one.name, one]),
+    );
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const fault = `PROJECTS_PATH is ${projectsPath}, which cannot be read (${code ?? "unknown error"}).`;
+    if (!faults.has(projectsPath)) log.error({ event: "projects.failed" }, fault);
+    faults.set(projectsPath, fault);
+    return null;
+  }
+}
+
+function readOne({ projectsPath, secretsPath }: FilesState, name: string): Reading {
+  const broken = { name, texts: [], project: null, warnings: [] };
+  if (!isProjectName(name))
+    return { ...broken, fault: `${name}.env is not the file of a project: ${nameRule}` };
+  try {
+    const text = readFileSync(join(projectsPath, `${name}.env`), "utf8");
+    const secretsFile = secretsPath === null ? null : join(secretsPath, `${name}.env`);
+    const secretsText = secretsFile === null ? "" : readSecrets(secretsFile);
+    return { ...parse(name, [text, secretsText], secretsPath !== null), name };
+  } catch (error) {
+    const { code, path, message } = error as NodeJS.ErrnoException;
+    return { ...broken, fault: code ? `${path ?? "A file"} cannot be read (${code}).` : message };
+  }
+}
+
+const nameRule =
+  "a name has 1 to 39 lower-case letters, digits and hyphens, and begins with a letter or digit.";
+
+/** @throws Error if others than its owner can read it, or it cannot be read. Without a file there are no secrets. */
+function readSecrets(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return "";
+  if ((stats.mode & 0o077) !== 0) throw new Error(`Other users can read ${path}. Run: chmod 600 ${path}`);
+  return readFileSync(path, "utf8");
+}
+
+function parse(
+  name: string,
+  [text, secretsText]: readonly [string, string],
+  readsSigners: boolean,
+): Omit<Reading, "name"> {
+  const env = parseEnv(text) as Record<string, string>;
+  const faults = unknownVariables(env);
+  if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
+  const { settings, warnings } = readProjectSettings(env, faults, { readsSigners });
+  const scriptSecrets = parseEnv(secretsText) as Record<string, string>;
+  const texts = [text, secretsText, ...secretTexts(settings)];
+  if (faults.length > 0) return { texts, project: null, fault: faults.join(" "), warnings: [] };
+  return { texts, project: { name, settings, scriptSecrets }, fault: null, warnings };
+}
+
+/** A misspelt name would be without effect, and nobody would know. */
+function unknownVariables(env: Readonly<Record<string, string>>): string[] {
+  return Object.keys(env)
+    .filter(
+      (name) => !Object.hasOwn(projectVariables, name) && !/^WEBHOOK_SECRET(_PREVIOUS)?(_FILE)?$/.test(name),
+    )
+    .map(
+      (name) =>
+        `${name} is no setting of a project. Variables that only deploy.sh needs belong in the secrets file.`,
+    );
+}
+
+/** What WEBHOOK_SECRET_FILE names may change while the project's file stays as it is. */
+function secretTexts({ secrets }: ProjectSettings): readonly string[] {
+  return [secrets.current.reveal(), secrets.previous?.reveal() ?? ""];
+}

@@ -1,0 +1,84 @@
+import type { AddressInfo } from "node:net";
+import type { MachineSettings } from "./config/machine.ts";
+import { type Inbox, openInbox } from "./inbox/inbox.ts";
+import { serveInbox } from "./inbox/serve-inbox.ts";
+import type { Log } from "./log.ts";
+import type { Project, Projects } from "./projects/project.ts";
+import { namedWebhooks } from "./receiver/named-webhooks.ts";
+import { refsOf } from "./receiver/push.ts";
+import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
+import type { Webhook } from "./receiver/webhook.ts";
+import type { RunningService } from "./service.ts";
+
+/** How long open requests may take to be answered when the service stops. */
+const lastAnswersMs = 1_000;
+
+/**
+ * Starts the internet side: it verifies pushes, stores them in its inbox and offers them to the process that deploys. It
+ * has no other way to do anything.
+ *
+ * @throws ProblemError if it cannot run with these settings
+ */
+export async function startReceive(
+  machine: MachineSettings,
+  projects: Projects,
+  log: Log,
+): Promise<RunningService> {
+  const inbox = openInbox(machine.statePath);
+  if (inbox.movedAsideTo) logMovedAside(inbox.movedAsideTo, log);
+  let isStopping = false;
+  const receiver = createReceiver({
+    findWebhook: webhooksOf(projects, inbox),
+    webhookPath: "/webhook/<project>",
+    bodyLimitBytes: machine.bodyLimitBytes,
+    trustedProxies: machine.trustedProxies,
+    findFault: () => (isStopping ? "The service is stopping." : inbox.findFault()),
+    isStopping: () => isStopping,
+    log,
+  });
+  const socket = await serveInbox(inbox, machine.inboxSocket, log);
+  await listen(receiver, machine);
+  projects.watch(() => {});
+  return {
+    address: receiver.address() as AddressInfo,
+    async close() {
+      if (isStopping) return;
+      isStopping = true;
+      projects.stop();
+      await closeReceiver(receiver, lastAnswersMs);
+      socket.close();
+      inbox.close();
+    },
+  };
+}
+
+function webhooksOf(projects: Projects, inbox: Inbox): (path: string) => Webhook | null {
+  // A project is another object when its settings change.
+  const webhooks = new WeakMap<Project, Webhook>();
+  return namedWebhooks((name) => {
+    const project = projects.find(name);
+    if (project === null) return null;
+    const known = webhooks.get(project);
+    if (known) return known;
+    const webhook = webhookOf(project, inbox);
+    webhooks.set(project, webhook);
+    return webhook;
+  });
+}
+
+function webhookOf({ name, settings }: Project, inbox: Inbox): Webhook {
+  return {
+    project: name,
+    secrets: settings.secrets,
+    repository: settings.repository,
+    refs: refsOf(settings.branch),
+    record: (push) => inbox.add(name, push),
+    dryRun: (push) => inbox.dryRun(name, push),
+    onVerified: (slot, host, deliveryId) => inbox.noteSecretUse({ project: name, slot, host, deliveryId }),
+  };
+}
+
+function logMovedAside(path: string, log: Log): void {
+  const text = `The inbox was damaged and is now ${path}. Pushes in it that were not recorded yet are found by catch-up`;
+  log.error({ event: "store.moved_aside", path }, text);
+}

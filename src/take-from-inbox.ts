@@ -1,0 +1,75 @@
+import { recordPush } from "./deployments/record.ts";
+import type { Offer } from "./inbox/offer.ts";
+import { type InboxCursor, type Taking, takePushes } from "./inbox/take-pushes.ts";
+import type { Store } from "./platform/sqlite/store.ts";
+import type { ProjectParts, SharedParts } from "./project-service.ts";
+import type { ProjectServices } from "./project-services.ts";
+import type { Projects } from "./projects/project.ts";
+import type { Push, PushRecord } from "./receiver/push.ts";
+
+/**
+ * Takes pushes from the inbox of `receive`, and records each as a deployment of its project. A push for a project that is
+ * not there, or for a branch or repository that it does not deploy, is refused: `receive` checks that too, but it may be in
+ * the hands of an attacker.
+ */
+export function takeFromInbox(shared: SharedParts, services: ProjectServices, projects: Projects): Taking {
+  const { machine, store, log, stopping } = shared;
+
+  async function record({ project, push }: Offer, cursor: InboxCursor): Promise<PushRecord | null> {
+    const mark = () => writeCursor(store, cursor);
+    // The two processes read the projects at different moments.
+    if (services.find(project) === null) projects.refresh();
+    const service = services.find(project);
+    if (service && isWanted(service.parts(), push)) return withoutDoubt(await service.accept(push, mark));
+    if (!service && projects.faults().has(project)) {
+      return await store.batch(() => {
+        mark();
+        return withoutDoubt(recordPush(store.of(project), push));
+      });
+    }
+    await store.batch(mark);
+    log.error(
+      { event: "inbox.refused", project },
+      "A push in the inbox is not for a project and branch of this machine",
+    );
+    return null;
+  }
+
+  return takePushes({
+    socketPath: machine.inboxSocket,
+    readCursor: () => readCursor(store),
+    skip: (cursor) => store.transaction(() => writeCursor(store, cursor)),
+    record,
+    async dryRun({ project, push }) {
+      const service = services.find(project);
+      if (!service?.isServed() || !isWanted(service.parts(), push)) return null;
+      return await service.parts().dryRun(push);
+    },
+    onSecretUse({ project, slot, host, deliveryId }) {
+      services.find(project)?.parts().secretUses.note(slot, host, deliveryId);
+    },
+    ...{ log, signal: stopping },
+  });
+}
+
+function isWanted({ settings, refs }: ProjectParts, { ref, repository }: Push): boolean {
+  const wanted = settings.repository?.toLowerCase();
+  return refs.includes(ref) && (wanted === undefined || repository?.toLowerCase() === wanted);
+}
+
+function withoutDoubt({ doubt: _, ...record }: ReturnType<typeof recordPush>): PushRecord {
+  return record;
+}
+
+function readCursor(store: Store): InboxCursor | null {
+  const row = store.get("SELECT id, last_seq FROM inboxes");
+  return row ? { inbox: String(row.id), seq: Number(row.last_seq) } : null;
+}
+
+/** There is one inbox: another id means that it was made again. Call it in a transaction. */
+function writeCursor(store: Store, { inbox, seq }: InboxCursor): void {
+  store.run("DELETE FROM inboxes WHERE id <> ?", inbox);
+  const sql =
+    "INSERT INTO inboxes VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET last_seq = max(last_seq, excluded.last_seq)";
+  store.run(sql, inbox, seq);
+}

@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { testSecret } from "./delivery.ts";
+import { LogReader } from "./log-reader.ts";
+import { endProcess, mainPath } from "./service.ts";
+import { type Scope, temporaryDirectory } from "./temporary.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** A server with several projects, of which nothing runs yet. */
+export interface Machine {
+  readonly projectsPath: string;
+  readonly secretsPath: string;
+  readonly inboxSocket: string;
+  /** The state directory of a role. */
+  readonly statePathOf: (role: Role) => string;
+  /** Writes the file of a project; `settings` are more lines of it. */
+  readonly addProject: (name: string, repoPath: string, settings?: Readonly<Record<string, string>>) => void;
+  /** Starts a role and waits until it serves. */
+  readonly start: (role: Role, env?: Readonly<Record<string, string>>) => Promise<RunningRole>;
+}
+
+export type Role = "all" | "receive" | "run";
+
+export interface RunningRole {
+  readonly child: ChildProcess;
+  readonly log: LogReader;
+  /** 0: it has none. */
+  readonly port: number;
+  readonly urlOf: (project: string) => string;
+  readonly statePath: string;
+  /** Sends a signal and waits for the end. */
+  readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
+}
+
+export function makeMachine(scope: Scope): Machine {
+  const directory = temporaryDirectory(scope);
+  const [projectsPath, secretsPath] = [join(directory, "projects"), join(directory, "secrets")];
+  for (const path of [projectsPath, secretsPath]) mkdirSync(path);
+  const statePathOf = (role: Role) => join(directory, role === "receive" ? "receive" : "state");
+  const inboxSocket = join(statePathOf("receive"), "inbox.sock");
+  return {
+    ...{ projectsPath, secretsPath, inboxSocket, statePathOf },
+    addProject(name, repoPath, settings = {}) {
+      const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
+      const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
+      writeFileSync(join(projectsPath, `${name}.env`), lines.join(""));
+    },
+    async start(role, env = {}) {
+      const statePath = statePathOf(role);
+      const child = spawn(process.execPath, [mainPath, ...(role === "all" ? [] : [role])], {
+        cwd: directory,
+        env: {
+          ...{ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },
+          NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
+          ...{ WEBHOOK_PORT: "0", WEBHOOK_HOST: "127.0.0.1", STATE_PATH: statePath },
+          ...{ PROJECTS_PATH: projectsPath, SECRETS_PATH: secretsPath, INBOX_SOCKET: inboxSocket },
+          ...env,
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const end = (signal: NodeJS.Signals = "SIGTERM") => endProcess(child, signal);
+      scope.after(() => end("SIGKILL"));
+      const log = new LogReader(child);
+      const started = await log.waitFor(({ event }) => event === "service.started");
+      const port = Number(started.port ?? 0);
+      const urlOf = (project: string) => `http://127.0.0.1:${port}/webhook/${project}`;
+      return { child, log, port, urlOf, statePath, end };
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Log } from "../../src/log.ts";
+import type { Projects } from "../../src/projects/project.ts";
+import { readProjectFiles } from "../../src/projects/project-files.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e";
+
+interface Files {
+  readonly projectsPath: string;
+  readonly secretsPath: string;
+  readonly write: (name: string, text?: string) => void;
+  readonly writeSecrets: (name: string, text: string, mode?: number) => void;
+  readonly read: () => Projects;
+  readonly logged: string[];
+}
+
+function makeFiles(t: TestContext): Files {
+  const directory = temporaryDirectory(t);
+  const [projectsPath, secretsPath] = [join(directory, "projects"), join(directory, "secrets")];
+  mkdirSync(projectsPath);
+  mkdirSync(secretsPath);
+  const logged: string[] = [];
+  const keep = (_fields: object, text: string) => void logged.push(text);
+  const log = { info: keep, warn: keep, error: keep } as unknown as Log;
+  return {
+    projectsPath,
+    secretsPath,
+    logged,
+    write: (name, text = `REPO_PATH=/srv/${name}\nWEBHOOK_SECRET=${secret}\n`) =>
+      writeFileSync(join(projectsPath, `${name}.env`), text),
+    writeSecrets(name, text, mode = 0o600) {
+      writeFileSync(join(secretsPath, `${name}.env`), text);
+      chmodSync(join(secretsPath, `${name}.env`), mode);
+    },
+    read() {
+      const projects = readProjectFiles({ projectsPath, secretsPath, readEveryMs: 20, log });
+      t.after(projects.stop);
+      return projects;
+    },
+  };
+}
+
+const namesOf = (projects: Projects) => projects.list().map(({ name }) => name);
+
+test("each file is a project, with its settings and the secrets of its scripts", (t) => {
+  const files = makeFiles(t);
+  files.write("shop");
+  files.write("blog", `REPO_PATH=/srv/b\nWEBHOOK_SECRET=${secret}\nBRANCH=master\n`);
+  files.writeSecrets("shop", "TOKEN=tok-1234\n");
+  const projects = files.read();
+  assert.deepEqual(namesOf(projects), ["blog", "shop"]);
+  assert.equal(projects.find("blog")?.settings.branch, "master");
+  assert.deepEqual(projects.find("shop")?.scriptSecrets, { TOKEN: "tok-1234" });
+  assert.deepEqual([...projects.faults()], []);
+});
+
+test("files that are added, changed and removed count soon, and are named", async (t) => {
+  const files = makeFiles(t);
+  files.write("shop");
+  const projects = files.read();
+  const changes: string[] = [];
+  projects.watch((names) => changes.push(...names));
+  files.write("blog");
+  await until("blog is there", () => projects.find("blog"));
+  files.write("shop", `REPO_PATH=/srv/shop\nWEBHOOK_SECRET=${secret}\nDEPLOY_TIMEOUT=5m\n`);
+  await until("shop is changed", () => projects.find("shop")?.settings.deployTimeoutMs === 300_000);
+  rmSync(join(files.projectsPath, "blog.env"));
+  await until("blog is gone", () => projects.find("blog") === null);
+  assert.deepEqual(changes, ["blog", "shop", "blog"]);
+});
+
+test("a secret that is replaced in the file it is read from counts", async (t) => {
+  const files = makeFiles(t);
+  const path = join(files.secretsPath, "webhook");
+  writeFileSync(path, secret);
+  files.write("shop", `REPO_PATH=/srv/shop\nWEBHOOK_SECRET_FILE=${path}\n`);
+  const projects = files.read();
+  projects.watch(() => {});
+  writeFileSync(`${path}.new`, `${secret}0`);
+  renameSync(`${path}.new`, path);
+  await until("the new one", () => projects.find("shop")?.settings.secrets.current.reveal() === `${secret}0`);
+});
+
+for (const [what, text, reason] of [
+  ["a value that is not as expected", `REPO_PATH=srv\nWEBHOOK_SECRET=${secret}`, /REPO_PATH is "srv"/],
+  ["a misspelt name", `REPO_PATH=/srv/shop\nWEBHOOK_SECRET=${secret}\nBRANHC=main`, /^BRANHC is no setting/],
+  ["no secret", "REPO_PATH=/srv/shop", /placeholder/],
+  ["no checkout", `WEBHOOK_SECRET=${secret}`, /^REPO_PATH is missing/],
+] as const) {
+  test(`a file with ${what} is reported, and the last good settings stay`, async (t) => {
+    const files = makeFiles(t);
+    files.write("shop");
+    files.write("blog");
+    const projects = files.read();
+    projects.watch(() => {});
+    files.write("shop", text);
+    await until("it is reported", () => projects.faults().has("shop"));
+    assert.match(projects.faults().get("shop") ?? "", reason);
+    assert.equal(projects.find("shop")?.settings.repoPath, "/srv/shop");
+    assert.deepEqual(namesOf(projects), ["blog", "shop"]);
+    assert.match(files.logged.join("\n"), /Project shop has faulty settings\. Its last good settings stay/);
+    files.write("shop");
+    await until("it is good again", () => !projects.faults().has("shop"));
+  });
+}
+
+test("a file with a name that no project can have is reported", (t) => {
+  const files = makeFiles(t);
+  for (const name of ["Shop", "-x", "a".repeat(40), "a b"]) files.write(name);
+  writeFileSync(join(files.projectsPath, ".shop.env"), "");
+  writeFileSync(join(files.projectsPath, "shop.env~"), "");
+  const projects = files.read();
+  assert.deepEqual(namesOf(projects), []);
+  assert.equal(projects.faults().size, 4);
+});
+
+test("secrets that other users can read are refused", (t) => {
+  const files = makeFiles(t);
+  files.write("shop");
+  files.writeSecrets("shop", "TOKEN=1", 0o644);
+  const projects = files.read();
+  assert.match(projects.faults().get("shop") ?? "", /Other users can read .+\. Run: chmod 600/);
+});
+
+test("two projects never share a checkout", async (t) => {
+  const files = makeFiles(t);
+  files.write("blog");
+  const projects = files.read();
+  projects.watch(() => {});
+  files.write("shop", `REPO_PATH=/srv/blog\nWEBHOOK_SECRET=${secret}\n`);
+  await until("it is reported", () => projects.faults().has("shop"));
+  assert.match(projects.faults().get("shop") ?? "", /as in project blog/);
+  rmSync(join(files.projectsPath, "blog.env"));
+  await until("its checkout is free", () => projects.find("shop"));
+});
+
+test("while the directory cannot be read all projects stay", async (t) => {
+  const files = makeFiles(t);
+  files.write("shop");
+  const projects = files.read();
+  projects.watch(() => {});
+  renameSync(files.projectsPath, `${files.projectsPath}.away`);
+  await until("it is reported", () => projects.faults().size > 0);
+  assert.deepEqual(namesOf(projects), ["shop"]);
+  renameSync(`${files.projectsPath}.away`, files.projectsPath);
+  await until("it is back", () => projects.faults().size === 0);
+});
