@@ -11,11 +11,15 @@ const stopMarginMs = 4_000;
 /** The service as a whole, or one of its two halves. */
 type Role = "all" | "receive" | "run";
 
-const roles: Readonly<Record<string, Role>> = { "": "all", receive: "receive", run: "run" };
+const roles: ReadonlyMap<string, Role> = new Map([
+  ["", "all"],
+  ["receive", "receive"],
+  ["run", "run"],
+]);
 
 try {
   const command = process.argv.slice(2);
-  const role = roles[command.join(" ")];
+  const role = roles.get(command.join(" "));
   if (role === undefined) {
     const { runCommandLine } = await import("./cli/command-line.ts");
     process.exitCode = await runCommandLine(command, process.env);

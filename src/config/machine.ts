@@ -100,7 +100,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     projectsPath: values.PROJECTS_PATH || null,
     secretsPath: values.SECRETS_PATH || null,
     maxRunning: values.MAX_RUNNING,
-    inboxSocket: values.INBOX_SOCKET || join(values.STATE_PATH, "inbox.sock"),
+    inboxSocket: values.INBOX_SOCKET || `${values.STATE_PATH}/inbox.sock`,
     shutdownGraceMs: values.SHUTDOWN_GRACE,
     logLevel: values.LOG_LEVEL,
   });
