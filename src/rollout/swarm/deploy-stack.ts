@@ -45,7 +45,7 @@ async function deployPart(
   const file = await run(rollout, stackConfigCommand([...target.files, "-"]), { input: overlay });
   const names = services.map(({ name }) => name);
   // Variables are filled in already: what still looks like one is text.
-  const input = onlyServices(file, names).replaceAll("$", () => "$$");
+  const input = (await onlyServices(file, names)).replaceAll("$", () => "$$");
   // Docker resolves the relative paths in a file on standard input from the working directory.
   const directory = dirname(target.files[0] ?? ".");
   await run(rollout, deployCommand(rollout, ["-"], images), { input, directory });
@@ -71,24 +71,20 @@ export function stackConfigCommand(files: readonly string[]): Argv {
 /**
  * The part of a stack file that contains the services `names`, and everything that is not a service.
  *
- * @param file the output of `docker stack config`: each service is a key under `services`, one level deeper
+ * @param file the output of `docker stack config`
  * @throws ProblemError `compose_invalid` if one of them is not found
  */
-export function onlyServices(file: string, names: readonly string[]): string {
-  const sections = file.split(/^(?=\S)/m);
-  const at = sections.findIndex((section) => section.startsWith("services:\n"));
-  const section = sections[at] ?? "";
-  const indent = /\n( +)/.exec(section)?.[1] ?? " ";
-  const [title = "", ...services] = section.split(new RegExp(`^(?=${indent}\\S)`, "m"));
-  const missing = names.filter((name) => !services.some((service) => keyOf(service) === name));
-  if (missing.length > 0) throw notFound(missing);
-  const kept = services.filter((service) => names.includes(keyOf(service)));
-  return sections.with(at, [title, ...kept].join("")).join("");
-}
-
-/** Names that YAML would read as another type (a number) are quoted. */
-function keyOf(service: string): string {
-  return /^ *"?([^\s":]+)"?:/.exec(service)?.[1] ?? "";
+export async function onlyServices(file: string, names: readonly string[]): Promise<string> {
+  // Few roll-outs need the package, so the others do not wait until it is loaded.
+  const { isMap, parseDocument } = await import("yaml");
+  // Every value stays as it is written: Docker reads YAML 1.1, in which 010 is 8 and `on` is true.
+  const document = parseDocument(file, { schema: "failsafe" });
+  const services = document.get("services");
+  const items = isMap(services) ? services.items : [];
+  const missing = names.filter((name) => !items.some(({ key }) => String(key) === name));
+  if (missing.length > 0 || !isMap(services)) throw notFound(missing);
+  services.items = items.filter(({ key }) => names.includes(String(key)));
+  return document.toString({ lineWidth: 0 });
 }
 
 function notFound(names: readonly string[]): ProblemError {
