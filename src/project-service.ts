@@ -79,8 +79,10 @@ export interface ProjectParts {
 
 /** Makes the service of a project. It deploys nothing before `lead` is called. */
 export function createProjectService(shared: SharedParts, project: Project): ProjectService {
-  const { machine, events, isReplaced, isLeader, makeTurn, log } = shared;
+  const { machine, events, isReplaced, isLeader, makeTurn } = shared;
   const { name } = project;
+  // Of the only project each line is.
+  const log = name === onlyProjectName ? shared.log : shared.log.child({ project: name });
   const store = shared.store.of(name);
   const statePath = projectStatePath(machine.statePath, name);
   let isServed = true;
@@ -95,7 +97,7 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
     isHeld: () => !isServed || isReplaced(),
     onChange: (id) => events.publish(id, { kind: "changed" }),
   });
-  const own = { ...shared, store, statePath, queue };
+  const own = { ...shared, store, statePath, queue, log };
   let parts = makeParts(own, project);
 
   function startParts(catchUpDelayMs: number): void {

@@ -42,6 +42,11 @@ test("a push is deployed by the script of its project, with numbers of one machi
   await service.log.waitForEnding(2);
   assert.deepEqual(service.log.outputOf(1), ["shop refs/heads/main"]);
   assert.deepEqual(service.log.outputOf(2), ["blog refs/heads/main"]);
+  const named = service.log.lines.filter(({ event }) => event === "deployment.succeeded");
+  assert.deepEqual(named.map(({ deployment, project }) => [deployment, project]).sort(), [
+    [1, "shop"],
+    [2, "blog"],
+  ]);
 });
 
 test("an unknown project is answered like a wrong signature, and plain /webhook is not there", async (t) => {
