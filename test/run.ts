@@ -52,7 +52,15 @@ const suites: Readonly<Record<string, Suite>> = {
     patterns: ["test/faults/**/*.test.ts", "test/fuzz/**/*.test.ts"],
     exclude: [],
     filesAtATime: 3,
-    first: ["damaged-state", "body-floods", "kill", "io-error", "leaks"],
+    first: [
+      "idle-connections",
+      "body-floods",
+      "damaged-state",
+      "slow-senders",
+      "faults/start",
+      "kill",
+      "io-error",
+    ],
     last: [],
     needsEngine: false,
   },
@@ -67,7 +75,8 @@ const suites: Readonly<Record<string, Suite>> = {
   e2e: {
     patterns: ["test/e2e/**/*.test.ts"],
     exclude: [],
-    filesAtATime: 4,
+    // They mostly wait, for health checks and requests that end.
+    filesAtATime: 5,
     first: [
       "rollout-swarm.",
       "self-swarm",
