@@ -125,5 +125,5 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
 }
 
 function newestId(store: Store): number {
-  return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM deployments")?.id);
+  return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM deployments WHERE project = $project")?.id);
 }

@@ -79,7 +79,11 @@ export function openInbox(directory: string): Inbox {
     ...{ untaken: [], lastDryRun: 0, wake: () => {} },
   };
   return {
-    add: createAdd(state),
+    async add(project, push) {
+      const seq = await store.batch(() => insert(store, project, push));
+      state.wake();
+      return await recordOf(state, seq);
+    },
     dryRun: (project, push) => addDryRun(state, project, push),
     noteSecretUse(use) {
       state.secretUses.set(`${use.project} ${use.slot}`, use);
@@ -102,39 +106,7 @@ function inboxId(store: Store): string {
   return id;
 }
 
-interface Arrival {
-  readonly project: string;
-  readonly push: Push;
-  readonly resolve: (stored: Promise<PushRecord | StoredPush>) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** Pushes that arrive together share one transaction, and so one sync of the disk. */
-function createAdd(state: InboxState): Inbox["add"] {
-  let arrivals: Arrival[] = [];
-
-  function flush(): void {
-    const batch = arrivals;
-    arrivals = [];
-    try {
-      const seqs = state.store.transaction(() => batch.map((arrival) => insert(state.store, arrival)));
-      batch.forEach(({ resolve }, index) => {
-        resolve(recordOf(state, seqs[index] as number));
-      });
-      state.wake();
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-    }
-  }
-
-  return (project, push) =>
-    new Promise((resolve, reject) => {
-      if (arrivals.length === 0) setImmediate(flush);
-      arrivals.push({ project, push, resolve, reject });
-    });
-}
-
-function insert(store: Store, { project, push }: Arrival): number {
+function insert(store: Store, project: string, push: Push): number {
   const sql = "INSERT INTO pushes (project, push, received_at_ms) VALUES (?, ?, ?)";
   return store.run(sql, project, JSON.stringify(push), Date.now()).id;
 }

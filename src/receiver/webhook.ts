@@ -19,7 +19,13 @@ import {
 } from "./push.ts";
 import { checkDeliveryHead } from "./request-head.ts";
 import { type IgnoreReason, ignoreDetails, type Selected, selectPush } from "./select-push.ts";
-import { deliveryDigest, isFresh, makeKeys, startVerification, type VerifiableSignature } from "./verify.ts";
+import {
+  deliveryDigest,
+  isFresh,
+  makeKeys,
+  startVerification,
+  type VerifiableSignature,
+} from "./verify-signature.ts";
 
 /** What a webhook accepts, and who takes its pushes. */
 export interface Webhook extends Selected {

@@ -5,8 +5,8 @@ import { isShortage } from "../platform/run-command.ts";
 import { endedByItself } from "./ending.ts";
 import { lostOutput, type OutputReader, openOutput } from "./output.ts";
 import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./processes.ts";
-import { type RunContext, watchRun } from "./run.ts";
 import { isHeld, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./run-directory.ts";
+import { type RunContext, watchRun } from "./watch-run.ts";
 
 /** The least time that an adopted run gets, even if it is past its time-out. */
 const leastRemainingMs = 1_000;

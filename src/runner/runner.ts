@@ -13,7 +13,6 @@ import { longestLine } from "./lines.ts";
 import { logPath, pruneLogs } from "./log-file.ts";
 import { openOutput } from "./output.ts";
 import { noteHead } from "./repository.ts";
-import { type RunContext, watchRun } from "./run.ts";
 import {
   isHeld,
   listRuns,
@@ -24,7 +23,8 @@ import {
 } from "./run-directory.ts";
 import type { Signing, Tip } from "./signers/verify-tip.ts";
 import { logSilence } from "./silence.ts";
-import { type Supervisor, startSupervisor } from "./supervisor.ts";
+import { type Supervisor, startSupervisor } from "./start-supervisor.ts";
+import { type RunContext, watchRun } from "./watch-run.ts";
 
 export interface RunnerOptions {
   readonly script: ProjectScript;

@@ -40,6 +40,13 @@ test("a head that was never seen is believed at once", async (t) => {
   assert.equal(await look("B"), commitOf("B"));
 });
 
+test("a push to another project takes nothing from a look at the remote", async (t) => {
+  const { store, look } = lookingAt(t);
+  deployed(store, "A");
+  const other = store.of("another");
+  assert.equal(await look("B", () => void record(other, pushOf())), commitOf("B"));
+});
+
 test("catch-up leaves a roll back and a cancelled deployment alone", async (t) => {
   const { store, look } = lookingAt(t);
   deployed(store, "A");

@@ -5,7 +5,7 @@ import {
   type SlotKeys,
   startVerification,
   type VerifiableSignature,
-} from "../../src/receiver/verify.ts";
+} from "../../src/receiver/verify-signature.ts";
 
 /** The keys of one secret, or of two. */
 export function keysOf(current: string, previous: string | null = null): readonly SlotKeys[] {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { StandardWebhookSignature } from "../../src/receiver/hosts/host.ts";
 import { claimStandardWebhookSignature } from "../../src/receiver/hosts/signature-headers.ts";
-import { deliveryDigest, isFresh } from "../../src/receiver/verify.ts";
+import { deliveryDigest, isFresh } from "../../src/receiver/verify-signature.ts";
 import { bodySignature, flipped, keysOf, verdict } from "./verification.ts";
 
 const githubDigest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";

@@ -6,7 +6,7 @@ import type { OutputReader, OutputSink } from "./output.ts";
 import { describeProcesses, findProcessesOf, terminateGroup } from "./processes.ts";
 import { type RunDirectory, readExitCode } from "./run-directory.ts";
 import { type Silence, watchSilence } from "./silence.ts";
-import type { SupervisorExit } from "./supervisor.ts";
+import type { SupervisorExit } from "./start-supervisor.ts";
 
 /** Everything that one run of the script needs. */
 export interface RunContext {

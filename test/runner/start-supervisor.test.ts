@@ -4,7 +4,7 @@ import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { runDirectory } from "../../src/runner/run-directory.ts";
-import { startSupervisor } from "../../src/runner/supervisor.ts";
+import { startSupervisor } from "../../src/runner/start-supervisor.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 test("a supervisor whose service dies before its go-ahead starts no script", (t) => {
