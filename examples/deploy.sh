@@ -54,7 +54,7 @@ pull() {
     echo "Commit ${commit:0:7} is not there yet; trying again in $pause s."
     sleep "$pause"
   done
-  # The service has verified the signature of this commit and of no other.
+  # The service has verified this commit and no other.
   [[ -z ${DEPLOY_EXACT-} ]] || tip=$commit
   [[ $tip == "$commit" ]] || echo "$branch has moved on since that push: deploying its newest commit, ${tip:0:7}."
   DEPLOY_PREVIOUS=$(git rev-parse --verify --quiet HEAD || echo nothing)

@@ -33,6 +33,8 @@ export interface SharedParts {
   readonly isReplaced: () => boolean;
   /** Whether this instance runs deployments; another one may. */
   readonly isLeader: () => boolean;
+  /** Whether pushes come from another process, which may be in an attacker's hands. */
+  readonly distrustsPushes: boolean;
   readonly log: Log;
   readonly stopping: AbortSignal;
 }
@@ -189,7 +191,7 @@ function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): Project
 }
 
 function makeRunner(
-  { store, statePath, events, log, stopping }: OwnParts,
+  { store, statePath, events, distrustsPushes, log, stopping }: OwnParts,
   { settings, refs, script, readSource }: Pick<ProjectParts, "settings" | "refs" | "script" | "readSource">,
 ): Runner {
   const { allowedSigners: signersPath, deployTimeoutMs, deploySilenceMs } = settings;
@@ -197,7 +199,7 @@ function makeRunner(
   const findLastDeployed = () => findLastDeployedCommit(store);
   return createRunner({
     ...{ script, statePath, refs, deployTimeoutMs, deploySilenceMs, log },
-    signing: signersPath === null ? null : { signersPath, findLastDeployed, stopping },
+    tipRules: { signersPath, distrustsPushes, findLastDeployed, stopping },
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);
       noteSource(deployment);

@@ -62,6 +62,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     makeTurn: createTurns(machine.maxRunning),
     isReplaced: createReplacementCheck(statePath),
     isLeader: () => isLeader,
+    distrustsPushes: options.takesFromInbox,
     stopping: stopping.signal,
   };
   const services = createProjectServices(shared, projects);

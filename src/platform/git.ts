@@ -94,6 +94,13 @@ export async function isAncestor(
   return (await readHistory(repository, ["merge-base", "--is-ancestor", ancestor, commit], env)) !== null;
 }
 
+/** The environment in which git ignores replaced objects of a repository, which would be other commits with the same id. */
+export function withoutReplacements<Env extends NodeJS.ProcessEnv>(
+  env: Env,
+): Env & { readonly GIT_NO_REPLACE_OBJECTS: string } {
+  return { ...env, GIT_NO_REPLACE_OBJECTS: "1" };
+}
+
 /**
  * The difference between two texts of the file `name`, as `git diff` shows it; "" if they are equal. It needs no
  * repository.

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Deployment } from "../deployments/deployment.ts";
 import { ownUid } from "../platform/files.ts";
-import { neverAsk } from "../platform/git.ts";
+import { neverAsk, withoutReplacements } from "../platform/git.ts";
 import type { Problem } from "../problems.ts";
 
 /** The variables of the service that a script may see; never a webhook secret. */
@@ -57,10 +57,9 @@ export function scriptEnvironment(
   };
 }
 
-/** The same, for a script that must deploy exactly `commit`, whose signature was verified. */
+/** The same, for a script that must deploy exactly `commit`. */
 export function exactEnvironment(environment: Environment, commit: string): Environment {
-  // A replaced object would be another commit with the same id.
-  return { ...environment, DEPLOY_COMMIT: commit, DEPLOY_EXACT: "1", GIT_NO_REPLACE_OBJECTS: "1" };
+  return withoutReplacements({ ...environment, DEPLOY_COMMIT: commit, DEPLOY_EXACT: "1" });
 }
 
 function isPassed(name: string, deployEnv: readonly string[]): boolean {

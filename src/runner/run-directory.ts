@@ -16,8 +16,10 @@ export interface RunDirectory {
   readonly lockPath: string;
   /** Holds the HEAD of the repository at the start of the script; empty if it had none. */
   readonly headPath: string;
-  /** Holds the commit that was verified, if commits must be signed. */
+  /** Holds the commit whose signature was verified, if commits must be signed. */
   readonly verifiedPath: string;
+  /** Holds the tip of the branch that the script may deploy, if it was fetched and needs no signature. */
+  readonly tipPath: string;
 }
 
 export function runDirectory(statePath: string, deploymentId: number): RunDirectory {
@@ -30,6 +32,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
     lockPath: join(path, "lock"),
     headPath: join(path, "head"),
     verifiedPath: join(path, "verified"),
+    tipPath: join(path, "tip"),
   };
 }
 

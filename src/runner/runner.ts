@@ -6,7 +6,6 @@ import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
 import { adoptRun } from "./adopt.ts";
 import { checkScript } from "./check-script.ts";
-import { noteVerified } from "./ending.ts";
 import { binDirectory, exactEnvironment, scriptEnvironment } from "./environment.ts";
 import type { ProjectScript } from "./known-secrets.ts";
 import { longestLine } from "./lines.ts";
@@ -21,9 +20,10 @@ import {
   removeRunDirectory,
   runDirectory,
 } from "./run-directory.ts";
-import type { Signing, Tip } from "./signers/verify-tip.ts";
 import { logSilence } from "./silence.ts";
 import { type Supervisor, startSupervisor } from "./start-supervisor.ts";
+import { noteTip } from "./tip/check-deployed.ts";
+import type { ExactTip, TipRules } from "./tip/resolve-tip.ts";
 import { type RunContext, watchRun } from "./watch-run.ts";
 
 export interface RunnerOptions {
@@ -38,8 +38,8 @@ export interface RunnerOptions {
   readonly timeoutGraceMs?: number;
   /** How long an adopted run without a visible process may take to release its lock. Default: 60 s. */
   readonly outOfSightMs?: number;
-  /** Which commits may be deployed; null: commits need no signature. */
-  readonly signing: Signing | null;
+  /** Without them nothing is fetched before a script starts. */
+  readonly tipRules: TipRules | null;
   readonly log: Log;
   /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
@@ -79,7 +79,7 @@ async function startRun(options: RunnerOptions, deployment: Deployment): Promise
       const detail = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
       return { kind: "try-again", detail };
     }
-    return await startVerified(options, deployment);
+    return await startAtTip(options, deployment);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
@@ -106,31 +106,23 @@ async function findSurvivor({ statePath, script }: RunnerOptions, own: Deploymen
   return null;
 }
 
-/** A roll back uses images that exist already: there is nothing to fetch and to verify. */
-async function startVerified(options: RunnerOptions, deployment: Deployment): Promise<Start> {
-  const { signing } = options;
+async function startAtTip(options: RunnerOptions, deployment: Deployment): Promise<Start> {
   const context = contextOf(options, deployment);
-  if (signing === null || deployment.trigger === "rollback") {
-    return { kind: "started", run: await spawnScript(context) };
-  }
-  const tip = await verify(options, signing, deployment);
-  if (tip.kind !== "verified") return tip;
+  const tip = await findTip(options, deployment);
+  if (tip === null) return { kind: "started", run: await spawnScript(context) };
+  if (tip.kind !== "exact") return tip;
   const { commit } = tip;
   const environment = exactEnvironment(context.environment, commit);
   const exact = { ...context, deployment: { ...deployment, commit }, environment };
-  return { kind: "started", run: await spawnScript(exact, commit) };
+  return { kind: "started", run: await spawnScript(exact, tip) };
 }
 
-async function verify(options: RunnerOptions, signing: Signing, deployment: Deployment): Promise<Tip> {
-  // Most projects need no signatures, so this is loaded with the first deployment that needs one.
-  const { verifyTip } = await import("./signers/verify-tip.ts");
-  const tip = await verifyTip({ ...options, ...signing }, deployment);
-  if (tip.kind === "verified") {
-    const { commit, signer } = tip;
-    const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
-    options.log.info(fields, `Commit ${commit.slice(0, 7)} is signed by ${signer}`);
-  }
-  return tip;
+/** @returns null if no rule asks for the tip. A roll back uses images that exist already: there is nothing to fetch. */
+async function findTip({ tipRules: rules, ...options }: RunnerOptions, deployment: Deployment) {
+  if (rules === null || deployment.trigger === "rollback") return null;
+  if (rules.signersPath === null && !rules.distrustsPushes) return null;
+  const { resolveTip } = await import("./tip/resolve-tip.ts");
+  return await resolveTip({ ...options, rules }, deployment);
 }
 
 function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
@@ -157,11 +149,11 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
   };
 }
 
-/** @param verified the commit that must be checked out when the script ends; null: any */
-async function spawnScript(context: RunContext, verified: string | null = null): Promise<Run> {
+/** @param tip what the script has to deploy; null: whatever it fetches */
+async function spawnScript(context: RunContext, tip: ExactTip | null = null): Promise<Run> {
   const { directory, environment, repoPath, deployment } = context;
   makeRunDirectory(directory);
-  if (verified !== null) noteVerified(directory, verified);
+  if (tip !== null) noteTip(directory, tip);
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     const command = commandFor(deployment, repoPath);

@@ -49,7 +49,7 @@ export function createTestRunner(
     }),
     statePath,
     refs: mainRefs,
-    signing: null,
+    tipRules: null,
     deployTimeoutMs: 60_000,
     deploySilenceMs: 0,
     log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { type TestContext, test } from "node:test";
-import { endedByItself, noteVerified } from "../../src/runner/ending.ts";
+import { endedByItself } from "../../src/runner/ending.ts";
 import { makeRunDirectory, runDirectory } from "../../src/runner/run-directory.ts";
+import { noteTip } from "../../src/runner/tip/check-deployed.ts";
 import { git, makeProject } from "../harness/project.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -14,10 +15,29 @@ test("a run without a verified commit succeeds", async (t) => {
 
 test("a run succeeds with the verified commit, and fails with another one", async (t) => {
   const run = makeRun(t);
-  noteVerified(run.directory, git(run.repoPath, "rev-parse", "HEAD"));
+  noteTip(run.directory, tipOf(run, { isSigned: true }));
   assert.deepEqual(await endedByItself(run, 0, []), succeeded);
   git(run.repoPath, "commit", "--quiet", "--allow-empty", "--message", "Another");
   assert.equal((await endedByItself(run, 0, [])).problem?.code, "other_commit_deployed");
+});
+
+test("a run without signatures may end at any commit of the branch, and at no other", async (t) => {
+  const run = makeRun(t);
+  const commit = () => git(run.repoPath, "commit", "--quiet", "--allow-empty", "--message", "Another");
+  commit();
+  noteTip(run.directory, tipOf(run, { isSigned: false }));
+  for (const position of ["HEAD", "HEAD~1"]) {
+    git(run.repoPath, "checkout", "--quiet", "--detach", position);
+    assert.deepEqual(await endedByItself(run, 0, []), succeeded, position);
+  }
+  git(run.repoPath, "checkout", "--quiet", "main");
+  commit();
+  assert.deepEqual(await endedByItself(run, 0, []), succeeded, "a newer one");
+  git(run.repoPath, "checkout", "--quiet", "--detach", "HEAD~2");
+  commit();
+  const { problem } = await endedByItself(run, 0, []);
+  assert.equal(problem?.code, "other_commit_deployed");
+  assert.match(problem?.detail ?? "", /is checked out, which is not in the branch at/);
 });
 
 test("a run whose commit cannot be compared fails", async (t) => {
@@ -27,6 +47,10 @@ test("a run whose commit cannot be compared fails", async (t) => {
   assert.equal(state, "failed");
   assert.match(problem?.detail ?? "", /the commit could not be compared \(EISDIR/);
 });
+
+function tipOf({ repoPath }: { readonly repoPath: string }, { isSigned }: { readonly isSigned: boolean }) {
+  return { kind: "exact", commit: git(repoPath, "rev-parse", "HEAD"), isSigned } as const;
+}
 
 function makeRun(t: TestContext) {
   const directory = runDirectory(temporaryDirectory(t), 1);
