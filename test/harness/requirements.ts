@@ -33,11 +33,16 @@ const probes = {
     isThere: () => existsSync("/usr/sbin/sshd"),
     reason: "it needs sshd, of the package openssh-server",
   },
+  // Version 250 is the first that judges a unit of a file.
+  systemd: {
+    isThere: () => runs("systemd-analyze", "security", "--offline=yes", "--help"),
+    reason: "it needs systemd-analyze 250 or newer",
+  },
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
 
 /** Requirements that may be missing even if CI is set. */
-const dispensable: readonly string[] = ["otherUser", "tmux", "zsh", "fish"];
+const dispensable: readonly string[] = ["otherUser", "systemd", "tmux", "zsh", "fish"];
 
 /**
  * Options of `test` that skip it if a requirement is missing. If CI is set, a requirement that could be installed is not
