@@ -74,6 +74,8 @@ export function openHttp(
     const sent = start(target, options);
     sent.on("response", resolve);
     sent.on("error", (error) => reject(withCode(error)));
+    // An answer that switches the protocol (101) is neither a response nor an error: the connection is just closed.
+    sent.on("close", () => reject(closedEarly()));
     sent.end(body);
   });
 }
@@ -101,6 +103,10 @@ function withCode(
 ): NodeJS.ErrnoException {
   const code = error.code ?? error.errors?.[0]?.code;
   return code === undefined ? error : Object.assign(error, { code });
+}
+
+function closedEarly(): NodeJS.ErrnoException {
+  return Object.assign(new Error("the connection was closed without an answer"), { code: "ECONNRESET" });
 }
 
 function timedOut(timeoutMs: number): NodeJS.ErrnoException {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
+import { createServer as createRawServer } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
@@ -33,6 +34,15 @@ test("fails if the answer breaks off", async (t) => {
     response.write("half", () => response.destroy());
   });
   await assert.rejects(sendHttp(url), { code: "ECONNRESET" });
+});
+
+test("fails if the answer switches the protocol, which ends the connection", async (t) => {
+  const server = createRawServer((socket) => {
+    socket.on("error", () => {});
+    socket.end("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+  });
+  const url = new URL(`http://127.0.0.1:${await listenHere(t, server)}/`);
+  await assert.rejects(sendHttp(url, { timeoutMs: 5_000 }), { code: "ECONNRESET" });
 });
 
 test("cuts an endless answer at the limit", async (t) => {
