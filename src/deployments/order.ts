@@ -93,16 +93,17 @@ export function findTip(store: Store, { ref, before, commit }: Deployment): Depl
   if (count(store, "commit_id", ref, commit) > count(store, "before_commit", ref, commit)) return null;
   return selectDeployment(
     store,
-    `AS d WHERE project = $project AND ref = ? AND ${isStep} AND commit_id IN (
+    // Each commit is counted once: a flood of pushes that meet in one commit must not make this slow.
+    `WHERE project = $project AND ref = ? AND ${isStep} AND commit_id IN (
        WITH RECURSIVE ahead (reached) AS (
          SELECT ? UNION
          SELECT commit_id FROM deployments WHERE project = $project AND ref = ? AND trigger = 'catch-up' AND before_commit IS NULL UNION
-         SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE project = $project AND ref = ? AND ${isStep}
-       ) SELECT reached FROM ahead)
-       AND (SELECT count(*) FROM deployments WHERE project = $project AND ref = d.ref AND commit_id = d.commit_id AND ${isStep})
-         > (SELECT count(*) FROM deployments WHERE project = $project AND ref = d.ref AND before_commit = d.commit_id AND ${isStep})
+         SELECT commit_id FROM ahead CROSS JOIN deployments ON before_commit = reached WHERE project = $project AND ref = ? AND ${isStep}
+       ) SELECT reached FROM ahead WHERE
+         (SELECT count(*) FROM deployments WHERE project = $project AND ref = ? AND commit_id = reached AND ${isStep})
+         > (SELECT count(*) FROM deployments WHERE project = $project AND ref = ? AND before_commit = reached AND ${isStep}))
      ORDER BY id DESC LIMIT 1`,
-    ...[ref, commit, ref, ref],
+    ...[ref, commit, ref, ref, ref, ref],
   );
 }
 
@@ -121,7 +122,7 @@ export function doesLeadBack(store: Store, { ref, before, commit }: PushStep): b
   const row = store.get(
     `WITH RECURSIVE ahead (reached) AS (
        SELECT ? UNION
-       SELECT commit_id FROM deployments JOIN ahead ON before_commit = reached WHERE project = $project AND ref = ? AND ${isStep}
+       SELECT commit_id FROM ahead CROSS JOIN deployments ON before_commit = reached WHERE project = $project AND ref = ? AND ${isStep}
      )
      SELECT 1 FROM ahead WHERE reached = ?`,
     ...[commit, ref, before],

@@ -8,7 +8,7 @@ import { claimNext } from "../../src/deployments/states.ts";
 import type { Store } from "../../src/platform/sqlite/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
 import { runsOr } from "../fuzz/fuzz.ts";
-import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
+import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
 
 /**
  * Git hosts deliver out of order and more than once, and two webhooks report each push twice. In any order, when
@@ -101,6 +101,26 @@ test("pushes in order deploy the tip, even with loops and repeated steps", (t) =
       { numRuns: runsOr(500) },
     );
   }
+});
+
+test("a flood of pushes that meet in one commit is judged within 100 ms", (t) => {
+  const store = temporaryStore(t);
+  const add = (before: string, commit: string) =>
+    store.run(
+      "INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, state, queue_order, created_at_ms) VALUES ($project, 'push', 'refs/heads/main', ?, ?, 'superseded', 1, 1)",
+      ...[before, commit],
+    );
+  store.transaction(() => {
+    for (let index = 0; index < 500; index += 1) {
+      const name = commitOf(`${index}`);
+      add(name, commitOf("hub"));
+      add(commitOf("hub"), name);
+      add(commitOf("hub"), name);
+    }
+  });
+  const startMs = performance.now();
+  record(store, pushOf({ before: commitOf("x"), commit: commitOf("hub") }));
+  assert(performance.now() - startMs < 100);
 });
 
 test("after a push that was never delivered, one that goes back is the newest", (t) => {
