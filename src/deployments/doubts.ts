@@ -41,6 +41,8 @@ interface BranchDoubts {
 
 /** How often the remote is asked about one push, because servers of a git host can lag behind it. */
 const mostAnswers = 3;
+/** More than that are a flood: the remote's answer to the newest settles them all. */
+const mostDoubts = 100;
 /** How often to check whether what runs has ended. */
 const lookEveryMs = 1_000;
 
@@ -61,7 +63,8 @@ export function createDoubts({ store, ask, deploy, askEveryMs, onFault }: Doubts
     const known = open.get(ref);
     const all = [...(known?.doubts ?? []), ...doubts];
     const inOrder = all.sort(([, one], [, other]) => +one.isFirst - +other.isFirst);
-    open.set(ref, { ref, doubts: new Map(inOrder), answers: Math.min(answers, known?.answers ?? answers) });
+    const newest = new Map(inOrder.slice(-mostDoubts));
+    open.set(ref, { ref, doubts: newest, answers: Math.min(answers, known?.answers ?? answers) });
   }
 
   function schedule(leastMs: number): void {

@@ -99,9 +99,10 @@ function placesFor(values: readonly unknown[]): string {
 }
 
 const deploymentsKept = 1_000;
-/** A captured delivery stays known, and so harmless, at least this long. */
+/** A captured delivery stays known, and so harmless, at least this long, unless more pushes come than anybody makes. */
 const deliveriesKept = 10_000;
 const deliveriesKeptMs = 90 * 24 * 3_600_000;
+const mostDeliveries = 50_000;
 
 /** How much is deleted at once. After a flood of pushes, deleting everything would block the service for seconds. */
 const prunedAtOnce = 500;
@@ -111,18 +112,27 @@ export function pruneHistory(store: Store): void {
   const oldestKept = "SELECT id FROM deployments WHERE project = $project ORDER BY id DESC LIMIT 1 OFFSET ?";
   const oldest = store.get(oldestKept, deploymentsKept - 1);
   if (oldest) pruneDeploymentsBefore(store, Number(oldest.id));
+  pruneDeliveries(store, { keptMs: deliveriesKeptMs, kept: deliveriesKept });
+  pruneDeliveries(store, { keptMs: 0, kept: mostDeliveries });
+}
+
+/** Deletes deliveries that are older than `keptMs` and not among the newest `kept`. */
+function pruneDeliveries(store: Store, { keptMs, kept }: { readonly keptMs: number; readonly kept: number }) {
   store.run(
     `DELETE FROM deliveries WHERE project = $project AND digest IN (
        SELECT digest FROM deliveries WHERE project = $project AND received_at_ms < ? AND received_at_ms <
          (SELECT received_at_ms FROM deliveries WHERE project = $project ORDER BY received_at_ms DESC LIMIT 1 OFFSET ?)
        ORDER BY received_at_ms LIMIT ${prunedAtOnce})`,
-    Date.now() - deliveriesKeptMs,
-    deliveriesKept - 1,
+    Date.now() - keptMs,
+    kept - 1,
   );
 }
 
+/** A flood of pushes must not make anybody forget what is live, nor which commit was deployed last. */
 function pruneDeploymentsBefore(store: Store, id: number): void {
+  const lastGood = "SELECT coalesce(max(id), 0) FROM deployments WHERE project = $project AND state = 'succeeded'";
   const old = `SELECT id FROM deployments WHERE project = $project AND id < ? AND state NOT IN ('queued', 'running', 'interrupted')
+    AND id NOT IN (${lastGood} UNION ${lastGood} AND trigger <> 'rollback')
     ORDER BY id LIMIT ${prunedAtOnce}`;
   store.run(
     `UPDATE deliveries SET last_state = (SELECT state FROM deployments WHERE id = deployment_id)

@@ -1,4 +1,5 @@
 import type { Log } from "../log.ts";
+import { createLogThrottle } from "../platform/log-throttle.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import type { Push } from "../receiver/push.ts";
 import type { Deployment, Runner } from "./deployment.ts";
@@ -54,6 +55,8 @@ export interface QueueOptions {
 }
 
 const lookIntervalMs = 1_000;
+/** No project is pushed to so often; a flood must not fill the disk with lines. */
+const supersededPerMinute = 100;
 
 interface WaitingPush {
   readonly push: Push;
@@ -70,6 +73,9 @@ export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
   const { readSource = async () => null, makeTurn = createTurns(1) } = options;
   const turn = makeTurn(wake);
+  const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
+    log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),
+  );
   const controller = new AbortController();
   const stopping = controller.signal;
   const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
@@ -126,7 +132,7 @@ export function createQueue(options: QueueOptions): Queue {
     /** Call it when the work is on disk. */
     const onRecorded = (claimed: Deployment | null) => {
       for (const [id, by] of superseded) {
-        logSuperseded(log, id, by);
+        if (mayLogSuperseded(null)) logSuperseded(log, id, by);
         onChange(id);
       }
       if (claimed) occupy(() => executor.execute(claimed));

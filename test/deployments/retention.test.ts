@@ -58,6 +58,25 @@ test("deliveries are kept for 90 days at least, however many they are", (t) => {
   assert.equal(countOf(store, "deliveries"), 10_050);
 });
 
+test("a flood of pushes keeps 50,000 deliveries at most", (t) => {
+  const store = temporaryStore(t);
+  addDeliveries(store, 50_600, Date.now() - 60_000);
+  for (let count = 0; count < 3; count += 1) prune(store);
+  assert.equal(countOf(store, "deliveries"), 50_000);
+});
+
+test("a flood of pushes makes nobody forget what is live and what was deployed last", (t) => {
+  const store = temporaryStore(t);
+  addDeployments(store, 1_010, "superseded");
+  store.transaction(() => {
+    store.run("UPDATE deployments SET state = 'succeeded' WHERE id <= 3");
+    store.run("UPDATE deployments SET trigger = 'rollback' WHERE id = 3");
+  });
+  prune(store);
+  const kept = store.all("SELECT id FROM deployments ORDER BY id LIMIT 3").map(({ id }) => id);
+  assert.deepEqual(kept, [2, 3, 11]);
+});
+
 test("10,000 deliveries are kept at least, however old they are", (t) => {
   const store = temporaryStore(t);
   addDeliveries(store, 10_050, Date.now() - 400 * dayMs);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
-import { createLogThrottle } from "../../src/receiver/delivery-log.ts";
+import { createLogThrottle } from "../../src/platform/log-throttle.ts";
 import { deliver, githubDelivery, githubPush } from "../harness/delivery.ts";
 import { startService } from "../harness/service.ts";
 
