@@ -1,11 +1,17 @@
+import { pruneHistory } from "./deployments/history.ts";
 import { recordPush } from "./deployments/record.ts";
 import type { Offer } from "./inbox/offer.ts";
 import { type InboxCursor, type Taking, takePushes } from "./inbox/take-pushes.ts";
+import { createLogThrottle } from "./platform/log-throttle.ts";
 import type { Store } from "./platform/sqlite/store.ts";
 import type { ProjectParts, SharedParts } from "./project-service.ts";
 import type { ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
 import type { Push, PushRecord } from "./receiver/push.ts";
+
+/** After so many pushes of a project its history is pruned: nothing may be deployed, and so be pruned after, for long. */
+const pushesPerPruning = 50;
+const refusalsPerMinute = 10;
 
 /**
  * Takes pushes from the inbox of `receive`, and records each as a deployment of its project. A push for a project that is
@@ -15,23 +21,34 @@ import type { Push, PushRecord } from "./receiver/push.ts";
 export function takeFromInbox(shared: SharedParts, services: ProjectServices, projects: Projects): Taking {
   const { machine, store, log, stopping } = shared;
 
+  const recorded = new Map<string, number>();
+  const mayLog = createLogThrottle<"refused">(refusalsPerMinute, 60_000, (_, count) =>
+    log.error({ event: "inbox.refused", count }, `${count} more pushes in the inbox were refused`),
+  );
+
   async function record({ project, push }: Offer, cursor: InboxCursor): Promise<PushRecord | null> {
     const mark = () => writeCursor(store, cursor);
+    const markAndPrune = () => {
+      mark();
+      const count = (recorded.get(project) ?? 0) + 1;
+      recorded.set(project, count % pushesPerPruning);
+      if (count === pushesPerPruning) pruneHistory(store.of(project));
+    };
     // The two processes read the projects at different moments.
     if (services.find(project) === null) projects.refresh();
     const service = services.find(project);
-    if (service && isWanted(service.parts(), push)) return withoutDoubt(await service.accept(push, mark));
+    if (service && isWanted(service.parts(), push)) {
+      return withoutDoubt(await service.accept(push, markAndPrune));
+    }
     if (!service && projects.faults().has(project)) {
       return await store.batch(() => {
-        mark();
+        markAndPrune();
         return withoutDoubt(recordPush(store.of(project), push));
       });
     }
     await store.batch(mark);
-    log.error(
-      { event: "inbox.refused", project },
-      "A push in the inbox is not for a project and branch of this machine",
-    );
+    const text = "A push in the inbox is not for a project and branch of this machine";
+    if (mayLog("refused")) log.error({ event: "inbox.refused", project }, text);
     return null;
   }
 

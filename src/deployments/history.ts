@@ -130,7 +130,8 @@ function pruneDeliveries(store: Store, { keptMs, kept }: { readonly keptMs: numb
 
 /** A flood of pushes must not make anybody forget what is live, nor which commit was deployed last. */
 function pruneDeploymentsBefore(store: Store, id: number): void {
-  const lastGood = "SELECT coalesce(max(id), 0) FROM deployments WHERE project = $project AND state = 'succeeded'";
+  const lastGood =
+    "SELECT coalesce(max(id), 0) FROM deployments WHERE project = $project AND state = 'succeeded'";
   const old = `SELECT id FROM deployments WHERE project = $project AND id < ? AND state NOT IN ('queued', 'running', 'interrupted')
     AND id NOT IN (${lastGood} UNION ${lastGood} AND trigger <> 'rollback')
     ORDER BY id LIMIT ${prunedAtOnce}`;

@@ -55,7 +55,7 @@ interface Waiting<Answer> {
 
 interface InboxState {
   readonly store: Store;
-  readonly id: string;
+  id: string;
   readonly records: Map<number, Waiting<PushRecord>>;
   readonly dryRuns: Map<number, Waiting<Would | null>>;
   /** Those that were not taken yet. */
@@ -100,9 +100,15 @@ export function openInbox(directory: string): Inbox {
 /** An inbox that was moved aside numbers its pushes from 1 again: its id says that it is another one. */
 function inboxId(store: Store): string {
   const known = store.get("SELECT id FROM inbox");
-  if (known) return String(known.id);
+  return known ? String(known.id) : renewId(store);
+}
+
+function renewId(store: Store): string {
   const id = randomUUID();
-  store.transaction(() => store.run("INSERT INTO inbox VALUES (?)", id));
+  store.transaction(() => {
+    store.run("DELETE FROM inbox");
+    store.run("INSERT INTO inbox VALUES (?)", id);
+  });
   return id;
 }
 
@@ -145,6 +151,8 @@ function answerOf<Answer>(add: (waiting: Waiting<Answer>) => void): Promise<Answ
 }
 
 async function take(state: InboxState, request: TakeRequest, signal: AbortSignal): Promise<TakeResponse> {
+  const isKnown = request.inbox === state.id;
+  if (isKnown && isAhead(state, request)) state.id = renewId(state.store);
   if (request.inbox !== state.id) return { inbox: state.id, pushes: [], dryRuns: [], secretUses: [] };
   settle(state, request);
   for (;;) {
@@ -153,6 +161,15 @@ async function take(state: InboxState, request: TakeRequest, signal: AbortSignal
     if (!isEmpty || signal.aborted) return response;
     await wakeUp(state, signal);
   }
+}
+
+/**
+ * Whether more was taken than was ever stored here: this inbox was restored from a copy, or somebody else answered in its
+ * place. Under the same id its next pushes would count as recorded, and be lost.
+ */
+function isAhead({ store }: InboxState, { recordedSeq }: TakeRequest): boolean {
+  const row = store.get("SELECT seq FROM sqlite_sequence WHERE name = 'pushes'");
+  return recordedSeq > Number(row?.seq ?? 0);
 }
 
 /** Removes what is recorded, and answers its senders. */
@@ -165,11 +182,11 @@ function settle({ store, records, dryRuns }: InboxState, request: TakeRequest): 
 }
 
 function collect(state: InboxState, afterSeq: number): TakeResponse {
-  const { store, id, secretUses, untaken: dryRuns } = state;
+  const { store, id, secretUses } = state;
   const rows = store.all("SELECT * FROM pushes WHERE seq > ? ORDER BY seq LIMIT ?", afterSeq, mostOffered);
   const uses = [...secretUses.values()].slice(0, mostOffered);
   for (const { project, slot } of uses) secretUses.delete(`${project} ${slot}`);
-  state.untaken = [];
+  const dryRuns = state.untaken.splice(0, mostOffered);
   return { inbox: id, pushes: rows.map(toOffer), dryRuns, secretUses: uses };
 }
 

@@ -41,8 +41,8 @@ export interface TakeResponse {
   readonly secretUses: readonly OfferedSecretUse[];
 }
 
-/** The most of each kind in one response. */
-export const mostOffered = 100;
+/** The most of each kind in one response. They are recorded at once, and nothing else happens meanwhile. */
+export const mostOffered = 20;
 
 /** How long a request to take waits for a push, in milliseconds. */
 export const takeWaitMs = 20_000;

@@ -1,5 +1,6 @@
 import type { Log } from "../log.ts";
-import { sendHttp } from "../platform/http.ts";
+import { type HttpAnswer, sendHttp } from "../platform/http.ts";
+import { createLogThrottle } from "../platform/log-throttle.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import type { PushRecord, Would } from "../receiver/push.ts";
 import {
@@ -25,6 +26,7 @@ export interface TakeOptions {
    * given in the same turn share it. Gives null for a push that is refused: its place is still recorded.
    */
   readonly record: (offer: Offer, cursor: InboxCursor) => Promise<PushRecord | null>;
+  /** Its sender waits for half a second: an answer that takes longer is of no use. */
   readonly dryRun: (offer: OfferedDryRun) => Promise<Would | null>;
   readonly onSecretUse: (use: OfferedSecretUse) => void;
   /** Moves the cursor past pushes that are no pushes. */
@@ -47,15 +49,22 @@ export interface Taking {
 }
 
 const retryMs = 1_000;
-/** What a response of the inbox is cut after: 100 pushes take 100 kB. */
-const longestResponseBytes = 1024 * 1024;
+/** What a response of the inbox is cut after: 20 pushes take 20 kB. */
+const longestResponseBytes = 256 * 1024;
 const answerMarginMs = 5_000;
+/** How far apart the requests are at least, and the time that all dry runs of one response have. */
+const leastRoundMs = 10;
+const dryRunsMs = 100;
+const linesPerMinute = 10;
 
 type Answers = Pick<TakeRequest, "answers" | "dryRuns">;
+const noAnswers: Answers = { answers: [], dryRuns: [] };
 
 interface TakingState extends TakeOptions {
   cursor: InboxCursor | null;
   report: TakeReport;
+  /** The other side decides how often something happens, so the lines about it are bounded. */
+  readonly mayLog: (event: string) => boolean;
 }
 
 /**
@@ -64,17 +73,26 @@ interface TakingState extends TakeOptions {
  */
 export function takePushes(options: TakeOptions): Taking {
   const report: TakeReport = { reachedAtMs: null, failure: null };
-  const state: TakingState = { ...options, cursor: options.readCursor(), report };
+  const mayLog = createLogThrottle<string>(linesPerMinute, 60_000, (event, count) =>
+    options.log.warn({ event: "inbox.more", kind: event, count }, `${count} more of ${event}`),
+  );
+  const state: TakingState = { ...options, cursor: options.readCursor(), report, mayLog };
   return { report: () => state.report, ended: takeAll(state) };
 }
 
 async function takeAll(state: TakingState): Promise<void> {
-  let answers: Answers = { answers: [], dryRuns: [] };
+  let answers = noAnswers;
   while (!state.signal.aborted) {
+    const startMs = performance.now();
     try {
-      const offers = await ask(state, answers);
-      answers = { answers: [], dryRuns: [] };
+      const response = await ask(state, answers);
+      const answeredMs = performance.now();
+      answers = noAnswers;
+      const offers = read(state, response);
       answers = await settle(state, offers);
+      // A flood must leave half of the time for everything else. One push must not wait.
+      const workMs = offers.pushes.length > 1 ? performance.now() - answeredMs : 0;
+      await pause(Math.max(workMs, leastRoundMs - (performance.now() - startMs)), state.signal);
     } catch (error) {
       reportFailure(state, error);
       await pause(retryMs, state.signal);
@@ -82,19 +100,22 @@ async function takeAll(state: TakingState): Promise<void> {
   }
 }
 
-async function ask(state: TakingState, answers: Answers): Promise<ReadOffers> {
-  const { cursor, socketPath, signal } = state;
+async function ask({ cursor, socketPath, signal }: TakingState, answers: Answers): Promise<HttpAnswer> {
   const request: TakeRequest = { inbox: cursor?.inbox ?? null, recordedSeq: cursor?.seq ?? 0, ...answers };
   const body = JSON.stringify(request);
   const timeoutMs = takeWaitMs + answerMarginMs;
   const post = { method: "POST", body, timeoutMs, signal };
-  const { status, body: response } = await withShortPath(socketPath, (shortPath) =>
+  return await withShortPath(socketPath, (shortPath) =>
     sendHttp({ socketPath: shortPath, path: "/take" }, post, longestResponseBytes),
   );
-  const offers = status === 200 ? readOffers(response, request.recordedSeq) : null;
+}
+
+function read(state: TakingState, { status, body }: HttpAnswer): ReadOffers {
+  const offers = status === 200 ? readOffers(body, state.cursor?.seq ?? 0) : null;
   if (offers === null)
     throw new Error(`It answered with status ${status} and something that is no list of pushes.`);
-  if (state.report.failure !== null) state.log.info({ event: "inbox.reached" }, "The inbox is reached again");
+  if (state.report.failure !== null && state.mayLog("inbox.reached"))
+    state.log.info({ event: "inbox.reached" }, "The inbox is reached again");
   state.report = { reachedAtMs: Date.now(), failure: null };
   return offers;
 }
@@ -102,19 +123,24 @@ async function ask(state: TakingState, answers: Answers): Promise<ReadOffers> {
 async function settle(state: TakingState, offers: ReadOffers): Promise<Answers> {
   const { log } = state;
   if (offers.inbox !== state.cursor?.inbox) {
-    if (state.cursor) log.warn({ event: "inbox.changed" }, "The inbox is another one: it starts again");
+    if (state.cursor && state.mayLog("inbox.changed"))
+      log.warn({ event: "inbox.changed" }, "The inbox is another one: it starts again");
     state.cursor = { inbox: offers.inbox, seq: 0 };
-    return { answers: [], dryRuns: [] };
+    return noAnswers;
   }
-  const startMs = performance.now();
   for (const use of offers.secretUses) state.onSecretUse(use);
   const answers = await recordAll(state, offers);
-  const dryRuns = await Promise.all(
-    offers.dryRuns.map(async (offer) => ({ id: offer.id, would: await state.dryRun(offer) })),
-  );
-  // A flood must leave time for everything else.
-  if (offers.pushes.length > 1) await pause(performance.now() - startMs, state.signal);
-  return { answers, dryRuns };
+  return { answers, dryRuns: await answerDryRuns(state, offers.dryRuns) };
+}
+
+/** Pushes wait meanwhile, so it takes a bounded time, and one that fails is one that is not answered. */
+async function answerDryRuns(
+  state: TakingState,
+  offers: readonly OfferedDryRun[],
+): Promise<Answers["dryRuns"]> {
+  const late = offers.length === 0 ? null : pause(dryRunsMs, state.signal).then(() => null);
+  const wouldOf = (offer: OfferedDryRun) => Promise.race([state.dryRun(offer).catch(() => null), late]);
+  return await Promise.all(offers.map(async (offer) => ({ id: offer.id, would: await wouldOf(offer) })));
 }
 
 async function recordAll(
@@ -132,7 +158,8 @@ async function recordAll(
   if (refusedSeqs.length > 0) {
     state.skip(cursor);
     const text = `${refusedSeqs.length} offers of the inbox were no pushes and are refused`;
-    state.log.error({ event: "inbox.refused", count: refusedSeqs.length }, text);
+    if (state.mayLog("inbox.refused"))
+      state.log.error({ event: "inbox.refused", count: refusedSeqs.length }, text);
   }
   state.cursor = cursor;
   return recorded.flatMap(({ seq, record }) => (record === null ? [] : [{ seq, record }]));
@@ -144,7 +171,7 @@ function reportFailure(state: TakingState, error: unknown): void {
   const { code, message } = error as NodeJS.ErrnoException;
   const wasFailing = state.report.failure !== null;
   state.report = { ...state.report, failure: code ?? message };
-  if (wasFailing) return;
+  if (wasFailing || !state.mayLog("inbox.unreachable")) return;
   const text = `Pushes cannot be taken from ${state.socketPath} (${code ?? message}). Trying again every second`;
   state.log.warn({ event: "inbox.unreachable" }, text);
 }
