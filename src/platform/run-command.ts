@@ -123,9 +123,10 @@ function settle(child: ChildProcess, command: Command): Promise<End> {
     };
     const abort = () => end("aborted");
     const timer = setTimeout(() => end("timed_out"), command.timeoutMs);
-    child.once("error", (error: NodeJS.ErrnoException) =>
-      error.code === "ENOENT" ? end("not_found") : reject(error),
-    );
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") reject(error);
+      end("not_found");
+    });
     child.once("close", (code) => end(code ?? 128));
     if (command.signal?.aborted) abort();
     else command.signal?.addEventListener("abort", abort, { once: true });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { outputOf, runCommand } from "../../src/platform/run-command.ts";
 import { isGone } from "../harness/is-gone.ts";
@@ -48,6 +49,16 @@ test("an abort ends it", async () => {
 test("a program that is not installed is an ending, not a fault", async () => {
   const ending = await runCommand({ argv: ["no-such-program"], timeoutMs: 1_000 });
   assert.deepEqual(ending, { kind: "not_found", lastLines: [] });
+});
+
+test("a program that the system refuses to start leaves no timer and no listener", async () => {
+  const { signal } = new AbortController();
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  await assert.rejects(runCommand({ argv: ["/proc/self/status"], timeoutMs: 60_000, signal }), {
+    code: "EACCES",
+  });
+  assert.deepEqual([timers(), getEventListeners(signal, "abort").length], [before, 0]);
 });
 
 test("outputOf gives the trimmed output of a success, and null for anything else", async () => {
