@@ -65,6 +65,8 @@ interface InboxState {
   lastDryRun: number;
   /** Called when there is something to take. */
   wake: () => void;
+  /** Ends the wait of the request that waits. */
+  replace: () => void;
 }
 
 /**
@@ -76,7 +78,7 @@ export function openInbox(directory: string): Inbox {
   const store = openStore(directory, schema);
   const state: InboxState = {
     ...{ store, id: inboxId(store), records: new Map(), dryRuns: new Map(), secretUses: new Map() },
-    ...{ untaken: [], lastDryRun: 0, wake: () => {} },
+    ...{ untaken: [], lastDryRun: 0, wake: () => {}, replace: () => {} },
   };
   return {
     async add(project, push) {
@@ -151,16 +153,21 @@ function answerOf<Answer>(add: (waiting: Waiting<Answer>) => void): Promise<Answ
 }
 
 async function take(state: InboxState, request: TakeRequest, signal: AbortSignal): Promise<TakeResponse> {
-  const isKnown = request.inbox === state.id;
-  if (isKnown && isAhead(state, request)) state.id = renewId(state.store);
-  if (request.inbox !== state.id) return { inbox: state.id, pushes: [], dryRuns: [], secretUses: [] };
+  if (request.inbox === state.id && isAhead(state, request)) state.id = renewId(state.store);
+  const nothing = { inbox: state.id, pushes: [], dryRuns: [], secretUses: [] };
+  if (request.inbox !== state.id) return nothing;
   settle(state, request);
-  for (;;) {
+  // Only one request waits: an older one was left by a client that is gone.
+  state.replace();
+  const replaced = new AbortController();
+  state.replace = () => replaced.abort();
+  const over = AbortSignal.any([signal, replaced.signal]);
+  while (!over.aborted) {
     const response = collect(state, request.recordedSeq);
-    const isEmpty = response.pushes.length + response.dryRuns.length + response.secretUses.length === 0;
-    if (!isEmpty || signal.aborted) return response;
-    await wakeUp(state, signal);
+    if (response.pushes.length + response.dryRuns.length + response.secretUses.length > 0) return response;
+    await news(state, over);
   }
+  return nothing;
 }
 
 /**
@@ -194,12 +201,11 @@ function toOffer({ seq, project, push }: Row) {
   return { seq: Number(seq), project: String(project), push: JSON.parse(String(push)) as Push };
 }
 
-function wakeUp(state: InboxState, signal: AbortSignal): Promise<void> {
-  // Only one request waits: an older one was left by a client that is gone.
-  state.wake();
+/** Resolves when there is something to take, or `over` is aborted. */
+function news(state: InboxState, over: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     state.wake = resolve;
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    over.addEventListener("abort", () => resolve(), { once: true });
   });
 }
 

@@ -1,4 +1,5 @@
 import { isCommitId, mainRefs, type Push } from "../receiver/push.ts";
+import { isPlainRepository } from "../receiver/select-push.ts";
 import {
   mostOffered,
   type Offer,
@@ -109,7 +110,7 @@ function readPush({
   if (!isText(digest, /^[0-9a-f]{64}$/)) return null;
   return {
     ...{ host, ref: branch, before, commit, digest },
-    repository: isText(repository, /^[\w.~+-]{1,128}(?:\/[\w.~+-]{1,128}){0,3}$/) ? repository : null,
+    repository: isPlainRepository(repository) ? repository : null,
     // Only for people: printable, and bounded.
     pusher: isText(pusher, /^[^\p{C}\u2028\u2029]{1,100}$/u) ? pusher : null,
     deliveryId: isText(deliveryId, deliveryName) ? deliveryId : null,

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../log.ts";
 import { type HttpAnswer, sendHttp } from "../platform/http.ts";
 import { createLogThrottle } from "../platform/log-throttle.ts";
@@ -176,17 +177,7 @@ function reportFailure(state: TakingState, error: unknown): void {
   state.log.warn({ event: "inbox.unreachable" }, text);
 }
 
+/** Never rejects. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
+  await delay(ms, undefined, { signal }).catch(() => {});
 }

@@ -15,7 +15,6 @@ export type IgnoreReason = keyof typeof ignoreDetails;
 
 const longestName = 256;
 const longestPusher = 100;
-/** A name that is harmless in a log and on a page. */
 const plainName = /^[\w.~+-]+(?:\/[\w.~+-]+)*$/;
 
 /** Why a delivery changes nothing, as the git host shows it. */
@@ -77,14 +76,18 @@ function selectChange(
     const detail = "The commit before the push is not 40 or 64 lower-case hexadecimal digits.";
     return { kind: "unusable", field: "/before", detail };
   }
-  // Nothing depends on the name, so one that is not plain is not kept.
-  const isPlain = repository !== null && repository.length <= longestName && plainName.test(repository);
   const push = {
     ...{ ref, before: isCommitId(before) ? before : null, commit: after },
-    repository: isPlain ? repository : null,
+    // Nothing depends on the name, so one that is not plain is not kept.
+    repository: isPlainRepository(repository) ? repository : null,
     pusher: printable(pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
   };
   return { kind: "push", push };
+}
+
+/** Whether the name of a repository is harmless in a log and on a page. */
+export function isPlainRepository(name: unknown): name is string {
+  return typeof name === "string" && name.length <= longestName && plainName.test(name);
 }
 
 function ignored(reason: IgnoreReason): Selection {

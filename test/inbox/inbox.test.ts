@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -217,4 +218,41 @@ test("what is only for people is left out if it could steer a terminal", async (
   const taker = startTaking(t, socketPath, { cursor: { inbox: inboxId, seq: 0 } });
   await until("it is taken", () => taker.offers.length > 0);
   assert.deepEqual(taker.offers[0]?.push, { ...good.push, repository: null, pusher: null, deliveryId: null });
+});
+
+test("two that take at the same moment leave the inbox able to answer", async (t) => {
+  const { inbox } = await startInbox(t);
+  const { inbox: id } = await inbox.take(
+    { inbox: null, recordedSeq: 0, answers: [], dryRuns: [] },
+    AbortSignal.abort(),
+  );
+  const request = { inbox: id, recordedSeq: 0, answers: [], dryRuns: [] };
+  const signal = AbortSignal.timeout(2_000);
+  const [older, newer] = [inbox.take(request, signal), inbox.take(request, signal)];
+  assert.deepEqual((await older).pushes, []);
+  await inbox.add("shop", pushOf(1));
+  assert.equal((await newer).pushes.length, 1);
+});
+
+test("a flood leaves nothing behind that listens for the end of the service", async (t) => {
+  const { inbox, socketPath } = await startInbox(t);
+  const numbers = Array.from({ length: 1_000 }, (_, index) => index + 1);
+  await Promise.all(numbers.map((number) => inbox.add("shop", pushOf(number))));
+  const stopping = new AbortController();
+  const options = { readCursor: () => null, record: async () => null, dryRun: async () => null };
+  const signal = stopping.signal;
+  const taking = takePushes({ ...options, socketPath, onSecretUse() {}, skip() {}, log, signal });
+  await until("all have left", () => inbox.countWaiting() === 0);
+  assert(getEventListeners(signal, "abort").length <= 2);
+  stopping.abort();
+  await taking.ended;
+});
+
+test("a repository in many nested groups is taken with its whole name", async (t) => {
+  const repository = "a-group/of/groups/of/groups/with/a/shop";
+  const push = { ...good.push, repository };
+  const socketPath = await startLiar(t, () => response([{ ...good, push }]));
+  const taker = startTaking(t, socketPath, { cursor: { inbox: inboxId, seq: 0 } });
+  await until("it is taken", () => taker.offers.length > 0);
+  assert.equal(taker.offers[0]?.push.repository, repository);
 });
