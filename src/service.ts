@@ -68,7 +68,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const services = createProjectServices(shared, projects);
   const findFault = createHealthCheck(
     store,
-    (name) => services.find(name)?.parts().settings.deployTimeoutMs ?? 0,
+    (name) => services.find(name)?.parts().settings.deployTimeoutMs ?? null,
   );
   const receiver = options.takesFromInbox
     ? null

@@ -12,11 +12,12 @@ interface HealthLimits {
  * Makes the check behind /health: the database can be written and no run is far past its time-out. A failed deployment
  * does not make the service unhealthy, because a restart would not help.
  *
+ * @param timeoutMsOf null for a project without settings: nothing can be done about what it runs
  * @returns a function that returns the fault, or null
  */
 export function createHealthCheck(
   store: Store,
-  timeoutMsOf: (project: string) => number,
+  timeoutMsOf: (project: string) => number | null,
   limits: HealthLimits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
 ): () => string | null {
   let probedAtMs = Number.NEGATIVE_INFINITY;
@@ -31,9 +32,10 @@ export function createHealthCheck(
       project,
     }));
     seenSinceMs = new Map(runs.map(({ key }) => [key, seenSinceMs.get(key) ?? nowMs]));
-    return runs.some(
-      ({ key, project }) => nowMs - (seenSinceMs.get(key) ?? nowMs) > timeoutMsOf(project) + limits.overdueMs,
-    );
+    return runs.some(({ key, project }) => {
+      const timeoutMs = timeoutMsOf(project);
+      return timeoutMs !== null && nowMs - (seenSinceMs.get(key) ?? nowMs) > timeoutMs + limits.overdueMs;
+    });
   }
 
   return () => {

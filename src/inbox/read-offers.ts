@@ -1,5 +1,4 @@
-import { isCommitId, mainRefs, type Push } from "../receiver/push.ts";
-import { isPlainRepository } from "../receiver/select-push.ts";
+import { isCommitId, isPlainRepository, mainRefs, type Push } from "../receiver/push.ts";
 import {
   mostOffered,
   type Offer,

@@ -73,6 +73,15 @@ export function isNullId(text: string): boolean {
   return /^0+$/.test(text);
 }
 
+const longestRepository = 256;
+
+/** Whether the name of a repository is harmless in a log and on a page. */
+export function isPlainRepository(name: unknown): name is string {
+  return (
+    typeof name === "string" && name.length <= longestRepository && /^[\w.~+-]+(?:\/[\w.~+-]+)*$/.test(name)
+  );
+}
+
 /** The member of a body that makes its push a dry run. It is signed with the rest, and no git host sends it. */
 export const dryRunMember = '"hotpush":{"dryRun":true}';
 

@@ -1,6 +1,6 @@
 import { printable } from "../platform/terminal/printable.ts";
 import type { Reading, RefChange } from "./hosts/host.ts";
-import { isCommitId, isNullId, type MainRef, mainRefs, type Push } from "./push.ts";
+import { isCommitId, isNullId, isPlainRepository, type MainRef, mainRefs, type Push } from "./push.ts";
 
 /** What a verified payload asks for: a deployment of one main branch, or nothing, and why not. */
 export type Selection =
@@ -13,9 +13,7 @@ export type SelectedPush = Omit<Push, "host" | "digest" | "deliveryId">;
 
 export type IgnoreReason = keyof typeof ignoreDetails;
 
-const longestName = 256;
 const longestPusher = 100;
-const plainName = /^[\w.~+-]+(?:\/[\w.~+-]+)*$/;
 
 /** Why a delivery changes nothing, as the git host shows it. */
 export const ignoreDetails = {
@@ -83,11 +81,6 @@ function selectChange(
     pusher: printable(pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
   };
   return { kind: "push", push };
-}
-
-/** Whether the name of a repository is harmless in a log and on a page. */
-export function isPlainRepository(name: unknown): name is string {
-  return typeof name === "string" && name.length <= longestName && plainName.test(name);
 }
 
 function ignored(reason: IgnoreReason): Selection {

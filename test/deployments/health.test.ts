@@ -28,3 +28,17 @@ test("a database that cannot be written makes the service unhealthy", (t) => {
   store.transaction(() => store.run("DROP TABLE probes"));
   assert.match(findFault() ?? "", /database cannot be written/);
 });
+
+test("a run of a project that was removed does not make the service unhealthy", async (t) => {
+  const store = temporaryStore(t);
+  let seen = 0;
+  const findFault = createHealthCheck(store, () => null, atOnce);
+  store.transaction(() => recordPush(store, pushOf()));
+  store.transaction(() => claimNext(store));
+  const startMs = performance.now();
+  await until("it would be overdue", () => {
+    assert.equal(findFault(), null);
+    seen += 1;
+    return seen > 3 && performance.now() - startMs > 5 * atOnce.overdueMs;
+  });
+});
