@@ -8,20 +8,13 @@ import { createEventBus } from "./deployments/progress.ts";
 import { openDeployments } from "./deployments/schema.ts";
 import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
-import { type ProjectService, projectStatePath, type SharedParts } from "./project-service.ts";
+import { projectStatePath, type SharedParts } from "./project-service.ts";
 import { createProjectServices, type ProjectServices } from "./project-services.ts";
-import { onlyProjectName, type Projects } from "./projects/project.ts";
-import { namedWebhooks } from "./receiver/named-webhooks.ts";
-import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
-import type { Webhook } from "./receiver/webhook.ts";
+import type { Projects } from "./projects/project.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
 import { checkTools, toolsForSigners } from "./runner/check-script.ts";
 import { childEnvironment } from "./runner/environment.ts";
 import { lastLoggedId } from "./runner/log-file.ts";
-import { takeFromInbox } from "./take-from-inbox.ts";
-
-/** How long open requests may take to be answered when everything else has stopped. */
-const lastAnswersMs = 1_000;
 
 export interface RunningService {
   /** null: it has no port. */
@@ -48,9 +41,9 @@ export interface ServiceOptions {
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { machine, projects, log } = options;
   const { statePath } = machine;
-  for (const { settings } of projects.list()) {
-    checkTools(toolsForSigners(settings.allowedSigners, settings.repoPath));
-  }
+  checkTools(
+    projects.list().flatMap(({ settings }) => toolsForSigners(settings.allowedSigners, settings.repoPath)),
+  );
   const store = openDeployments(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, lastId(options));
@@ -70,20 +63,21 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     store,
     (name) => services.find(name)?.parts().settings.deployTimeoutMs ?? null,
   );
-  const receiver = options.takesFromInbox
-    ? null
-    : wireReceiver(options, services, findFault, stopping.signal);
-  if (receiver) await listen(receiver, machine);
-  // Built now, so that the first push does not wait for it.
-  for (const service of services.list()) service.parts().script.redactor();
-  const address = (receiver?.address() ?? null) as AddressInfo | null;
+  // Each role loads only what it needs.
+  const inbox = options.takesFromInbox ? await import("./take-from-inbox.ts") : null;
+  const ownReceiver = inbox === null ? await import("./own-receiver.ts") : null;
+  const receiving = { machine, projects, services, findFault, stopping: stopping.signal, log };
+  const receiver = (await ownReceiver?.openOwnReceiver(receiving)) ?? null;
+  const address = receiver?.address ?? null;
+  // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
+  services.list()[0]?.parts().script.redactor();
   const leading = becomeLeader({
     ...{ store, services, projects, findFault, statePath, address, log },
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
     onLeading() {
       isLeader = true;
       services.lead();
-      return options.takesFromInbox ? takeFromInbox(shared, services, projects) : null;
+      return inbox?.takeFromInbox(shared, services, projects) ?? null;
     },
   });
   let closed: Promise<void> | null = null;
@@ -99,7 +93,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     selfUpdate.stop();
     // Until the deployments have ended, every push is recorded, for the next service to deploy.
     await services.stop();
-    if (receiver) await closeReceiver(receiver, lastAnswersMs);
+    await receiver?.close();
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;
     await leadership?.taking?.ended;
@@ -131,54 +125,4 @@ function startSelfUpdate(
   const selfUpdate = createSelfUpdate({ statePath, scriptEnv, redact, isBusy: services.isBusy, close, log });
   selfUpdate.start();
   return selfUpdate;
-}
-
-function wireReceiver(
-  { machine, projects, log }: ServiceOptions,
-  services: ProjectServices,
-  findFault: () => string | null,
-  stopping: AbortSignal,
-) {
-  const { bodyLimitBytes, trustedProxies, projectsPath } = machine;
-  const findNamed = createWebhooks(services, projects);
-  const webhookOf = projectsPath === null ? onlyWebhook(findNamed) : namedWebhooks(findNamed);
-  return createReceiver({
-    ...{ bodyLimitBytes, trustedProxies, log },
-    findWebhook: webhookOf,
-    webhookPath: projectsPath === null ? "/webhook" : "/webhook/<project>",
-    findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
-    isStopping: () => stopping.aborted,
-  });
-}
-
-type FindWebhook = (name: string) => Webhook | null;
-
-function onlyWebhook(find: FindWebhook): FindWebhook {
-  return (path) => (path === "/webhook" ? find(onlyProjectName) : null);
-}
-
-/** A webhook is made again when the settings of its project have changed. */
-function createWebhooks(services: ProjectServices, projects: Projects): FindWebhook {
-  const webhooks = new WeakMap<object, Webhook>();
-  return (name) => {
-    const service = services.find(name);
-    if (!service?.isServed()) return null;
-    const parts = service.parts();
-    const known = webhooks.get(parts);
-    if (known) return known;
-    const webhook = webhookOf(service, projects);
-    webhooks.set(parts, webhook);
-    return webhook;
-  };
-}
-
-function webhookOf(service: ProjectService, projects: Projects): Webhook {
-  const { settings, refs, secretUses, dryRun } = service.parts();
-  const { secrets, repository } = settings;
-  const isOnly = projects.find(onlyProjectName) !== null && service.name === onlyProjectName;
-  return {
-    ...(isOnly ? {} : { project: service.name }),
-    ...{ secrets, repository, refs, dryRun, onVerified: secretUses.note },
-    record: service.accept,
-  };
 }

@@ -1,0 +1,82 @@
+import type { AddressInfo } from "node:net";
+import type { MachineSettings } from "./config/machine.ts";
+import type { Log } from "./log.ts";
+import type { ProjectService } from "./project-service.ts";
+import type { ProjectServices } from "./project-services.ts";
+import { onlyProjectName, type Projects } from "./projects/project.ts";
+import { namedWebhooks } from "./receiver/named-webhooks.ts";
+import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
+import type { Webhook } from "./receiver/webhook.ts";
+
+/** How long open requests may take to be answered when everything else has stopped. */
+const lastAnswersMs = 1_000;
+
+export interface OwnReceiverOptions {
+  readonly machine: MachineSettings;
+  readonly projects: Projects;
+  readonly services: ProjectServices;
+  readonly findFault: () => string | null;
+  readonly stopping: AbortSignal;
+  readonly log: Log;
+}
+
+/** The port of the process that also deploys. */
+export interface OwnReceiver {
+  readonly address: AddressInfo;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens the port for the pushes of all projects, each recorded in the queue of its project.
+ *
+ * @throws ProblemError if the port is not free
+ */
+export async function openOwnReceiver(options: OwnReceiverOptions): Promise<OwnReceiver> {
+  const { machine, projects, services, findFault, stopping, log } = options;
+  const { bodyLimitBytes, trustedProxies, projectsPath } = machine;
+  const findNamed = createWebhooks(services, projects);
+  const receiver = createReceiver({
+    ...{ bodyLimitBytes, trustedProxies, log },
+    findWebhook: projectsPath === null ? onlyWebhook(findNamed) : namedWebhooks(findNamed),
+    webhookPath: projectsPath === null ? "/webhook" : "/webhook/<project>",
+    findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
+    isStopping: () => stopping.aborted,
+  });
+  await listen(receiver, machine);
+  return {
+    address: receiver.address() as AddressInfo,
+    close: () => closeReceiver(receiver, lastAnswersMs),
+  };
+}
+
+type FindWebhook = (name: string) => Webhook | null;
+
+function onlyWebhook(find: FindWebhook): FindWebhook {
+  return (path) => (path === "/webhook" ? find(onlyProjectName) : null);
+}
+
+/** A webhook is made again when the settings of its project have changed. */
+function createWebhooks(services: ProjectServices, projects: Projects): FindWebhook {
+  const webhooks = new WeakMap<object, Webhook>();
+  return (name) => {
+    const service = services.find(name);
+    if (!service?.isServed()) return null;
+    const parts = service.parts();
+    const known = webhooks.get(parts);
+    if (known) return known;
+    const webhook = webhookOf(service, projects);
+    webhooks.set(parts, webhook);
+    return webhook;
+  };
+}
+
+function webhookOf(service: ProjectService, projects: Projects): Webhook {
+  const { settings, refs, secretUses, dryRun } = service.parts();
+  const { secrets, repository } = settings;
+  const isOnly = projects.find(onlyProjectName) !== null && service.name === onlyProjectName;
+  return {
+    ...(isOnly ? {} : { project: service.name }),
+    ...{ secrets, repository, refs, dryRun, onVerified: secretUses.note },
+    record: service.accept,
+  };
+}

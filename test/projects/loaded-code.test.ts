@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { makeMachine, type Role } from "../harness/roles.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+/** The files of src/ that a role has loaded when it serves a project. */
+async function filesOf(t: TestContext, role: Role): Promise<string> {
+  const machine = makeMachine(t);
+  machine.addProject("shop", temporaryDirectory(t));
+  const hooks = join(temporaryDirectory(t), "hooks.mjs");
+  const load = "(url, context, next) => { console.error(url); return next(url, context); }";
+  writeFileSync(hooks, `import { registerHooks } from "node:module";\nregisterHooks({ load: ${load} });\n`);
+  const { log } = await machine.start(role, { NODE_OPTIONS: `--import=${hooks}` });
+  const entry = role === "receive" ? "src/receive.ts" : "src/service.ts";
+  await until("its own file", () => log.otherText.some((line) => line.endsWith(entry)));
+  return log.otherText.map((line) => line.replace(/^.*\/src\//, "src/")).join("\n");
+}
+
+test("receive loads no code that deploys, keeps its record or answers commands", async (t) => {
+  const files = await filesOf(t, "receive");
+  assert.match(files, /^src\/receiver\/server\.ts$/m);
+  assert.doesNotMatch(
+    files,
+    /^src\/(?:deployments|runner|rollout|redaction|control|doctor|platform\/docker)\/|^src\/(?:service|project-service)/m,
+  );
+});
+
+test("run loads no code that reads requests from the internet", async (t) => {
+  const files = await filesOf(t, "run");
+  assert.match(files, /^src\/inbox\/take-pushes\.ts$/m);
+  assert.doesNotMatch(
+    files,
+    /^src\/receiver\/(?!push\.ts|hosts\/host\.ts)|^src\/inbox\/(?:inbox|serve-inbox)\.ts/m,
+  );
+});
+
+test("the single process loads no code of the inbox, of commands or of the roll-out", async (t) => {
+  const files = await filesOf(t, "all");
+  assert.match(files, /^src\/receiver\/server\.ts$/m);
+  assert.doesNotMatch(files, /^src\/(?:inbox|rollout\/steps|platform\/docker\/engine|control\/server)/m);
+});
