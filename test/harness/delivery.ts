@@ -91,7 +91,11 @@ export interface ReplyBody {
 }
 
 /** Sends a delivery to a running service with a real HTTP client. */
-export async function deliver(url: string, { headers, body }: Delivery): Promise<WebhookReply> {
-  const response = await fetch(`${url}/webhook`, { method: "POST", headers, body: body as string });
+export async function deliver(
+  url: string,
+  { headers, body }: Delivery,
+  path = "/webhook",
+): Promise<WebhookReply> {
+  const response = await fetch(`${url}${path}`, { method: "POST", headers, body: body as string });
   return { status: response.status, headers: response.headers, json: (await response.json()) as ReplyBody };
 }

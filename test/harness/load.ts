@@ -5,6 +5,8 @@ import { digestOf } from "./recorded.ts";
 export interface Load {
   /** Every accepted push, by its digest, with the id in its answer. */
   readonly accepted: ReadonlyMap<string, number>;
+  /** The digests of those that were accepted without one: `receive` has stored them. */
+  readonly stored: ReadonlySet<string>;
   /** Answers that contradict an earlier one to the same delivery. */
   readonly contradictions: readonly string[];
   /** How many pushes were sent, and how many were answered by each status. */
@@ -18,12 +20,28 @@ export interface Load {
 /** One push in this many repeats an earlier one, unanswered or accepted. */
 const resendEvery = 8;
 
+export interface LoadOptions {
+  /** Each push goes to one of them. */
+  readonly paths?: readonly string[];
+  readonly makePush?: () => Delivery;
+}
+
+/** A push, and the webhook that it goes to. */
+interface Sent {
+  readonly path: string;
+  readonly delivery: Delivery;
+}
+
 /** Starts `count` clients, which wait for the address of a service. */
-export function startLoad(count: number): Load {
+export function startLoad(
+  count: number,
+  { paths = ["/webhook"], makePush = githubPush }: LoadOptions = {},
+): Load {
   const accepted = new Map<string, number>();
+  const stored = new Set<string>();
   const contradictions: string[] = [];
   const answers = new Map<number, number>();
-  const known: Delivery[] = [];
+  const known: Sent[] = [];
   let sent = 0;
   let isStopped = false;
   let aimed = Promise.withResolvers<void>();
@@ -32,33 +50,40 @@ export function startLoad(count: number): Load {
   function note(delivery: Delivery, { status, json }: WebhookReply): void {
     answers.set(status, (answers.get(status) ?? 0) + 1);
     const id = json.deployment?.id;
-    if (id === undefined) return;
     const digest = digestOf(delivery);
+    if (status === 202 && id === undefined) stored.add(digest);
+    if (id === undefined) return;
     const before = accepted.get(digest);
     if (before !== undefined && before !== id) contradictions.push(`${digest} was ${before} and is ${id}`);
     accepted.set(digest, id);
   }
 
-  async function push(target: string, delivery: Delivery): Promise<void> {
+  async function push(target: string, { path, delivery }: Sent): Promise<void> {
     sent += 1;
     try {
-      note(delivery, await deliver(target, delivery));
+      note(delivery, await deliver(target, delivery, path));
     } catch {
       if (url === target) url = null;
     }
-    known[sent % 64] = delivery;
+    known[sent % 64] = { path, delivery };
+  }
+
+  function next(): Sent {
+    const again = sent % resendEvery === 0 ? known[(sent * 7) % 64] : undefined;
+    return again ?? { path: paths[sent % paths.length] ?? "", delivery: makePush() };
   }
 
   async function client(): Promise<void> {
     while (!isStopped) {
       if (url === null) await aimed.promise;
-      else await push(url, (sent % resendEvery === 0 && known[(sent * 7) % 64]) || githubPush());
+      else await push(url, next());
     }
   }
 
   const clients = Array.from({ length: count }, client);
   return {
     accepted,
+    stored,
     contradictions,
     answers,
     sent: () => sent,

@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { isGone } from "../harness/is-gone.ts";
+import { type Load, startLoad } from "../harness/load.ts";
+import type { LogLine } from "../harness/log-reader.ts";
+import { digestOf, readRecorded } from "../harness/recorded.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { type Machine, makeMachine, type RunningRole } from "../harness/roles.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const kills = Number(process.env.HOTPUSH_TEST_KILLS ?? 200);
+const clients = 16;
+const names = ["shop", "blog", "api"];
+
+/** As in kill.test.ts: one script in three outlives the process that started it. */
+const exclusiveScript = `#!/bin/sh
+mkdir at-work || echo "$DEPLOY_ID" >>overlaps
+echo "$DEPLOY_ID" >>started
+echo $$ >pid
+life=$(cat life)
+case $DEPLOY_ID in
+*[147])
+  while [ "$life" != last ] && [ "$(cat life)" = "$life" ]; do sleep 0.02; done
+  sleep 0.3
+  ;;
+esac
+echo "$2" >>deployed
+rmdir at-work
+`;
+
+interface Site {
+  readonly machine: Machine;
+  /** The checkouts, by project. */
+  readonly checkouts: ReadonlyMap<string, string>;
+  /** The commits of the branch, oldest first. */
+  readonly commits: readonly string[];
+}
+
+/** Projects with a checkout each of a branch that has many commits. */
+function makeSite(t: TestContext): Site {
+  const remote = makeRepository(t);
+  const commits = Array.from({ length: 20 }, (_, index) => remote.commit(`Change ${index}`));
+  const machine = makeMachine(t);
+  const checkouts = new Map(names.map((name) => [name, join(temporaryDirectory(t), name)]));
+  for (const [name, path] of checkouts) {
+    execFileSync("git", ["clone", "--quiet", remote.directory, path]);
+    writeScript(join(path, "deploy.sh"), exclusiveScript);
+    machine.addProject(name, path);
+  }
+  return { machine, checkouts, commits };
+}
+
+test(`${kills} kills of receive and run under load lose nothing and let no scripts overlap`, async (t) => {
+  const site = makeSite(t);
+  const { machine, checkouts, commits } = site;
+  const start = (role: "receive" | "run") => machine.start(role, { MAX_RUNNING: "2" });
+  beginLife(site, "first");
+  let [receive, run] = [await start("receive"), await start("run")];
+  const load = startLoad(clients, {
+    paths: names.map((name) => `/webhook/${name}`),
+    makePush: () => githubPush({ after: commits[Math.floor(Math.random() * commits.length)] ?? "" }),
+  });
+  const unseen = createUnseen(site, load);
+  const lines = { receive: [] as LogLine[], run: [] as LogLine[] };
+  let receiveKills = 0;
+
+  async function killReceive(): Promise<void> {
+    receiveKills += 1;
+    await receive.end("SIGKILL");
+    lines.receive.push(...receive.log.lines);
+    receive = await start("receive");
+    assert.equal(run.child.exitCode, null, "run goes on");
+  }
+
+  async function killRun(kill: number): Promise<void> {
+    await run.end("SIGKILL");
+    lines.run.push(...run.log.lines);
+    if (kill % 3 === 0) for (const path of checkouts.values()) await killScript(path);
+    run = await start("run");
+    beginLife(site, `${kill + 1}`);
+    assert.equal(receive.child.exitCode, null, "receive goes on");
+  }
+
+  for (let kill = 0; kill < kills; kill += 1) {
+    load.aim(originOf(receive));
+    // The moment of the kill is random; one life in four is long enough to start more scripts.
+    await delay(60 + Math.random() * (kill % 4 === 0 ? 600 : 140));
+    await (Math.random() < 0.5 ? killReceive() : killRun(kill));
+    assert.deepEqual(unseen.findLost(), [], "accepted pushes that are on no disk");
+    assert.deepEqual(linesOf(site, "overlaps"), [], "scripts that ran beside another one of their project");
+  }
+  beginLife(site, "last");
+  await load.stop();
+  for (const name of names) {
+    const last = githubPush({ after: commits.at(-1) ?? "" });
+    assert.equal((await deliver(originOf(receive), last, `/webhook/${name}`)).status, 202);
+    unseen.add(digestOf(last));
+  }
+  await until("everything accepted is recorded", () => unseen.countInInbox() === 0, 120_000);
+  await until("everything recorded has ended", () => unfinished(site) === 0, 120_000);
+
+  assert.deepEqual(unseen.findLost(), [], "accepted pushes that are on no disk");
+  assert.equal(unseen.size(), 0, "accepted pushes that are not recorded");
+  assert.deepEqual(linesOf(site, "overlaps"), [], "scripts that ran beside another one of their project");
+  for (const path of checkouts.values()) assert.equal(fileLines(path, "deployed").at(-1), commits.at(-1));
+  const starts = Map.groupBy(linesOf(site, "started"), (id) => id);
+  const most = Math.max(...[...starts.values()].map(({ length }) => length));
+  assert(most <= 3, `a script was started ${most} times`);
+  lines.receive.push(...receive.log.lines);
+  lines.run.push(...run.log.lines);
+  assert.deepEqual(lines.receive.filter(isError), [], "errors in the log of receive");
+  assert.deepEqual(lines.run.filter(isError), [], "errors in the log of run");
+  const unreachable = lines.run.filter(({ event }) => event === "inbox.unreachable");
+  assert(
+    unreachable.length <= receiveKills,
+    `${unreachable.length} lines for ${receiveKills} kills of receive`,
+  );
+  t.diagnostic(
+    `${receiveKills} kills of receive, ${kills - receiveKills} of run: ${load.sent()} pushes sent, ` +
+      `${load.accepted.size + load.stored.size} accepted, 0 lost, ${starts.size} scripts, 0 overlaps`,
+  );
+});
+
+test("a script that dies with run each time is started three times", async (t) => {
+  const site = makeSite(t);
+  beginLife(site, "first");
+  const path = site.checkouts.get("shop") ?? "";
+  writeScript(join(path, "deploy.sh"), "#!/bin/sh\necho $$ >pid\necho x >>started\nsleep 60\n");
+  const receive = await site.machine.start("receive");
+  let run = await site.machine.start("run");
+  await deliver(originOf(receive), githubPush({ after: site.commits.at(-1) ?? "" }), "/webhook/shop");
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    await until(`start ${attempt}`, () => fileLines(path, "started").length === attempt);
+    await run.end("SIGKILL");
+    await killScript(path);
+    run = await site.machine.start("run");
+  }
+  await until("it has failed", () => unfinished(site) === 0);
+  assert.equal(fileLines(path, "started").length, 3);
+  assert.deepEqual(receive.log.lines.filter(isError), []);
+});
+
+/** Follows each accepted push until it is recorded. */
+function createUnseen({ machine }: Site, load: Load) {
+  const unseen = new Map<string, number | null>();
+  let [ids, stored] = [0, 0];
+
+  function takeNew(): void {
+    for (const digest of [...load.stored].slice(stored)) unseen.set(digest, null);
+    for (const [digest, id] of [...load.accepted].slice(ids)) unseen.set(digest, id);
+    [ids, stored] = [load.accepted.size, load.stored.size];
+  }
+
+  return {
+    add: (digest: string) => void unseen.set(digest, null),
+    size: () => unseen.size,
+    countInInbox: () => inInbox(machine).size,
+    /** Those that are neither in the inbox nor recorded, or recorded under another id than the answer said. */
+    findLost(): readonly string[] {
+      takeNew();
+      // In this order: a push leaves the inbox when it is recorded.
+      const waiting = inInbox(machine);
+      return readRecorded(machine.statePathOf("run"), ({ idOf }) =>
+        [...unseen].flatMap(([digest, answered]) => {
+          const id = idOf(digest);
+          if (id !== null) unseen.delete(digest);
+          if (answered !== null) return id === answered ? [] : [`${digest}: ${answered} is ${id}`];
+          return id !== null || waiting.has(digest) ? [] : [digest];
+        }),
+      );
+    },
+  };
+}
+
+function inInbox(machine: Machine): ReadonlySet<string> {
+  const path = join(machine.statePathOf("receive"), "inbox.db");
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
+  try {
+    const rows = database.prepare("SELECT push FROM pushes").all();
+    return new Set(rows.map(({ push }) => (JSON.parse(String(push)) as { digest: string }).digest));
+  } finally {
+    database.close();
+  }
+}
+
+/** Kills the script that runs in a checkout, with all that belongs to it, while `run` is dead. */
+async function killScript(path: string): Promise<void> {
+  const pid = Number(fileLines(path, "pid")[0]);
+  if (!pid || isGone(pid)) return;
+  const [, , group] = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /, "")
+    .split(" ");
+  process.kill(-Number(group), "SIGKILL");
+  await until("the script is gone", () => isGone(pid));
+  rmSync(join(path, "at-work"), { recursive: true, force: true });
+}
+
+/** Signals to the scripts that outlive their process that the next one runs. */
+function beginLife({ checkouts }: Site, name: string): void {
+  for (const path of checkouts.values()) writeFileSync(join(path, "life"), name);
+}
+
+function unfinished({ machine }: Site): number {
+  const sql = "SELECT 1 FROM deployments WHERE state IN ('queued', 'running', 'interrupted')";
+  return readRecorded(machine.statePathOf("run"), ({ all }) => all(sql).length);
+}
+
+const isError = ({ level }: LogLine) => level === "error" || level === "fatal";
+const originOf = ({ port }: RunningRole) => `http://127.0.0.1:${port}`;
+
+function linesOf({ checkouts }: Site, file: string): string[] {
+  return [...checkouts.values()].flatMap((path) => fileLines(path, file));
+}
+
+function fileLines(path: string, file: string): string[] {
+  try {
+    return readFileSync(join(path, file), "utf8").trim().split("\n");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
