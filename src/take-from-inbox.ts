@@ -1,4 +1,4 @@
-import { pruneHistory } from "./deployments/history.ts";
+import { listDeployments, pruneHistory } from "./deployments/history.ts";
 import { recordPush } from "./deployments/record.ts";
 import type { Offer } from "./inbox/offer.ts";
 import { type InboxCursor, type Taking, takePushes } from "./inbox/take-pushes.ts";
@@ -35,12 +35,10 @@ export function takeFromInbox(shared: SharedParts, services: ProjectServices, pr
       if (count === pushesPerPruning) pruneHistory(store.of(project));
     };
     // The two processes read the projects at different moments.
-    if (services.find(project) === null) projects.refresh();
-    const service = services.find(project);
-    if (service && isWanted(service.parts(), push)) {
-      return withoutDoubt(await service.accept(push, markAndPrune));
-    }
-    if (!service && projects.faults().has(project)) {
+    if (!isExpected(project, push)) projects.refresh();
+    if (isExpected(project, push)) {
+      const service = services.find(project);
+      if (service) return withoutDoubt(await service.accept(push, markAndPrune));
       return await store.batch(() => {
         markAndPrune();
         return withoutDoubt(recordPush(store.of(project), push));
@@ -50,6 +48,13 @@ export function takeFromInbox(shared: SharedParts, services: ProjectServices, pr
     const text = "A push in the inbox is not for a project and branch of this machine";
     if (mayLog("refused")) log.error({ event: "inbox.refused", project }, text);
     return null;
+  }
+
+  /** What came for a project whose settings are broken or gone waits until there are settings again. */
+  function isExpected(project: string, push: Push): boolean {
+    if (projects.faults().has(project)) return true;
+    const service = services.find(project);
+    return service ? isWanted(service.parts(), push) : listDeployments(store.of(project), 1).length > 0;
   }
 
   return takePushes({
