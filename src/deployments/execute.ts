@@ -35,6 +35,8 @@ export interface ExecutorOptions {
   readonly persist: Persist;
   readonly readSource: ReadSource;
   readonly onChange: (deploymentId: number) => void;
+  /** Called before a wait in which nothing runs. */
+  readonly onIdle: () => void;
   readonly log: Log;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
@@ -54,7 +56,7 @@ interface Current {
 
 /** Makes the executor, which takes a deployment from its start to its recorded ending. */
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { store, runner, persist, readSource, onChange, log, stopping } = options;
+  const { store, runner, persist, readSource, onChange, onIdle, log, stopping } = options;
   let current: Current | null = null;
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
@@ -91,6 +93,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     });
     current = null;
     onChange(deployment.id);
+    onIdle();
     await pause(startRetryMs, stopping);
     startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
   }

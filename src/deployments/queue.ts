@@ -79,7 +79,7 @@ export function createQueue(options: QueueOptions): Queue {
   const controller = new AbortController();
   const stopping = controller.signal;
   const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
-  const executor = createExecutor({ ...shared, readSource, onChange });
+  const executor = createExecutor({ ...shared, readSource, onChange, onIdle: turn.leave });
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { Runner } from "../../src/deployments/deployment.ts";
+import { createQueue } from "../../src/deployments/queue.ts";
+import { openDeployments } from "../../src/deployments/schema.ts";
+import { createTurns } from "../../src/deployments/turns.ts";
+import type { Log } from "../../src/log.ts";
+import { pushOf } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const log = { info() {}, warn() {}, error() {} } as unknown as Log;
+
+/** The queues of two projects, of which one may run at a time. They note what they start. */
+function twoQueues(t: TestContext, startA: Runner["start"]) {
+  const store = openDeployments(temporaryDirectory(t));
+  const makeTurn = createTurns(1);
+  const queues = { a: startA, b: refuse };
+  const started: string[] = [];
+  const [a, b] = Object.entries(queues).map(([name, start]) => {
+    const runner: Runner = {
+      start: (deployment) => {
+        started.push(name);
+        return start(deployment);
+      },
+      adopt: async () => ({ kind: "gone" }),
+      tidy() {},
+    };
+    const queue = createQueue({ store: store.of(name), runner, makeTurn, log });
+    t.after(() => queue.stop(0));
+    queue.start();
+    return queue;
+  });
+  t.after(() => store.close());
+  assert(a && b);
+  return { a, b, started };
+}
+
+const refuse: Runner["start"] = async () => ({
+  kind: "refused",
+  problem: { code: "script_missing", detail: "" },
+});
+
+test("a project whose script cannot be started leaves its turn to the others", async (t) => {
+  const { a, b, started } = twoQueues(t, async () => ({ kind: "try-again", detail: "No network." }));
+  await until("both are idle", () => !a.isBusy() && !b.isBusy());
+  await a.accept(pushOf());
+  await until("it waits to try again", () => started.length === 1);
+  const startMs = performance.now();
+  await b.accept(pushOf());
+  await until("the other one has had its turn", () => started.includes("b"));
+  assert(performance.now() - startMs < 500);
+});
