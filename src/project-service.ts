@@ -61,7 +61,10 @@ export interface ProjectService {
   readonly apply: (project: Project) => void;
   /** Starts nothing more until there are settings again. */
   readonly remove: () => void;
+  /** Waits for its running deployment, and starts no other. Pushes are still recorded. */
   readonly stop: () => Promise<void>;
+  /** Writes what is not yet on disk of the pushes. Call it when no more can come. */
+  readonly close: () => void;
 }
 
 /** The parts of a project that depend on its settings. */
@@ -139,8 +142,8 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
     async stop() {
       parts.catchUp.stop();
       await queue.stop(machine.shutdownGraceMs);
-      parts.secretUses.close();
     },
+    close: () => parts.secretUses.close(),
   };
 }
 

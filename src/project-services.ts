@@ -10,6 +10,7 @@ export interface ProjectServices {
   readonly lead: () => void;
   readonly isBusy: () => boolean;
   readonly stop: () => Promise<void>;
+  readonly close: () => void;
 }
 
 /** The first looks at the remotes are this far apart, so that many projects do not ask at once. */
@@ -46,6 +47,9 @@ export function createProjectServices(shared: SharedParts, projects: Projects): 
     async stop() {
       projects.stop();
       await Promise.all(list().map((service) => service.stop()));
+    },
+    close() {
+      for (const service of list()) service.close();
     },
   };
 }

@@ -99,6 +99,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     await leadership?.taking?.ended;
     leadership?.controlSocket?.close();
     leadership?.lock.release();
+    services.close();
     store.close();
   }
 }

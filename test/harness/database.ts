@@ -60,6 +60,16 @@ export function recordedDeliveryCount(statePath: string): number {
   }
 }
 
+/** The host's id of the last delivery that is known of a secret, null if there is none. */
+export function lastDeliveryOfSecret(statePath: string): string | null {
+  const database = open(statePath);
+  try {
+    return (database.prepare("SELECT delivery_id AS id FROM secret_uses").get()?.id as string | null) ?? null;
+  } finally {
+    database.close();
+  }
+}
+
 /** A service that starts or stops locks the file for a moment. */
 function open(statePath: string): DatabaseSync {
   return new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 10_000 });

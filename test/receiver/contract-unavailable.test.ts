@@ -5,11 +5,11 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { assertProblem } from "../harness/assert-problem.ts";
-import { recordedDeployments } from "../harness/database.ts";
-import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
+import { lastDeliveryOfSecret, recordedDeployments } from "../harness/database.ts";
+import { type Delivery, deliver, githubPush, randomCommit, withHeader } from "../harness/delivery.ts";
 import { converse, onTheWire } from "../harness/raw-http.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
-import { startService } from "../harness/service.ts";
+import { type RunningService, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 const longestRecoveryMs = 20_000;
@@ -65,9 +65,28 @@ test("while a service that is to stop sees its deployment off, pushes are still 
 
 test("a half-received push is still recorded when the service stops, even if nothing else is left to do", async (t) => {
   const service = await startService(t);
+  const { status, ended } = await endAfterHalf(service, githubPush());
+  assert.equal(status, 202);
+  assert.equal(await ended, 0);
+  assert.equal(recordedDeployments(service.statePath)[0]?.state, "queued");
+});
+
+test("the use of a secret is recorded even if its delivery arrives while the service stops", async (t) => {
+  const service = await startService(t);
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  // The next use would be written after a minute.
+  await until("the first use is written", () => lastDeliveryOfSecret(service.statePath) !== null);
+  const { ended } = await endAfterHalf(service, withHeader(githubPush(), "x-github-delivery", "last"));
+  assert.equal(await ended, 0);
+  assert.equal(lastDeliveryOfSecret(service.statePath), "last");
+});
+
+/** Sends half of `push`, asks the service to stop, and sends the other half. */
+async function endAfterHalf(service: RunningService, push: Delivery) {
   const socket = connect({ port: service.port, host: "127.0.0.1" });
   await once(socket, "connect");
-  const wire = onTheWire(githubPush());
+  const wire = onTheWire(push);
   const first = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
   const half = wire.length / 2;
   // The answer to the first says that the half has arrived too.
@@ -76,10 +95,8 @@ test("a half-received push is still recorded when the service stops, even if not
   const ended = service.end("SIGTERM");
   await service.log.waitFor(({ event }) => event === "service.stopping");
   const { replies } = await converse(socket, wire.slice(half));
-  assert.equal(replies[0]?.status, 202);
-  assert.equal(await ended, 0);
-  assert.equal(recordedDeployments(service.statePath)[0]?.state, "queued");
-});
+  return { status: replies[0]?.status, ended };
+}
 
 test("no accepted push is lost when the service stops under load", async (t) => {
   const service = await startService(t);
