@@ -1,8 +1,13 @@
 import type { Command } from "commander";
-import { type CommandContext, deploymentId, newCommand } from "./command.ts";
+import type { RequestedJson } from "../control/requests.ts";
+import { type CommandContext, deploymentId, newCommand, projectOption } from "./command.ts";
 import { endingLines } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
-import { accessService, type ServiceAccess } from "./service-access.ts";
+import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
+
+interface CancelOptions extends ProjectChoice {
+  readonly json?: boolean;
+}
 
 /** `hotpush cancel`: its exit code is 0 if the deployment was cancelled, 1 if it ended in another way. */
 export function makeCancelCommand({ env, finish }: CommandContext): Command {
@@ -13,15 +18,17 @@ export function makeCancelCommand({ env, finish }: CommandContext): Command {
     "hotpush cancel 7   deployment 7, running or queued",
   ])
     .argument("[id]", "the number of a deployment", deploymentId)
+    .addOption(projectOption())
     .option("--json", "one JSON object, at the end (docs/cli.md)")
-    .action(async (wanted: number | undefined, { json = false }: { readonly json?: boolean }) =>
-      finish(await cancel(accessService(env), wanted, json)),
+    .action(async (wanted: number | undefined, { json = false, ...choice }: CancelOptions) =>
+      finish(await cancel(accessService(env, choice), wanted, json)),
     );
 }
 
 async function cancel(service: ServiceAccess, wanted: number | undefined, isJson: boolean): Promise<number> {
-  const { request, terminal } = service;
-  const { id, state } = await request(`/deployments/${wanted ?? "latest"}/cancel`);
+  const { post, terminal } = service;
+  const { deployment: found } = await post<RequestedJson>(`/deployments/${wanted ?? "latest"}/cancel`);
+  const { id, state } = found;
   if (!isJson && state === "running") terminal.print(`Deployment ${id} is being cancelled.`);
   const deployment = await follow(service, id, "silent");
   if (deployment === null) return interruptedExitCode;

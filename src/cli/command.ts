@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { wrapFor } from "../platform/terminal/layout.ts";
 
 /** What a command gets from the process, and how it leaves its exit code. */
@@ -39,6 +39,11 @@ export function numberParser(least: number, most: number, fault: string): (text:
 
 /** The parser of an argument that is the number of a deployment. */
 export const deploymentId = numberParser(1, Number.MAX_SAFE_INTEGER, "Not the number of a deployment.");
+
+/** The option that names a project. The completion asks the service which there are. */
+export function projectOption(text = "the project; default: that of the working directory"): Option {
+  return new Option("--project <name>", text);
+}
 
 /** Prints lines on standard output. */
 export function print(...lines: readonly string[]): void {

@@ -15,13 +15,20 @@ const summaries = {
     status: "Show what is running, what is waiting, and the service's health",
     history: "List the newest deployments",
     logs: "Print the output of a deployment",
+    projects: "List the projects and what is live of each",
     deploy: "Deploy the branch without a push",
     cancel: "Cancel a running or queued deployment",
+    pause: "Hold the queue of a project",
+    resume: "Let the queue of a project go on",
   },
   "What is served:": {
     rollout: "Replace containers without dropping a request",
     rollback: "Roll back to an earlier version",
     prune: "Remove old images of this project",
+  },
+  "The service in two processes:": {
+    receive: "Receive and store pushes; listens on the port",
+    run: "Run the deployments; has no port",
   },
 } as const;
 
@@ -35,15 +42,27 @@ const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
   status: async () => (await import("./status.ts")).makeStatusCommand,
   history: async () => (await import("./history.ts")).makeHistoryCommand,
   logs: async () => (await import("./logs.ts")).makeLogsCommand,
+  projects: async () => (await import("./projects.ts")).makeProjectsCommand,
   deploy: async () => (await import("./deploy.ts")).makeDeployCommand,
   cancel: async () => (await import("./cancel.ts")).makeCancelCommand,
+  pause: async () => (await import("./pause.ts")).makePauseCommand,
+  resume: async () => (await import("./pause.ts")).makeResumeCommand,
   rollout: async () => (await import("./rollout.ts")).makeRolloutCommand,
   rollback: async () => (await import("./rollback.ts")).makeRollbackCommand,
   prune: async () => (await import("./prune.ts")).makePruneCommand,
+  receive: async () => (await import("./roles.ts")).makeReceiveCommand,
+  run: async () => (await import("./roles.ts")).makeRunCommand,
 };
 
 /** The commands that change nothing: they end if the reader of their output goes away. */
-export const onlyPrinting: readonly string[] = ["doctor", "completion", "status", "history", "logs"];
+export const onlyPrinting: readonly string[] = [
+  "doctor",
+  "completion",
+  "status",
+  "history",
+  "logs",
+  "projects",
+];
 
 /**
  * Builds the program. Commands that are not wanted are in it by name and summary only.

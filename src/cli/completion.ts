@@ -1,4 +1,5 @@
 import { Argument, type Command, type Option } from "commander";
+import type { ProjectJson } from "../control/projects.ts";
 import { type CommandContext, newCommand, print } from "./command.ts";
 
 /** Printed in place of words if the path of a file can follow. */
@@ -47,7 +48,7 @@ complete -c hotpush -f -a '(__hotpush_complete)'
 const separators: Readonly<Record<string, string>> = { zsh: ":", fish: "\t" };
 
 /** `hotpush completion`: prints a completion script or, for that script, what can follow the words of a command line. */
-export function makeCompletionCommand({ finish }: CommandContext): Command {
+export function makeCompletionCommand({ env, finish }: CommandContext): Command {
   const description = "Print the script with which a shell completes the commands and options of hotpush.";
   return newCommand("completion", description, [
     "hotpush completion bash > /etc/bash_completion.d/hotpush",
@@ -57,9 +58,12 @@ export function makeCompletionCommand({ finish }: CommandContext): Command {
   ])
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .argument("[words...]", "after --: print what can follow them on a command line")
-    .action((shell: string, words: readonly string[], _options: object, { parent }: Command) => {
+    .action(async (shell: string, words: readonly string[], _options: object, { parent }: Command) => {
       if (words.length === 0) process.stdout.write(scripts[shell] ?? "");
-      else if (parent) print(...candidates(parent, words).map((one) => lineOf(one, separators[shell])));
+      else if (parent) {
+        const found = await candidates(parent, words, env);
+        print(...found.map((one) => lineOf(one, separators[shell])));
+      }
       finish(0);
     });
 }
@@ -70,12 +74,19 @@ interface Candidate {
 }
 
 /** The subcommands, values and options that can follow `words`; if the last of them takes a value, only that. */
-function candidates(program: Command, words: readonly string[]): readonly Candidate[] {
+async function candidates(
+  program: Command,
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<readonly Candidate[]> {
   let command = program;
   for (const word of words) command = command.commands.find((one) => one.name() === word) ?? command;
   const options = command.createHelp().visibleOptions(command);
   const last = options.find(({ short, long }) => words.length > 0 && [short, long].includes(words.at(-1)));
-  if (last && (last.required || last.optional)) return valuesOf(last).map((word) => ({ word, text: "" }));
+  if (last && (last.required || last.optional)) {
+    const known = last.long === "--project" ? await projectNames(env) : valuesOf(last);
+    return known.map((word) => ({ word, text: "" }));
+  }
   const values = command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices);
   return [
     ...command.commands.map((one) => ({ word: one.name(), text: one.summary() })),
@@ -88,6 +99,16 @@ function candidates(program: Command, words: readonly string[]): readonly Candid
 
 function valuesOf({ flags, argChoices = [] }: Option): readonly string[] {
   return flags.includes("<path>") ? [anyPath] : argChoices;
+}
+
+/** None, if the service cannot be asked. */
+async function projectNames(env: NodeJS.ProcessEnv): Promise<readonly string[]> {
+  const { accessService } = await import("./service-access.ts");
+  const list = accessService(env, {}).get<{ projects: readonly ProjectJson[] }>("/projects");
+  return await list.then(
+    ({ projects }) => projects.map(({ name }) => name),
+    () => [],
+  );
 }
 
 /** The text is cut after its first phrase, to fit a list. */

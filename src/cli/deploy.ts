@@ -1,4 +1,5 @@
 import { Argument, type Command, Option } from "commander";
+import type { RequestedJson } from "../control/requests.ts";
 import { type CommandContext, newCommand } from "./command.ts";
 import { branchOf, shortCommit } from "./deployment-text.ts";
 import { addWaitOptions, type WaitOptions, waitForDeployment } from "./follow.ts";
@@ -17,10 +18,10 @@ export function makeDeployCommand({ env, finish }: CommandContext): Command {
     )
     .addOption(new Option("--wait", "show its output until it has ended (the default)").conflicts("detach"));
   return addWaitOptions(command).action(async (ref: string | undefined, options: WaitOptions) => {
-    const service = accessService(env);
-    const deployment = await service.request("/deployments", { ref });
-    const { id, commit } = deployment;
-    const summary = `Deployment ${id} deploys ${branchOf(deployment.ref)} at ${shortCommit(commit)}.`;
-    finish(await waitForDeployment(service, deployment, summary, options));
+    const service = accessService(env, options);
+    const requested = await service.post<RequestedJson>("/deployments", { ref });
+    const { id, ref: deployed, commit } = requested.deployment;
+    const summary = `Deployment ${id} deploys ${branchOf(deployed)} at ${shortCommit(commit)}.`;
+    finish(await waitForDeployment(service, requested, summary, options));
   });
 }

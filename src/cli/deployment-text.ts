@@ -1,5 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson, ReportedJson } from "../control/deployment-json.ts";
+import type { PauseJson } from "../control/pause.ts";
 import { columnsOf, fit, wrapText } from "../platform/terminal/layout.ts";
 import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
 
@@ -94,6 +95,12 @@ function reportedText({ name }: ReportedJson): string {
 /** Commas separate the names, so none has one: else an author's could pass for that of the person who pushed. */
 function shortName(name: string): string {
   return fit(name.replaceAll(/[\s,]+/g, " "), mostNameColumns);
+}
+
+/** Since when a queue is paused, by whom and why. */
+export function pauseText({ since: pausedAt, by, reason }: PauseJson): string {
+  const who = by === null ? "" : `, by ${reportedText(by)}`;
+  return `paused since ${localTime(pausedAt)}${who}${reason === null ? "" : `: ${harmless(reason)}`}`;
 }
 
 /** A moment in the reader's time zone, to the minute: 2026-11-21 10:29. */

@@ -2,21 +2,26 @@ import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import { readEvents } from "../control/client.ts";
 import type { ControlEvent, DeploymentJson, StepJson } from "../control/deployment-json.ts";
+import type { RequestedJson } from "../control/requests.ts";
 import { isFinished } from "../deployments/states.ts";
+import { wrapText } from "../platform/terminal/layout.ts";
 import { showProgress } from "../platform/terminal/progress.ts";
 import { harmless, type Terminal } from "../platform/terminal/terminal.ts";
 import { CommandError } from "../problems.ts";
-import { endingLines, since } from "./deployment-text.ts";
+import { projectOption } from "./command.ts";
+import { endingLines, pauseText, since } from "./deployment-text.ts";
 import type { ServiceAccess } from "./service-access.ts";
 
 /** The options of a command that requests a deployment. */
 export interface WaitOptions {
+  readonly project?: string;
   readonly detach?: boolean;
   readonly json?: boolean;
 }
 
 export function addWaitOptions(command: Command): Command {
   return command
+    .addOption(projectOption())
     .option("--detach", "do not wait for its end; always so within a deploy.sh")
     .option("--json", "one JSON object, at the end (docs/cli.md)");
 }
@@ -30,13 +35,14 @@ export function addWaitOptions(command: Command): Command {
  */
 export async function waitForDeployment(
   service: ServiceAccess,
-  deployment: DeploymentJson,
+  { deployment, paused }: RequestedJson,
   summary: string,
   { detach, json }: WaitOptions,
 ): Promise<number> {
-  const { print } = service.terminal;
+  const { print, columns } = service.terminal;
   const printJson = (value: DeploymentJson) => print(JSON.stringify({ deployment: value }));
   if (!json) print(summary);
+  if (paused && !json) print(...wrapText(`It waits, because the queue is ${pauseText(paused)}`, columns));
   if (detach || service.env.DEPLOY_ID !== undefined) {
     if (json) printJson(deployment);
     return 0;
@@ -59,7 +65,7 @@ export const interruptedExitCode = 130;
  * @throws CommandError if the service went away
  */
 export async function follow(
-  { statePath, terminal }: ServiceAccess,
+  { statePath, terminal, ofProject }: ServiceAccess,
   id: number | null,
   form: "text" | "events" | "silent",
 ): Promise<DeploymentJson | null> {
@@ -69,7 +75,8 @@ export async function follow(
   const printer = form === "text" ? createProgressPrinter(terminal) : null;
   let last: DeploymentJson | null = null;
   try {
-    for await (const event of readEvents(statePath, { id, isFollowing: true, signal: left.signal })) {
+    const { signal } = left;
+    for await (const event of readEvents(statePath, { id, isFollowing: true, ofProject, signal })) {
       if (form === "events") terminal.print(JSON.stringify(event));
       printer?.print(event);
       if (event.event === "deployment") last = event.deployment;

@@ -4,12 +4,12 @@ import type { DeploymentJson } from "../control/deployment-json.ts";
 import { isFinished } from "../deployments/states.ts";
 import { harmless, openTerminal } from "../platform/terminal/terminal.ts";
 import { createLineCutter } from "../runner/lines.ts";
-import { type CommandContext, deploymentId, newCommand } from "./command.ts";
+import { type CommandContext, deploymentId, newCommand, projectOption } from "./command.ts";
 import { endingLines } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
-import { accessService, type ServiceAccess } from "./service-access.ts";
+import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 
-interface LogsOptions {
+interface LogsOptions extends ProjectChoice {
   readonly follow?: boolean;
   readonly json?: boolean;
 }
@@ -24,10 +24,11 @@ export function makeLogsCommand({ env, finish }: CommandContext): Command {
     "hotpush logs 7 --json    events of deployment 7, one JSON object a line",
   ])
     .argument("[id]", "the number of a deployment", deploymentId)
+    .addOption(projectOption())
     .option("-f, --follow", "go on until the deployment has ended")
     .option("--json", "events, one JSON object a line (docs/cli.md)")
     .action(async (id: number | undefined, options: LogsOptions) =>
-      finish(await showLogs(accessService(env), id ?? null, options)),
+      finish(await showLogs(accessService(env, options), id ?? null, options)),
     );
 }
 
@@ -44,19 +45,20 @@ async function showLogs(
   return 0;
 }
 
-async function printEvents({ statePath, terminal }: ServiceAccess, id: number | null): Promise<void> {
+async function printEvents(service: ServiceAccess, id: number | null): Promise<void> {
+  const { statePath, terminal, ofProject } = service;
   const { signal } = new AbortController();
-  for await (const event of readEvents(statePath, { id, isFollowing: false, signal })) {
+  for await (const event of readEvents(statePath, { id, isFollowing: false, ofProject, signal })) {
     terminal.print(JSON.stringify(event));
   }
 }
 
 /** Unchanged if it is piped; on a terminal without control sequences. */
 async function printLog(service: ServiceAccess, id: number | null): Promise<void> {
-  const { statePath, terminal } = service;
+  const { statePath, terminal, ofProject } = service;
   const cutter = createLineCutter((line) => terminal.print(harmless(line)));
   let isEmpty = true;
-  for await (const piece of await openStream(statePath, `/deployments/${id ?? "latest"}/log`)) {
+  for await (const piece of await openStream(statePath, ofProject(`/deployments/${id ?? "latest"}/log`))) {
     isEmpty = false;
     if (terminal.isInteractive) cutter.push(piece);
     else process.stdout.write(piece);

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { NotRunningError } from "../control/client.ts";
+import type { RequestedJson } from "../control/requests.ts";
 import { type CommandContext, newCommand, parser } from "./command.ts";
 import { addWaitOptions, type WaitOptions, waitForDeployment } from "./follow.ts";
 import { accessService, type ServiceAccess } from "./service-access.ts";
@@ -28,7 +29,7 @@ export function makeRollbackCommand({ env, finish }: CommandContext): Command {
       "must be the service's repository, the default; for another: hotpush rollout --back",
     );
   return addWaitOptions(command).action(async (wanted: string | undefined, options: RollbackOptions) =>
-    finish(await rollback(accessService(env), wanted, options)),
+    finish(await rollback(accessService(env, options), wanted, options)),
   );
 }
 
@@ -38,10 +39,10 @@ async function rollback(
   { directory, ...options }: RollbackOptions,
 ): Promise<number> {
   const body = { version, directory: directory && resolve(directory) };
-  const deployment = await service.request("/rollback", body).catch((error: unknown) => {
+  const requested = await service.post<RequestedJson>("/rollback", body).catch((error: unknown) => {
     if (!(error instanceof NotRunningError)) throw error;
     throw new NotRunningError(`${error.message}. Without the service: hotpush rollout --back`);
   });
-  const summary = `Deployment ${deployment.id} goes back to ${deployment.commit}.`;
-  return await waitForDeployment(service, deployment, summary, options);
+  const { id, commit } = requested.deployment;
+  return await waitForDeployment(service, requested, `Deployment ${id} goes back to ${commit}.`, options);
 }

@@ -2,13 +2,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { dropPreviousSecret, rotateSecret } from "../config/rotate-secret.ts";
-import type { StatusJson } from "../control/status.ts";
+import type { StatusJson, WholeStatusJson } from "../control/status.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
-import { type CommandContext, newCommand, print, refuse } from "./command.ts";
+import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 import { accessService } from "./service-access.ts";
 
 interface SecretOptions {
   readonly envFile?: string;
+  readonly project?: string;
   readonly stdin?: boolean;
   readonly show?: boolean;
   readonly force?: boolean;
@@ -31,6 +32,7 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
   )
     .summary("Make a new secret; the old one is still accepted")
     .option(...envPath)
+    .addOption(projectOption("the project whose secret it is, if there are several"))
     .option("--stdin", "the git host made the new one (GitLab, Pagure): read it from standard input")
     .option("--show", "show the new one even if output is piped")
     .option("--force", "discard an existing previous secret")
@@ -42,6 +44,7 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
   )
     .summary("Stop accepting the old secret")
     .option(...envPath)
+    .addOption(projectOption("the project whose secret it is, if there are several"))
     .option("--force", "do not ask whether it is safe")
     .action(async (options: SecretOptions) => finish(await dropFrom(options, env)));
   return command.addCommand(rotate).addCommand(drop);
@@ -49,7 +52,7 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
 
 async function rotateIn(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { envFile, stdin: isGiven = false, show = false, force = false } = options;
-  const secrets = await fetchSecrets(env);
+  const secrets = await fetchSecrets(env, options.project);
   const host = secrets?.current.host ?? secrets?.previous?.host ?? null;
   if (!isGiven && (host === "gitlab" || host === "pagure")) {
     return refuse(
@@ -101,8 +104,8 @@ function rotationLines(secretPath: string, form: readonly string[], option: stri
   ];
 }
 
-async function dropFrom({ envFile, force }: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const reason = force ? null : whyKeep(await fetchSecrets(env));
+async function dropFrom({ envFile, force, project }: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
+  const reason = force ? null : whyKeep(await fetchSecrets(env, project));
   if (reason !== null) return refuse(`${reason} To drop it anyway: hotpush secret drop-previous --force`);
   const path = envFile ?? usualEnvFile(env);
   dropPreviousSecret(path);
@@ -111,7 +114,8 @@ async function dropFrom({ envFile, force }: SecretOptions, env: NodeJS.ProcessEn
 }
 
 function whyKeep(secrets: StatusJson["secrets"] | null): string | null {
-  if (secrets === null) return "the service cannot be asked whether it is safe.";
+  if (secrets === null)
+    return "the service cannot be asked whether it is safe. If it has several projects, add --project <name>.";
   if (secrets.previous === null)
     return "the service runs without a previous secret: restart it, if you have just rotated.";
   return secrets.canDropPrevious ? null : secrets.advice;
@@ -122,10 +126,16 @@ function usualEnvFile({ REPO_PATH: repoPath }: NodeJS.ProcessEnv): string {
   return repoPath && !existsSync(".env") ? join(repoPath, ".env") : ".env";
 }
 
-/** What the service knows about its secrets, or null if it cannot be reached. */
-async function fetchSecrets(env: NodeJS.ProcessEnv): Promise<StatusJson["secrets"] | null> {
+/**
+ * What the service knows about the secrets of a project, or null if it cannot be reached. The working directory does not
+ * say which project: the file of another one may be changed.
+ */
+async function fetchSecrets(env: NodeJS.ProcessEnv, project?: string): Promise<StatusJson["secrets"] | null> {
   try {
-    return (await accessService(env).get<StatusJson>("/status")).secrets;
+    const status = await accessService(env, { project, directory: null }).get<StatusJson | WholeStatusJson>(
+      "/status",
+    );
+    return "secrets" in status ? status.secrets : null;
   } catch {
     return null;
   }

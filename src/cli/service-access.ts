@@ -1,8 +1,8 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { callService } from "../control/client.ts";
 import { controlSocketPath } from "../control/control-socket.ts";
-import type { DeploymentJson } from "../control/deployment-json.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
 
@@ -12,30 +12,63 @@ export interface ServiceAccess {
   readonly statePath: string;
   /** On standard output. */
   readonly terminal: Terminal;
+  /** A path of the service with the project that this command is about, or what the service can find it by. */
+  readonly ofProject: (path: string) => string;
   readonly get: <Answer>(path: string) => Promise<Answer>;
-  /** Asks for a deployment, or for the end of one, in the name of the person who runs this command. */
-  readonly request: (path: string, body?: object) => Promise<DeploymentJson>;
+  /** Asks for something in the name of the person who runs this command. */
+  readonly post: <Answer>(path: string, body?: object) => Promise<Answer>;
+}
+
+/** The options of each command that calls the service. */
+export interface ProjectChoice {
+  readonly project?: string | undefined;
+  /** The project is that of this directory, by default the working directory. null: it must be named. */
+  readonly directory?: string | null;
 }
 
 /** The functions throw as `callService`. */
-export function accessService(env: NodeJS.ProcessEnv): ServiceAccess {
+export function accessService(
+  env: NodeJS.ProcessEnv,
+  { project, directory = "." }: ProjectChoice,
+): ServiceAccess {
   const statePath = statePathOf(env);
+  const query = new URLSearchParams(
+    project === undefined ? { within: directoriesAround(directory) } : { project },
+  );
+  const ofProject = (path: string) => `${path}${path.includes("?") ? "&" : "?"}${query}`;
   return {
-    env,
-    statePath,
+    ...{ env, statePath, ofProject },
     terminal: openTerminal(process.stdout, env),
-    get: (path) => callService(statePath, "GET", path),
-    async request(path, body) {
+    get: (path) => callService(statePath, "GET", ofProject(path)),
+    post(path, body) {
       // The person behind sudo, if there is one.
       const requestedBy = env.SUDO_USER || env.USER;
-      const answer = callService<{ deployment: DeploymentJson }>(statePath, "POST", path, {
-        ...body,
-        requestedBy,
-      });
-      return (await answer).deployment;
+      return callService(statePath, "POST", ofProject(path), { ...body, requestedBy });
     },
   };
 }
+
+/**
+ * The device and inode of a directory and of those around it, the innermost first. The service may run in a container, in
+ * which a path leads elsewhere; these are the same everywhere on a machine.
+ */
+function directoriesAround(directory: string | null): string {
+  if (directory === null) return "";
+  try {
+    const paths = [realpathSync(directory)];
+    for (let at = paths[0] as string; at !== dirname(at) && paths.length < mostDirectories; at = dirname(at))
+      paths.push(dirname(at));
+    return paths
+      .map((path) => statSync(path, { bigint: true }))
+      .map(({ dev, ino }) => `${dev}.${ino}`)
+      .join("-");
+  } catch {
+    return ""; // The directory was removed, or one around it may not be read: then it is in no project.
+  }
+}
+
+/** They must fit the head of a request. */
+const mostDirectories = 100;
 
 /** The container and the systemd unit keep the state here; a person's shell knows of neither. */
 const usualStatePath = "/var/lib/hotpush";

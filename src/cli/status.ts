@@ -1,25 +1,34 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
-import type { SecretJson, SecretsJson, StatusJson } from "../control/status.ts";
+import type { SecretJson, SecretsJson, StatusJson, WholeStatusJson } from "../control/status.ts";
 import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
-import { type CommandContext, newCommand } from "./command.ts";
-import { branchOf, commitText, localTime, originText, since, stateText } from "./deployment-text.ts";
-import { accessService } from "./service-access.ts";
+import { type CommandContext, newCommand, projectOption } from "./command.ts";
+import {
+  branchOf,
+  commitText,
+  localTime,
+  originText,
+  pauseText,
+  since,
+  stateText,
+} from "./deployment-text.ts";
+import { accessService, type ProjectChoice } from "./service-access.ts";
 
 /** `hotpush status`: its exit code is 0 if the service is healthy. */
 export function makeStatusCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Show what is running, what is waiting, how the last deployment of each branch ended, and the health of the service. The exit code is 0 if it is healthy.";
+    "Show what is running, what is waiting, how the last deployment of each branch ended, and the health of the service: for the project, or for all. The exit code is 0 if it is healthy.";
   return newCommand("status", description, [
     "hotpush status          the status for a person",
     "hotpush status --json   the same for a program",
   ])
+    .addOption(projectOption())
     .option("--json", "one JSON object (docs/cli.md)")
-    .action(async ({ json }: { readonly json?: boolean }) => {
-      const { get, terminal } = accessService(env);
-      const status = await get<StatusJson>("/status");
+    .action(async ({ json, ...choice }: ProjectChoice & { readonly json?: boolean }) => {
+      const { get, terminal } = accessService(env, choice);
+      const status = await get<StatusJson | WholeStatusJson>("/status");
       terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal)));
       finish(status.health.isHealthy ? 0 : 1);
     });
@@ -27,24 +36,62 @@ export function makeStatusCommand({ env, finish }: CommandContext): Command {
 
 const labelColumns = 11;
 
+type Row = readonly [label: string, texts: readonly string[]];
+
 /** The status as lines for a person, none longer than the terminal is wide. */
-function statusLines(status: StatusJson, terminal: Terminal): readonly string[] {
-  const { version, startedAt, waiting, last, health, catchUp, secrets } = status;
-  const { paint } = terminal;
-  const rows: readonly (readonly [label: string, texts: readonly string[]])[] = [
-    ["Now", runningTexts(status, terminal)],
-    ["Waiting", waiting.flatMap((one) => [named(one), ...origin(one, terminal)])],
-    ["Last", last.flatMap((one) => [lastText(one, terminal), ...origin(one, terminal)])],
-    ["Branch", [branchText(status)]],
-    ["Health", [health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "")]],
-    ["Catch-up", [catchUpText(catchUp)]],
-    ["Secret", secretTexts(secrets)],
-  ];
+function statusLines(status: StatusJson | WholeStatusJson, terminal: Terminal): readonly string[] {
+  const { version, startedAt } = status;
+  const rows = "projects" in status ? wholeRows(status, terminal) : rowsOf(status, terminal);
   return [
     `Hotpush ${version}, running for ${since(startedAt)}, since ${localTime(startedAt)}`,
     "",
     ...rows.flatMap(([label, texts]) => labelled(label, texts, terminal)),
   ];
+}
+
+function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
+  const { running, waiting, last, catchUp, secrets, paused, fault } = status;
+  return [
+    ["Now", runningTexts(running ? [running] : [], terminal)],
+    ["Waiting", waiting.flatMap((one) => [named(one), ...origin(one, terminal)])],
+    ...(paused === null ? [] : [["Queue", [pauseText(paused)]] as const]),
+    ["Last", last.flatMap((one) => [lastText(one, terminal), ...origin(one, terminal)])],
+    ["Branch", [branchText(status)]],
+    ["Health", [healthText(status, terminal)]],
+    ...(fault === null ? [] : [["Settings", [fault]] as const]),
+    ...inboxRows(status),
+    ["Catch-up", [catchUpText(catchUp)]],
+    ["Secret", secretTexts(secrets)],
+  ];
+}
+
+/** The same rows for all projects, with the name of its project before each deployment. */
+function wholeRows(status: WholeStatusJson, terminal: Terminal): readonly Row[] {
+  const { running, waiting, last, projects } = status;
+  const paused = projects.flatMap(({ name, paused }) => (paused ? [`${name}: ${pauseText(paused)}`] : []));
+  const faulty = projects.flatMap(({ name, fault }) => (fault === null ? [] : [`${name}: ${fault}`]));
+  return [
+    ["Now", runningTexts(running, terminal, prefixOf)],
+    ["Waiting", waiting.map((one) => prefixOf(one) + named(one))],
+    ...(paused.length === 0 ? [] : [["Paused", paused] as const]),
+    ["Last", last.map((one) => prefixOf(one) + lastText(one, terminal))],
+    ["Health", [healthText(status, terminal)]],
+    ...(faulty.length === 0 ? [] : [["Settings", faulty] as const]),
+    ...inboxRows(status),
+  ];
+}
+
+const prefixOf = ({ project }: DeploymentJson) => `${project}: `;
+
+function healthText({ health }: Pick<StatusJson, "health">, { paint }: Terminal): string {
+  return health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "");
+}
+
+function inboxRows({ inbox }: Pick<StatusJson, "inbox">): readonly Row[] {
+  if (inbox === null) return [];
+  const { reachedAt, failure } = inbox;
+  const reached = reachedAt === null ? "never reached" : `last reached ${since(reachedAt)} ago`;
+  return [["Inbox", [failure === null ? reached : `${reached}, and not now: ${failure}`]]];
 }
 
 function labelled(label: string, texts: readonly string[], { columns, paint }: Terminal): readonly string[] {
@@ -57,12 +104,18 @@ function labelled(label: string, texts: readonly string[], { columns, paint }: T
   );
 }
 
-function runningTexts({ running }: StatusJson, terminal: Terminal): readonly string[] {
-  if (running === null) return ["nothing runs"];
-  const { deployment, step } = running;
-  const text = `${named(deployment)}, for ${since(deployment.startedAt ?? deployment.createdAt)}`;
-  const doing = step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step";
-  return [text, doing, ...origin(deployment, terminal)];
+function runningTexts(
+  running: WholeStatusJson["running"],
+  terminal: Terminal,
+  prefix = (_deployment: DeploymentJson) => "",
+): readonly string[] {
+  if (running.length === 0) return ["nothing runs"];
+  return running.flatMap(({ deployment, step }) => {
+    const begun = since(deployment.startedAt ?? deployment.createdAt);
+    const doing = step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step";
+    const first = `${prefix(deployment)}${named(deployment)}, for ${begun}`;
+    return [first, doing, ...origin(deployment, terminal)];
+  });
 }
 
 function lastText(deployment: DeploymentJson, { paint }: Terminal): string {

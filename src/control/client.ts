@@ -45,6 +45,8 @@ export interface EventsOptions {
   readonly id: number | null;
   /** Whether to go on until the deployment has ended. */
   readonly isFollowing: boolean;
+  /** Adds the project to a path. */
+  readonly ofProject?: (path: string) => string;
   readonly signal: AbortSignal;
 }
 
@@ -56,13 +58,13 @@ export interface EventsOptions {
  */
 export async function* readEvents(
   statePath: string,
-  { id, isFollowing, signal }: EventsOptions,
+  { id, isFollowing, ofProject = String, signal }: EventsOptions,
 ): AsyncGenerator<ControlEvent, void, void> {
   try {
     const path = `/deployments/${id ?? "latest"}/events?follow=${isFollowing}`;
     let rest = "";
     const decoder = new TextDecoder();
-    for await (const piece of await openStream(statePath, path, signal)) {
+    for await (const piece of await openStream(statePath, ofProject(path), signal)) {
       const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) yield JSON.parse(line) as ControlEvent;

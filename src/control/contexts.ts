@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { findDeployment } from "../deployments/deployment.ts";
 import type { ProjectService } from "../project-service.ts";
 import {
@@ -9,18 +10,21 @@ import {
 } from "./route.ts";
 
 /**
- * Finds the project that a request is about: that of the deployment in its path, the one that it names, or the only one.
+ * Finds the project that a request is about: that of the deployment in its path, the one that it names, the one whose
+ * checkout the command was called in, or the only one.
  *
- * @returns null if it is about all projects; a refusal if it names none that there is
+ * @returns null if it is about none of them alone; a refusal if it names one that is not there
  */
-export function findContext(
+export async function findContext(
   sources: ControlSources,
   { id, query }: Pick<ControlRequest, "id" | "query">,
-): ControlContext | ControlReply | null {
+): Promise<ControlContext | ControlReply | null> {
   const deployment = id === null ? null : findDeployment(sources.store, id);
-  const name = deployment?.project ?? query.get("project");
-  const services = sources.services.list();
-  if (name === null) return services.length === 1 && services[0] ? contextOf(sources, services[0]) : null;
+  const named = query.get("project");
+  if (deployment !== null && named !== null && named !== deployment.project)
+    return refusal(404, `Deployment ${id} is one of the project ${deployment.project}, not of ${named}.`);
+  const name = deployment?.project ?? named ?? (await usualProject(sources, query.get("within")));
+  if (name === null) return null;
   const service = sources.services.find(name);
   if (service) return contextOf(sources, service);
   const fault = sources.projects.faults().get(name);
@@ -28,21 +32,44 @@ export function findContext(
     404,
     fault
       ? `Project ${name} has faulty settings: ${fault}`
-      : `There is no project ${name}. ${known(services)}`,
+      : `There is no project ${name}. ${known(sources)}`,
   );
 }
 
 /** A request that must name a project, and does not. */
-export function mustNameProject({ services }: ControlSources): ControlReply {
-  return refusal(
-    400,
-    `Which project? Run this in its checkout, or add --project <name>. ${known(services.list())}`,
-  );
+export function mustNameProject(sources: ControlSources): ControlReply {
+  return refusal(400, `Which project? Run this in its checkout, or add --project <name>. ${known(sources)}`);
 }
 
-function known(services: readonly ProjectService[]): string {
-  const names = services.map(({ name }) => name);
+function known(sources: ControlSources): string {
+  const names = projectNames(sources);
   return names.length === 0 ? "There are no projects yet." : `The projects are: ${names.join(", ")}.`;
+}
+
+/** All but those that were removed while the service runs. */
+function projectNames({ services, projects }: ControlSources): readonly string[] {
+  const served = services.list().filter((service) => service.isServed());
+  return [...new Set([...served.map(({ name }) => name), ...projects.faults().keys()])].sort();
+}
+
+async function usualProject(sources: ControlSources, within: string | null): Promise<string | null> {
+  const [first = null, ...others] = projectNames(sources);
+  if (others.length === 0) return first;
+  return within === null ? null : await findAround(sources.services, within);
+}
+
+/**
+ * The project whose checkout is one of the directories in `within`, the innermost first. They are compared by device and
+ * inode: a path may lead elsewhere in a container, and through links.
+ */
+async function findAround({ list }: ControlSources["services"], within: string): Promise<string | null> {
+  const checkouts = list().map(async (service) => {
+    const stats = await stat(service.parts().settings.repoPath, { bigint: true }).catch(() => null);
+    return [stats && `${stats.dev}.${stats.ino}`, service.name] as const;
+  });
+  const names = new Map(await Promise.all(checkouts));
+  const found = within.split("-").find((directory) => names.has(directory));
+  return (found && names.get(found)) ?? null;
 }
 
 /** The context of one project, with its settings as they are now. */

@@ -58,7 +58,7 @@ export function stepJson({ attempt, name, startedAtMs, endedAtMs }: DeploymentSt
   return { attempt, name, startedAt: instant(startedAtMs), durationMs };
 }
 
-function reportedJson(name: string | null): ReportedJson | null {
+export function reportedJson(name: string | null): ReportedJson | null {
   return name === null ? null : { name, reported: true };
 }
 

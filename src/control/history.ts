@@ -1,6 +1,6 @@
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
-import { deploymentJson } from "./deployment-json.ts";
+import { type DeploymentJson, deploymentJson } from "./deployment-json.ts";
 import {
   type ControlContext,
   type ControlReply,
@@ -14,6 +14,11 @@ const usualLimit = 20;
 /** As many as are kept. */
 const largestLimit = 1_000;
 
+/** What `hotpush history --json` prints. */
+export interface HistoryJson {
+  readonly deployments: readonly DeploymentJson[];
+}
+
 /** Of one project, or of all. */
 export const showHistory = (
   { store }: Pick<ControlContext, "store">,
@@ -23,7 +28,7 @@ export const showHistory = (
   if (!Number.isSafeInteger(limit) || limit < 1)
     return refusal(400, "The limit must be a number from 1 to 1,000.");
   const deployments = listDeployments(store, Math.min(limit, largestLimit));
-  return jsonReply({ deployments: deployments.map(deploymentJson) });
+  return jsonReply({ deployments: deployments.map(deploymentJson) } satisfies HistoryJson);
 };
 
 export const showDeployment: Route = ({ store }, { id }) => {

@@ -1,19 +1,9 @@
 import { liveCommit } from "../deployments/deployment.ts";
 import { findLastGood, findRunning, listDeployments } from "../deployments/history.ts";
-import { findPause, pauseQueue, resumeQueue } from "../deployments/pauses.ts";
-import type { Store } from "../platform/sqlite/store.ts";
-import { printable } from "../platform/terminal/printable.ts";
 import { contextOf } from "./contexts.ts";
 import { type DeploymentJson, deploymentJson, instant } from "./deployment-json.ts";
-import { reportedName } from "./requests.ts";
-import {
-  type ControlContext,
-  type ControlSources,
-  jsonReply,
-  type Route,
-  refusal,
-  type WholeRoute,
-} from "./route.ts";
+import { type PauseJson, pauseJson } from "./pause.ts";
+import { type ControlContext, type ControlSources, jsonReply, type WholeRoute } from "./route.ts";
 
 /** A project, as `hotpush projects --json` prints it. */
 export interface ProjectJson {
@@ -37,13 +27,6 @@ export interface LiveJson {
   readonly subject: string | null;
   readonly author: string | null;
   readonly since: string | null;
-}
-
-export interface PauseJson {
-  readonly since: string;
-  readonly reason: string | null;
-  /** Who requested it, as the command reported, without proof. */
-  readonly by: { readonly name: string; readonly reported: true } | null;
 }
 
 export const showProjects: WholeRoute = (sources) => jsonReply({ projects: listProjects(sources) });
@@ -84,31 +67,3 @@ function projectJson({ project, store, repoPath, refs, fault, isServed }: Contro
     paused: pauseJson(store),
   };
 }
-
-export function pauseJson(store: Store): PauseJson | null {
-  const pause = findPause(store);
-  if (pause === null) return null;
-  const by = pause.pausedBy === null ? null : ({ name: pause.pausedBy, reported: true } as const);
-  return { since: instant(pause.pausedAtMs), reason: pause.reason, by };
-}
-
-const longestReason = 200;
-
-/** Holds the queue of a project. A running deployment goes on. */
-export const pauseProject: Route = ({ project, store, log }, { body }) => {
-  const by = reportedName(body);
-  const reason =
-    typeof body.reason === "string" ? printable(body.reason, longestReason).trim() || null : null;
-  store.transaction(() => pauseQueue(store, { reason, pausedBy: by }));
-  log.info({ event: "control.pause", project, requestedBy: by, reason }, `The queue of ${project} is paused`);
-  return jsonReply({ project, paused: pauseJson(store) });
-};
-
-export const resumeProject: Route = ({ project, store, queue, log }, { body }) => {
-  const by = reportedName(body);
-  if (!store.transaction(() => resumeQueue(store)))
-    return refusal(409, `The queue of ${project} is not paused.`);
-  log.info({ event: "control.resume", project, requestedBy: by }, `The queue of ${project} goes on`);
-  queue.wake();
-  return jsonReply({ project, paused: null });
-};

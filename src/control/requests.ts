@@ -10,20 +10,26 @@ import {
 } from "../deployments/history.ts";
 import { isFinished } from "../deployments/states.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import { printable } from "../platform/terminal/printable.ts";
 import { isCommitId } from "../receiver/push.ts";
 import { rolloutState } from "../rollout/state.ts";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
-import { deploymentJson } from "./deployment-json.ts";
+import { type DeploymentJson, deploymentJson } from "./deployment-json.ts";
 import { notFound } from "./history.ts";
+import { type PauseJson, pauseJson } from "./pause.ts";
 import {
   type ControlContext,
   type ControlReply,
-  type ControlRequest,
   jsonReply,
   type Route,
   refusal,
+  reportedName,
 } from "./route.ts";
+
+/** The answer to a request of a command: the deployment as it is by now, and the pause that it waits for, if any. */
+export interface RequestedJson {
+  readonly deployment: DeploymentJson;
+  readonly paused: PauseJson | null;
+}
 
 /**
  * Records a deployment of the branch's present head at the remote. A person requested it, so it runs even if the same
@@ -48,7 +54,11 @@ export const requestRollback: Route = async (context, { body }) => {
   const directory = body.directory ?? repoPath;
   if (typeof directory !== "string" || !isAbsolute(directory))
     return refusal(400, "The directory must be an absolute path.");
-  const commit = typeof body.version === "string" ? commitOf(store, body.version) : undefined;
+  const numbered = findNumbered(store, body.version);
+  if (numbered !== null && numbered.project !== store.project)
+    return refusal(409, `Deployment ${numbered.id} is one of the project ${numbered.project}.`);
+  const wanted = typeof body.version === "string" ? body.version.toLowerCase() : undefined;
+  const commit = numbered ? liveCommit(numbered) : wanted;
   // A roll-out identifies its project by this path, whichever path was given for the repository.
   const project = await hostDirectory(repoPath);
   if (directory !== project && !(await areSame(directory, repoPath)))
@@ -87,16 +97,9 @@ export const cancelDeployment: Route = ({ store, queue, log }, { id: wanted, bod
   return accepted(store, deployment);
 };
 
-const longestName = 100;
-
-/** The user that a command reports, printable and at most 100 characters; null if it names none. Nothing proves it. */
-export function reportedName({ requestedBy }: ControlRequest["body"]): string | null {
-  return typeof requestedBy === "string" ? printable(requestedBy, longestName).trim() || null : null;
-}
-
-/** Answers with the deployment as it is by now. */
-function accepted(store: Store, deployment: Deployment): ControlReply {
-  return jsonReply({ deployment: deploymentJson(findDeployment(store, deployment.id) ?? deployment) }, 202);
+function accepted(store: Store, requested: Deployment): ControlReply {
+  const deployment = deploymentJson(findDeployment(store, requested.id) ?? requested);
+  return jsonReply({ deployment, paused: pauseJson(store) } satisfies RequestedJson, 202);
 }
 
 /** The requested branch, else the one deployed last, else every branch that is deployed; null if it is none of them. */
@@ -145,9 +148,8 @@ async function areSame(directory: string, other: string): Promise<boolean> {
 }
 
 /** A short number is that of a deployment if there is one with it; everything else is the beginning of a commit. */
-function commitOf(store: Store, wanted: string): string {
-  const deployment = /^\d{1,9}$/.test(wanted) ? findDeployment(store, Number(wanted)) : null;
-  return deployment ? liveCommit(deployment) : wanted.toLowerCase();
+function findNumbered(store: Store, version: unknown): Deployment | null {
+  return /^\d{1,9}$/.test(String(version)) ? findDeployment(store, Number(version)) : null;
 }
 
 /** Explains which commit was deployed in place of `wanted`, if the branch had moved on when the script pulled. */

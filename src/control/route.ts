@@ -7,6 +7,7 @@ import type { SecretUses } from "../deployments/secret-uses.ts";
 import type { Taking } from "../inbox/take-pushes.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../platform/sqlite/store.ts";
+import { printable } from "../platform/terminal/printable.ts";
 import type { ProjectServices } from "../project-services.ts";
 import type { Projects } from "../projects/project.ts";
 import type { MainRef } from "../receiver/push.ts";
@@ -72,6 +73,13 @@ export type Route = (
 
 /** A request about all projects. */
 export type WholeRoute = (sources: ControlSources, request: ControlRequest) => ControlReply;
+
+const longestName = 100;
+
+/** The user that a command reports, printable and at most 100 characters; null if it names none. Nothing proves it. */
+export function reportedName({ requestedBy }: ControlRequest["body"]): string | null {
+  return typeof requestedBy === "string" ? printable(requestedBy, longestName).trim() || null : null;
+}
 
 export function jsonReply(value: object, status = 200): ControlReply {
   return { kind: "json", status, value };

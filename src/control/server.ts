@@ -1,12 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { findLatest } from "../deployments/history.ts";
 import { createServer } from "../platform/http.ts";
 import { ProblemError } from "../problems.ts";
 import { findContext, mustNameProject } from "./contexts.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { showLog } from "./log.ts";
-import { pauseProject, resumeProject, showProjects } from "./projects.ts";
+import { pauseProject, resumeProject } from "./pause.ts";
+import { showProjects } from "./projects.ts";
 import { cancelDeployment, deployNow, requestRollback } from "./requests.ts";
 import {
   type ControlReply,
@@ -77,29 +77,20 @@ type Answerer = (
   sources: ControlSources,
   query: URLSearchParams,
   body: ControlRequest["body"],
-) => ControlReply | Promise<ControlReply>;
+) => Promise<ControlReply>;
 
 function findRoute(method: string, path: string): Answerer | null {
   const [, word] = /^\/deployments\/(\d{1,15}|latest)(?=\/|$)/.exec(path) ?? [];
   const key = `${method} ${word === undefined ? path : path.replace(word, "{id}")}`;
   const [route, wholeRoute] = [routes[key], wholeRoutes[key]];
   if (!route && !wholeRoute) return null;
-  return (sources, query, body) => {
-    const id = word === undefined || word === "latest" ? latestOf(sources, word, query) : Number(word);
-    const context = findContext(sources, { id, query });
+  return async (sources, query, body) => {
+    const id = word === undefined || word === "latest" ? null : Number(word);
+    const context = await findContext(sources, { id, query });
     if (context !== null && "kind" in context) return context;
     if (context !== null && route) return route(context, { id, query, body });
     return wholeRoute ? wholeRoute(sources, { id, query, body }) : mustNameProject(sources);
   };
-}
-
-/** Without a project, the latest deployment of all is meant. */
-function latestOf(
-  { store }: ControlSources,
-  word: string | undefined,
-  query: URLSearchParams,
-): number | null {
-  return word === "latest" && !query.has("project") ? (findLatest(store)?.id ?? null) : null;
 }
 
 /** The JSON object in the body, `{}` if the body is empty, null if it is neither. */

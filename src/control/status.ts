@@ -7,7 +7,8 @@ import type { SecretUse, SecretUses } from "../deployments/secret-uses.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { readVersion } from "../version.ts";
 import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson } from "./deployment-json.ts";
-import { listProjects, type PauseJson, type ProjectJson, pauseJson } from "./projects.ts";
+import { type PauseJson, pauseJson } from "./pause.ts";
+import { listProjects, type ProjectJson } from "./projects.ts";
 import { type ControlContext, jsonReply, type Route, type WholeRoute } from "./route.ts";
 
 /** What `hotpush status --json` prints; docs/cli.md has each member. */
@@ -35,6 +36,8 @@ export interface StatusJson {
   readonly secrets: SecretsJson;
   /** null if the queue is not paused. */
   readonly paused: PauseJson | null;
+  /** What is wrong with the project's settings, or null. */
+  readonly fault: string | null;
   /** null if pushes come over a port of this process. */
   readonly inbox: InboxJson | null;
 }
@@ -74,6 +77,7 @@ export const showStatus: Route = (context) => {
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
     paused: pauseJson(store),
+    fault: context.fault,
     inbox: inboxJson(context.taking),
   } satisfies StatusJson);
 };

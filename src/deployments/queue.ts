@@ -5,6 +5,7 @@ import type { Push } from "../receiver/push.ts";
 import type { Deployment, Runner } from "./deployment.ts";
 import { createExecutor } from "./execute.ts";
 import type { OnSuperseded } from "./order.ts";
+import { findPause } from "./pauses.ts";
 import type { ReadSource } from "./progress.ts";
 import { type DeploymentRequest, type RecordedPush, recordPush, recordRequest } from "./record.ts";
 import { recover } from "./recovery.ts";
@@ -162,10 +163,11 @@ export function createQueue(options: QueueOptions): Queue {
     let batch: WaitingPush[] = [];
     const { work, onRecorded, onUndone } = recording((onSuperseded) => {
       [batch, waiting] = [waiting, []];
+      const isPaused = findPause(store) !== null;
       return batch.map(({ push, alongside }) => {
         const recorded = recordPush(store, push, onSuperseded);
         alongside?.();
-        return recorded;
+        return isPaused ? withPause(recorded) : recorded;
       });
     });
     try {
@@ -224,6 +226,12 @@ function hasQueued(store: Store): boolean {
 function asClaimed(recorded: RecordedPush, claimed: Deployment | null): RecordedPush {
   if (recorded.deployment.id !== claimed?.id) return recorded;
   return { ...recorded, deployment: { ...recorded.deployment, state: "running" } };
+}
+
+function withPause(recorded: RecordedPush): RecordedPush {
+  if (recorded.kind !== "accepted" || recorded.deployment.state !== "queued") return recorded;
+  const detail = "The queue of this project is paused. The push is recorded, and waits until hotpush resume.";
+  return { ...recorded, detail };
 }
 
 function logSuperseded(log: Log, id: number, by: number): void {

@@ -48,9 +48,12 @@ export interface StoredPush {
   readonly delivery: number;
 }
 
-/** The result of a push. A duplicate was recorded before; its `detail` says how to deploy it again. */
+/**
+ * The result of a push. A duplicate was recorded before; its `detail` says how to deploy it again. That of an accepted one
+ * says why it waits, if the queue is paused.
+ */
 export type PushRecord = { readonly deployment: DeploymentSummary } & (
-  | { readonly kind: "accepted" }
+  | { readonly kind: "accepted"; readonly detail?: string }
   | { readonly kind: "duplicate"; readonly detail: string }
 );
 

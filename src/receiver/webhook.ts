@@ -145,9 +145,8 @@ export function createWebhook(
       const recorded = await webhook.record(push);
       log.recorded(push, recorded, signed.slot, signed.sender);
       if (recorded.kind === "stored") return answerStored(push, recorded);
-      const { deployment } = recorded;
-      if (recorded.kind === "accepted") return jsonAnswer(202, { status: "accepted", deployment });
-      return jsonAnswer(200, { status: "duplicate", deployment, detail: recorded.detail });
+      const { kind, deployment, detail } = recorded;
+      return jsonAnswer(kind === "accepted" ? 202 : 200, { status: kind, deployment, detail });
     } catch (error) {
       log.notRecorded(push, error, signed.sender);
       return problemAnswer(notStored);

@@ -47,6 +47,16 @@ test("docs/cli.md has every member of what --json prints, and no other", async (
   assert.deepEqual(Object.keys(deployments[0]?.problem as object), ["code", "title", "detail"]);
 });
 
+test("docs/cli.md has every member of a project and of a pause", async (t) => {
+  const service = await startAnswering(t);
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const { paused } = await hotpushJson<{ paused: object }>(service, "pause", "--reason", "a test");
+  assert.deepEqual(Object.keys(paused).sort(), documented("a pause"));
+  const { projects } = await hotpushJson<{ projects: object[] }>(service, "projects");
+  assert.deepEqual(membersOf({ ...projects[0], last: null, paused: null }).sort(), documented("a project"));
+});
+
 test("docs/cli.md has every event of logs --json", async (t) => {
   const service = await startAnswering(t);
   await deliver(service.url, githubPush());

@@ -1,43 +1,20 @@
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
+import { hotpush } from "../harness/hotpush.ts";
+import { makeCheckout, pushTo, startProjects, waitsForGo } from "../harness/projects.ts";
 import { makeMachine, type RunningRole } from "../harness/roles.ts";
-import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-
-/** A checkout whose script runs `text`. */
-function makeCheckout(t: TestContext, text = "true"): string {
-  const path = temporaryDirectory(t);
-  writeScript(join(path, "deploy.sh"), `#!/bin/sh\n${text}\n`);
-  return path;
-}
-
-async function push(service: RunningRole, project: string, delivery = githubPush()) {
-  const response = await fetch(service.urlOf(project), { method: "POST", ...delivery });
-  return { status: response.status, body: (await response.json()) as Record<string, never> };
-}
-
-/** A script that runs until the file `go` is in its checkout. */
-const waitsForGo = "until [ -e go ]; do sleep 0.05; done";
-
-async function startProjects(t: TestContext, scripts: Readonly<Record<string, string>>, env = {}) {
-  const machine = makeMachine(t);
-  const paths = new Map(Object.entries(scripts).map(([name, text]) => [name, makeCheckout(t, text)]));
-  for (const [name, path] of paths) machine.addProject(name, path);
-  const service = await machine.start("all", env);
-  const go = (name: string) => writeFileSync(join(paths.get(name) ?? "", "go"), "");
-  return { machine, service, paths, go };
-}
 
 const started = (service: RunningRole) =>
   service.log.lines.filter(({ event }) => event === "deployment.started").map(({ deployment }) => deployment);
 
 test("a push is deployed by the script of its project, with numbers of one machine", async (t) => {
   const { service } = await startProjects(t, { shop: 'echo "shop $1"', blog: 'echo "blog $1"' });
-  assert.equal((await push(service, "shop")).status, 202);
-  assert.equal((await push(service, "blog")).status, 202);
+  assert.equal((await pushTo(service, "shop")).status, 202);
+  assert.equal((await pushTo(service, "blog")).status, 202);
   await service.log.waitForEnding(1);
   await service.log.waitForEnding(2);
   assert.deepEqual(service.log.outputOf(1), ["shop refs/heads/main"]);
@@ -51,12 +28,12 @@ test("a push is deployed by the script of its project, with numbers of one machi
 
 test("an unknown project is answered like a wrong signature, and plain /webhook is not there", async (t) => {
   const { service } = await startProjects(t, { shop: "true" });
-  const unknown = await push(service, "no-such-project");
-  const wrong = await push(service, "shop", githubPush({}, "another secret of a good length"));
+  const unknown = await pushTo(service, "no-such-project");
+  const wrong = await pushTo(service, "shop", githubPush({}, "another secret of a good length"));
   assert.equal(unknown.status, 401);
   assert.deepEqual({ ...unknown.body, instance: "" }, { ...wrong.body, instance: "" });
   for (const name of ["", "Shop", "../shop", "shop/", "shop/x", "__proto__"]) {
-    assert.equal((await push(service, encodeURIComponent(name))).status, 401, name);
+    assert.equal((await pushTo(service, encodeURIComponent(name))).status, 401, name);
   }
   const plain = await fetch(service.urlOf("").slice(0, -1), { method: "POST", ...githubPush() });
   assert.equal(plain.status, 404);
@@ -68,9 +45,9 @@ test("the secret of one project opens no other", async (t) => {
   machine.addProject("shop", makeCheckout(t));
   machine.addProject("blog", makeCheckout(t), { WEBHOOK_SECRET: "the secret of the blog, long enough" });
   const service = await machine.start("all");
-  assert.equal((await push(service, "blog")).status, 401);
+  assert.equal((await pushTo(service, "blog")).status, 401);
   assert.equal(
-    (await push(service, "blog", githubPush({}, "the secret of the blog, long enough"))).status,
+    (await pushTo(service, "blog", githubPush({}, "the secret of the blog, long enough"))).status,
     202,
   );
 });
@@ -79,17 +56,17 @@ test("the same delivery to two projects is deployed by both", async (t) => {
   const { service } = await startProjects(t, { shop: "true", blog: "true" });
   const delivery = githubPush();
   assert.deepEqual(
-    [(await push(service, "shop", delivery)).status, (await push(service, "blog", delivery)).status],
+    [(await pushTo(service, "shop", delivery)).status, (await pushTo(service, "blog", delivery)).status],
     [202, 202],
   );
-  assert.equal((await push(service, "shop", delivery)).status, 200);
+  assert.equal((await pushTo(service, "shop", delivery)).status, 200);
 });
 
 test("one project deploys at a time, and who waited longest is next", async (t) => {
   const { service, go } = await startProjects(t, { a: waitsForGo, b: "true", c: "true" });
-  await push(service, "a");
+  await pushTo(service, "a");
   await service.log.waitFor(({ event }) => event === "deployment.started");
-  for (const name of ["a", "b", "c"]) await push(service, name);
+  for (const name of ["a", "b", "c"]) await pushTo(service, name);
   assert.deepEqual(started(service), [1]);
   go("a");
   for (const id of [2, 3, 4]) await service.log.waitForEnding(id);
@@ -99,7 +76,7 @@ test("one project deploys at a time, and who waited longest is next", async (t) 
 test("MAX_RUNNING projects deploy at once, each one push at a time", async (t) => {
   const scripts = { a: waitsForGo, b: waitsForGo, c: waitsForGo };
   const { service, go } = await startProjects(t, scripts, { MAX_RUNNING: "2" });
-  for (const name of ["a", "a", "b", "c"]) await push(service, name);
+  for (const name of ["a", "a", "b", "c"]) await pushTo(service, name);
   await until("two run", () => started(service).length === 2);
   go("b");
   await until("the third has begun", () => started(service).length === 3);
@@ -111,11 +88,11 @@ test("MAX_RUNNING projects deploy at once, each one push at a time", async (t) =
 test("a project that is added is served soon; one that is removed is not, and what waits stays", async (t) => {
   const { machine, service, go } = await startProjects(t, { shop: waitsForGo });
   machine.addProject("blog", makeCheckout(t));
-  await until("the blog is served", async () => (await push(service, "blog")).status === 202);
-  await push(service, "shop");
-  await push(service, "shop");
+  await until("the blog is served", async () => (await pushTo(service, "blog")).status === 202);
+  await pushTo(service, "shop");
+  await pushTo(service, "shop");
   rmSync(join(machine.projectsPath, "shop.env"));
-  await until("the shop is not served", async () => (await push(service, "shop")).status === 401);
+  await until("the shop is not served", async () => (await pushTo(service, "shop")).status === 401);
   go("shop");
   await until("what ran has ended", () =>
     service.log.lines.some(
@@ -130,8 +107,8 @@ test("the secrets of a project reach its script alone, and not the log", async (
   machine.addProject("blog", makeCheckout(t, 'echo "token: $API_TOKEN"'));
   writeFileSync(join(machine.secretsPath, "shop.env"), "API_TOKEN=tok-4711-abcdef\n", { mode: 0o600 });
   const service = await machine.start("all");
-  await push(service, "shop");
-  await push(service, "blog");
+  await pushTo(service, "shop");
+  await pushTo(service, "blog");
   await service.log.waitForEnding(1);
   await service.log.waitForEnding(2);
   assert.deepEqual(service.log.outputOf(1), ["token: ***"]);
@@ -144,7 +121,7 @@ test("after kill -9 each project's script is adopted, and what waits runs", asyn
     { a: waitsForGo, b: waitsForGo },
     { MAX_RUNNING: "2" },
   );
-  for (const name of ["a", "b", "b"]) await push(service, name);
+  for (const name of ["a", "b", "b"]) await pushTo(service, name);
   await until("both run", () => started(service).length === 2);
   await service.end("SIGKILL");
   const next = await machine.start("all", { MAX_RUNNING: "2" });
@@ -154,4 +131,19 @@ test("after kill -9 each project's script is adopted, and what waits runs", asyn
   );
   for (const name of ["a", "b"]) go(name);
   for (const id of [1, 2, 3]) assert.equal((await next.log.waitForEnding(id)).event, "deployment.succeeded");
+});
+
+test("a paused queue holds pushes until it is resumed", async (t) => {
+  const { service } = await startProjects(t, { shop: "true", blog: "true" });
+  const target = { statePath: service.statePath };
+  const paused = await hotpush(target, "pause", "--project", "shop", "--reason", "the shop is being moved");
+  assert.equal(paused.code, 0, paused.stderr);
+  await pushTo(service, "shop");
+  await pushTo(service, "blog");
+  await service.log.waitForEnding(2);
+  assert.deepEqual(started(service), [2]);
+  const { stdout } = await hotpush(target, "projects");
+  assert.match(stdout, /shop.+\n.*paused.*the shop is being moved/s);
+  assert.equal((await hotpush(target, "resume", "--project", "shop")).code, 0);
+  await service.log.waitForEnding(1);
 });

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { DeploymentJson } from "../../src/control/deployment-json.ts";
+import type { ProjectJson } from "../../src/control/projects.ts";
+import type { StatusJson, WholeStatusJson } from "../../src/control/status.ts";
+import { githubPush } from "../harness/delivery.ts";
+import { hotpush, hotpushJson } from "../harness/hotpush.ts";
+import { makeCheckout, pushTo, startProjects } from "../harness/projects.ts";
+import { makeRepository } from "../harness/repository.ts";
+import type { RunningRole } from "../harness/roles.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const targetOf = ({ statePath, child }: RunningRole, cwd = "/") => ({ statePath, child, cwd });
+const longName = "a-project-whose-name-is-as-long-as-can";
+
+test("a command is about the project of the working directory, also through a link", async (t) => {
+  const { machine, service, paths } = await startProjects(t, { shop: "echo sold", blog: "echo read" });
+  const [shop = "", blog = ""] = [paths.get("shop"), paths.get("blog")];
+  const inner = join(shop, "packages/inner");
+  mkdirSync(join(inner, "src"), { recursive: true });
+  const link = join(temporaryDirectory(t), "link");
+  symlinkSync(blog, link);
+  for (const name of ["shop", "blog"]) await pushTo(service, name);
+  for (const id of [1, 2]) await service.log.waitForEnding(id);
+  assert.equal((await hotpush(targetOf(service, join(inner, "src")), "logs")).stdout, "sold\n");
+  assert.equal((await hotpush(targetOf(service, link), "logs")).stdout, "read\n");
+  assert.equal((await hotpush(targetOf(service, link), "logs", "--project", "shop")).stdout, "sold\n");
+  assert.equal((await hotpush(targetOf(service, link), "logs", "1")).stdout, "sold\n");
+  const status = await hotpushJson<StatusJson>(targetOf(service, link), "status");
+  assert.deepEqual([status.project, status.last.map(({ id }) => id)], ["blog", [2]]);
+  machine.addProject("inner", inner);
+  await until("the innermost project is found", async () => {
+    const answer = await hotpushJson<Partial<StatusJson>>(targetOf(service, join(inner, "src")), "status");
+    return answer.project === "inner";
+  });
+});
+
+test("without a project, status and history show all, and other commands say which there are", async (t) => {
+  const { service } = await startProjects(t, { shop: "true", [longName]: "false" });
+  for (const name of ["shop", longName]) await pushTo(service, name);
+  for (const id of [1, 2]) await service.log.waitForEnding(id);
+  const target = targetOf(service);
+  for (const command of ["logs", "deploy", "cancel", "rollback", "pause", "resume"]) {
+    const { code, stderr } = await hotpush(target, command);
+    assert.deepEqual(
+      [code, stderr],
+      [
+        1,
+        `hotpush: Which project? Run this in its checkout, or add --project <name>. The projects are: ${longName}, shop.\n`,
+      ],
+      command,
+    );
+  }
+  const unknown = await hotpush(target, "deploy", "--project", "shap");
+  assert.match(unknown.stderr, /There is no project shap\. The projects are: a-project.*, shop\./);
+  assert.match(
+    (await hotpush(target, "status")).stdout,
+    /\nLast {7}a-project\S+: deployment 2, .*\n.*: failed/,
+  );
+  assert.match(
+    (await hotpush(target, "history")).stdout,
+    /^Id .* Project\n.*\n2 .* a-proj.*\n.*\n1 .* shop\n/,
+  );
+  const status = await hotpushJson<WholeStatusJson>(target, "status");
+  assert.deepEqual(
+    status.projects.map(({ name }) => name),
+    [longName, "shop"],
+  );
+  const { deployments } = await hotpushJson<{ deployments: DeploymentJson[] }>(target, "history");
+  assert.deepEqual(
+    deployments.map(({ project }) => project),
+    [longName, "shop"],
+  );
+  for (const command of ["status", "history", "projects"]) {
+    for (const line of (await hotpush(target, command)).stdout.split("\n"))
+      assert.ok(line.length <= 80, `${command}: ${line}`);
+  }
+});
+
+test("the number of a deployment of another project is refused", async (t) => {
+  const { service } = await startProjects(t, { shop: "true", blog: "true" });
+  await pushTo(service, "shop");
+  await service.log.waitForEnding(1);
+  const target = targetOf(service);
+  for (const command of ["logs", "cancel", "rollback"]) {
+    const { code, stderr } = await hotpush(target, command, "1", "--project", "blog");
+    assert.deepEqual([code, /Deployment 1 is one of the project shop/.test(stderr)], [1, true], command);
+  }
+});
+
+test("a paused project says so to the git host, and in each command that it concerns", async (t) => {
+  const { service, paths } = await startProjects(t, { shop: "true", blog: "true" });
+  const target = targetOf(service, paths.get("shop"));
+  const paused = { ...target, env: { USER: "ada" } };
+  const { stdout } = await hotpush(paused, "pause", "--reason", "the shop\u001b[2J is being moved");
+  assert.match(
+    stdout,
+    /^The queue of shop is paused since .+, by ada \(reported\): the shop.* being moved\n$/,
+  );
+  assert.ok(!stdout.includes("\u001b"), stdout);
+  const { status, body } = await pushTo(service, "shop", githubPush());
+  assert.equal(status, 202);
+  const { deployment, detail } = body as unknown as { deployment: { state: string }; detail: string };
+  assert.equal(deployment.state, "queued");
+  assert.match(detail, /paused.*waits until hotpush resume/);
+  assert.equal((await pushTo(service, "blog")).body.detail, undefined);
+  assert.match(
+    (await hotpush(target, "status")).stdout,
+    /\nQueue {6}paused since .*, by ada \(reported\): the/,
+  );
+  assert.match((await hotpush({ ...target, cwd: "/" }, "status")).stdout, /\nPaused {5}shop: paused since/);
+  assert.match((await hotpush(target, "projects")).stdout, /\nshop .*\n {4}paused since .*\n {4}1 waits in/s);
+  const resumed = await hotpush(target, "resume");
+  assert.deepEqual([resumed.code, resumed.stdout], [0, "The queue of shop goes on.\n"]);
+  await service.log.waitForEnding(1);
+  assert.match((await hotpush(target, "resume")).stderr, /The queue of shop is not paused/);
+});
+
+test("projects shows what is live of each, and why one is not served", async (t) => {
+  const { directory, commit } = makeRepository(t);
+  writeScript(join(directory, "deploy.sh"), "#!/bin/sh\n");
+  const after = commit("Show the tide table");
+  const { machine, service } = await startProjects(t, { blog: "false" });
+  machine.addProject("shop", directory, { BRANCH: "main" });
+  writeFileSync(join(machine.projectsPath, "wiki.env"), "REPO_PTH=/srv/wiki\n");
+  const target = targetOf(service);
+  const names = async () => {
+    const { projects } = await hotpushJson<{ projects: ProjectJson[] }>(target, "projects");
+    return projects.map(({ name }) => name).join();
+  };
+  await until("the files are read", async () => (await names()) === "blog,shop,wiki");
+  await pushTo(service, "shop", githubPush({ after }));
+  await pushTo(service, "blog");
+  for (const id of [1, 2]) await service.log.waitForEnding(id);
+  const { stdout } = await hotpush(target, "projects");
+  assert.match(stdout, /^Project {2}Branch {8}Live {5}Since {13}Last\n/);
+  assert.match(stdout, /\nblog {5}main, master {29}failed \(\d\)\n/);
+  const shop = `shop     main          ${after.slice(0, 7)}  \\S+ \\S+  succeeded \\(1\\)\n {4}Show the tide table  Mara Köhler`;
+  assert.match(stdout, new RegExp(`\n${shop}\n`));
+  assert.match(stdout, /\nwiki\n {4}faulty settings: .*REPO_PTH/);
+  const faulty = await hotpush(target, "deploy", "--project", "wiki");
+  assert.match(faulty.stderr, /Project wiki has faulty settings: .*REPO_PTH/);
+});
+
+test("completion offers the names of the projects", async (t) => {
+  const { service } = await startProjects(t, { shop: "true", blog: "true" });
+  const words = ["completion", "bash", "--", "hotpush", "deploy", "--project"];
+  assert.equal((await hotpush(targetOf(service), ...words)).stdout, "blog\nshop\n");
+  const { code, stdout } = await hotpush({ statePath: temporaryDirectory(t) }, ...words);
+  assert.deepEqual([code, stdout], [0, ""]);
+});
+
+test("drop-previous does not judge the secret of one project by that of another", async (t) => {
+  const { service, paths } = await startProjects(t, { shop: "true", blog: "true" });
+  const file = join(makeCheckout(t), "blog.env");
+  writeFileSync(file, "WEBHOOK_SECRET=x\nWEBHOOK_SECRET_PREVIOUS=y\n");
+  const words = ["secret", "drop-previous", "--env-file", file];
+  const { code, stderr } = await hotpush(targetOf(service, paths.get("shop")), ...words);
+  assert.deepEqual([code, /add --project <name>/.test(stderr)], [1, true]);
+});
