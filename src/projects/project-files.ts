@@ -4,6 +4,7 @@ import { isDeepStrictEqual, parseEnv } from "node:util";
 import { type ProjectSettings, projectVariables, readProjectSettings } from "../config/project.ts";
 import type { Log } from "../log.ts";
 import { repeat } from "../platform/repeat.ts";
+import { ProblemError } from "../problems.ts";
 import { isProjectName, type Project, type Projects } from "./project.ts";
 
 export interface ProjectFilesOptions {
@@ -39,11 +40,15 @@ interface FilesState extends ProjectFilesOptions {
 /**
  * Reads the projects from the files `<name>.env` of a directory, now and every two seconds. A file that is added, changed
  * or removed counts within five seconds. If a file is broken, the last good settings of its project stay in force.
+ *
+ * @throws ProblemError `configuration_invalid` if the directory cannot be read: without it every push would be refused
  */
 export function readProjectFiles(options: ProjectFilesOptions): Projects {
   const maps = { projects: new Map(), faults: new Map(), known: new Map() };
   const state: FilesState = { ...options, ...maps, latest: new Map(), onChange: () => {} };
-  state.latest = readAll(state) ?? new Map();
+  const first = readAll(state);
+  if (first === null) throw unreadable(state);
+  state.latest = first;
   adopt(state, [...state.latest.values()]);
   const onFault = (error: unknown) =>
     state.log.error({ event: "projects.failed", err: error }, "The projects could not be read again");
@@ -159,12 +164,16 @@ function readAll(state: FilesState): ReadonlyMap<string, Reading> | null {
   }
 }
 
+function unreadable({ projectsPath, faults }: FilesState): ProblemError {
+  return new ProblemError({ code: "configuration_invalid", detail: faults.get(projectsPath) ?? "" });
+}
+
 function readOne({ projectsPath, secretsPath }: FilesState, name: string): Reading {
   const broken = { name, texts: [], project: null, warnings: [] };
   if (!isProjectName(name))
     return { ...broken, fault: `${name}.env is not the file of a project: ${nameRule}` };
   try {
-    const text = readFileSync(join(projectsPath, `${name}.env`), "utf8");
+    const text = readText(join(projectsPath, `${name}.env`));
     const secretsFile = secretsPath === null ? null : join(secretsPath, `${name}.env`);
     const secretsText = secretsFile === null ? "" : readSecrets(secretsFile);
     return { ...parse(name, [text, secretsText], secretsPath !== null), name };
@@ -172,6 +181,18 @@ function readOne({ projectsPath, secretsPath }: FilesState, name: string): Readi
     const { code, path, message } = error as NodeJS.ErrnoException;
     return { ...broken, fault: code ? `${path ?? "A file"} cannot be read (${code}).` : message };
   }
+}
+
+const longestText = 64 * 1024;
+
+/** @throws Error if it is not a file of settings: a pipe would block the service, and a zero byte is in no variable */
+function readText(path: string): string {
+  const stats = statSync(path);
+  if (!stats.isFile()) throw new Error(`${path} is not a regular file.`);
+  if (stats.size > longestText) throw new Error(`${path} has more than 64 KiB.`);
+  const text = readFileSync(path, "utf8");
+  if (text.includes("\0")) throw new Error(`${path} has a zero byte in it.`);
+  return text;
 }
 
 const nameRule =
@@ -182,7 +203,7 @@ function readSecrets(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return "";
   if ((stats.mode & 0o077) !== 0) throw new Error(`Other users can read ${path}. Run: chmod 600 ${path}`);
-  return readFileSync(path, "utf8");
+  return readText(path);
 }
 
 function parse(

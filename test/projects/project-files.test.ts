@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Log } from "../../src/log.ts";
@@ -117,6 +118,48 @@ test("a file with a name that no project can have is reported", (t) => {
   const projects = files.read();
   assert.deepEqual(namesOf(projects), []);
   assert.equal(projects.faults().size, 4);
+});
+
+for (const [what, make, fault] of [
+  ["a directory", (path: string) => mkdirSync(path), /is not a regular file/],
+  ["a named pipe", (path: string) => execFileSync("mkfifo", [path]), /is not a regular file/],
+  ["a huge file", (path: string) => writeFileSync(path, "#".repeat(2 ** 20)), /more than 64 KiB/],
+  ["a file with a zero byte", (path: string) => writeFileSync(path, "A=b\0\n"), /zero byte/],
+  ["a link to nothing", (path: string) => symlinkSync("/nowhere", path), /cannot be read \(ENOENT\)/],
+] as const) {
+  test(`${what} in place of a project's file is reported, and the others are served`, (t) => {
+    const files = makeFiles(t);
+    files.write("shop");
+    make(join(files.projectsPath, "odd.env"));
+    const projects = files.read();
+    assert.deepEqual(namesOf(projects), ["shop"]);
+    assert.match(projects.faults().get("odd") ?? "", fault);
+    assert.match(projects.faults().get("odd") ?? "", /odd\.env/);
+  });
+}
+
+test("a secret with a zero byte is refused, and not shown", (t) => {
+  const files = makeFiles(t);
+  files.write("shop");
+  files.writeSecrets("shop", "TOKEN=tok-\0-4711\n");
+  const fault = files.read().faults().get("shop") ?? "";
+  assert.match(fault, /zero byte/);
+  assert.doesNotMatch(fault, /tok/);
+});
+
+test("line ends of Windows are no part of a value", (t) => {
+  const files = makeFiles(t);
+  files.write("shop", `REPO_PATH=/srv/shop\r\nWEBHOOK_SECRET=${secret}\r\nBRANCH=main\r\n`);
+  const settings = files.read().find("shop")?.settings;
+  assert.deepEqual([settings?.secrets.current.reveal(), settings?.branch], [secret, "main"]);
+});
+
+test("a service does not start without its directory of projects", (t) => {
+  const files = makeFiles(t);
+  renameSync(files.projectsPath, `${files.projectsPath}.away`);
+  assert.throws(files.read, /PROJECTS_PATH is .+, which cannot be read \(ENOENT\)/);
+  writeFileSync(files.projectsPath, "");
+  assert.throws(files.read, /PROJECTS_PATH is .+, which cannot be read \(ENOTDIR\)/);
 });
 
 test("secrets that other users can read are refused", (t) => {
