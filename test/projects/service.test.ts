@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { recordedDeployments } from "../harness/database.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import { makeCheckout, pushTo, startProjects, waitsForGo } from "../harness/projects.ts";
@@ -87,17 +88,24 @@ test("MAX_RUNNING projects deploy at once, each one push at a time", async (t) =
 
 test("a project that is added is served soon; one that is removed is not, and what waits stays", async (t) => {
   const { machine, service, go } = await startProjects(t, { shop: waitsForGo });
+  const countOfShop = (wanted: string) =>
+    service.log.lines.filter(({ event, project }) => event === wanted && project === "shop").length;
+  await pushTo(service, "shop");
+  await until("the shop is deployed", () => countOfShop("deployment.started") === 1);
+  await pushTo(service, "shop");
   machine.addProject("blog", makeCheckout(t));
-  await until("the blog is served", async () => (await pushTo(service, "blog")).status === 202);
-  await pushTo(service, "shop");
-  await pushTo(service, "shop");
   rmSync(join(machine.projectsPath, "shop.env"));
   await until("the shop is not served", async () => (await pushTo(service, "shop")).status === 401);
+  await until("the blog is served", async () => (await pushTo(service, "blog")).status === 202);
   go("shop");
-  await until("what ran has ended", () =>
-    service.log.lines.some(
-      ({ event, msg }) => event === "deployment.succeeded" && msg?.includes("Deployment 2 ") !== undefined,
-    ),
+  await until("what ran has ended", () => countOfShop("deployment.succeeded") === 1);
+  await service.log.waitFor(({ event, project }) => event === "deployment.succeeded" && project === "blog");
+  assert.equal(countOfShop("deployment.started"), 1);
+  assert.deepEqual(
+    recordedDeployments(service.statePath)
+      .map(({ state }) => state)
+      .filter((state) => state === "queued"),
+    ["queued"],
   );
 });
 
