@@ -18,8 +18,12 @@ export interface Machine {
   readonly statePathOf: (role: Role) => string;
   /** Writes the file of a project; `settings` are more lines of it. */
   readonly addProject: (name: string, repoPath: string, settings?: Readonly<Record<string, string>>) => void;
-  /** Starts a role and waits until it serves. */
-  readonly start: (role: Role, env?: Readonly<Record<string, string>>) => Promise<RunningRole>;
+  /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line. */
+  readonly start: (
+    role: Role,
+    env?: Readonly<Record<string, string>>,
+    wrapper?: readonly string[],
+  ) => Promise<RunningRole>;
 }
 
 export type Role = "all" | "receive" | "run";
@@ -48,9 +52,10 @@ export function makeMachine(scope: Scope): Machine {
       const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
       writeFileSync(join(projectsPath, `${name}.env`), lines.join(""));
     },
-    async start(role, env = {}) {
+    async start(role, env = {}, wrapper = []) {
       const statePath = statePathOf(role);
-      const child = spawn(process.execPath, [mainPath, ...(role === "all" ? [] : [role])], {
+      const [program = "", ...before] = [...wrapper, process.execPath];
+      const child = spawn(program, [...before, mainPath, ...(role === "all" ? [] : [role])], {
         cwd: directory,
         env: {
           ...{ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },
