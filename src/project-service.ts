@@ -29,6 +29,8 @@ export interface SharedParts {
   readonly store: Store;
   readonly events: EventBus;
   readonly makeTurn: (onFree: () => void) => Turn;
+  /** Runs a look for missed pushes when it may. */
+  readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
   /** Whether a new container replaces this instance. */
   readonly isReplaced: () => boolean;
   /** Whether this instance runs deployments; another one may. */
@@ -160,7 +162,7 @@ interface OwnParts extends SharedParts {
 }
 
 function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): ProjectParts {
-  const { env, store, statePath, queue, log } = own;
+  const { env, store, statePath, queue, lookInTurn: inTurn, log } = own;
   const { repoPath, deployEnv, secrets, branch, catchUpIntervalMs: intervalMs } = settings;
   const sources = {
     env: { ...scriptSecrets, ...env },
@@ -186,6 +188,7 @@ function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): Project
       request: queue.request,
       log,
       intervalMs,
+      inTurn,
     }),
     secretUses: createSecretUses({ store, fingerprints, log }),
     hostDirectory: (directory) => hostDirectory(directory, script.environment.DOCKER_HOST),

@@ -8,6 +8,7 @@ import { createEventBus } from "./deployments/progress.ts";
 import { openDeployments } from "./deployments/schema.ts";
 import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
+import { atMost } from "./platform/at-most.ts";
 import { projectStatePath, type SharedParts } from "./project-service.ts";
 import { createProjectServices, type ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
@@ -15,6 +16,9 @@ import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/
 import { checkTools, toolsForSigners } from "./runner/check-script.ts";
 import { childEnvironment } from "./runner/environment.ts";
 import { lastLoggedId } from "./runner/log-file.ts";
+
+/** How many remotes are asked for missed pushes at a time: each takes a git, and with it often an ssh. */
+const mostLooks = 3;
 
 export interface RunningService {
   /** null: it has no port. */
@@ -53,6 +57,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     ...{ machine, env: options.env, store, log },
     events: createEventBus(log),
     makeTurn: createTurns(machine.maxRunning),
+    lookInTurn: atMost(mostLooks),
     isReplaced: createReplacementCheck(statePath),
     isLeader: () => isLeader,
     distrustsPushes: options.takesFromInbox,

@@ -16,6 +16,8 @@ export interface CatchUpOptions {
   readonly log: Log;
   /** 0: the remote is asked only about doubtful pushes */
   readonly intervalMs: number;
+  /** Runs a look when it may: projects share it, so that a few remotes are asked at a time. */
+  readonly inTurn?: (look: () => Promise<void>) => Promise<void>;
   /** The remote is asked about doubtful pushes at most this often. The default is 10 s. */
   readonly askEveryMs?: number;
 }
@@ -45,6 +47,7 @@ export interface CatchUpReport {
  */
 export function createCatchUp(options: CatchUpOptions): CatchUp {
   const { store, refs, readRemoteHead, request, log, intervalMs, askEveryMs = 10_000 } = options;
+  const { inTurn = (look) => look() } = options;
   const believeHead = createBelieveHead(
     store,
     intervalMs === 0 ? askEveryMs : Math.min(askEveryMs, intervalMs),
@@ -55,11 +58,11 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   let delayTimer: NodeJS.Timeout | undefined;
   const onFault = (error: unknown) =>
     log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed");
-  const looks = repeat(lookAtLastDeployed, { intervalMs, onFault });
+  const looks = repeat(() => inTurn(lookAtLastDeployed), { intervalMs, onFault });
   const doubts = createDoubts({ store, askEveryMs, onFault, ask: look, deploy: deployUnconfirmed });
 
   async function lookAtLastDeployed(): Promise<void> {
-    const ref = findLastDeployedRef(store, refs);
+    const ref = isStopped ? null : findLastDeployedRef(store, refs);
     if (ref !== null) await look(ref);
   }
 
