@@ -126,6 +126,15 @@ test("a queued deployment is cancelled at once and never runs", async (t) => {
   );
 });
 
+test("if nothing runs, cancel without a number cancels what waits", async (t) => {
+  const { service } = await start(t, "#!/bin/sh\n");
+  await hotpush(service, "deploy");
+  await hotpush(service, "pause");
+  await deliver(service.url, githubPush());
+  const { deployment } = await hotpushJson<Answer>(service, "cancel");
+  assert.deepEqual([deployment.id, deployment.state], [2, "cancelled"]);
+});
+
 test("a cancelled deployment runs when its delivery is sent again", async (t) => {
   const { service } = await start(t, waitingScript);
   const push = githubPush();
