@@ -1,4 +1,5 @@
 import { findRunning } from "./deployments/history.ts";
+import { findPause } from "./deployments/pauses.ts";
 import { type RecordedPush, recordPush, summary } from "./deployments/record.ts";
 import type { Store } from "./platform/sqlite/store.ts";
 import type { DeploymentSummary, Push, Would } from "./receiver/push.ts";
@@ -16,6 +17,7 @@ export function createDryRun(store: Store, script: ProjectScript): (push: Push) 
     const problem = await checkScript(script.repoPath, script.environment);
     if (problem) return { fail: problem };
     const { ref, commit } = recorded.deployment;
+    if (findPause(store) !== null) return { deploy: { ref, commit, when: "resumed" } };
     return running
       ? { deploy: { ref, commit, when: "after", after: running } }
       : { deploy: { ref, commit, when: "now" } };

@@ -36,6 +36,7 @@ export interface RequestedJson {
  * commit is deployed already. Like a push it supersedes what waits for the branch.
  */
 export const deployNow: Route = async (context, { body }) => {
+  if (!context.isServed) return noSettings(context);
   const refs = candidateRefs(context, body.ref);
   if (refs === null) return refusal(400, notDeployed(context));
   const head = await findHead(context, refs);
@@ -50,6 +51,7 @@ export const deployNow: Route = async (context, { body }) => {
 
 /** Records a roll back to a good version: that of a deployment or a commit, else the previous one. */
 export const requestRollback: Route = async (context, { body }) => {
+  if (!context.isServed) return noSettings(context);
   const { store, queue, refs, statePath, repoPath, hostDirectory, log } = context;
   const directory = body.directory ?? repoPath;
   if (typeof directory !== "string" || !isAbsolute(directory))
@@ -96,6 +98,11 @@ export const cancelDeployment: Route = ({ store, queue, log }, { id: wanted, bod
   log.info({ event: "control.cancel", deployment: id, requestedBy }, text);
   return accepted(store, deployment);
 };
+
+/** Its deployment would wait for settings that may never come. */
+function noSettings({ project }: ControlContext): ControlReply {
+  return refusal(409, `The file of project ${project} was removed, so nothing of it is deployed.`);
+}
 
 function accepted(store: Store, requested: Deployment): ControlReply {
   const deployment = deploymentJson(findDeployment(store, requested.id) ?? requested);

@@ -36,11 +36,8 @@ function judgeAnswer(answer: ServiceAnswer, status: number): Verdict | null {
   switch (answer.status) {
     case "pong":
       return good("pong", "A signed ping reached the service.");
-    case "accepted": {
-      const { id = 0, commit = "", state = "" } = answer.deployment ?? {};
-      const text = `A signed push reached the service: deployment ${id} of ${short(commit)} is ${state}.`;
-      return good("accepted", text);
-    }
+    case "accepted":
+      return good("accepted", acceptedText(answer));
     case "dry-run":
       return judgeDryRun(answer.would ?? { fail: { code: "", detail: "" } });
     case "duplicate":
@@ -52,11 +49,19 @@ function judgeAnswer(answer: ServiceAnswer, status: number): Verdict | null {
   }
 }
 
+/** If no process deploys at the moment, the push is stored and has no deployment yet. */
+function acceptedText({ deployment, detail = "" }: ServiceAnswer): string {
+  if (deployment === undefined) return `A signed push reached the service. ${detail}`;
+  const { id, commit, state } = deployment;
+  return `A signed push reached the service: deployment ${id} of ${short(commit)} is ${state}. ${detail}`.trim();
+}
+
 function judgeDryRun(would: Would): Verdict {
   const reached = "A signed test push reached the service";
   if ("deploy" in would) {
-    const { commit, after } = would.deploy;
-    const when = after ? `, after deployment ${after.id}, which runs` : "";
+    const { commit, after, when: moment } = would.deploy;
+    const held = moment === "resumed" ? ", when its queue is resumed (hotpush resume)" : "";
+    const when = after ? `, after deployment ${after.id}, which runs` : held;
     return good("would-deploy", `${reached} and would deploy ${short(commit)}${when}.`);
   }
   if ("duplicate" in would)

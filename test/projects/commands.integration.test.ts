@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { DeploymentJson } from "../../src/control/deployment-json.ts";
@@ -9,7 +9,7 @@ import { githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { makeCheckout, pushTo, startProjects } from "../harness/projects.ts";
 import { makeRepository } from "../harness/repository.ts";
-import type { RunningRole } from "../harness/roles.ts";
+import { makeMachine, type RunningRole } from "../harness/roles.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -117,6 +117,37 @@ test("a paused project says so to the git host, and in each command that it conc
   assert.deepEqual([resumed.code, resumed.stdout], [0, "The queue of shop goes on.\n"]);
   await service.log.waitForEnding(1);
   assert.match((await hotpush(target, "resume")).stderr, /The queue of shop is not paused/);
+});
+
+test("two processes answer a push to a paused project like one", async (t) => {
+  const machine = makeMachine(t);
+  machine.addProject("shop", makeCheckout(t));
+  const [receive, run] = [await machine.start("receive"), await machine.start("run")];
+  const target = targetOf(run);
+  const status = async () => (await hotpush(target, "status")).stdout;
+  await until("the inbox is reached", async () =>
+    /\nInbox {6}last reached \d+ m?s ago\n/.test(await status()),
+  );
+  await hotpush(target, "pause");
+  const { body } = await pushTo(receive, "shop");
+  assert.match(String(body.detail), /^The queue of this project is paused/);
+  await receive.end();
+  await until("the inbox is gone", async () =>
+    /\nInbox {6}last reached .+, and not now: E/.test(await status()),
+  );
+});
+
+test("a project without its file deploys nothing, also by a command", async (t) => {
+  const { machine, service } = await startProjects(t, { shop: "true", blog: "true" });
+  const target = targetOf(service);
+  rmSync(join(machine.projectsPath, "shop.env"));
+  const isRemoved = /\nshop .*\n {4}its file was removed, so nothing is deployed\n/;
+  await until("it is removed", async () => isRemoved.test((await hotpush(target, "projects")).stdout));
+  for (const command of ["deploy", "rollback"]) {
+    const { code, stderr } = await hotpush(target, command, "--project", "shop");
+    assert.deepEqual([code, /project shop was removed/.test(stderr)], [1, true], stderr);
+  }
+  assert.equal((await hotpushJson<StatusJson>(target, "status")).project, "blog");
 });
 
 test("projects shows what is live of each, and why one is not served", async (t) => {

@@ -11,6 +11,7 @@ import {
   noCommit,
   randomCommit,
 } from "../harness/delivery.ts";
+import { hotpush, startAnswering } from "../harness/hotpush.ts";
 import { readRecorded } from "../harness/recorded.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
 import { type RunningService, startService } from "../harness/service.ts";
@@ -55,6 +56,12 @@ test("the script is not run by a dry run", async (t) => {
   await wouldOf(service, dry(githubPush()));
   await service.end();
   assert.equal(existsSync(join(service.repoPath, "ran")), false);
+});
+
+test("while the queue is paused, the push would be deployed when it is resumed", async (t) => {
+  const service = await startAnswering(t, { script: touching });
+  await hotpush(service, "pause");
+  assert.equal((await wouldOf(service, dry(githubPush()))).deploy?.when, "resumed");
 });
 
 test("while a deployment runs, the push would come after it", async (t) => {
