@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { MachineSettings } from "./config/machine.ts";
 import type { ProjectSettings } from "./config/project.ts";
@@ -154,6 +155,13 @@ export function projectStatePath(statePath: string, name: string): string {
   return name === onlyProjectName ? statePath : join(statePath, "projects", name);
 }
 
+/** The state of all projects that ever were, also of those that are not served any more. */
+export function listStatePaths(statePath: string): readonly string[] {
+  const directory = join(statePath, "projects");
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return [statePath, ...names.map((name) => join(directory, name))];
+}
+
 interface OwnParts extends SharedParts {
   /** The project's view. */
   readonly store: Store;
@@ -164,12 +172,7 @@ interface OwnParts extends SharedParts {
 function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): ProjectParts {
   const { env, store, statePath, queue, lookInTurn: inTurn, log } = own;
   const { repoPath, deployEnv, secrets, branch, catchUpIntervalMs: intervalMs } = settings;
-  const sources = {
-    env: { ...scriptSecrets, ...env },
-    deployEnv: [...deployEnv, ...Object.keys(scriptSecrets)],
-    repoPath,
-    secrets,
-  };
+  const sources = { env, deployEnv, repoPath, secrets, scriptSecrets };
   const script = createProjectScript(sources);
   const refs = refsOf(branch);
   const readSourceOf: ReadSource = (deployment, state) => readSource(script, statePath, deployment, state);
@@ -197,14 +200,15 @@ function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): Project
 }
 
 function makeRunner(
-  { store, statePath, events, distrustsPushes, log, stopping }: OwnParts,
+  { machine, store, statePath, events, distrustsPushes, log, stopping }: OwnParts,
   { settings, refs, script, readSource }: Pick<ProjectParts, "settings" | "refs" | "script" | "readSource">,
 ): Runner {
   const { allowedSigners: signersPath, deployTimeoutMs, deploySilenceMs } = settings;
   const noteSource = createSourceNote(store, readSource);
   const findLastDeployed = () => findLastDeployedCommit(store);
+  const otherStatePaths = () => listStatePaths(machine.statePath).filter((path) => path !== statePath);
   return createRunner({
-    ...{ script, statePath, refs, deployTimeoutMs, deploySilenceMs, log },
+    ...{ script, statePath, otherStatePaths, refs, deployTimeoutMs, deploySilenceMs, log },
     tipRules: { signersPath, distrustsPushes, findLastDeployed, stopping },
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);

@@ -9,7 +9,7 @@ import { openDeployments } from "./deployments/schema.ts";
 import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
 import { atMost } from "./platform/at-most.ts";
-import { projectStatePath, type SharedParts } from "./project-service.ts";
+import { listStatePaths, type SharedParts } from "./project-service.ts";
 import { createProjectServices, type ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
@@ -50,7 +50,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   );
   const store = openDeployments(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
-  numberAfter(store, lastId(options));
+  numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
   const stopping = new AbortController();
   let isLeader = false;
   const shared: SharedParts = {
@@ -112,11 +112,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
 function logMovedAside(path: string, log: Log): void {
   const text = `The database was damaged and is now ${path}; the history starts again`;
   log.error({ event: "store.moved_aside", path }, text);
-}
-
-function lastId({ machine, projects }: ServiceOptions): number {
-  const paths = projects.list().map(({ name }) => projectStatePath(machine.statePath, name));
-  return Math.max(0, ...[machine.statePath, ...paths].map(lastLoggedId));
 }
 
 function startSelfUpdate(

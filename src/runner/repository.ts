@@ -13,7 +13,7 @@ import {
 import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
 import type { ProjectScript } from "./known-secrets.ts";
-import { type RunDirectory, runDirectory } from "./run-directory.ts";
+import { type RunDirectory, readCheckout, runDirectory } from "./run-directory.ts";
 
 const longestSubject = 200;
 const longestAuthor = 100;
@@ -38,17 +38,18 @@ export async function noteHead(
  * @returns null if it is not known. Never rejects.
  */
 export async function readSource(
-  { repoPath, environment: env }: ProjectScript,
+  { repoPath: presentPath, environment: env }: ProjectScript,
   statePath: string,
   { id, trigger, commit }: Deployment,
   state: Deployment["state"],
 ): Promise<Source | null> {
+  const directory = runDirectory(statePath, id);
+  const repoPath = readCheckout(directory) ?? presentPath;
   try {
     if (trigger === "rollback") return sourceOf(await readCommit(repoPath, commit, env), null);
     const head = await readCommit(repoPath, "HEAD", env);
     if (head === null) return null;
-    const hasMoved = () =>
-      state === "succeeded" && readFileSync(runDirectory(statePath, id).headPath, "utf8") !== head.id;
+    const hasMoved = () => state === "succeeded" && readFileSync(directory.headPath, "utf8") !== head.id;
     const isItsWork = (await isAncestor(repoPath, commit, head.id, env)) || hasMoved();
     return isItsWork ? sourceOf(head, head.id) : null;
   } catch {

@@ -1,4 +1,13 @@
-import { closeSync, constants, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { flock } from "../platform/file-lock.ts";
 import { isShortage } from "../platform/run-command.ts";
@@ -14,6 +23,8 @@ export interface RunDirectory {
   readonly exitPath: string;
   readonly outputPath: string;
   readonly lockPath: string;
+  /** Holds the path of the repository: its project's settings may name another one before the script has ended. */
+  readonly checkoutPath: string;
   /** Holds the HEAD of the repository at the start of the script; empty if it had none. */
   readonly headPath: string;
   /** Holds the commit whose signature was verified, if commits must be signed. */
@@ -30,6 +41,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
     exitPath: join(path, "exit"),
     outputPath: join(path, "output"),
     lockPath: join(path, "lock"),
+    checkoutPath: join(path, "checkout"),
     headPath: join(path, "head"),
     verifiedPath: join(path, "verified"),
     tipPath: join(path, "tip"),
@@ -44,6 +56,19 @@ export function makeRunDirectory({ path }: RunDirectory): void {
 
 export function removeRunDirectory({ path }: RunDirectory): void {
   rmSync(path, { recursive: true, force: true });
+}
+
+export function noteCheckout({ checkoutPath }: RunDirectory, repoPath: string): void {
+  writeFileSync(checkoutPath, repoPath, { mode: 0o600 });
+}
+
+/** The repository in which a run was started; null if nobody noted it. */
+export function readCheckout({ checkoutPath }: RunDirectory): string | null {
+  try {
+    return readFileSync(checkoutPath, "utf8") || null;
+  } catch {
+    return null;
+  }
 }
 
 /** The exit code that supervisor.sh recorded, or null if the script has not ended by itself. */

@@ -16,6 +16,8 @@ import {
   isHeld,
   listRuns,
   makeRunDirectory,
+  noteCheckout,
+  readCheckout,
   readExitCode,
   removeRunDirectory,
   runDirectory,
@@ -29,6 +31,8 @@ import { type RunContext, watchRun } from "./watch-run.ts";
 export interface RunnerOptions {
   readonly script: ProjectScript;
   readonly statePath: string;
+  /** The state of other projects, of which one may have had this checkout before. */
+  readonly otherStatePaths?: () => readonly string[];
   /** The branches that are deployed: no script is started for any other. */
   readonly refs: readonly string[];
   readonly deployTimeoutMs: number;
@@ -52,7 +56,10 @@ export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
   return {
     start: (deployment) => startRun(options, deployment),
-    adopt: (deployment) => adoptRun(contextOf(options, deployment)),
+    adopt(deployment) {
+      const context = contextOf(options, deployment);
+      return adoptRun({ ...context, repoPath: readCheckout(context.directory) ?? context.repoPath });
+    },
     tidy(deploymentId) {
       try {
         removeRunDirectory(runDirectory(statePath, deploymentId));
@@ -95,7 +102,12 @@ function checkRef({ refs }: RunnerOptions, { ref }: Deployment): Problem | null 
 }
 
 /** Another run whose script still runs; the files of ended runs are removed. */
-async function findSurvivor({ statePath, script }: RunnerOptions, own: Deployment): Promise<number | null> {
+async function findSurvivor(options: RunnerOptions, own: Deployment): Promise<number | null> {
+  const { statePath, script, otherStatePaths = () => [] } = options;
+  for (const path of otherStatePaths()) {
+    const id = await findRunIn(path, script.repoPath);
+    if (id !== null) return id;
+  }
   for (const id of listRuns(statePath)) {
     const directory = runDirectory(statePath, id);
     // A background process of an ended script may hold its lock for ever.
@@ -115,6 +127,16 @@ async function startAtTip(options: RunnerOptions, deployment: Deployment): Promi
   const environment = exactEnvironment(context.environment, commit);
   const exact = { ...context, deployment: { ...deployment, commit }, environment };
   return { kind: "started", run: await spawnScript(exact, tip) };
+}
+
+/** A run of another project that goes on in the checkout at `repoPath`, which was that project's before. */
+async function findRunIn(statePath: string, repoPath: string): Promise<number | null> {
+  for (const id of listRuns(statePath)) {
+    const directory = runDirectory(statePath, id);
+    const isThere = readCheckout(directory) === repoPath && readExitCode(directory) === null;
+    if (isThere && (await isHeld(directory, id, repoPath))) return id;
+  }
+  return null;
 }
 
 /** @returns null if no rule asks for the tip. A roll back uses images that exist already: there is nothing to fetch. */
@@ -153,6 +175,7 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
 async function spawnScript(context: RunContext, tip: ExactTip | null = null): Promise<Run> {
   const { directory, environment, repoPath, deployment } = context;
   makeRunDirectory(directory);
+  noteCheckout(directory, repoPath);
   if (tip !== null) noteTip(directory, tip);
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { githubPush } from "../harness/delivery.ts";
+import { readDeployments } from "../harness/records.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { makeMachine, type RunningRole } from "../harness/roles.ts";
+import { writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+/** A checkout with a commit, whose script runs until there is a file `go`. */
+function makeCheckout(t: TestContext) {
+  const repository = makeRepository(t);
+  writeScript(
+    join(repository.directory, "deploy.sh"),
+    "#!/bin/sh\necho $DEPLOY_ID >>../runs\nuntil [ -e go ]; do sleep 0.05; done\n",
+  );
+  const commit = repository.commit();
+  const go = () => writeFileSync(join(repository.directory, "go"), "");
+  return { path: repository.directory, commit, go };
+}
+
+async function push(service: RunningRole, project: string, after?: string): Promise<number> {
+  const delivery = githubPush(after === undefined ? {} : { after });
+  return (await fetch(service.urlOf(project), { method: "POST", ...delivery })).status;
+}
+
+test("a project that takes over a checkout waits for the script that still runs in it", async (t) => {
+  const machine = makeMachine(t);
+  const { path, go } = makeCheckout(t);
+  machine.addProject("shop", path);
+  const service = await machine.start("all", { MAX_RUNNING: "2" });
+  assert.equal(await push(service, "shop"), 202);
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  renameSync(join(machine.projectsPath, "shop.env"), join(machine.projectsPath, "store.env"));
+  await until("the store is served", async () => (await push(service, "store")) === 202);
+  await service.log.waitFor(({ event }) => event === "deployment.not_started");
+  go();
+  await service.log.waitForEnding(1);
+  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+});
+
+test("a script keeps its checkout while REPO_PATH changes, also through a crash", async (t) => {
+  const machine = makeMachine(t);
+  const [before, after] = [makeCheckout(t), makeCheckout(t)];
+  machine.addProject("shop", before.path);
+  const service = await machine.start("all");
+  assert.equal(await push(service, "shop", before.commit), 202);
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  machine.addProject("shop", after.path);
+  const isRead = () => service.log.lines.filter(({ event }) => event === "project.read").length === 2;
+  await until("the new settings are read", isRead);
+  await service.end("SIGKILL");
+  const next = await machine.start("all");
+  await next.log.waitFor(({ event }) => event === "deployment.adopted");
+  before.go();
+  assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
+  const { checkedOutCommit } = readDeployments(next.statePath)[0] ?? {};
+  assert.equal(checkedOutCommit, before.commit);
+});
