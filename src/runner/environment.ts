@@ -27,13 +27,17 @@ export interface EnvironmentOptions {
   /** More names that may pass, from DEPLOY_ENV. */
   readonly deployEnv: readonly string[];
   readonly repoPath: string;
+  /** What only the scripts of a project need. */
+  readonly scriptSecrets?: Readonly<Record<string, string>>;
 }
 
 type Environment = Readonly<Record<string, string>>;
 
 /** The environment of every child of the service: the variables of an allow-list, and settings that prevent prompts. */
-export function childEnvironment({ env, deployEnv, repoPath }: EnvironmentOptions): Environment {
-  const passed: Record<string, string> = { ...unattended };
+export function childEnvironment(options: EnvironmentOptions): Environment {
+  const { env, deployEnv, repoPath, scriptSecrets = {} } = options;
+  const passed: Record<string, string> = { ...scriptSecrets, ...unattended };
+  for (const name of Object.keys(passed)) if (name.startsWith("WEBHOOK_SECRET")) delete passed[name];
   for (const [name, value] of Object.entries(env)) {
     if (value !== undefined && isPassed(name, deployEnv)) passed[name] = value;
   }

@@ -33,12 +33,13 @@ export interface SecretSources extends EnvironmentOptions {
  * environment files, of Docker and of git. It reads the files each time, because they may have changed.
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
-  const { secrets, repoPath } = sources;
+  const { secrets, repoPath, scriptSecrets = {} } = sources;
   const environment = childEnvironment(sources);
   const home = environment.HOME ?? "/";
   return [
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
     { name: "WEBHOOK_SECRET_PREVIOUS", value: secrets.previous?.reveal() ?? "" },
+    ...Object.entries(scriptSecrets).map(([name, value]) => ({ name, value })),
     ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),
     ...secretsOfEnvFiles(repoPath),
     ...secretsOfDocker(join(environment.DOCKER_CONFIG ?? join(home, ".docker"), "config.json")),

@@ -111,15 +111,16 @@ test("a project that is added is served soon; one that is removed is not, and wh
 
 test("the secrets of a project reach its script alone, and not the log", async (t) => {
   const machine = makeMachine(t);
-  machine.addProject("shop", makeCheckout(t, 'echo "token: $API_TOKEN"; echo "$API_TOKEN" >token'));
+  machine.addProject("shop", makeCheckout(t, 'echo "token: $API_TOKEN, customer: $CUSTOMER"'));
   machine.addProject("blog", makeCheckout(t, 'echo "token: $API_TOKEN"'));
-  writeFileSync(join(machine.secretsPath, "shop.env"), "API_TOKEN=tok-4711-abcdef\n", { mode: 0o600 });
+  const secrets = "API_TOKEN=tok-4711-abcdef\nCUSTOMER=of-no-telling-name\n";
+  writeFileSync(join(machine.secretsPath, "shop.env"), secrets, { mode: 0o600 });
   const service = await machine.start("all");
   await pushTo(service, "shop");
   await pushTo(service, "blog");
   await service.log.waitForEnding(1);
   await service.log.waitForEnding(2);
-  assert.deepEqual(service.log.outputOf(1), ["token: ***"]);
+  assert.deepEqual(service.log.outputOf(1), ["token: ***, customer: ***"]);
   assert.deepEqual(service.log.outputOf(2), ["token: "]);
 });
 

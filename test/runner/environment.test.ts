@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { childEnvironment } from "../../src/runner/environment.ts";
 import { deliver, githubPush, randomCommit, testSecret } from "../harness/delivery.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";
@@ -151,6 +152,15 @@ test("the script is the leader's child in a process group of its own", async (t)
   const [parent, group, session] = (runner.lines[0] ?? "").split(" ");
   assert.equal(parent, group);
   assert.equal(group, session);
+});
+
+test("a project's secrets replace nothing that is passed, and nothing else replaces them", () => {
+  const scriptSecrets = { API_TOKEN: "the project's", PATH: "/tmp", WEBHOOK_SECRET_OLD: "x" };
+  const env = { API_TOKEN: "the service's own", PATH: "/bin" };
+  const passed = childEnvironment({ env, deployEnv: [], repoPath: "/srv/shop", scriptSecrets });
+  assert.equal(passed.API_TOKEN, "the project's");
+  assert.equal(passed.PATH?.split(":")[0], "/bin");
+  assert.equal(Object.hasOwn(passed, "WEBHOOK_SECRET_OLD"), false);
 });
 
 test("git fails at once instead of asking for a password", async (t) => {
