@@ -87,7 +87,7 @@ export interface ProjectParts {
 
 /** Makes the service of a project. It deploys nothing before `lead` is called. */
 export function createProjectService(shared: SharedParts, project: Project): ProjectService {
-  const { machine, events, isReplaced, isLeader, makeTurn } = shared;
+  const { machine, events, isReplaced, isLeader, makeTurn, distrustsPushes } = shared;
   const { name } = project;
   // Of the only project each line is.
   const log = name === onlyProjectName ? shared.log : shared.log.child({ project: name });
@@ -95,7 +95,7 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
   const statePath = projectStatePath(machine.statePath, name);
   let isServed = true;
   const queue = createQueue({
-    ...{ store, log, makeTurn },
+    ...{ store, log, makeTurn, distrustsPushes },
     runner: {
       start: (deployment) => parts.runner.start(deployment),
       adopt: (deployment) => parts.runner.adopt(deployment),

@@ -41,7 +41,7 @@ export function takeFromInbox(shared: SharedParts, services: ProjectServices, pr
       if (service) return withoutDoubt(await service.accept(push, markAndPrune));
       return await store.batch(() => {
         markAndPrune();
-        return withoutDoubt(recordPush(store.of(project), push));
+        return withoutDoubt(recordPush(store.of(project), push, undefined, true));
       });
     }
     await store.batch(mark);

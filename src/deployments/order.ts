@@ -16,21 +16,32 @@ export function enqueue(
   store: Store,
   deployment: Deployment,
   onSuperseded: OnSuperseded,
+  sparesRequests: boolean,
 ): "queued" | "superseded" {
   const tip = findTip(store, deployment);
   if (tip === null) {
-    supersedeWaiting(store, deployment, onSuperseded);
+    supersedeWaiting(store, deployment, onSuperseded, sparesRequests);
     return "queued";
   }
   const leading = findLeading(store, deployment, tip);
-  if (leading === null) redeployTip(store, tip, onSuperseded);
+  if (leading === null) redeployTip(store, tip, onSuperseded, sparesRequests);
   else supersede(store, deployment, leading, onSuperseded);
   return "superseded";
 }
 
-/** Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves. */
-export function supersedeWaiting(store: Store, newest: Deployment, onSuperseded: OnSuperseded): void {
-  const waits = "WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id < ?";
+/**
+ * Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves.
+ *
+ * @param sparesRequests leaves what an operator or catch-up has requested: a forged push must not replace it
+ */
+export function supersedeWaiting(
+  store: Store,
+  newest: Deployment,
+  onSuperseded: OnSuperseded,
+  sparesRequests = false,
+): void {
+  const which = sparesRequests ? "AND trigger = 'push'" : "";
+  const waits = `WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id < ? ${which}`;
   for (const waiting of selectDeployments(store, waits, newest.ref, newest.id)) {
     supersede(store, waiting, newest.id, onSuperseded);
     const sql = `UPDATE deployments SET queue_order =
@@ -59,9 +70,14 @@ function findLeading(store: Store, late: Deployment, tip: Deployment): number | 
  * Deploys the tip again, because a push that is now known to be older took its place, and supersedes what waits. The new
  * deployment is a step from the tip to itself, which does not change what is known of the branch.
  */
-function redeployTip(store: Store, tip: Deployment, onSuperseded: OnSuperseded): void {
+function redeployTip(
+  store: Store,
+  tip: Deployment,
+  onSuperseded: OnSuperseded,
+  sparesRequests: boolean,
+): void {
   const again = insertDeployment(store, { ...tip, before: tip.commit });
-  supersedeWaiting(store, again, onSuperseded);
+  supersedeWaiting(store, again, onSuperseded, sparesRequests);
   // A redelivery of the tip's push now means the deployment that counts.
   store.run(
     `UPDATE deliveries SET deployment_id = ? WHERE deployment_id IN

@@ -52,6 +52,8 @@ export interface QueueOptions {
   readonly onChange?: (deploymentId: number) => void;
   /** Reads what a run has checked out; without it nothing is known. */
   readonly readSource?: ReadSource;
+  /** Whether pushes may be forged: then they do not supersede what was requested. */
+  readonly distrustsPushes?: boolean;
   readonly log: Log;
 }
 
@@ -72,7 +74,7 @@ interface WaitingPush {
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
-  const { readSource = async () => null, makeTurn = createTurns(1) } = options;
+  const { readSource = async () => null, makeTurn = createTurns(1), distrustsPushes = false } = options;
   const turn = makeTurn(wake);
   const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
     log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),
@@ -165,7 +167,7 @@ export function createQueue(options: QueueOptions): Queue {
       [batch, waiting] = [waiting, []];
       const isPaused = findPause(store) !== null;
       return batch.map(({ push, alongside }) => {
-        const recorded = recordPush(store, push, onSuperseded);
+        const recorded = recordPush(store, push, onSuperseded, distrustsPushes);
         alongside?.();
         return isPaused ? withPause(recorded) : recorded;
       });

@@ -26,8 +26,15 @@ export type RecordedPush = PushRecord & { readonly doubt: Doubt | null };
  * Records a push as a deployment. Call it in a transaction. The newest push of a branch waits and supersedes what waited
  * before it. A push that is known already, by its bytes or by its step, makes no second deployment; if the first one
  * failed it is queued again, because "Redeliver" means "try again".
+ *
+ * @param sparesRequests as for `supersedeWaiting`
  */
-export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded = () => {}): RecordedPush {
+export function recordPush(
+  store: Store,
+  push: Push,
+  onSuperseded: OnSuperseded = () => {},
+  sparesRequests = false,
+): RecordedPush {
   const known = store.get("SELECT * FROM deliveries WHERE project = $project AND digest = ?", push.digest);
   if (known) return recordAgain(store, known, doubtOf(push, { isFirst: false }));
   const caughtUp = findCaughtUp(store, push);
@@ -39,7 +46,7 @@ export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded 
   }
   const deployment = insertDeployment(store, { ...push, trigger: "push", requestedBy: null });
   remember(store, push, deployment.id);
-  const state = enqueue(store, deployment, onSuperseded);
+  const state = enqueue(store, deployment, onSuperseded, sparesRequests);
   const doubt = isReturn(store, deployment) ? doubtOf(push, { isFirst: true }) : null;
   return { kind: "accepted", deployment: summary({ ...deployment, state }), doubt };
 }

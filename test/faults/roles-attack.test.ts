@@ -255,6 +255,20 @@ test("a flood of forged pushes stalls nothing, and what it leaves is bounded", a
   t.diagnostic(`${floodOfPushes} offers: the longest wait for a command was ${longestMs.toFixed(0)} ms`);
 });
 
+test("what an operator requests is deployed amid forged pushes", async (t) => {
+  const { machine, run, commits, ran } = await startSite(t);
+  const inbox = await startLiar(t, machine.inboxSocket);
+  const forge = () => inbox.offer({ project: "shop", push: pushOf() });
+  for (let count = 0; count < 50; count += 1) forge();
+  await until("they are taken", () => inbox.isEmpty());
+  await callService(run.statePath, "POST", "/deployments?project=shop", {});
+  await until("the request is deployed", () => {
+    if (inbox.isEmpty()) forge();
+    return ran("shop").length > 0;
+  });
+  assert.deepEqual(ran("shop"), [`refs/heads/main ${commits.head}`]);
+});
+
 test("pushes are taken again after an inbox was in other hands, whatever its places were", async (t) => {
   const { machine, commits, ran } = await startSite(t);
   const first = await machine.start("receive");
