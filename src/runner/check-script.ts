@@ -25,11 +25,15 @@ export async function checkScript(repoPath: string, env: Record<string, string>)
   );
 }
 
-/** Logs what would keep the deploy script from starting, if anything. */
+/** Logs what would keep the deploy script from starting, if anything. Never rejects: a shortage may pass. */
 export async function logScriptFault(repoPath: string, env: Record<string, string>, log: Log): Promise<void> {
-  const problem = await checkScript(repoPath, env);
-  if (!problem) return;
-  log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
+  try {
+    const problem = await checkScript(repoPath, env);
+    if (!problem) return;
+    log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
+  } catch (error) {
+    log.warn({ event: "script.unchecked", err: error }, "The deploy script could not be checked");
+  }
 }
 
 function checkFile(script: string): Problem | null {

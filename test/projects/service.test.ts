@@ -6,7 +6,9 @@ import { recordedDeployments } from "../harness/database.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import { makeCheckout, pushTo, startProjects, waitsForGo } from "../harness/projects.ts";
+import { needs } from "../harness/requirements.ts";
 import { makeMachine, type RunningRole } from "../harness/roles.ts";
+import { straced } from "../harness/straced.ts";
 import { until } from "../harness/until.ts";
 
 const started = (service: RunningRole) =>
@@ -156,3 +158,19 @@ test("a paused queue holds pushes until it is resumed", async (t) => {
   assert.equal((await hotpush(target, "resume", "--project", "shop")).code, 0);
   await service.log.waitForEnding(1);
 });
+
+test(
+  "a new project whose script cannot be read at the moment is served, and so are the others",
+  needs("strace"),
+  async (t) => {
+    const machine = makeMachine(t);
+    machine.addProject("blog", makeCheckout(t));
+    const shop = makeCheckout(t);
+    const noDescriptor = [...straced("openat:error=EMFILE"), "-P", join(shop, "deploy.sh")];
+    const service = await machine.start("all", {}, noDescriptor);
+    machine.addProject("shop", shop);
+    await until("the shop is served", async () => (await pushTo(service, "shop")).status === 202);
+    assert.equal((await pushTo(service, "blog")).status, 202);
+    assert.equal((await pushTo(service, "shop")).status, 202);
+  },
+);
