@@ -11,6 +11,7 @@ import { createSourceNote, type EventBus, noteStep, type ReadSource } from "./de
 import { createQueue, type Queue } from "./deployments/queue.ts";
 import type { RecordedPush } from "./deployments/record.ts";
 import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
+import { findSkipRules } from "./deployments/skips.ts";
 import type { Turn } from "./deployments/turns.ts";
 import { createDryRun } from "./dry-run.ts";
 import type { Log } from "./log.ts";
@@ -203,13 +204,16 @@ function makeRunner(
   { machine, store, statePath, events, distrustsPushes, log, stopping }: OwnParts,
   { settings, refs, script, readSource }: Pick<ProjectParts, "settings" | "refs" | "script" | "readSource">,
 ): Runner {
-  const { allowedSigners: signersPath, deployTimeoutMs, deploySilenceMs } = settings;
+  const { allowedSigners: signersPath, deployPaths: paths, deployTimeoutMs, deploySilenceMs } = settings;
   const noteSource = createSourceNote(store, readSource);
   const findLastDeployed = () => findLastDeployedCommit(store);
   const otherStatePaths = () => listStatePaths(machine.statePath).filter((path) => path !== statePath);
   return createRunner({
     ...{ script, statePath, otherStatePaths, refs, deployTimeoutMs, deploySilenceMs, log },
-    tipRules: { signersPath, distrustsPushes, findLastDeployed, stopping },
+    tipRules: {
+      ...{ paths, signersPath, distrustsPushes, findLastDeployed, stopping },
+      findSkipRules: (deployment) => findSkipRules(store, deployment, distrustsPushes || paths.length > 0),
+    },
     onStep(deployment, name) {
       noteStep(store, deployment, name, log);
       noteSource(deployment);

@@ -31,6 +31,7 @@ test("with only a secret, every value is its default", () => {
     deployTimeoutMs: 30 * 60_000,
     deploySilenceMs: 10 * 60_000,
     deployEnv: [],
+    deployPaths: [],
     catchUpIntervalMs: 5 * 60_000,
     shutdownGraceMs: 5_000,
     logLevel: "info",

@@ -26,12 +26,12 @@ export function stateText(
 
 /** How a deployment ended, and the reason if it did not succeed. */
 export function endingLines(deployment: DeploymentJson, { paint, columns }: Terminal): readonly string[] {
-  const { id, state, ref, durationMs, problem } = deployment;
+  const { id, state, ref, durationMs, problem, skipReason } = deployment;
   const took = durationMs === null ? "" : ` after ${formatDuration(durationMs)}`;
   const what = state === "succeeded" ? `: ${branchOf(ref)} is at ${commitText(deployment)}` : "";
-  const was = state === "cancelled" || state === "superseded" ? "was " : "";
+  const was = ["cancelled", "superseded", "skipped"].includes(state) ? "was " : "";
   const first = `Deployment ${id} ${was}${stateText(deployment, paint)}${byWhat(deployment)}${took}${what}.`;
-  const reasons = problem?.detail.split("\n") ?? [];
+  const reasons = (problem?.detail ?? skipReason)?.split("\n") ?? [];
   return [first, ...reasons.flatMap((line) => wrapText(harmless(line), columns))];
 }
 

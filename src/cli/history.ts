@@ -71,6 +71,8 @@ function row(deployment: DeploymentJson): readonly string[] {
 
 function whatLine(deployment: DeploymentJson, columns: number): string {
   const commit = commitText(deployment);
-  const origin = originText(deployment, columns - commit.length - gapColumns);
+  const left = columns - commit.length - gapColumns;
+  const { skipReason } = deployment;
+  const origin = skipReason === null ? originText(deployment, left) : fit(skipReason, left);
   return `${commit}${" ".repeat(gapColumns)}${origin}`.trimEnd();
 }

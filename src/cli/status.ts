@@ -119,10 +119,11 @@ function runningTexts(
 }
 
 function lastText(deployment: DeploymentJson, { paint }: Terminal): string {
-  const { finishedAt, durationMs } = deployment;
+  const { finishedAt, durationMs, skipReason } = deployment;
   const took = durationMs === null ? "" : `, took ${formatDuration(durationMs)}`;
   const when = finishedAt === null ? "" : ` ${localTime(finishedAt)}`;
-  return `${named(deployment)}: ${stateText(deployment, paint)}${when}${took}`;
+  const why = skipReason === null ? "" : `. ${skipReason}`;
+  return `${named(deployment)}: ${stateText(deployment, paint)}${when}${took}${why}`;
 }
 
 function named(deployment: DeploymentJson): string {

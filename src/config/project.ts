@@ -2,7 +2,7 @@ import { parseDurationMs } from "./duration.ts";
 import { type Environment, readVariables, type Variable } from "./read-variables.ts";
 import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./secret.ts";
 import { readSigners } from "./signers-file.ts";
-import { absolutePath, durationOrNever, variableNames, within } from "./values.ts";
+import { absolutePath, durationOrNever, pathPatterns, variableNames, within } from "./values.ts";
 
 /** The settings of one project: its repository, its secret, and how it is deployed. */
 export interface ProjectSettings {
@@ -15,6 +15,8 @@ export interface ProjectSettings {
   readonly deployTimeoutMs: number;
   readonly deploySilenceMs: number;
   readonly deployEnv: readonly string[];
+  /** Patterns of what is deployed; none: everything. One that begins with `!` leaves files out. */
+  readonly deployPaths: readonly string[];
   readonly catchUpIntervalMs: number;
 }
 
@@ -59,6 +61,12 @@ export const projectVariables = {
     expected: "names of variables, separated by commas, none of them a webhook secret",
     read: variableNames,
   },
+  DEPLOY_PATHS: {
+    fallback: () => "",
+    expected:
+      "patterns from the root of the repository such as apps/shop/**, separated by spaces; ! leaves files out",
+    read: pathPatterns,
+  },
   CATCH_UP_INTERVAL: {
     fallback: () => "5m",
     expected: "a duration from 1s to 24h such as 5m, or 0 for never",
@@ -98,6 +106,7 @@ export function readProjectSettings(
     deployTimeoutMs: values.DEPLOY_TIMEOUT,
     deploySilenceMs: values.DEPLOY_SILENCE,
     deployEnv: values.DEPLOY_ENV,
+    deployPaths: values.DEPLOY_PATHS,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
     secrets: Object.freeze({
       current: makeSecret(current),

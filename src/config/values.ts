@@ -66,3 +66,17 @@ export function variableNames(text: string): readonly string[] | null {
   const areUsable = names.every((name) => /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("WEBHOOK_SECRET"));
   return areUsable ? Object.freeze(names) : null;
 }
+
+/**
+ * Reads patterns of paths, from the root of a repository; `!` before one leaves files out.
+ *
+ * @returns null if one begins like an option of git's patterns or like an absolute path, or leaves the repository
+ */
+export function pathPatterns(text: string): readonly string[] | null {
+  const patterns = text.split(separators).filter((pattern) => pattern !== "");
+  const areUsable = patterns.every((pattern) => {
+    const path = pattern.replace(/^!/, "");
+    return path !== "" && !/^[:/!]/.test(path) && !path.split("/").includes("..") && !path.includes("\0");
+  });
+  return areUsable ? Object.freeze(patterns) : null;
+}

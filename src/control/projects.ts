@@ -12,7 +12,7 @@ export interface ProjectJson {
   readonly branches: readonly string[];
   /** What the last successful deployment has made live; null if there was none. */
   readonly live: LiveJson | null;
-  /** The one that runs, else the newest that was not superseded; null if there was none. */
+  /** The one that runs, else the newest that was neither superseded nor skipped; null if there was none. */
   readonly last: DeploymentJson | null;
   readonly waiting: number;
   readonly paused: PauseJson | null;
@@ -51,7 +51,9 @@ export function listProjects(sources: ControlSources): readonly ProjectJson[] {
 
 function projectJson({ project, store, repoPath, refs, fault, isServed }: ControlContext): ProjectJson {
   const good = findLastGood(store);
-  const last = findRunning(store) ?? listDeployments(store, 100).find(({ state }) => state !== "superseded");
+  const last =
+    findRunning(store) ??
+    listDeployments(store, 100).find(({ state }) => state !== "superseded" && state !== "skipped");
   const waiting = store.get(
     "SELECT count(*) AS n FROM deployments WHERE project = $project AND state = 'queued'",
   );

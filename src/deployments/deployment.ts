@@ -79,10 +79,29 @@ export interface Run {
   readonly end: (reason: "cancelled" | "interrupted", graceMs: number) => void;
 }
 
+/** Which rules may skip a deployment. */
+export interface SkipRules {
+  /** What is live. */
+  readonly live: Deployment;
+  /** Whether `[skip deploy]` in the subject of its commit counts. */
+  readonly byMarker: boolean;
+  /** Whether DEPLOY_PATHS counts. */
+  readonly byPaths: boolean;
+}
+
+/** Why the script of a deployment need not run. */
+export interface Skip {
+  readonly rule: "byMarker" | "byPaths";
+  readonly reason: string;
+  readonly source: Source | null;
+}
+
 export type Start =
   | { readonly kind: "started"; readonly run: Run }
   /** It cannot run: the deployment has failed, and `problem` says what to fix. */
   | { readonly kind: "refused"; readonly problem: Problem }
+  /** It need not run. */
+  | { readonly kind: "skipped"; readonly skip: Skip }
   /** The machine is short of something at the moment: a later attempt can work. */
   | { readonly kind: "try-again"; readonly detail: string };
 

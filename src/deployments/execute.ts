@@ -7,12 +7,14 @@ import {
   liveCommit,
   type Run,
   type Runner,
+  type Skip,
   type Source,
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
 import { type ReadSource, recordSource } from "./progress.ts";
 import { type Persist, pause } from "./retry.ts";
-import { cancelGraceMs, cancelQueued, requestCancel, settle } from "./settle.ts";
+import { cancelGraceMs, cancelledEnding, cancelQueued, requestCancel, settle } from "./settle.ts";
+import { settleSkipped } from "./skips.ts";
 import { putBack } from "./states.ts";
 
 /** Executes one deployment at a time. The caller makes sure that it is one. */
@@ -66,11 +68,21 @@ export function createExecutor(options: ExecutorOptions): Executor {
     onChange(deployment.id);
     const start = await runner.start(deployment);
     if (start.kind === "try-again") return await retryLater(deployment, start.detail);
+    if (start.kind === "skipped") return await skip(deployment, start.skip);
     if (start.kind === "refused") {
       return await record(deployment, { state: "failed", exitCode: null, problem: start.problem }, null);
     }
     logStart(log, deployment);
     await watch(deployment, start.run);
+  }
+
+  async function skip(deployment: Deployment, found: Skip): Promise<void> {
+    if (current?.isCancelled) return await record(deployment, cancelledEnding, null);
+    const isSkipped = await persist(() => settleSkipped(store, deployment, found));
+    current = null;
+    if (isSkipped) logSkipped(log, deployment, found);
+    onChange(deployment.id);
+    await persist(() => pruneHistory(store));
   }
 
   async function watch(deployment: Deployment, run: Run): Promise<void> {
@@ -139,6 +151,13 @@ export function createExecutor(options: ExecutorOptions): Executor {
 function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deployment): void {
   const fields = { event: "deployment.started", deployment: id, trigger, ref, commit, attempt: attempts };
   log.info(fields, `Deployment ${id} started: ${ref} at ${commit.slice(0, 7)}`);
+}
+
+function logSkipped(log: Log, { id, ref, commit }: Deployment, { reason }: Skip): void {
+  log.info(
+    { event: "deployment.skipped", deployment: id, ref, commit },
+    `Deployment ${id} was skipped: ${reason}`,
+  );
 }
 
 function logEnding(log: Log, deployment: Deployment, { state, exitCode, problem }: Ending): void {

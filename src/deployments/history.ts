@@ -28,17 +28,18 @@ export function listRunning(store: Store): readonly Deployment[] {
 export function findLatest(store: Store): Deployment | null {
   return selectDeployment(
     store,
-    `WHERE ${inScope(store)} AND attempts > 0 ORDER BY state = 'running' DESC, id DESC LIMIT 1`,
+    `WHERE ${inScope(store)} AND attempts > 0 AND state <> 'skipped' ORDER BY state = 'running' DESC, id DESC LIMIT 1`,
   );
 }
 
-/** The last deployment of each branch that ended and was not superseded. */
+/** The last deployment of each branch whose script has ended, and what was skipped since. */
 export function listLastOfBranches(store: Store): readonly Deployment[] {
+  const last = (states: string) =>
+    `SELECT max(id) FROM deployments WHERE ${inScope(store)} AND state IN (${states}) GROUP BY project, ref`;
+  const ended = "'succeeded', 'failed', 'timed_out', 'cancelled'";
   return selectDeployments(
     store,
-    `WHERE id IN (SELECT max(id) FROM deployments
-       WHERE ${inScope(store)} AND state IN ('succeeded', 'failed', 'timed_out', 'cancelled') GROUP BY project, ref)
-     ORDER BY project, ref`,
+    `WHERE id IN (${last(ended)} UNION ${last(`${ended}, 'skipped'`)}) ORDER BY project, ref, id`,
   );
 }
 

@@ -54,13 +54,14 @@ export function supersedeWaiting(
  * The deployment that put, or will put, the tip in place: the newest of the branch that was not superseded. A
  * version that a person has put there instead stays until the next push.
  *
- * @returns its id, or null if an old commit was put there
+ * @returns its id; null if an old commit was put there, or if it was skipped before anybody knew of `late`
  */
 function findLeading(store: Store, late: Deployment, tip: Deployment): number | null {
   const clauses =
     "WHERE project = $project AND ref = ? AND id <> ? AND state <> 'superseded' ORDER BY id DESC LIMIT 1";
   const newest = selectDeployment(store, clauses, late.ref, late.id);
   const isRequested = newest?.trigger === "rollback" || newest?.trigger === "manual";
+  if (newest?.state === "skipped") return null;
   return newest && (isRequested || [newest.commit, newest.checkedOutCommit].includes(tip.commit))
     ? newest.id
     : null;

@@ -17,6 +17,7 @@ import {
   type OnSuperseded,
   supersedeWaiting,
 } from "./order.ts";
+import { noteSkipMention } from "./skips.ts";
 import { isFinished, transition } from "./states.ts";
 
 /** The result of a push. `doubt`: what to ask the remote after the sender was answered; null: nothing. */
@@ -45,6 +46,7 @@ export function recordPush(
     return recordAgain(store, remember(store, push, same.id), doubt);
   }
   const deployment = insertDeployment(store, { ...push, trigger: "push", requestedBy: null });
+  if (push.mentionsSkip) noteSkipMention(store, deployment.id);
   remember(store, push, deployment.id);
   const state = enqueue(store, deployment, onSuperseded, sparesRequests);
   const doubt = isReturn(store, deployment) ? doubtOf(push, { isFirst: true }) : null;
@@ -128,6 +130,9 @@ function duplicateDetail(state: Deployment["state"]): string {
   if (state === "superseded") return "A newer push superseded this one, so it is not deployed.";
   if (state === "succeeded") {
     return "Already deployed. To prevent replays, a delivery is deployed only once. To deploy the branch again, push to it, with an empty commit if necessary.";
+  }
+  if (state === "skipped") {
+    return "Its deployment was skipped, because it changes nothing that is deployed, or says so itself. To deploy the branch anyway, run on its server: hotpush deploy";
   }
   return "A newer push came after this one, so it is not tried again.";
 }

@@ -88,6 +88,7 @@ export const deploymentsSchema: Schema = {
      exit_code      INTEGER,
      problem_code   TEXT,
      problem_detail TEXT,
+     mentions_skip  INTEGER NOT NULL DEFAULT 0, -- its payload has "[skip deploy]": worth a look at its commit
      skip_reason    TEXT,
      created_at_ms  INTEGER NOT NULL,
      started_at_ms  INTEGER,

@@ -27,6 +27,8 @@ export interface Push {
   readonly repository: string | null;
   /** The login name of who pushed, by the signed payload; printable and bounded, for people: never for a decision. */
   readonly pusher: string | null;
+  /** Whether its payload has `[skip deploy]` anywhere, as in the message of a commit: worth a look at the commit itself. */
+  readonly mentionsSkip?: boolean;
   /** SHA-256, in hex, of what was signed: the same delivery again has the same. */
   readonly digest: string;
   /** The host's own id of the delivery, unsigned: good for a log, never for a decision. */

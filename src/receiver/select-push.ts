@@ -9,7 +9,7 @@ export type Selection =
   | { readonly kind: "unusable"; readonly field: string; readonly detail: string }
   | { readonly kind: "push"; readonly push: SelectedPush };
 
-export type SelectedPush = Omit<Push, "host" | "digest" | "deliveryId">;
+export type SelectedPush = Omit<Push, "host" | "mentionsSkip" | "digest" | "deliveryId">;
 
 export type IgnoreReason = keyof typeof ignoreDetails;
 

@@ -123,7 +123,14 @@ export function createWebhook(
         return answerIgnored(selection.reason, payload.isDryRun, signed);
       case "push": {
         const digest = deliveryDigest(signed.signature, payload.isDryRun ? withoutDryRun(body) : body);
-        const push = { ...selection.push, host: host.name, digest, deliveryId: sender.delivery };
+        const mentionsSkip = payload.mentionsSkip;
+        const push = {
+          ...selection.push,
+          host: host.name,
+          mentionsSkip,
+          digest,
+          deliveryId: sender.delivery,
+        };
         return await answerPush(push, payload.isDryRun, signed);
       }
     }
@@ -195,17 +202,26 @@ function signatureInvalid(logReason: string): Refusal {
   return { code: "signature_invalid", detail, logReason };
 }
 
-function readPayload(body: Buffer): { object: JsonObject; isDryRun: boolean } | Refusal {
+interface Payload {
+  readonly object: JsonObject;
+  readonly isDryRun: boolean;
+  readonly mentionsSkip: boolean;
+}
+
+function readPayload(body: Buffer): Payload | Refusal {
   if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
+  const text = body.toString("utf8");
   let value: unknown;
   try {
-    value = JSON.parse(body.toString("utf8"));
+    value = JSON.parse(text);
   } catch {
     return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
   }
   if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
   const kind = readDryRun(value);
-  if (kind !== "malformed") return { object: value, isDryRun: kind === "dry-run" };
+  if (kind !== "malformed") {
+    return { object: value, isDryRun: kind === "dry-run", mentionsSkip: /\[skip deploy\]/i.test(text) };
+  }
   const detail =
     'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
   return unreadable("invalid_payload", detail, "/hotpush");

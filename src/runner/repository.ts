@@ -58,7 +58,8 @@ export async function readSource(
   }
 }
 
-function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source | null {
+/** What is recorded of a commit: cut to a bounded length, and printable. */
+export function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source | null {
   if (found === null) return null;
   const [subject, author] = [
     printable(found.subject, longestSubject),

@@ -25,7 +25,7 @@ import {
 import { logSilence } from "./silence.ts";
 import { type Supervisor, startSupervisor } from "./start-supervisor.ts";
 import { noteTip } from "./tip/check-deployed.ts";
-import type { ExactTip, TipRules } from "./tip/resolve-tip.ts";
+import type { ExactTip, Tip, TipRules } from "./tip/resolve-tip.ts";
 import { type RunContext, watchRun } from "./watch-run.ts";
 
 export interface RunnerOptions {
@@ -121,7 +121,7 @@ async function findSurvivor(options: RunnerOptions, own: Deployment): Promise<nu
 async function startAtTip(options: RunnerOptions, deployment: Deployment): Promise<Start> {
   const context = contextOf(options, deployment);
   const tip = await findTip(options, deployment);
-  if (tip === null) return { kind: "started", run: await spawnScript(context) };
+  if (tip.kind === "any") return { kind: "started", run: await spawnScript(context) };
   if (tip.kind !== "exact") return tip;
   const { commit } = tip;
   const environment = exactEnvironment(context.environment, commit);
@@ -139,10 +139,10 @@ async function findRunIn(statePath: string, repoPath: string): Promise<number | 
   return null;
 }
 
-/** @returns null if no rule asks for the tip. A roll back uses images that exist already: there is nothing to fetch. */
-async function findTip({ tipRules: rules, ...options }: RunnerOptions, deployment: Deployment) {
-  if (rules === null || deployment.trigger === "rollback") return null;
-  if (rules.signersPath === null && !rules.distrustsPushes) return null;
+/** A roll back uses images that exist already: there is nothing to fetch. */
+async function findTip({ tipRules: rules, ...options }: RunnerOptions, deployment: Deployment): Promise<Tip> {
+  const isFetched = rules && (rules.signersPath || rules.distrustsPushes || rules.findSkipRules(deployment));
+  if (!isFetched || deployment.trigger === "rollback") return { kind: "any" };
   const { resolveTip } = await import("./tip/resolve-tip.ts");
   return await resolveTip({ ...options, rules }, deployment);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { test } from "node:test";
-import { parseAddressList, webhookUrl } from "../../src/config/values.ts";
+import { parseAddressList, pathPatterns, webhookUrl } from "../../src/config/values.ts";
 
 const contains = (text: string, address: string) =>
   parseAddressList(text)?.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
@@ -50,4 +50,15 @@ test("the webhook's URL: a site stands for its /webhook, a path for itself", () 
   assert.equal(webhookUrl("https://example.com/hooks/webhook")?.href, "https://example.com/hooks/webhook");
   for (const text of ["shop.example.com", "ftp://example.com", ""])
     assert.equal(webhookUrl(text), null, text);
+});
+
+test("patterns of paths are relative to the repository, and never git's own magic", () => {
+  assert.deepEqual(pathPatterns(" apps/shop/**, !**/*.md deploy.sh "), [
+    "apps/shop/**",
+    "!**/*.md",
+    "deploy.sh",
+  ]);
+  for (const text of [":(exclude)a", "!:/a", ":!a", "/etc", "!", "!!a", "a/../b", ".."]) {
+    assert.equal(pathPatterns(text), null, text);
+  }
 });

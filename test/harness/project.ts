@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 /** A repository that a service deploys, and its remote. */
@@ -8,6 +9,8 @@ export interface Project {
   readonly repoPath: string;
   /** Pushes an empty commit to the remote and gives its id. */
   readonly commit: () => string;
+  /** Pushes a commit with this message and these files to the remote and gives its id. */
+  readonly push: (message: string, files?: Readonly<Record<string, string>>) => string;
   readonly script: (text: string) => void;
 }
 
@@ -20,16 +23,22 @@ export function makeProject(scope: Scope): Project {
   git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
   git(root, "clone", "--quiet", remotePath, workPath);
   git(workPath, "switch", "--quiet", "--orphan", "main");
-  const commit = () => {
-    git(workPath, "commit", "--quiet", "--allow-empty", "--message", "a change");
+  const push: Project["push"] = (message, files = {}) => {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(workPath, name)), { recursive: true });
+      writeFileSync(join(workPath, name), text);
+    }
+    git(workPath, "add", "--all");
+    git(workPath, "commit", "--quiet", "--allow-empty", "--message", message);
     git(workPath, "push", "--quiet", "origin", "main");
     return git(workPath, "rev-parse", "HEAD");
   };
+  const commit = () => push("a change");
   commit();
   git(root, "clone", "--quiet", remotePath, repoPath);
   const script = (text: string) => void writeScript(join(repoPath, "deploy.sh"), text);
   script("#!/bin/sh\nexit 0\n");
-  return { remotePath, repoPath, commit, script };
+  return { remotePath, repoPath, commit, push, script };
 }
 
 /** Runs git in `directory`, with an identity to commit with. */

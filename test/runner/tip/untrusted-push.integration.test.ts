@@ -54,3 +54,10 @@ test("a push through the inbox of a commit beside the branch fails, and nothing 
   }
   assert.equal(existsSync(join(project.repoPath, "received")), false);
 });
+
+test("a push through the inbox is looked at for [skip deploy], whatever its payload says", async (t) => {
+  const project = makeProject(t);
+  const { deploy } = await startRoles(t, project);
+  assert.equal((await deploy(project.commit())).state, "succeeded");
+  assert.equal((await deploy(project.push("Notes [skip deploy]"))).state, "skipped");
+});

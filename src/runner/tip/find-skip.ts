@@ -1,0 +1,60 @@
+import { type Deployment, liveCommit, type Skip, type SkipRules } from "../../deployments/deployment.ts";
+import { readCommit, runGit, withoutReplacements } from "../../platform/git.ts";
+import type { ProjectScript } from "../known-secrets.ts";
+import { sourceOf } from "../repository.ts";
+
+export interface FindSkipOptions {
+  readonly script: ProjectScript;
+  /** DEPLOY_PATHS; none: every push is deployed. */
+  readonly paths: readonly string[];
+  readonly rules: SkipRules;
+}
+
+/** Why a deployment whose commit was fetched can be skipped, or null. If git cannot tell, it is deployed. */
+export async function findSkip(
+  { script, paths, rules }: FindSkipOptions,
+  { commit }: Deployment,
+): Promise<Skip | null> {
+  const { repoPath, environment } = script;
+  const env = withoutReplacements(environment);
+  const found = await readCommit(repoPath, commit, env);
+  if (found === null) return null;
+  const source = sourceOf(found, null);
+  if (rules.byMarker && /\[skip deploy\]/i.test(found.subject)) {
+    return { rule: "byMarker", reason: `The subject of ${commit.slice(0, 7)} has [skip deploy].`, source };
+  }
+  const live = liveCommit(rules.live);
+  if (paths.length === 0 || !rules.byPaths || !(await isSame(repoPath, [live, commit], paths, env)))
+    return null;
+  const reason = `No file that DEPLOY_PATHS names differs between ${live.slice(0, 7)}, which is live, and ${commit.slice(0, 7)}.`;
+  return { rule: "byPaths", reason, source };
+}
+
+const diffTimeoutMs = 60_000;
+
+/** Whether git sees no difference between two commits in what `paths` name. */
+async function isSame(
+  repoPath: string,
+  commits: readonly string[],
+  paths: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<boolean> {
+  // Plumbing, so no setting of the user has a part in it. A variable could make the patterns plain names.
+  const args = ["diff-tree", "--quiet", "-r", "--no-renames", "--ignore-submodules=none", ...commits, "--"];
+  const ending = await runGit(repoPath, [...args, ...pathspecs(paths)], {
+    env: { ...env, GIT_LITERAL_PATHSPECS: "0" },
+    timeoutMs: diffTimeoutMs,
+  });
+  return ending.kind === "exited" && ending.code === 0;
+}
+
+/** A pattern of a directory stands for all that is in it: git takes it so only if the pattern has no wildcard. */
+function pathspecs(paths: readonly string[]): readonly string[] {
+  const spec = (magic: string, path: string) => [`:(${magic},glob)${path}`, `:(${magic},glob)${path}/**`];
+  const excluded = paths.filter((path) => path.startsWith("!"));
+  const included = paths.filter((path) => !path.startsWith("!"));
+  return [
+    ...(included.length === 0 ? [":(top)"] : included.flatMap((path) => spec("top", path))),
+    ...excluded.flatMap((path) => spec("top,exclude", path.slice(1))),
+  ];
+}
