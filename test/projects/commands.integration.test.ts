@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -6,9 +7,10 @@ import type { DeploymentJson } from "../../src/control/deployment-json.ts";
 import type { ProjectJson } from "../../src/control/projects.ts";
 import type { StatusJson, WholeStatusJson } from "../../src/control/status.ts";
 import { githubPush } from "../harness/delivery.ts";
-import { hotpush, hotpushJson } from "../harness/hotpush.ts";
+import { commandEnvironment, hotpush, hotpushJson, launcher } from "../harness/hotpush.ts";
 import { makeCheckout, pushTo, startProjects } from "../harness/projects.ts";
 import { makeRepository } from "../harness/repository.ts";
+import { needs } from "../harness/requirements.ts";
 import { makeMachine, type RunningRole } from "../harness/roles.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
@@ -36,6 +38,16 @@ test("a command is about the project of the working directory, also through a li
     const answer = await hotpushJson<Partial<StatusJson>>(targetOf(service, join(inner, "src")), "status");
     return answer.project === "inner";
   });
+});
+
+test("a checkout is found under another path too, as a container has it", needs("mount"), async (t) => {
+  const { service, paths } = await startProjects(t, { shop: "true", blog: "true" });
+  const script = 'mount --bind "$1" "$2" && cd "$2" && exec "$3" status --json';
+  const elsewhere = [paths.get("blog") ?? "", temporaryDirectory(t), launcher];
+  await hotpush(targetOf(service), "status");
+  const env = commandEnvironment(service);
+  const json = execFileSync("unshare", ["--mount", "sh", "-c", script, "sh", ...elsewhere], { env });
+  assert.equal((JSON.parse(String(json)) as StatusJson).project, "blog");
 });
 
 test("without a project, status and history show all, and other commands say which there are", async (t) => {
@@ -172,6 +184,14 @@ test("projects shows what is live of each, and why one is not served", async (t)
   const shop = `shop     main          ${after.slice(0, 7)}  \\S+ \\S+  succeeded \\(1\\)\n {4}Show the tide table  Mara Köhler`;
   assert.match(stdout, new RegExp(`\n${shop}\n`));
   assert.match(stdout, /\nwiki\n {4}faulty settings: .*REPO_PTH/);
+  machine.addProject("blog", "", {});
+  const isFaulty = /\nSettings {3}REPO_PATH is missing/;
+  const statusOf = async (name: string) => (await hotpush(target, "status", "--project", name)).stdout;
+  await until("the fault is shown", async () => isFaulty.test(await statusOf("blog")));
+  assert.match(
+    (await hotpush(target, "status")).stdout,
+    /\nSettings {3}blog: REPO_PATH.*\n {11}wiki: REPO_PTH/s,
+  );
   const faulty = await hotpush(target, "deploy", "--project", "wiki");
   assert.match(faulty.stderr, /Project wiki has faulty settings: .*REPO_PTH/);
 });
