@@ -39,7 +39,7 @@ function judgeAnswer(answer: ServiceAnswer, status: number): Verdict | null {
     case "accepted":
       return good("accepted", acceptedText(answer));
     case "dry-run":
-      return judgeDryRun(answer.would ?? { fail: { code: "", detail: "" } });
+      return judgeDryRun(answer.would ?? {});
     case "duplicate":
       return bad("duplicate", `The service has had this delivery before. ${answer.detail}`);
     case "ignored":
@@ -56,7 +56,8 @@ function acceptedText({ deployment, detail = "" }: ServiceAnswer): string {
   return `A signed push reached the service: deployment ${id} of ${short(commit)} is ${state}. ${detail}`.trim();
 }
 
-function judgeDryRun(would: Would): Verdict {
+/** A newer service may have a result that is not known here. */
+function judgeDryRun(would: Would | object): Verdict {
   const reached = "A signed test push reached the service";
   if ("deploy" in would) {
     const { commit, after, when: moment } = would.deploy;
@@ -68,7 +69,12 @@ function judgeDryRun(would: Would): Verdict {
     return bad("would-be-duplicate", `${reached}, which knows it already. ${would.duplicate.detail}`);
   if ("ignore" in would)
     return bad("would-ignore", `${reached} and would be ignored. ${would.ignore.detail}`);
-  return bad("would-fail", `${reached}, but its deployment would fail. ${would.fail.detail}`);
+  if ("fail" in would)
+    return bad("would-fail", `${reached}, but its deployment would fail. ${would.fail.detail}`);
+  return bad(
+    "would-fail",
+    `${reached}, whose version answers what this one cannot read. Update Hotpush here.`,
+  );
 }
 
 function refused({ code, title, detail }: ServiceAnswer, status: number): Verdict {

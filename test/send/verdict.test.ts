@@ -18,3 +18,10 @@ test("a push that waits is reported with its reason, also before it has a number
   const deploy = { ref: deployment.ref, commit: deployment.commit, when: "resumed" };
   assert.match(textOf({ status: "dry-run", would: { deploy } }), /0b77a2e, when its queue is resumed/);
 });
+
+test("a dry run whose result this version does not know is answered, not a crash", () => {
+  const reached = /^A signed test push reached the service, .* Update Hotpush here\.$/;
+  for (const would of [{ wait: { detail: "Later." } }, {}, undefined]) {
+    assert.match(textOf({ status: "dry-run", would }), reached);
+  }
+});
