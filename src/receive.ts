@@ -1,8 +1,12 @@
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { MachineSettings } from "./config/machine.ts";
 import { type Inbox, openInbox } from "./inbox/inbox.ts";
 import { serveInbox } from "./inbox/serve-inbox.ts";
 import type { Log } from "./log.ts";
+import { waitForLock } from "./platform/file-lock.ts";
+import { keepTrying } from "./platform/keep-trying.ts";
+import { isSystemError } from "./platform/run-command.ts";
 import type { Project, Projects } from "./projects/project.ts";
 import { namedWebhooks } from "./receiver/named-webhooks.ts";
 import { refsOf } from "./receiver/push.ts";
@@ -26,28 +30,56 @@ export async function startReceive(
 ): Promise<RunningService> {
   const inbox = openInbox(machine.statePath);
   if (inbox.movedAsideTo) logMovedAside(inbox.movedAsideTo, log);
-  let isStopping = false;
+  const stopping = new AbortController();
   const receiver = createReceiver({
     findWebhook: webhooksOf(projects, inbox),
     webhookPath: "/webhook/<project>",
     bodyLimitBytes: machine.bodyLimitBytes,
     trustedProxies: machine.trustedProxies,
-    findFault: () => (isStopping ? "The service is stopping." : inbox.findFault()),
-    isStopping: () => isStopping,
+    findFault: () => (stopping.signal.aborted ? "The service is stopping." : inbox.findFault()),
+    isStopping: () => stopping.signal.aborted,
     log,
   });
-  const socket = await serveInbox(inbox, machine.inboxSocket, log);
   await listen(receiver, machine);
+  const offering = offerInbox(machine, inbox, log, stopping.signal);
   projects.watch(() => {});
   return {
     address: receiver.address() as AddressInfo,
     async close() {
-      if (isStopping) return;
-      isStopping = true;
+      if (stopping.signal.aborted) return;
+      stopping.abort();
       projects.stop();
       await closeReceiver(receiver, lastAnswersMs);
-      socket.close();
+      (await offering)?.close();
       inbox.close();
+    },
+  };
+}
+
+/**
+ * Offers the inbox on its socket, once this instance is the only one of its directory that does.
+ *
+ * @returns null if the service stopped first
+ */
+async function offerInbox(
+  { statePath, inboxSocket }: MachineSettings,
+  inbox: Inbox,
+  log: Log,
+  signal: AbortSignal,
+): Promise<{ readonly close: () => void } | null> {
+  const onWait = () =>
+    log.info({ event: "inbox.waiting" }, "Another instance offers the inbox; this one stores");
+  const lockOnce = () => waitForLock(join(statePath, "inbox.lock"), { signal, onWait });
+  const options = { canPass: isSystemError, signal, log };
+  const what = "This instance cannot find out whether another one offers the inbox";
+  const lock = await keepTrying(lockOnce, { ...options, what });
+  if (lock === null) return null;
+  const serve = () => serveInbox(inbox, inboxSocket, log);
+  const socket = await keepTrying(serve, { ...options, what: `The socket ${inboxSocket} cannot be made` });
+  return {
+    close() {
+      socket?.close();
+      lock.release();
     },
   };
 }

@@ -1,5 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
+import { pause } from "../platform/keep-trying.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import {
   type Deployment,
@@ -12,7 +13,7 @@ import {
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
 import { type ReadSource, recordSource } from "./progress.ts";
-import { type Persist, pause } from "./retry.ts";
+import type { Persist } from "./retry.ts";
 import { cancelGraceMs, cancelledEnding, cancelQueued, requestCancel, settle } from "./settle.ts";
 import { settleSkipped } from "./skips.ts";
 import { putBack } from "./states.ts";

@@ -1,7 +1,7 @@
+import { keepTrying } from "../platform/keep-trying.ts";
 import { isShortage } from "../platform/run-command.ts";
 import { type Deployment, type Ending, selectDeployments } from "./deployment.ts";
 import type { Executor, ExecutorOptions } from "./execute.ts";
-import { keepTrying } from "./retry.ts";
 import { cancelGraceMs, cancelledEnding, isCancelRequested, resume } from "./settle.ts";
 import { transition } from "./states.ts";
 

@@ -1,6 +1,6 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../log.ts";
 import { type HttpAnswer, sendHttp } from "../platform/http.ts";
+import { pause } from "../platform/keep-trying.ts";
 import { createLogThrottle } from "../platform/log-throttle.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import type { PushRecord, Would } from "../receiver/push.ts";
@@ -175,9 +175,4 @@ function reportFailure(state: TakingState, error: unknown): void {
   if (wasFailing || !state.mayLog("inbox.unreachable")) return;
   const text = `Pushes cannot be taken from ${state.socketPath} (${code ?? message}). Trying again every second`;
   state.log.warn({ event: "inbox.unreachable" }, text);
-}
-
-/** Never rejects. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => {});
 }

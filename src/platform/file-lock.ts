@@ -1,3 +1,4 @@
+import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import { runCommand } from "./run-command.ts";
 
@@ -38,4 +39,36 @@ export async function flock(
   }
   if (ending.code === 0 || ending.code === busyExitCode) return ending.code === 0;
   throw new Error(ending.lastLines.join("\n") || `flock ended with exit code ${ending.code}`);
+}
+
+/** A right that one of the processes that share a directory has. */
+export interface HeldLock {
+  readonly release: () => void;
+}
+
+/**
+ * Waits for the lock on the file at `path`. The kernel releases it when its holder dies, however it dies, so it is never stale.
+ *
+ * @param options.onWait called if another instance has it now
+ * @returns null if `signal` was aborted first
+ */
+export async function waitForLock(
+  path: string,
+  { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: () => void },
+): Promise<HeldLock | null> {
+  const fd = openSync(path, "a", 0o600);
+  try {
+    if (!(await flock(fd, { waitS: 0 }))) {
+      onWait();
+      await flock(fd, { waitS: null, signal });
+    }
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+  if (signal.aborted) {
+    closeSync(fd);
+    return null;
+  }
+  return { release: () => closeSync(fd) };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { lockRunner } from "../../src/become-leader.ts";
+import { waitForLock } from "../../src/platform/file-lock.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo, patientScript } from "../harness/script.ts";
@@ -66,12 +66,12 @@ test("an instance that waits for the lock stops at once on SIGTERM", async (t) =
 
 test("in 25 races of four for the lock, one has it at a time and each gets it", async (t) => {
   for (let race = 0; race < 25; race += 1) {
-    const directory = temporaryDirectory(t);
+    const lockPath = join(temporaryDirectory(t), "a.lock");
     const signal = new AbortController().signal;
     let holders = 0;
     let turns = 0;
     const run = async () => {
-      const lock = await lockRunner(directory, { signal, onWait: () => {} });
+      const lock = await waitForLock(lockPath, { signal, onWait: () => {} });
       assert.ok(lock);
       holders += 1;
       assert.equal(holders, 1);
@@ -86,14 +86,14 @@ test("in 25 races of four for the lock, one has it at a time and each gets it", 
 });
 
 test("an instance that stops while it waits for the lock does not get it later", async (t) => {
-  const directory = temporaryDirectory(t);
+  const lockPath = join(temporaryDirectory(t), "a.lock");
   const never = new AbortController().signal;
-  const lock = await lockRunner(directory, { signal: never, onWait: () => {} });
+  const lock = await waitForLock(lockPath, { signal: never, onWait: () => {} });
   const stopping = new AbortController();
-  const waiting = lockRunner(directory, { signal: stopping.signal, onWait: () => stopping.abort() });
+  const waiting = waitForLock(lockPath, { signal: stopping.signal, onWait: () => stopping.abort() });
   assert.equal(await waiting, null);
   lock?.release();
-  const next = await lockRunner(directory, {
+  const next = await waitForLock(lockPath, {
     signal: never,
     onWait: () => assert.fail("the lock is free"),
   });

@@ -23,7 +23,8 @@ test("a run succeeds with the verified commit, and fails with another one", asyn
 
 test("a run without signatures may end at any commit of the branch, and at no other", async (t) => {
   const run = makeRun(t);
-  const commit = () => git(run.repoPath, "commit", "--quiet", "--allow-empty", "--message", "Another");
+  const commit = (message = "Another") =>
+    git(run.repoPath, "commit", "--quiet", "--allow-empty", "--message", message);
   commit();
   noteTip(run.directory, tipOf(run, { isSigned: false }));
   for (const position of ["HEAD", "HEAD~1"]) {
@@ -34,7 +35,7 @@ test("a run without signatures may end at any commit of the branch, and at no ot
   commit();
   assert.deepEqual(await endedByItself(run, 0, []), succeeded, "a newer one");
   git(run.repoPath, "checkout", "--quiet", "--detach", "HEAD~2");
-  commit();
+  commit("Beside the branch");
   const { problem } = await endedByItself(run, 0, []);
   assert.equal(problem?.code, "other_commit_deployed");
   assert.match(problem?.detail ?? "", /is checked out, which is not in the branch at/);
