@@ -14,18 +14,19 @@ import { send } from "./send.ts";
 import { median, percentile } from "./statistics.ts";
 import { isInstalled, webhook } from "./tools.ts";
 
-const perSecond = 100;
-const bodyBytes = 8_192;
+/** Pushes. */
+export const perSecond = 100;
+export const bodyBytes = 8_192;
 
 /** Runs during the whole measurement, like a deployment that builds. */
-const longScript = "#!/bin/sh\nexec sleep 600\n";
+export const longScript = "#!/bin/sh\nexec sleep 600\n";
 const emptyScript = "#!/bin/sh\n";
 
 /** Pushes to main at a steady rate. Each is answered when it is on disk. */
 export async function measureAccepting(pace: Pace): Promise<Section> {
   const seconds = pace({ quick: 2, full: 10 });
   const accepting = (script: string) =>
-    withScope(async (scope) => await acceptAll(await startHotpush(scope, { script }), 202, seconds));
+    withScope(async (scope) => acceptAll(toMain(await startHotpush(scope, { script }), seconds), 202));
   const usual = await accepting(longScript);
   const worst = await accepting(emptyScript);
   const rows = [
@@ -34,7 +35,7 @@ export async function measureAccepting(pace: Pace): Promise<Section> {
   ];
   if (isInstalled(webhook)) {
     const peer = await withScope(
-      async (scope) => await acceptAll(await startAdnanhWebhook(scope), 200, seconds),
+      async (scope) => await acceptAll(toMain(await startAdnanhWebhook(scope), seconds), 200),
     );
     rows.push(rowOf("adnanh/webhook, which stores nothing", peer));
   }
@@ -69,22 +70,36 @@ export function pushesToMain(length: number): readonly Delivery[] {
   });
 }
 
-async function acceptAll({ hookUrl, name }: Receiver, expected: number, seconds: number): Promise<number[]> {
-  for (const push of pushesToMain(perSecond)) await send(hookUrl, push);
+function toMain({ hookUrl }: Receiver, seconds: number): readonly SentPush[] {
+  return pushesToMain(perSecond * (seconds + 1)).map((push) => ({ url: hookUrl, push }));
+}
+
+export interface SentPush {
+  readonly url: string;
+  readonly push: Delivery;
+}
+
+/**
+ * Sends pushes at a steady rate; those of the first second one after the other, to warm up.
+ *
+ * @returns the latencies of the others, in milliseconds
+ */
+export async function acceptAll(pushes: readonly SentPush[], expected: number): Promise<number[]> {
+  for (const { url, push } of pushes.slice(0, perSecond)) await send(url, push);
   const startMs = performance.now() + 100;
-  const latencies = pushesToMain(perSecond * seconds).map(async (push, index) => {
+  const latencies = pushes.slice(perSecond).map(async ({ url, push }, index) => {
     const dueMs = startMs + (index * 1_000) / perSecond;
     await delay(dueMs - performance.now());
     const sentMs = performance.now();
-    const { status, durationMs } = await send(hookUrl, push);
-    if (status !== expected) throw new Error(`${name} answered a push to main with ${status}`);
+    const { status, durationMs } = await send(url, push);
+    if (status !== expected) throw new Error(`${url} answered a push to main with ${status}`);
     return sentMs - dueMs + durationMs;
   });
   return await Promise.all(latencies);
 }
 
 /** How long the disk takes to sync an appended block: no push can be accepted faster. */
-function syncDurations(directory: string, length: number): number[] {
+export function syncDurations(directory: string, length: number): number[] {
   const fd = openSync(join(directory, "blocks"), "a");
   const block = Buffer.alloc(4_096, 1);
   return Array.from({ length }, () => {

@@ -38,7 +38,8 @@ npm ci
 npm run bench                     # about ten minutes; writes this page
 npm run bench -- --quick          # about a minute; writes nothing
 npm run bench:rollout             # a quarter of an hour; writes the section on roll-outs
-npm run bench -- throughput       # one part: throughput, accept, first-line, start-up, commands, memory, body-size, history, connections
+npm run bench -- throughput       # one part: throughput, accept, first-line, start-up, commands, memory, projects, body-size, history, connections
+HOTPUSH_BENCH_BEFORE=../other npm run bench -- before    # against the version in another checkout, after npm ci there
 \`\`\`
 
 Run nothing else meanwhile: senders and receivers share the machine's cores.`;

@@ -58,6 +58,17 @@ async function measure(start: Start, pushes: number): Promise<number[]> {
   });
 }
 
+/** The same for the first push to a service that has just started. @param root the checkout to start */
+export async function measureFirstPush(scope: Scope, root: string): Promise<number> {
+  const pipe = openPipe(scope);
+  const { hookUrl } = await startHotpush(scope, { root, script: `#!/bin/sh\necho started >${pipe.path}\n` });
+  await delay(betweenMs);
+  const startMs = performance.now();
+  const written = pipe.nextWrite();
+  for (const push of pushesToMain(1)) await send(hookUrl, push);
+  return (await written) - startMs;
+}
+
 /** A named pipe that is open at both ends, so that the script's `echo` neither waits nor closes it. */
 function openPipe(scope: Scope) {
   const path = join(temporaryDirectory(scope), "pipe");

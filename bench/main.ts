@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureAccepting } from "./accept.ts";
+import { beforePath, measureAgainstBefore } from "./before.ts";
 import { measureCommands } from "./commands.ts";
 import { renderDocument } from "./document.ts";
 import { measureFirstLine } from "./first-line.ts";
@@ -10,6 +11,7 @@ import { measureConnections } from "./growth/connections.ts";
 import { measureHistory } from "./growth/history.ts";
 import { measureMemory } from "./memory.ts";
 import { full, type Pace, quick } from "./pace.ts";
+import { measureProjects } from "./projects.ts";
 import { renderSection, renderTargets, type Section } from "./report.ts";
 import { rolloutSectionOf } from "./rollout/section.ts";
 import { measureStartUp } from "./start-up.ts";
@@ -28,6 +30,8 @@ const parts: Readonly<Record<string, Part>> = {
   "start-up": { measure: measureStartUp, isWithWrk: false },
   commands: { measure: measureCommands, isWithWrk: false },
   memory: { measure: measureMemory, isWithWrk: false },
+  projects: { measure: measureProjects, isWithWrk: false },
+  ...(beforePath ? { before: { measure: measureAgainstBefore, isWithWrk: true } } : {}),
   "body-size": { measure: measureBodySizes, isWithWrk: false },
   history: { measure: measureHistory, isWithWrk: false },
   connections: { measure: measureConnections, isWithWrk: true },

@@ -3,11 +3,15 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { testSecret } from "../../test/harness/delivery.ts";
 import { freePort } from "../../test/harness/free-port.ts";
-import { mainPath } from "../../test/harness/service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../../test/harness/temporary.ts";
 import { launch, type Receiver } from "./receiver.ts";
 
+/** The checkout of this bench. */
+export const root = join(import.meta.dirname, "../..");
+
 export interface HotpushOptions {
+  /** Another checkout, to start another version. */
+  readonly root?: string;
   /** The text of deploy.sh. */
   readonly script?: string;
   readonly statePath?: string;
@@ -17,10 +21,11 @@ export interface HotpushOptions {
 }
 
 /** The cache of compiled code that `npm start` has warmed after its first start. */
-export const compileCache = join(import.meta.dirname, "../../node_modules/.cache/compiled");
+export const compileCache = compileCacheOf(root);
 
 /** Starts the real service as `npm start` does. */
 export async function startHotpush(scope: Scope, options: HotpushOptions = {}): Promise<Receiver> {
+  const { root: checkout = root } = options;
   const repoPath = temporaryDirectory(scope);
   const statePath = options.statePath ?? join(temporaryDirectory(scope), "state");
   mkdirSync(repoPath, { recursive: true });
@@ -28,14 +33,14 @@ export async function startHotpush(scope: Scope, options: HotpushOptions = {}): 
   const port = await freePort();
   return await launch(scope, {
     name: "Hotpush",
-    command: [process.execPath, ...startFlags(), ...(options.flags ?? []), mainPath],
+    command: [process.execPath, ...startFlags(), ...(options.flags ?? []), join(checkout, "src/main.ts")],
     port,
     hookPath: "/webhook",
     readyPath: "/health",
     cwd: repoPath,
     env: {
       ...startEnvironment(),
-      NODE_COMPILE_CACHE: compileCache,
+      NODE_COMPILE_CACHE: compileCacheOf(checkout),
       WEBHOOK_PORT: String(port),
       WEBHOOK_HOST: "127.0.0.1",
       WEBHOOK_SECRET: testSecret,
@@ -56,6 +61,10 @@ export function compiledAhead(scope: Scope): string {
   const script = join(import.meta.dirname, "../../bin/compile.js");
   execFileSync(process.execPath, [...startFlags(), script], { env: { NODE_COMPILE_CACHE: cache } });
   return cache;
+}
+
+function compileCacheOf(checkout: string): string {
+  return join(checkout, "node_modules/.cache/compiled");
 }
 
 /** The flags that `npm start` gives to Node. */

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Scope } from "../../test/harness/temporary.ts";
 
@@ -18,9 +19,10 @@ export interface Receiver {
 export interface LaunchOptions {
   readonly name: string;
   readonly command: readonly [string, ...string[]];
-  readonly port: number;
+  /** null: it has none. */
+  readonly port: number | null;
   readonly hookPath: string;
-  /** A path that the program answers, with any status, as soon as it is ready. */
+  /** A path that the program answers, with any status, as soon as it is ready; or a socket that is then there. */
   readonly readyPath: string;
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -39,28 +41,32 @@ export async function launch(scope: Scope, options: LaunchOptions): Promise<Rece
     stdio: "ignore",
   });
   scope.after(() => stopProcess(child));
-  await firstAnswer(`http://127.0.0.1:${port}${options.readyPath}`, child, options.name);
+  await firstAnswer(options, child);
   return {
     name: options.name,
     hookUrl: `http://127.0.0.1:${port}${options.hookPath}`,
-    port,
+    port: port ?? 0,
     pid: child.pid ?? 0,
     startMs: performance.now() - startedMs,
     stop: () => stopProcess(child),
   };
 }
 
-async function firstAnswer(url: string, child: ChildProcess, name: string): Promise<void> {
+async function firstAnswer({ name, port, readyPath }: LaunchOptions, child: ChildProcess): Promise<void> {
   const giveUpMs = performance.now() + longestStartMs;
   while (performance.now() < giveUpMs) {
     if (child.exitCode !== null)
       throw new Error(`${name} ended at its start with exit code ${child.exitCode}`);
-    const answer = await fetch(url).catch(() => null);
-    await answer?.arrayBuffer();
-    if (answer) return;
+    if (port === null ? existsSync(readyPath) : await answers(`http://127.0.0.1:${port}${readyPath}`)) return;
     await delay(2);
   }
-  throw new Error(`${name} did not answer at ${url} within ${longestStartMs / 1_000} s`);
+  throw new Error(`${name} was not ready (${readyPath}) within ${longestStartMs / 1_000} s`);
+}
+
+async function answers(url: string): Promise<boolean> {
+  const answer = await fetch(url).catch(() => null);
+  await answer?.arrayBuffer();
+  return answer !== null;
 }
 
 async function stopProcess(child: ChildProcess): Promise<void> {
