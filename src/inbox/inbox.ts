@@ -33,6 +33,9 @@ export interface Inbox {
 const recordWaitMs = 500;
 /** A dry run that nobody takes is forgotten when its sender is; this bounds those that wait. */
 const mostDryRuns = 100;
+const removalMs = 1_000;
+/** A use of a secret is passed on with the next push, or after this time. */
+const usesWaitMs = 1_000;
 
 const schema: Schema = {
   file: "inbox.db",
@@ -63,6 +66,10 @@ interface InboxState {
   /** By project and secret: the last use of each. */
   readonly secretUses: Map<string, OfferedSecretUse>;
   lastDryRun: number;
+  /** Every push up to this one is recorded by the other process. Its row may still be there. */
+  recordedSeq: number;
+  removalTimer: NodeJS.Timeout | undefined;
+  usesTimer: NodeJS.Timeout | undefined;
   /** Called when there is something to take. */
   wake: () => void;
   /** Ends the wait of the request that waits. */
@@ -78,25 +85,47 @@ export function openInbox(directory: string): Inbox {
   const store = openStore(directory, schema);
   const state: InboxState = {
     ...{ store, id: inboxId(store), records: new Map(), dryRuns: new Map(), secretUses: new Map() },
-    ...{ untaken: [], lastDryRun: 0, wake: () => {}, replace: () => {} },
+    ...{
+      untaken: [],
+      lastDryRun: 0,
+      recordedSeq: 0,
+      removalTimer: undefined,
+      usesTimer: undefined,
+      wake: () => {},
+      replace: () => {},
+    },
   };
   return {
     async add(project, push) {
-      const seq = await store.batch(() => insert(store, project, push));
+      const seq = await store.batch(() => {
+        removeRecorded(state);
+        return insert(store, project, push);
+      });
       state.wake();
       return await recordOf(state, seq);
     },
     dryRun: (project, push) => addDryRun(state, project, push),
     noteSecretUse(use) {
       state.secretUses.set(`${use.project} ${use.slot}`, use);
-      state.wake();
+      // Most come with a push, which would miss the request that this alone answers.
+      state.usesTimer ??= setTimeout(() => wakeForUses(state), usesWaitMs).unref();
     },
     take: (request, signal) => take(state, request, signal),
-    countWaiting: () => Number(store.get("SELECT count(*) AS n FROM pushes")?.n),
+    countWaiting: () =>
+      Number(store.get("SELECT count(*) AS n FROM pushes WHERE seq > ?", state.recordedSeq)?.n),
     findFault: createProbe(store),
     movedAsideTo: store.movedAsideTo,
-    close: store.close,
+    close() {
+      clearTimeout(state.removalTimer);
+      clearTimeout(state.usesTimer);
+      store.close();
+    },
   };
+}
+
+function wakeForUses(state: InboxState): void {
+  state.usesTimer = undefined;
+  state.wake();
 }
 
 /** An inbox that was moved aside numbers its pushes from 1 again: its id says that it is another one. */
@@ -179,13 +208,28 @@ function isAhead({ store }: InboxState, { recordedSeq }: TakeRequest): boolean {
   return recordedSeq > Number(row?.seq ?? 0);
 }
 
-/** Removes what is recorded, and answers its senders. */
-function settle({ store, records, dryRuns }: InboxState, request: TakeRequest): void {
-  if (store.get("SELECT 1 FROM pushes WHERE seq <= ? LIMIT 1", request.recordedSeq)) {
-    store.transaction(() => store.run("DELETE FROM pushes WHERE seq <= ?", request.recordedSeq));
+/**
+ * Answers the senders of what is recorded. The rows are removed with the next push, or soon: a sync of the disk for that
+ * alone would keep the senders of others waiting, and a row that comes back after a power cut is not recorded again.
+ */
+function settle(state: InboxState, { recordedSeq, answers, dryRuns }: TakeRequest): void {
+  if (recordedSeq > state.recordedSeq) {
+    state.recordedSeq = recordedSeq;
+    state.removalTimer ??= setTimeout(() => removeSoon(state), removalMs).unref();
   }
-  for (const { seq, record } of request.answers) records.get(seq)?.resolve(record);
-  for (const { id, would } of request.dryRuns) dryRuns.get(id)?.resolve(would);
+  for (const { seq, record } of answers) state.records.get(seq)?.resolve(record);
+  for (const { id, would } of dryRuns) state.dryRuns.get(id)?.resolve(would);
+}
+
+function removeSoon(state: InboxState): void {
+  state.removalTimer = undefined;
+  // If the disk is full, the next push says so to somebody.
+  state.store.batch(() => removeRecorded(state)).catch(() => {});
+}
+
+/** Call it in a transaction. */
+function removeRecorded({ store, recordedSeq }: InboxState): void {
+  store.run("DELETE FROM pushes WHERE seq <= ?", recordedSeq);
 }
 
 function collect(state: InboxState, afterSeq: number): TakeResponse {

@@ -53,8 +53,8 @@ const retryMs = 1_000;
 /** What a response of the inbox is cut after: 20 pushes take 20 kB. */
 const longestResponseBytes = 256 * 1024;
 const answerMarginMs = 5_000;
-/** How far apart the requests are at least, and the time that all dry runs of one response have. */
-const leastRoundMs = 10;
+/** How far apart the responses are read at least, and the time that all dry runs of one response have. */
+const leastRoundMs = 5;
 const dryRunsMs = 100;
 const linesPerMinute = 10;
 
@@ -83,17 +83,19 @@ export function takePushes(options: TakeOptions): Taking {
 
 async function takeAll(state: TakingState): Promise<void> {
   let answers = noAnswers;
+  let restUntilMs = 0;
   while (!state.signal.aborted) {
-    const startMs = performance.now();
     try {
       const response = await ask(state, answers);
-      const answeredMs = performance.now();
       answers = noAnswers;
-      const offers = read(state, response);
-      answers = await settle(state, offers);
-      // A flood must leave half of the time for everything else. One push must not wait.
-      const workMs = offers.pushes.length > 1 ? performance.now() - answeredMs : 0;
-      await pause(Math.max(workMs, leastRoundMs - (performance.now() - startMs)), state.signal);
+      // A flood must leave half of the time for everything else. The rest comes here, so that no sender waits for it whose
+      // push is recorded already.
+      const restMs = restUntilMs - performance.now();
+      if (restMs > 0) await pause(restMs, state.signal);
+      const startMs = performance.now();
+      answers = await settle(state, read(state, response));
+      const endMs = performance.now();
+      restUntilMs = Math.max(endMs + (endMs - startMs), startMs + leastRoundMs);
     } catch (error) {
       reportFailure(state, error);
       await pause(retryMs, state.signal);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { type Inbox, openInbox } from "../../src/inbox/inbox.ts";
 import type { Offer } from "../../src/inbox/offer.ts";
@@ -255,4 +256,27 @@ test("a repository in many nested groups is taken with its whole name", async (t
   const taker = startTaking(t, socketPath, { cursor: { inbox: inboxId, seq: 0 } });
   await until("it is taken", () => taker.offers.length > 0);
   assert.equal(taker.offers[0]?.push.repository, repository);
+});
+
+test("the use of a secret is offered with the push that it came with", async (t) => {
+  const { inbox } = await startInbox(t);
+  const request = { inbox: null, recordedSeq: 0, answers: [], dryRuns: [] };
+  const { signal } = new AbortController();
+  const { inbox: id } = await inbox.take(request, signal);
+  const taken = inbox.take({ ...request, inbox: id }, signal);
+  inbox.noteSecretUse({ project: "shop", slot: "current", host: "github", deliveryId: null });
+  const added = inbox.add("shop", pushOf(1));
+  const { pushes, secretUses } = await taken;
+  assert.deepEqual([pushes.length, secretUses.length], [1, 1]);
+  await added;
+});
+
+test("a recorded push is soon removed from the disk, also if no other comes", async (t) => {
+  const directory = temporaryDirectory(t);
+  const { inbox, socketPath } = await startInbox(t, directory);
+  startTaking(t, socketPath, { cursor: null });
+  await inbox.add("shop", pushOf(1));
+  const database = new DatabaseSync(join(directory, "inbox.db"), { readOnly: true });
+  t.after(() => database.close());
+  await until("no row is left", () => database.prepare("SELECT 1 FROM pushes").get() === undefined);
 });
