@@ -79,10 +79,11 @@ function redeployTip(
 ): void {
   const again = insertDeployment(store, { ...tip, before: tip.commit });
   supersedeWaiting(store, again, onSuperseded, sparesRequests);
-  // A redelivery of the tip's push now means the deployment that counts.
+  // A redelivery of the tip's push now means the deployment that counts. Nobody redelivers more of one commit than that.
   store.run(
-    `UPDATE deliveries SET deployment_id = ? WHERE deployment_id IN
-       (SELECT id FROM deployments WHERE project = $project AND ref = ? AND commit_id = ? AND id < ?)`,
+    `UPDATE deliveries SET deployment_id = ? WHERE project = $project AND digest IN (
+       SELECT digest FROM deliveries WHERE deployment_id IN
+         (SELECT id FROM deployments WHERE project = $project AND ref = ? AND commit_id = ? AND id < ?) LIMIT 100)`,
     ...[again.id, tip.ref, tip.commit, again.id],
   );
 }
