@@ -69,7 +69,8 @@ async function tryBringBack(
     await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
     return `the old version runs again; ${on.service.name} was away for ${formatDuration(await awayMs())}`;
   } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
+    const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
+    const reason = on.signal.aborted ? "the roll-out was asked to stop" : message;
     return `the old version could not be brought back: ${reason}; ${await whatIsLeft(on)}`;
   }
 }
