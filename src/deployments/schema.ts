@@ -72,7 +72,7 @@ export const deploymentsSchema: Schema = {
     // Several projects; a state for pushes that change nothing of a project; queues that are paused.
     `CREATE TABLE new_deployments (
      id             INTEGER PRIMARY KEY AUTOINCREMENT,
-     project        TEXT NOT NULL,
+     project        TEXT NOT NULL DEFAULT 'default',   -- for an earlier Hotpush that still records beside a new one
      trigger        TEXT NOT NULL CHECK (trigger IN ('push', 'catch-up', 'manual', 'rollback')),
      ref            TEXT NOT NULL,
      before_commit  TEXT,                -- null: the branch was new, or nobody said
@@ -123,7 +123,7 @@ export const deploymentsSchema: Schema = {
    CREATE INDEX arrivals ON deployments (project, ref, commit_id);
    CREATE INDEX departures ON deployments (project, ref, before_commit);
    CREATE TABLE new_deliveries (
-     project        TEXT NOT NULL,
+     project        TEXT NOT NULL DEFAULT 'default',
      digest         TEXT NOT NULL,       -- of the signed bytes
      deployment_id  INTEGER NOT NULL,
      ref            TEXT NOT NULL,

@@ -61,6 +61,25 @@ for (let version = 1; version < deploymentsSchema.migrations.length; version += 
   });
 }
 
+test("while an update goes on, the Hotpush of version 4 still records pushes", (t) => {
+  const directory = temporaryDirectory(t);
+  writeOldDatabase(directory, 4);
+  const old = new DatabaseSync(join(directory, "hotpush.db"));
+  t.after(() => old.close());
+  const insert = `INSERT INTO deployments (trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
+    requested_by, state, queue_order, created_at_ms) VALUES ('push', 'refs/heads/main', NULL, ?, NULL, 'github', NULL, NULL,
+    NULL, 'queued', 1000, 1)`;
+  const remember =
+    "INSERT INTO deliveries (digest, deployment_id, ref, commit_id, received_at_ms) VALUES (?, ?, 'refs/heads/main', ?, 1)";
+  const [first, second] = [old.prepare(insert), old.prepare(remember)];
+  const store = openDefault(directory);
+  t.after(() => store.close());
+  const { lastInsertRowid } = first.run(commitOf("late"));
+  second.run("a digest", Number(lastInsertRowid), commitOf("late"));
+  const known = store.transaction(() => recordPush(store, pushOf({ digest: "a digest" })));
+  assert.deepEqual([known.kind, known.deployment.id], ["duplicate", Number(lastInsertRowid)]);
+});
+
 /**
  * Writes a database as the Hotpush whose schema was of `version` left it behind: a deployment of each state, each with
  * its delivery and a step.
