@@ -11,15 +11,15 @@ const stopMarginMs = 4_000;
 /** The service as a whole, or one of its two halves. */
 type Role = "all" | "receive" | "run";
 
-const roles: ReadonlyMap<string, Role> = new Map([
-  ["", "all"],
+const roles: ReadonlyMap<string | undefined, Role> = new Map([
+  [undefined, "all"],
   ["receive", "receive"],
   ["run", "run"],
 ]);
 
 try {
   const command = process.argv.slice(2);
-  const role = roles.get(command.join(" "));
+  const role = command.length > 1 ? undefined : roles.get(command[0]);
   if (role === undefined) {
     const { runCommandLine } = await import("./cli/command-line.ts");
     process.exitCode = await runCommandLine(command, process.env);

@@ -24,8 +24,8 @@ test("an unknown command is refused with 2 and a suggestion", () => {
   assert.equal(stdout, "");
 });
 
-for (const name of ["constructor", "--nonsense"]) {
-  test(`${name} is not a command`, () => assert.equal(hotpush(name).status, 2));
+for (const name of ["constructor", "--nonsense", ""]) {
+  test(`"${name}" is not a command`, () => assert.equal(hotpush(name).status, 2));
 }
 
 test("help lists every command, and each has its usage with an example", () => {
