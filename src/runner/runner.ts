@@ -7,18 +7,16 @@ import type { Problem } from "../problems.ts";
 import { adoptRun } from "./adopt.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory, exactEnvironment, scriptEnvironment } from "./environment.ts";
+import { findSurvivor } from "./find-survivor.ts";
 import type { ProjectScript } from "./known-secrets.ts";
 import { longestLine } from "./lines.ts";
 import { logPath, pruneLogs } from "./log-file.ts";
 import { openOutput } from "./output.ts";
 import { noteHead } from "./repository.ts";
 import {
-  isHeld,
-  listRuns,
   makeRunDirectory,
   noteCheckout,
   readCheckout,
-  readExitCode,
   removeRunDirectory,
   runDirectory,
 } from "./run-directory.ts";
@@ -81,7 +79,9 @@ async function startRun(options: RunnerOptions, deployment: Deployment): Promise
     const { repoPath, environment } = options.script;
     const problem = checkRef(options, deployment) ?? (await checkScript(repoPath, environment));
     if (problem) return { kind: "refused", problem };
-    const survivor = await findSurvivor(options, deployment);
+    const { statePath, otherStatePaths = () => [] } = options;
+    const checkout = { repoPath, statePath, otherStatePaths: otherStatePaths() };
+    const survivor = await findSurvivor(checkout, deployment.id);
     if (survivor !== null) {
       const detail = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
       return { kind: "try-again", detail };
@@ -101,23 +101,6 @@ function checkRef({ refs }: RunnerOptions, { ref }: Deployment): Problem | null 
   return { code: "branch_not_selected", detail };
 }
 
-/** Another run whose script still runs; the files of ended runs are removed. */
-async function findSurvivor(options: RunnerOptions, own: Deployment): Promise<number | null> {
-  const { statePath, script, otherStatePaths = () => [] } = options;
-  for (const path of otherStatePaths()) {
-    const id = await findRunIn(path, script.repoPath);
-    if (id !== null) return id;
-  }
-  for (const id of listRuns(statePath)) {
-    const directory = runDirectory(statePath, id);
-    // A background process of an ended script may hold its lock for ever.
-    const hasEnded = id === own.id || readExitCode(directory) !== null;
-    if (!hasEnded && (await isHeld(directory, id, script.repoPath))) return id;
-    removeRunDirectory(directory);
-  }
-  return null;
-}
-
 async function startAtTip(options: RunnerOptions, deployment: Deployment): Promise<Start> {
   const context = contextOf(options, deployment);
   const tip = await findTip(options, deployment);
@@ -127,16 +110,6 @@ async function startAtTip(options: RunnerOptions, deployment: Deployment): Promi
   const environment = exactEnvironment(context.environment, commit);
   const exact = { ...context, deployment: { ...deployment, commit }, environment };
   return { kind: "started", run: await spawnScript(exact, tip) };
-}
-
-/** A run of another project that goes on in the checkout at `repoPath`, which was that project's before. */
-async function findRunIn(statePath: string, repoPath: string): Promise<number | null> {
-  for (const id of listRuns(statePath)) {
-    const directory = runDirectory(statePath, id);
-    const isThere = readCheckout(directory) === repoPath && readExitCode(directory) === null;
-    if (isThere && (await isHeld(directory, id, repoPath))) return id;
-  }
-  return null;
 }
 
 /** A roll back uses images that exist already: there is nothing to fetch. */

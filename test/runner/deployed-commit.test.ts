@@ -32,7 +32,7 @@ test("a run without signatures may end at any commit of the branch, and at no ot
     assert.deepEqual(await endedByItself(run, 0, []), succeeded, position);
   }
   git(run.repoPath, "checkout", "--quiet", "main");
-  commit();
+  commit("A newer one");
   assert.deepEqual(await endedByItself(run, 0, []), succeeded, "a newer one");
   git(run.repoPath, "checkout", "--quiet", "--detach", "HEAD~2");
   commit("Beside the branch");
