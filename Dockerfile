@@ -23,8 +23,8 @@ RUN apt-get update \
  && groupadd --gid 1000 node && useradd --uid 1000 --gid node --shell /bin/bash --create-home node \
 # The repository is mounted on purpose and its deploy.sh runs anyway: a check of its owner would add nothing.
  && git config --system --add safe.directory '*' \
-# Either of the two users can write the state; a new volume takes its owner from here.
- && install -d -o node -g node -m 700 /var/lib/hotpush && install -d -o node -g node -m 2775 /run/live \
+# Either of the two users can write the state and the socket of the inbox; a new volume takes its owner from here.
+ && install -d -o node -g node -m 700 /var/lib/hotpush /run/hotpush && install -d -o node -g node -m 2775 /run/live \
  && ln -s /opt/hotpush/bin/hotpush /usr/local/bin/hotpush
 
 # Docker's own builds: Debian's compose and buildx are years behind.
@@ -53,7 +53,7 @@ VOLUME /var/lib/hotpush
 EXPOSE 9000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --start-interval=500ms \
-  CMD curl --fail --silent --output /dev/null "http://127.0.0.1:${WEBHOOK_PORT:-9000}/health"
+  CMD ["/opt/hotpush/bin/health"]
 LABEL org.opencontainers.image.title="Hotpush" \
       org.opencontainers.image.description="A self-hosted deployment webhook: push to main, and the new version is live" \
       org.opencontainers.image.licenses="MIT"

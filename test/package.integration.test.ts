@@ -36,7 +36,7 @@ before(() => {
 
 test("the package has the program, its documents and examples, and nothing else", () => {
   const expected =
-    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/runner\/supervisor\.sh)$/;
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|health|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/runner\/supervisor\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
   assert.deepEqual(
     paths.filter((path) => !expected.test(path)),
@@ -53,7 +53,12 @@ test("the package has the program, its documents and examples, and nothing else"
     assert.ok(paths.includes(path), path);
   }
   const executable = packed.files.filter(({ mode }) => (mode & 0o111) !== 0).map(({ path }) => path);
-  assert.deepEqual(executable.sort(), ["bin/hotpush", "dist/runner/supervisor.sh", "examples/deploy.sh"]);
+  assert.deepEqual(executable.sort(), [
+    "bin/health",
+    "bin/hotpush",
+    "dist/runner/supervisor.sh",
+    "examples/deploy.sh",
+  ]);
   assert.ok(packed.size < 450 * 1024, `${packed.size} bytes`);
 });
 

@@ -16,7 +16,7 @@ import {
   refusal,
   type WholeRoute,
 } from "./route.ts";
-import { showStatus, showWholeStatus } from "./status.ts";
+import { showHealth, showStatus, showWholeStatus } from "./status.ts";
 
 /** `{id}` is a number, or `latest`. */
 const routes: Readonly<Record<string, Route>> = {
@@ -37,6 +37,7 @@ const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
   "GET /projects": showProjects,
   "GET /status": showWholeStatus,
   "GET /deployments": showHistory,
+  "GET /health": showHealth,
 };
 
 /** A command sends its request at once and reads the answer at once. */

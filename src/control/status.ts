@@ -82,6 +82,12 @@ export const showStatus: Route = (context) => {
   } satisfies StatusJson);
 };
 
+/** For a program that asks every few seconds, such as Docker: the same answer as that of the webhook's port. */
+export const showHealth: WholeRoute = ({ findFault }) => {
+  const detail = findFault();
+  return detail === null ? jsonReply({ status: "ok" }) : jsonReply({ detail }, 503);
+};
+
 export const showWholeStatus: WholeRoute = (sources) => {
   const { store, startedAtMs, address, statePath, findFault, taking } = sources;
   const fault = findFault();

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { compareVersions } from "../../src/platform/compare-versions.ts";
+import { githubPush, testSecret } from "../harness/delivery.ts";
 import { type DoctorCheck, git as inPlace, makePlace, setSettings } from "../harness/doctor.ts";
+import { freePort } from "../harness/free-port.ts";
 import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/signing.ts";
+import { until } from "../harness/until.ts";
 import { buildImage, removeImage } from "../lab/image.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
@@ -88,5 +91,51 @@ onEngine("Hotpush's image", (env) => {
     const left =
       "ls /usr/local/lib/node_modules /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/lib/apt/lists/* || true";
     assert.equal(inImage("sh", "-c", `{ ${left}; } 2>/dev/null`), "");
+  });
+
+  test("receives without any privilege, and deploys from a container that shares only the inbox", async (t) => {
+    const place = makePlace(t);
+    const [projects, inbox] = [join(place.root, "projects"), `${image}-inbox`];
+    mkdirSync(projects);
+    const settings = { REPO_PATH: place.repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: 0 };
+    const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
+    writeFileSync(join(projects, "shop.env"), lines.join(""), { mode: 0o644 });
+    chmodSync(place.root, 0o755);
+    const port = await freePort();
+    const start = (role: string, ...options: readonly string[]) => {
+      const name = `${image}-${role}`;
+      t.after(() => docker("rm", "--force", "--volumes", name));
+      const shared = [`--volume=${projects}:/etc/hotpush/projects:ro`, `--volume=${inbox}:/run/hotpush`];
+      const env = ["--env=PROJECTS_PATH=/etc/hotpush/projects", "--env=INBOX_SOCKET=/run/hotpush/inbox.sock"];
+      docker("run", "--detach", "--name", name, "--read-only", ...shared, ...env, ...options, image, role);
+      return name;
+    };
+    t.after(() => docker("volume", "rm", inbox));
+    const receive = start(
+      "receive",
+      ...["--user=1000:1000", "--cap-drop=ALL", "--security-opt=no-new-privileges"],
+      `--publish=127.0.0.1:${port}:9000`,
+    );
+    const run = start("run", "--network=none", "--tmpfs=/tmp", `--volume=${place.root}:${place.root}`);
+    const healthOf = (name: string) => docker("inspect", "--format={{.State.Health.Status}}", name).trim();
+    for (const name of [receive, run]) await until(`${name} is healthy`, () => healthOf(name) === "healthy");
+
+    const status = docker("exec", receive, "cat", "/proc/1/status");
+    for (const line of [/^Uid:\t1000\t/m, /^CapBnd:\t0+$/m, /^NoNewPrivs:\t1$/m]) assert.match(status, line);
+    assert.throws(
+      () => docker("exec", receive, "touch", "/opt/hotpush/src/main.ts"),
+      /Read-only file system/,
+    );
+    assert.throws(
+      () => docker("exec", receive, "ls", place.repoPath, "/var/run/docker.sock"),
+      /No such file/,
+    );
+
+    const commit = inPlace(place, "rev-parse", "HEAD");
+    const delivery = { method: "POST", ...githubPush({ after: commit }) };
+    const response = await fetch(`http://127.0.0.1:${port}/webhook/shop`, delivery);
+    assert.equal(response.status, 202);
+    assert.match(await response.text(), /"deployment":\{"id":1,/);
+    await until("it is deployed", () => docker("logs", run).includes('"event":"deployment.succeeded"'));
   });
 });
