@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { webhookUrl } from "../config/values.ts";
-import { type Check, checks, runChecks } from "../doctor/checks.ts";
-import { makeDoctorContext } from "../doctor/context.ts";
+import { type Check, checks } from "../doctor/checks.ts";
+import { examine } from "../doctor/examine.ts";
 import { countResults, jsonReport, textReport } from "../doctor/report.ts";
 import { readSettings } from "../doctor/settings.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
@@ -10,6 +10,8 @@ import { type CommandContext, newCommand, parser } from "./command.ts";
 interface DoctorOptions {
   readonly envFile?: string;
   readonly url?: string;
+  readonly project?: string;
+  readonly all?: boolean;
   readonly json?: boolean;
 }
 
@@ -23,6 +25,7 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor --url https://example.com     as the git host reaches it",
     "docker compose exec hotpush hotpush doctor   in its container",
     "hotpush doctor remote host-key               only these checks",
+    "hotpush doctor --project shop                the service and one project of PROJECTS_PATH",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
     .option("--env-file <path>", "the file with the service's settings (default: .env here)")
@@ -31,6 +34,11 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
       "where the git host sends to; a signed ping is sent there (default: WEBHOOK_URL)",
       parser((text) => webhookUrl(text)?.href ?? null, "Not a URL that begins with http:// or https://."),
     )
+    .option(
+      "--project <name>",
+      "one project of PROJECTS_PATH (default: that of the working directory, else all)",
+    )
+    .option("--all", "all projects of PROJECTS_PATH")
     .option("--json", "the result as one JSON object")
     .action(async (names: readonly string[], options: DoctorOptions) => {
       finish(await runDoctor(choose(names), options, env));
@@ -49,11 +57,13 @@ function knownName(name: string, before: readonly string[] = []): readonly strin
 
 async function runDoctor(
   chosen: readonly Check[],
-  { envFile, url, json }: DoctorOptions,
+  { envFile, json, ...options }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const settings = readSettings(env, process.cwd(), envFile);
-  const reports = await runChecks(makeDoctorContext(settings, url ?? null), chosen);
+  const { url = null, project = null, all: isAll = false } = options;
+  const examination = { url, project, isAll, directory: process.cwd() };
+  const reports = await examine(settings, chosen, examination);
   const { paint } = openTerminal(process.stdout, env);
   process.stdout.write(json ? `${jsonReport(reports)}\n` : textReport(reports, paint));
   return countResults(reports).problems === 0 ? 0 : 1;

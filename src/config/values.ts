@@ -60,6 +60,14 @@ export function webhookUrl(text: string): URL | null {
   return url;
 }
 
+/** The address of a project's webhook, from that of the service or of another project. null: the only project. */
+export function webhookUrlOf(url: URL, project: string | null): URL {
+  if (project === null) return url;
+  const own = new URL(url);
+  own.pathname = `${url.pathname.replace(/\/webhook(?:\/[^/]*)?$/, "")}/webhook/${project}`;
+  return own;
+}
+
 /** Reads names of variables, none of them of a webhook secret. @returns null if any entry is something else */
 export function variableNames(text: string): readonly string[] | null {
   const names = text.split(separators).filter((name) => name !== "");

@@ -21,6 +21,9 @@ import { lint } from "./lint/lint.ts";
 import { lintLiveFile } from "./lint/live-file.ts";
 import { lintContainerName, lintNetwork, lintPorts, lintVolumes } from "./lint/side-by-side.ts";
 import { lintDependsOn, lintRestart, lintStopGrace } from "./lint/start-and-stop.ts";
+import { checkInbox } from "./projects/inbox.ts";
+import { checkProjects } from "./projects/projects.ts";
+import { checkSecrets } from "./projects/secrets.ts";
 import {
   checkCommittedScript,
   checkDeployScript,
@@ -43,6 +46,11 @@ const table: Readonly<Record<string, readonly (readonly [id: string, subject: st
     ["settings-ignored", "git ignores the file with the secret", checkSettingsIgnored],
     ["secret-committed", "the secret is in no file of the repository", checkSecretCommitted],
     ["user", "this is the user that the service runs as", checkUser],
+  ],
+  Projects: [
+    ["projects", "each file in PROJECTS_PATH describes a project", checkProjects],
+    ["script-secrets", "only the process that deploys can read the secrets of scripts", checkSecrets],
+    ["inbox", "pushes go from receive to run", checkInbox],
   ],
   Service: [
     ["port", "the service has the port, or can take it", checkPort],
@@ -97,6 +105,21 @@ const table: Readonly<Record<string, readonly (readonly [id: string, subject: st
   ],
 };
 
+/** With PROJECTS_PATH these are about the service, `configuration` is about it and each project, and the rest only that. */
+const ofService = new Set([
+  ...["user", "port", "running", "version", "restart", "clock", "state-directory", "state-file-system"],
+  ...["docker-socket", "docker-engine"],
+]);
+
+/** The checks of the service as a whole, or of one project; null: of a service with one project. */
+export function checksAbout(subject: "service" | "project" | null): readonly Check[] {
+  return checks.filter(({ id, group }) => {
+    if (subject === null) return group !== "Projects";
+    const isOfService = ofService.has(id) || group === "Projects";
+    return id === "configuration" || isOfService === (subject === "service");
+  });
+}
+
 /** One check. Its `id` names it in the report, in the JSON and in docs/troubleshooting.md. */
 export interface Check {
   readonly id: string;
@@ -119,6 +142,8 @@ export const checks: readonly Check[] = Object.entries(table).flatMap(([group, e
 export interface CheckReport {
   readonly check: Check;
   readonly result: ProbeResult;
+  /** null: it is about the service, or the only project. */
+  readonly project: string | null;
 }
 
 /** Longer than any program and any request that a check waits for. */
@@ -129,7 +154,10 @@ export function runChecks(
   context: DoctorContext,
   chosen: readonly Check[] = checks,
 ): Promise<readonly CheckReport[]> {
-  return Promise.all(chosen.map(async (check) => ({ check, result: await runCheck(check, context) })));
+  const { project } = context;
+  return Promise.all(
+    chosen.map(async (check) => ({ check, project, result: await runCheck(check, context) })),
+  );
 }
 
 async function runCheck({ probe }: Check, context: DoctorContext): Promise<ProbeResult> {

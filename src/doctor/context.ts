@@ -2,9 +2,11 @@ import type { Environment } from "../config/read-variables.ts";
 import { loadConfig, variables } from "../config.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
+import type { ProjectReading } from "../projects/project-files.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { probeCompose, probeEngine } from "./docker/probe-docker.ts";
 import { probeRemote } from "./git/probe-remote.ts";
+import { probeRoles } from "./projects/probe-roles.ts";
 import { probeService } from "./service/probe-service.ts";
 import type { Settings } from "./settings.ts";
 
@@ -13,19 +15,29 @@ export type DoctorContext = ReturnType<typeof makeDoctorContext>;
 
 /**
  * Reads the settings leniently: a value that cannot be used has a check of its own, and its default stands in here. The
- * four slow probes run at most once, when the first check asks for their answer.
+ * slow probes run at most once, when the first check asks for their answer.
  *
  * @param givenUrl the webhook's address from the command line
+ * @param project what the file of a project says, if there are several
  */
-export function makeDoctorContext(settings: Settings, givenUrl: string | null) {
+export function makeDoctorContext(
+  settings: Settings,
+  givenUrl: string | null,
+  project: ProjectReading | null = null,
+) {
   const { env } = settings;
-  const config = readConfig(env);
+  const config = project === null ? readConfig(env) : configOf(project);
+  const name = project?.name ?? null;
   const repoPath = lenient(env, "REPO_PATH");
   const [port, host] = [lenient(env, "WEBHOOK_PORT"), lenient(env, "WEBHOOK_HOST")];
   /** The environment that the script will get. */
   const scriptEnv = childEnvironment({ env, deployEnv: lenient(env, "DEPLOY_ENV"), repoPath });
   return {
     ...{ settings, givenUrl, repoPath, port, host, scriptEnv, ...config },
+    /** null: the only project, or the service as a whole. */
+    project: name,
+    projectsPath: lenient(env, "PROJECTS_PATH") || null,
+    secretsPath: lenient(env, "SECRETS_PATH") || null,
     branch: lenient(env, "BRANCH") || null,
     allowedSigners: lenient(env, "ALLOWED_SIGNERS") || null,
     statePath: lenient(env, "STATE_PATH"),
@@ -36,7 +48,8 @@ export function makeDoctorContext(settings: Settings, givenUrl: string | null) {
     remote: once(() => probeRemote(repoPath, scriptEnv)),
     compose: once(() => probeCompose(repoPath, scriptEnv)),
     engine: once(() => probeEngine(scriptEnv)),
-    service: once(() => probeService(host, port, config.secret)),
+    service: once(() => probeService(host, port, config.secret, name)),
+    roles: once(() => probeRoles(env, lenient(env, "STATE_PATH"))),
   };
 }
 
@@ -56,6 +69,11 @@ function readConfig(env: Environment): ReadConfig {
     if (!(error instanceof ProblemError)) throw error;
     return { secret: null, configFaults: error.problem.detail.split("\n"), configWarnings: [] };
   }
+}
+
+function configOf({ project, faults, warnings }: ProjectReading): ReadConfig {
+  const secret = project?.settings.secrets.current.reveal() ?? null;
+  return { secret, configFaults: faults, configWarnings: warnings };
 }
 
 /** The value of a variable, or its default if the value cannot be used. */

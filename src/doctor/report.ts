@@ -27,8 +27,9 @@ export function jsonReport(reports: readonly CheckReport[]): string {
   return JSON.stringify({ ...countResults(reports), checks: reports.map(checkJson) });
 }
 
-function checkJson({ check: { id, group, subject }, result }: CheckReport) {
+function checkJson({ check: { id, group, subject }, project, result }: CheckReport) {
   return {
+    project,
     id,
     group,
     subject,
@@ -43,14 +44,34 @@ function checkJson({ check: { id, group, subject }, result }: CheckReport) {
   };
 }
 
-/** The report for a person: a line per check, and below it what is wrong and how to fix it. */
+/**
+ * The report for a person: a line per check, and below it what is wrong and how to fix it. Of several projects, only what
+ * is wrong.
+ */
 export function textReport(reports: readonly CheckReport[], paint: Paint): string {
-  const sections = Map.groupBy(reports, ({ check }) => check.group);
-  const texts = Array.from(sections, ([group, mine]) =>
-    [paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))].join("\n"),
-  );
+  const byProject = Map.groupBy(reports, ({ project }) => project);
+  const isBrief = byProject.size > 2;
+  const texts = Array.from(byProject, ([project, own]) => {
+    if (project === null) return sectionTexts(own, paint);
+    const heading = paint("bold", `Project ${project}`);
+    return isBrief ? [briefText(heading, own, paint)] : [heading, ...sectionTexts(own, paint)];
+  }).flat();
   const end = lastLine(countResults(reports));
   return `${texts.join("\n\n")}\n\n${paint("bold", end)}\n`;
+}
+
+function sectionTexts(reports: readonly CheckReport[], paint: Paint): readonly string[] {
+  const sections = Map.groupBy(reports, ({ check }) => check.group);
+  return Array.from(sections, ([group, mine]) =>
+    [paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))].join("\n"),
+  );
+}
+
+function briefText(heading: string, reports: readonly CheckReport[], paint: Paint): string {
+  const faulty = reports.filter(({ result }) => result.outcome === "faulty");
+  const { passed, skipped } = countResults(reports);
+  const rest = `  ${paint("green", "✓")} ${passed} passed, ${skipped} skipped`;
+  return [heading, ...faulty.flatMap((one) => checkLines(one, paint)), rest].join("\n");
 }
 
 function checkLines({ check, result }: CheckReport, paint: Paint): readonly string[] {

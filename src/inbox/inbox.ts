@@ -23,6 +23,8 @@ export interface Inbox {
   /** Settles what was taken before, and gives what waits: at once, or when there is something. */
   readonly take: (request: TakeRequest, signal: AbortSignal) => Promise<TakeResponse>;
   readonly countWaiting: () => number;
+  /** When the oldest push that waits was received, in milliseconds since 1970; null if none waits. */
+  readonly waitingSinceMs: () => number | null;
   /** Why the inbox cannot be written, or null. */
   readonly findFault: () => string | null;
   readonly movedAsideTo: string | null;
@@ -113,6 +115,11 @@ export function openInbox(directory: string): Inbox {
     take: (request, signal) => take(state, request, signal),
     countWaiting: () =>
       Number(store.get("SELECT count(*) AS n FROM pushes WHERE seq > ?", state.recordedSeq)?.n),
+    waitingSinceMs() {
+      const sql = "SELECT received_at_ms FROM pushes WHERE seq > ? ORDER BY seq LIMIT 1";
+      const oldest = store.get(sql, state.recordedSeq);
+      return oldest ? Number(oldest.received_at_ms) : null;
+    },
     findFault: createProbe(store),
     movedAsideTo: store.movedAsideTo,
     close() {

@@ -10,7 +10,8 @@ const mostConnections = 8;
 const longestRequestBytes = 1024 * 1024;
 
 /**
- * Offers what is in the inbox on a Unix socket: `POST /take` settles what was taken before and gives what waits. Only the
+ * Offers what is in the inbox on a Unix socket: `POST /take` settles what was taken before and gives what waits, and
+ * `GET /waiting` counts. Only the
  * owner and the group of the socket may connect: a client can take pushes away.
  *
  * @throws Error if the socket cannot be made
@@ -34,6 +35,11 @@ export async function serveInbox(inbox: Inbox, path: string, log: Log): Promise<
 }
 
 async function answer(inbox: Inbox, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method === "GET" && request.url === "/waiting") {
+    const waiting = { waiting: inbox.countWaiting(), sinceMs: inbox.waitingSinceMs() };
+    response.writeHead(200, { connection: "close" }).end(JSON.stringify(waiting));
+    return;
+  }
   const asked = request.method === "POST" && request.url === "/take" ? await readTake(request) : null;
   if (asked === null) {
     response.writeHead(404).end();

@@ -16,13 +16,14 @@ export interface ProjectFilesOptions {
   readonly log: Log;
 }
 
-/** What the files say about a project: its settings, or what is wrong with them. */
-interface Reading {
+/** What the file of a project says: its settings, or what is wrong with them. */
+export interface ProjectReading {
   readonly name: string;
   /** The bytes that were read. Two readings are the same if these are. */
   readonly texts: readonly string[];
   readonly project: Project | null;
-  readonly fault: string | null;
+  /** A sentence each. */
+  readonly faults: readonly string[];
   readonly warnings: readonly string[];
 }
 
@@ -32,8 +33,8 @@ interface FilesState extends ProjectFilesOptions {
   readonly projects: Map<string, Project>;
   readonly faults: Map<string, string>;
   /** The last reading that counted, and the one after it, by name. */
-  readonly known: Map<string, Reading>;
-  latest: ReadonlyMap<string, Reading>;
+  readonly known: Map<string, ProjectReading>;
+  latest: ReadonlyMap<string, ProjectReading>;
   onChange: (names: readonly string[]) => void;
 }
 
@@ -96,18 +97,19 @@ function readAgain(state: FilesState): void {
   state.onChange([...removed, ...changed]);
 }
 
-function areSame(one: Reading | undefined, other: Reading | undefined): boolean {
-  return isDeepStrictEqual(one?.texts, other?.texts) && one?.fault === other?.fault;
+function areSame(one: ProjectReading | undefined, other: ProjectReading | undefined): boolean {
+  return isDeepStrictEqual(one?.texts, other?.texts) && isDeepStrictEqual(one?.faults, other?.faults);
 }
 
 /** @returns the names of the projects whose settings are new */
-function adopt(state: FilesState, readings: readonly Reading[]): readonly string[] {
+function adopt(state: FilesState, readings: readonly ProjectReading[]): readonly string[] {
   const changed: string[] = [];
   for (const reading of readings) {
     const { name, warnings } = reading;
     state.known.set(name, reading);
-    const fault = reading.fault ?? sharedCheckout(state, reading.project);
-    if (fault !== null) setFault(state, name, fault);
+    const shared = sharedCheckout(state.projects.values(), reading.project);
+    const fault = reading.faults.join(" ") || shared;
+    if (fault) setFault(state, name, fault);
     else if (reading.project !== null) {
       state.faults.delete(name);
       state.projects.set(name, reading.project);
@@ -136,25 +138,21 @@ function forget({ known, projects, faults, log }: FilesState, name: string): voi
 }
 
 /** Two projects in one checkout would change it at the same time. */
-function sharedCheckout({ projects }: FilesState, project: Project | null): string | null {
+export function sharedCheckout(projects: Iterable<Project>, project: Project | null): string | null {
   const path = project?.settings.repoPath;
-  const other = [...projects.values()].find(
-    (one) => one.settings.repoPath === path && one.name !== project?.name,
-  );
+  const other = [...projects].find((one) => one.settings.repoPath === path && one.name !== project?.name);
   return other
     ? `REPO_PATH is ${path}, as in project ${other.name}. Give each project a checkout of its own.`
     : null;
 }
 
 /** @returns null if the directory cannot be read: then nothing is known, and nothing changes */
-function readAll(state: FilesState): ReadonlyMap<string, Reading> | null {
+function readAll(state: FilesState): ReadonlyMap<string, ProjectReading> | null {
   const { projectsPath, log, faults } = state;
   try {
-    const names = readdirSync(projectsPath).filter((file) => file.endsWith(".env") && !file.startsWith("."));
+    const names = projectNames(projectsPath);
     faults.delete(projectsPath);
-    return new Map(
-      names.map((file) => readOne(state, file.slice(0, -".env".length))).map((one) => [one.name, one]),
-    );
+    return new Map(names.map((name) => [name, readProjectFile(state, name)]));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const fault = `PROJECTS_PATH is ${projectsPath}, which cannot be read (${code ?? "unknown error"}).`;
@@ -168,10 +166,24 @@ function unreadable({ projectsPath, faults }: FilesState): ProblemError {
   return new ProblemError({ code: "configuration_invalid", detail: faults.get(projectsPath) ?? "" });
 }
 
-function readOne({ projectsPath, secretsPath }: FilesState, name: string): Reading {
+/**
+ * The names of the files in `projectsPath` that describe projects, whether they may be names of projects or not.
+ *
+ * @throws Error if the directory cannot be read
+ */
+export function projectNames(projectsPath: string): readonly string[] {
+  const files = readdirSync(projectsPath).filter((file) => file.endsWith(".env") && !file.startsWith("."));
+  return files.map((file) => file.slice(0, -".env".length));
+}
+
+/** Reads the file of one project. */
+export function readProjectFile(
+  { projectsPath, secretsPath }: Pick<ProjectFilesOptions, "projectsPath" | "secretsPath">,
+  name: string,
+): ProjectReading {
   const broken = { name, texts: [], project: null, warnings: [] };
   if (!isProjectName(name))
-    return { ...broken, fault: `${name}.env is not the file of a project: ${nameRule}` };
+    return { ...broken, faults: [`${name}.env is not the file of a project: ${nameRule}`] };
   try {
     const text = readText(join(projectsPath, `${name}.env`));
     const secretsFile = secretsPath === null ? null : join(secretsPath, `${name}.env`);
@@ -179,7 +191,7 @@ function readOne({ projectsPath, secretsPath }: FilesState, name: string): Readi
     return { ...parse(name, [text, secretsText], secretsPath !== null), name };
   } catch (error) {
     const { code, path, message } = error as NodeJS.ErrnoException;
-    return { ...broken, fault: code ? `${path ?? "A file"} cannot be read (${code}).` : message };
+    return { ...broken, faults: [code ? `${path ?? "A file"} cannot be read (${code}).` : message] };
   }
 }
 
@@ -210,15 +222,15 @@ function parse(
   name: string,
   [text, secretsText]: readonly [string, string],
   readsSigners: boolean,
-): Omit<Reading, "name"> {
+): Omit<ProjectReading, "name"> {
   const env = parseEnv(text) as Record<string, string>;
   const faults = unknownVariables(env);
   if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
   const { settings, warnings } = readProjectSettings(env, faults, { readsSigners });
   const scriptSecrets = parseEnv(secretsText) as Record<string, string>;
   const texts = [text, secretsText, ...secretTexts(settings)];
-  if (faults.length > 0) return { texts, project: null, fault: faults.join(" "), warnings: [] };
-  return { texts, project: { name, settings, scriptSecrets }, fault: null, warnings };
+  if (faults.length > 0) return { texts, project: null, faults, warnings: [] };
+  return { texts, project: { name, settings, scriptSecrets }, faults, warnings };
 }
 
 /** A misspelt name would be without effect, and nobody would know. */

@@ -15,7 +15,8 @@ const path = "/srv/a very/long path/that has 'quotes'/and goes on/and on/and on/
 const longText = `${"A sentence that goes on and on. ".repeat(8)}`;
 
 function reportsOf(results: readonly ProbeResult[]): readonly CheckReport[] {
-  return results.map((result, index) => ({ check: checks[index] ?? assert.fail("too many"), result }));
+  const of = (index: number) => checks[index] ?? assert.fail("too many");
+  return results.map((result, index) => ({ check: of(index), project: null, result }));
 }
 
 function withoutColors(text: string): string {
@@ -81,7 +82,7 @@ test("the JSON has every member of its contract, and the numbers of the last lin
   assert.deepEqual([problems, warnings, passed, left], [2, 1, 2, 1]);
   assert.deepEqual(Object.keys(report), ["problems", "warnings", "passed", "skipped", "checks"]);
   for (const check of report.checks) {
-    assert.deepEqual(Object.keys(check), ["id", "group", "subject", "outcome", "fact", "faults"]);
+    assert.deepEqual(Object.keys(check), ["project", "id", "group", "subject", "outcome", "fact", "faults"]);
     for (const fault of check.faults) {
       assert.deepEqual(Object.keys(fault), ["severity", "text", "command", "change"]);
     }

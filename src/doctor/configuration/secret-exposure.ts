@@ -12,9 +12,11 @@ export function checkSettingsMode(context: DoctorContext): CheckFinding {
   if (file === null) return skip("there is no file with settings");
   const { mode } = statSync(file);
   const octal = (mode & 0o777).toString(8).padStart(4, "0");
-  if ((mode & 0o077) === 0) return ok(`${file} has mode ${octal}`);
+  // The group is that of the process that receives, which needs the secret.
+  const [others, advised] = context.project === null ? [0o077, "600"] : [0o037, "640"];
+  if ((mode & others) === 0) return ok(`${file} has mode ${octal}`);
   const text = `${file} has mode ${octal}: other users of this machine can read or change the secret.`;
-  return problem(text, `chmod 600 ${quote(file)}`);
+  return problem(text, `chmod ${advised} ${quote(file)}`);
 }
 
 /** Everyone who can read the repository knows a committed secret, for ever. */

@@ -55,11 +55,19 @@ export async function isServiceRunning(context: DoctorContext): Promise<boolean>
   return (await context.service()).kind === "hotpush" || Boolean((await findInCompose(context))?.container);
 }
 
-/** Looks for the unit `hotpush.service` in systemd's files, which are there even if systemd does not run. */
-export async function unitState({ scriptEnv: env }: DoctorContext): Promise<"enabled" | "disabled" | null> {
-  const argv = ["systemctl", "is-enabled", "hotpush.service"] as const;
-  const ending = await runCommand({ argv, env, timeoutMs: 10_000 });
-  const state = ending.kind === "exited" ? ending.output.trim() : "";
-  if (ending.kind !== "exited" || state === "" || state === "not-found") return null;
-  return ending.code === 0 ? "enabled" : "disabled";
+/** The units of systemd: one, or one for each process. */
+export async function unitNames({ roles }: DoctorContext): Promise<readonly string[]> {
+  return (await roles()) === null ? ["hotpush"] : ["hotpush-receive", "hotpush-run"];
+}
+
+/** Looks for the units in systemd's files, which are there even if systemd does not run. null: not all are there. */
+export async function unitState(context: DoctorContext): Promise<"enabled" | "disabled" | null> {
+  const units = (await unitNames(context)).map((name) => `${name}.service`);
+  const argv = ["systemctl", "is-enabled", ...units] as const;
+  const ending = await runCommand({ argv, env: context.scriptEnv, timeoutMs: 10_000 });
+  const states = ending.kind === "exited" ? ending.output.split("\n").filter(Boolean) : [];
+  if (states.length < units.length || states.includes("not-found")) return null;
+  return states.some((state) => /^(?:disabled|masked|linked|transient|bad)/.test(state))
+    ? "disabled"
+    : "enabled";
 }

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { ownUid } from "../../platform/files.ts";
 import { type CheckFinding, type Fault, ok, problem, skip } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
+import { doesReceiveAnswer } from "../projects/inbox.ts";
 import { findInCompose } from "./own-service.ts";
 
 /** Only one program can listen on a port: the service itself, or none yet. */
@@ -10,6 +11,7 @@ export async function checkPort(context: DoctorContext): Promise<CheckFinding> {
   const { host, port } = context;
   if ((await context.service()).kind === "hotpush") return ok(`Hotpush listens on ${port}`);
   if ((await findInCompose(context)) !== null) return skip("the service has its port in a container");
+  if (await doesReceiveAnswer(context)) return skip("receive has it, on another network");
   const code = await tryToListen(host, port);
   return code === null ? ok(`${port} is free`) : await refused(code, context);
 }

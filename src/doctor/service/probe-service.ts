@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import { webhookUrlOf } from "../../config/values.ts";
 import { type HttpRequest, sendHttp } from "../../platform/http.ts";
 
 /** What answers at the service's port on this machine. `acceptsSecret` is null if there is no secret to try. */
@@ -12,10 +13,12 @@ export async function probeService(
   host: string,
   port: number,
   secret: string | null,
+  project: string | null,
 ): Promise<ServiceAnswer> {
   const url = `http://${reachable(host)}:${port}`;
   // Hotpush refuses a GET at this path with a problem of its own.
-  const reply = await (secret === null ? ask(`${url}/webhook`, {}) : pingWebhook(`${url}/webhook`, secret));
+  const { href } = webhookUrlOf(new URL(`${url}/webhook`), project);
+  const reply = await (secret === null ? ask(href, {}) : pingWebhook(href, secret));
   if (reply.kind === "none") return { kind: isNobody(reply) ? "nothing" : "another" };
   if (!reply.isPong && reply.code === null) return { kind: "another" };
   return { kind: "hotpush", acceptsSecret: secret === null ? null : reply.isPong, url };

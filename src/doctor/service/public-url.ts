@@ -1,4 +1,4 @@
-import { webhookUrl } from "../../config/values.ts";
+import { webhookUrl, webhookUrlOf } from "../../config/values.ts";
 import type { Fix } from "../check.ts";
 import { type CheckFinding, type Fault, okUnless, problem, skip } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
@@ -10,8 +10,9 @@ const largeBytes = 2 * 1024 ** 2;
 
 /** Goes the way of a delivery: through DNS, the certificate and the proxy to this service. */
 export async function checkPublicUrl(context: DoctorContext): Promise<CheckFinding> {
-  const { givenUrl, secret, settings } = context;
-  const publicUrl = givenUrl ?? webhookUrl(settings.env.WEBHOOK_URL ?? "")?.href ?? null;
+  const { givenUrl, secret, settings, project } = context;
+  const known = webhookUrl(givenUrl ?? settings.env.WEBHOOK_URL ?? "");
+  const publicUrl = known && webhookUrlOf(known, project).href;
   if (publicUrl === null)
     return skip("name the URL that your git host sends to: hotpush doctor --url https://…");
   if (secret === null) return skip("there is no secret to sign with");
@@ -22,8 +23,9 @@ export async function checkPublicUrl(context: DoctorContext): Promise<CheckFindi
   return okUnless(sizeFaults(large, publicUrl), `${publicUrl} has accepted a signed ping`);
 }
 
-function faultOf(reply: WebhookReply, url: string, { port }: DoctorContext): Fault | null {
-  if (reply.kind === "none") return unreached(reply, url, port);
+function faultOf(reply: WebhookReply, url: string, { port, project }: DoctorContext): Fault | null {
+  const path = project === null ? "/webhook" : "/webhook/*";
+  if (reply.kind === "none") return unreached(reply, url, proxyLine(path, port));
   if (reply.isPong) return null;
   if (reply.status >= 300 && reply.status < 400) {
     const text = `${url} redirects to ${reply.location}, and git hosts do not follow redirects: the push is lost. In the form of the git host, use the address that it redirects to:`;
@@ -34,10 +36,10 @@ function faultOf(reply: WebhookReply, url: string, { port }: DoctorContext): Fau
     return problem(text);
   }
   const text = `${url} answers with status ${reply.status}, but Hotpush did not send that: the proxy does not send /webhook to port ${port}.`;
-  return problem(text, proxyLine(port));
+  return problem(text, proxyLine(path, port));
 }
 
-function unreached({ code, text }: NoReply, url: string, port: number): Fault {
+function unreached({ code, text }: NoReply, url: string, line: Fix): Fault {
   const { hostname } = new URL(url);
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
     const change = `a DNS record of type A or AAAA for ${hostname}, with the address of this machine`;
@@ -49,7 +51,7 @@ function unreached({ code, text }: NoReply, url: string, port: number): Fault {
     return problem(invalid, { change });
   }
   const nothing = `Nothing answers at ${url} (${text}). Does the proxy run, and does the firewall let the connection through?`;
-  return problem(nothing, proxyLine(port));
+  return problem(nothing, line);
 }
 
 function sizeFaults(reply: WebhookReply, url: string): readonly Fault[] {
@@ -59,6 +61,6 @@ function sizeFaults(reply: WebhookReply, url: string): readonly Fault[] {
   return [problem(text, { change: "client_max_body_size 25m;" })];
 }
 
-function proxyLine(port: number): Fix {
-  return { change: `Caddyfile: reverse_proxy /webhook 127.0.0.1:${port}` };
+function proxyLine(path: string, port: number): Fix {
+  return { change: `Caddyfile: reverse_proxy ${path} 127.0.0.1:${port}` };
 }

@@ -4,7 +4,7 @@ import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { findOwnContainer } from "../../platform/docker/own-container.ts";
 import { type CheckFinding, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { ownComposeService, unitState } from "./own-service.ts";
+import { ownComposeService, unitNames, unitState } from "./own-service.ts";
 
 /** After a reboot nobody is there to start it. */
 export async function checkRestart(context: DoctorContext): Promise<CheckFinding> {
@@ -18,11 +18,11 @@ export async function checkRestart(context: DoctorContext): Promise<CheckFinding
   if (unit === "enabled") return ok("the systemd unit is enabled");
   if (unit === "disabled") {
     const text = "systemd does not start Hotpush after a reboot.";
-    return problem(text, "systemctl enable hotpush");
+    return problem(text, `systemctl enable ${(await unitNames(context)).join(" ")}`);
   }
   if (isInContainer()) return await checkContainer(context);
   const text = "No systemd unit and no compose service starts Hotpush again after a reboot.";
-  return warning(text, installUnit());
+  return warning(text, installUnits(await unitNames(context)));
 }
 
 interface Inspected {
@@ -44,7 +44,11 @@ function survivesReboot(policy: string | undefined): boolean {
   return policy === "always" || policy === "unless-stopped";
 }
 
-function installUnit(): string {
-  const unit = fileURLToPath(new URL("../../../examples/systemd/hotpush.service", import.meta.url));
-  return `cp ${quote(unit)} ${join("/etc/systemd/system", "hotpush.service")} && systemctl enable hotpush`;
+function installUnits(names: readonly string[]): string {
+  const examples = fileURLToPath(new URL("../../../examples/systemd/", import.meta.url));
+  const copies = names.map((name) => {
+    const file = `${name}.service`;
+    return `cp ${quote(join(examples, file))} ${join("/etc/systemd/system", file)}`;
+  });
+  return `${copies.join(" && ")} && systemctl enable ${names.join(" ")}`;
 }

@@ -6,8 +6,9 @@ import { binDirectory } from "../../runner/environment.ts";
 import { readVersion } from "../../version.ts";
 import { type CheckFinding, ok, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
+import { doesReceiveAnswer } from "../projects/inbox.ts";
 import type { Settings } from "../settings.ts";
-import { findInCompose, ownComposeService, unitState } from "./own-service.ts";
+import { findInCompose, ownComposeService, unitNames, unitState } from "./own-service.ts";
 
 /** If nothing listens, the next catch-up finds a push; nothing finds the first push of a new project. */
 export async function checkRunning(context: DoctorContext): Promise<CheckFinding> {
@@ -15,6 +16,7 @@ export async function checkRunning(context: DoctorContext): Promise<CheckFinding
   if (service.kind === "hotpush") return ok(`it answers at ${service.url}`);
   const inCompose = await findInCompose(context);
   if (inCompose?.container) return ok(`in the container ${inCompose.container}`);
+  if (await doesReceiveAnswer(context)) return ok("receive answers on the socket of its inbox");
   const text = `Hotpush does not answer on port ${context.port}: nobody receives a push.`;
   if (context.configFaults.length > 0) return problem(`${text} Fix its configuration first.`);
   return problem(text, await startCommand(context));
@@ -31,15 +33,17 @@ export async function checkSecretInUse(context: DoctorContext): Promise<CheckFin
   return problem(text, await startCommand(context));
 }
 
-const restartUnit = "systemctl restart hotpush";
-
 /** Starts or restarts the service in the way that this machine is set up for. */
 async function startCommand(context: DoctorContext): Promise<string> {
-  if ((await unitState(context)) !== null) return restartUnit;
+  if ((await unitState(context)) !== null) return restartCommand(context);
   const own = await ownComposeService(context);
   const compose = `docker compose --project-directory ${quote(context.repoPath)} up --detach`;
   if (own !== null) return `${compose} ${own.name}`;
   return `${variablesCommand(context.settings)}${quote(join(binDirectory, "hotpush"))}`;
+}
+
+async function restartCommand(context: DoctorContext): Promise<string> {
+  return `systemctl restart ${(await unitNames(context)).join(" ")}`;
 }
 
 /** The service itself reads only `.env` in its working directory. */
@@ -72,7 +76,7 @@ export async function checkVersion(context: DoctorContext): Promise<CheckFinding
   const hasUnit = (await unitState(context)) !== null;
   const again = hasUnit ? "" : " Then start it as you started it before.";
   const text = `The files in ${root} were changed after the service (process ${running.pid}) was started: it runs the earlier version.${again}`;
-  return warning(text, hasUnit ? restartUnit : `kill ${running.pid}`);
+  return warning(text, hasUnit ? await restartCommand(context) : `kill ${running.pid}`);
 }
 
 function isMain(path: string): boolean {
