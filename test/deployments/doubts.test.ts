@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import { createCatchUp } from "../../src/deployments/catch-up.ts";
 import type { RemoteHead } from "../../src/deployments/deployment.ts";
+import { createDoubts } from "../../src/deployments/doubts.ts";
 import { recordPush, recordRequest } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/platform/sqlite/store.ts";
 import type { Push } from "../../src/receiver/push.ts";
@@ -86,6 +87,23 @@ test("a doubt about one branch does not keep the other from being asked about", 
   await asked.untilAsked(2);
   assert.deepEqual(asked.refs(), ["refs/heads/master", "refs/heads/master"]);
   assert.deepEqual(asked.found(), [a]);
+});
+
+test("of a flood of doubtful pushes the newest hundred are asked about", async (t) => {
+  let sizes: readonly number[] = [];
+  const doubts = createDoubts({
+    store: temporaryStore(t),
+    async ask(_, about) {
+      sizes = [...sizes, about.size];
+      return { kind: "in place", head: commitOf("149") };
+    },
+    ...{ deploy() {}, onFault() {}, askEveryMs: 20 },
+  });
+  t.after(doubts.stop);
+  const common = { ref: toB.ref, before: null, isFirst: true, isLikely: false };
+  for (let index = 0; index < 150; index += 1) doubts.add({ ...common, commit: commitOf(`${index}`) });
+  await until("it was asked", () => sizes.length > 0);
+  assert.deepEqual(sizes, [100]);
 });
 
 /** Catch-up over a real database, whose remote gives `answers` one by one and the last of them again and again. */
