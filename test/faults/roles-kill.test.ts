@@ -76,7 +76,6 @@ test(`${kills} kills of receive and run under load lose nothing and let no scrip
     await receive.end("SIGKILL");
     lines.receive.push(...receive.log.lines);
     receive = await start("receive");
-    assert.equal(run.child.exitCode, null, "run goes on");
   }
 
   async function killRun(kill: number): Promise<void> {
@@ -85,13 +84,13 @@ test(`${kills} kills of receive and run under load lose nothing and let no scrip
     if (kill % 3 === 0) for (const path of checkouts.values()) await killScript(path);
     run = await start("run");
     beginLife(site, `${kill + 1}`);
-    assert.equal(receive.child.exitCode, null, "receive goes on");
   }
 
   for (let kill = 0; kill < kills; kill += 1) {
     load.aim(originOf(receive));
     // The moment of the kill is random; one life in four is long enough to start more scripts.
     await delay(60 + Math.random() * (kill % 4 === 0 ? 600 : 140));
+    for (const role of [receive, run]) assertRuns(role);
     await (Math.random() < 0.5 ? killReceive() : killRun(kill));
     assert.deepEqual(unseen.findLost(), [], "accepted pushes that are on no disk");
     assert.deepEqual(linesOf(site, "overlaps"), [], "scripts that ran beside another one of their project");
@@ -210,6 +209,11 @@ function beginLife({ checkouts }: Site, name: string): void {
 function unfinished({ machine }: Site): number {
   const sql = "SELECT 1 FROM deployments WHERE state IN ('queued', 'running', 'interrupted')";
   return readRecorded(machine.statePathOf("run"), ({ all }) => all(sql).length);
+}
+
+function assertRuns({ child, log }: RunningRole): void {
+  const lastLines = log.lines.slice(-5).map((line) => JSON.stringify(line));
+  assert.equal(child.exitCode, null, `it has ended by itself: ${lastLines.join("\n")}`);
 }
 
 const isError = ({ level }: LogLine) => level === "error" || level === "fatal";
