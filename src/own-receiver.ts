@@ -3,7 +3,7 @@ import type { MachineSettings } from "./config/machine.ts";
 import type { Log } from "./log.ts";
 import type { ProjectService } from "./project-service.ts";
 import type { ProjectServices } from "./project-services.ts";
-import { onlyProjectName, type Projects } from "./projects/project.ts";
+import { onlyProjectName } from "./projects/project.ts";
 import { namedWebhooks } from "./receiver/named-webhooks.ts";
 import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
 import type { Webhook } from "./receiver/webhook.ts";
@@ -13,7 +13,6 @@ const lastAnswersMs = 1_000;
 
 export interface OwnReceiverOptions {
   readonly machine: MachineSettings;
-  readonly projects: Projects;
   readonly services: ProjectServices;
   readonly findFault: () => string | null;
   readonly stopping: AbortSignal;
@@ -32,9 +31,9 @@ export interface OwnReceiver {
  * @throws ProblemError if the port is not free
  */
 export async function openOwnReceiver(options: OwnReceiverOptions): Promise<OwnReceiver> {
-  const { machine, projects, services, findFault, stopping, log } = options;
+  const { machine, services, findFault, stopping, log } = options;
   const { bodyLimitBytes, trustedProxies, projectsPath } = machine;
-  const findNamed = createWebhooks(services, projects);
+  const findNamed = createWebhooks(services);
   const receiver = createReceiver({
     ...{ bodyLimitBytes, trustedProxies, log },
     findWebhook: projectsPath === null ? onlyWebhook(findNamed) : namedWebhooks(findNamed),
@@ -56,7 +55,7 @@ function onlyWebhook(find: FindWebhook): FindWebhook {
 }
 
 /** A webhook is made again when the settings of its project have changed. */
-function createWebhooks(services: ProjectServices, projects: Projects): FindWebhook {
+function createWebhooks(services: ProjectServices): FindWebhook {
   const webhooks = new WeakMap<object, Webhook>();
   return (name) => {
     const service = services.find(name);
@@ -64,18 +63,17 @@ function createWebhooks(services: ProjectServices, projects: Projects): FindWebh
     const parts = service.parts();
     const known = webhooks.get(parts);
     if (known) return known;
-    const webhook = webhookOf(service, projects);
+    const webhook = webhookOf(service);
     webhooks.set(parts, webhook);
     return webhook;
   };
 }
 
-function webhookOf(service: ProjectService, projects: Projects): Webhook {
+function webhookOf(service: ProjectService): Webhook {
   const { settings, refs, secretUses, dryRun } = service.parts();
   const { secrets, repository } = settings;
-  const isOnly = projects.find(onlyProjectName) !== null && service.name === onlyProjectName;
   return {
-    ...(isOnly ? {} : { project: service.name }),
+    ...(service.name === onlyProjectName ? {} : { project: service.name }),
     ...{ secrets, repository, refs, dryRun, onVerified: secretUses.note },
     record: service.accept,
   };

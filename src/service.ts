@@ -45,9 +45,8 @@ export interface ServiceOptions {
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { machine, projects, log } = options;
   const { statePath } = machine;
-  checkTools(
-    projects.list().flatMap(({ settings }) => toolsForSigners(settings.allowedSigners, settings.repoPath)),
-  );
+  checkTools([]);
+  checkSigningTools(options);
   const store = openDeployments(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
@@ -71,7 +70,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   // Each role loads only what it needs.
   const inbox = options.takesFromInbox ? await import("./take-from-inbox.ts") : null;
   const ownReceiver = inbox === null ? await import("./own-receiver.ts") : null;
-  const receiving = { machine, projects, services, findFault, stopping: stopping.signal, log };
+  const receiving = { machine, services, findFault, stopping: stopping.signal, log };
   const receiver = (await ownReceiver?.openOwnReceiver(receiving)) ?? null;
   const address = receiver?.address ?? null;
   // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
@@ -106,6 +105,19 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     leadership?.lock.release();
     services.close();
     store.close();
+  }
+}
+
+/** The only project is not served without them. Of several, the others are. */
+function checkSigningTools({ machine, projects, log }: ServiceOptions): void {
+  for (const { name, settings } of projects.list()) {
+    try {
+      checkTools(toolsForSigners(settings.allowedSigners, settings.repoPath));
+    } catch (error) {
+      if (machine.projectsPath === null) throw error;
+      const text = `No push of project ${name} can be deployed: ${(error as Error).message}`;
+      log.error({ event: "project.tool_missing", project: name }, text);
+    }
   }
 }
 
