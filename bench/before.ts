@@ -23,7 +23,7 @@ interface Measure {
 
 /** The single process with one project, against an earlier version: each figure in turns. */
 export async function measureAgainstBefore(pace: Pace): Promise<Section> {
-  const rounds = pace({ quick: 2, full: 11 });
+  const rounds = pace({ quick: 2, full: 9 });
   const versions = [beforePath ?? root, root];
   const rows: string[][] = [];
   const targets: Target[] = [];
@@ -51,8 +51,8 @@ export async function measureAgainstBefore(pace: Pace): Promise<Section> {
 }
 
 function measures(pace: Pace): readonly Measure[] {
-  const settleMs = pace({ quick: 1_000, full: 5_000 });
-  const seconds = pace({ quick: 1, full: 3 });
+  const settleMs = pace({ quick: 1_000, full: 3_000 });
+  const seconds = pace({ quick: 1, full: 2 });
   const delivery = pushOfSize(8_192, { ref: ignoredRef });
   return [
     { name: "Start", show: ms, once: async (scope, root) => (await startHotpush(scope, { root })).startMs },

@@ -35,7 +35,7 @@ interface ProjectsMachine {
 /** The cost of many projects, in one process and in the two that share the work. */
 export async function measureProjects(pace: Pace): Promise<Section> {
   const seconds = pace({ quick: 2, full: 10 });
-  const rounds = pace({ quick: 1, full: 5 });
+  const rounds = pace({ quick: 1, full: 3 });
   const settleMs = pace({ quick: 2_000, full: 10_000 });
   // The first start of each role fills the cache of compiled code.
   for (const role of ["all", "receive", "run"] as const) await startOnce({ role, count: many });

@@ -17,6 +17,13 @@ const roles: ReadonlyMap<string | undefined, Role> = new Map([
   ["run", "run"],
 ]);
 
+/** Everything that a role needs is loaded at the same time: the start is faster than if each part loads the next. */
+const loadRole: Readonly<Record<Role, () => readonly Promise<unknown>[]>> = {
+  all: () => [import("./service.ts"), import("./own-receiver.ts")],
+  receive: () => [import("./receive.ts")],
+  run: () => [import("./service.ts"), import("./take-from-inbox.ts")],
+};
+
 try {
   const command = process.argv.slice(2);
   const role = command.length > 1 ? undefined : roles.get(command[0]);
@@ -35,6 +42,7 @@ async function main(role: Role): Promise<void> {
     import("./platform/env-file.ts"),
     import("./config.ts"),
     import("./log.ts"),
+    ...loadRole[role](),
   ]);
   const env = withDotenv(process.env, process.cwd());
   const { machine, project, warnings } = loadConfig(env);
