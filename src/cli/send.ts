@@ -7,6 +7,7 @@ import { type CommandContext, newCommand, parser, print, refuse } from "./comman
 
 interface SendOptions {
   readonly url?: string;
+  readonly project?: string;
   readonly file?: string;
   readonly event: SentEvent;
   readonly dryRun?: boolean;
@@ -25,12 +26,14 @@ export function makeSendCommand({ env, finish }: CommandContext): Command {
     "hotpush send --dry-run              check the set-up; nothing is deployed",
     "hotpush send                        deploy the head of main or master",
     "hotpush send --event ping",
+    "hotpush send --project shop         to /webhook/shop, with the secret of that project",
     "hotpush send --url https://shop.example.org/webhook",
   ])
     .option(
       "--url <url>",
       "the address to send to (default: WEBHOOK_URL, else port WEBHOOK_PORT of this machine)",
     )
+    .option("--project <name>", "the project of PROJECTS_PATH whose head, secret and address are used")
     .option("--file <path>", "the body to send as it is, instead of one made from the repository")
     .addOption(new Option("--event <name>", "what to send").choices(["push", "ping"]).default("push"))
     .option("--dry-run", "mark the body as a dry run: nothing is recorded or run")
@@ -44,8 +47,8 @@ export function makeSendCommand({ env, finish }: CommandContext): Command {
 }
 
 async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const { url, event, file = null, dryRun: isDryRun = false, wait } = options;
-  const settings = await readSendSettings(env, process.cwd(), url);
+  const { url, project, event, file = null, dryRun: isDryRun = false, wait } = options;
+  const settings = await readSendSettings(env, process.cwd(), url, project);
   const waitMs = wait ?? (isDryRun ? dryRunWaitMs : 0);
   const request = { ...settings, event, file, isDryRun, waitMs };
   const sent = await send(request);

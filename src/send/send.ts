@@ -1,14 +1,18 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseEnv } from "node:util";
 import type { Branch } from "../config/project.ts";
 import { readSecretText, secretFault } from "../config/secret.ts";
+import { webhookUrlOf } from "../config/values.ts";
 import { variables } from "../config.ts";
 import { git } from "../init/git-checkout.ts";
 import { type GitHost, isGitHost } from "../init/git-host.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { sendHttp } from "../platform/http.ts";
 import { CommandError } from "../problems.ts";
+import { isProjectName } from "../projects/project.ts";
 import { type Delivery, makeDelivery, type SentEvent, signDelivery } from "./delivery.ts";
 import { type RepositoryHead, readRepositoryHead } from "./repository-head.ts";
 import { codeOf, type DeliveryReply, describeReply, readVerdict, type Verdict } from "./verdict.ts";
@@ -99,21 +103,42 @@ async function post(url: URL, delivery: Delivery, deadlineMs: number): Promise<D
  * names no secret, `.env` of the repository around it.
  *
  * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
+ * @param project the project of PROJECTS_PATH whose file has its settings; undefined: the only one
  * @throws CommandError if there is no secret, or no address
  */
 export async function readSendSettings(
   env: NodeJS.ProcessEnv,
   workingDirectory: string,
   address: string | undefined,
+  project?: string,
 ): Promise<SendSettings> {
-  const settings = await withDotenvAround(env, workingDirectory);
+  const near = await withDotenvAround(env, workingDirectory);
+  const settings = project === undefined ? near : ofProject(near, project);
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
   const secret = secretToSend(settings);
   return {
-    ...{ url: urlToSend(address, settings), secret, host: isGitHost(host) ? host : null },
+    ...{
+      url: webhookUrlOf(urlToSend(address, settings), project ?? null),
+      secret,
+      host: isGitHost(host) ? host : null,
+    },
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
     branch: variables.BRANCH.read(BRANCH?.trim() ?? "") || null,
   };
+}
+
+function ofProject(env: Environment, project: string): Environment {
+  const { PROJECTS_PATH } = env;
+  if (!PROJECTS_PATH)
+    throw new CommandError("PROJECTS_PATH is not set: set it to the directory of projects.");
+  const file = join(PROJECTS_PATH, `${project}.env`);
+  if (!isProjectName(project) || !existsSync(file))
+    throw new CommandError(`There is no project ${project}: no ${file}.`);
+  try {
+    return { ...env, ...parseEnv(readFileSync(file, "utf8")) };
+  } catch (error) {
+    throw new CommandError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
 }
 
 async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
