@@ -41,3 +41,10 @@ test("an inbox whose socket cannot be made yet is offered as soon as it can", as
   const run = await machine.start("run", env);
   await until("it is recorded", () => readDeployments(run.statePath).length === 1);
 });
+
+test("receive and run with one STATE_PATH by mistake still record each push", async (t) => {
+  const { machine, receive } = await start(t);
+  await machine.start("run", { STATE_PATH: receive.statePath });
+  assert.equal(await push(receive), 202);
+  await until("it is recorded", () => readDeployments(receive.statePath).length === 1);
+});
