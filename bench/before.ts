@@ -44,7 +44,7 @@ export async function measureAgainstBefore(pace: Pace): Promise<Section> {
   }
   return {
     title: "Against the version before",
-    text: `One process with one project, this version against commit ${commitOf(versions[0] ?? root)}; medians of ${rounds} in turns, with every figure measured in a process of its own. Differences of less than a twentieth are noise on this machine.`,
+    text: `One process with one project, this version against commit ${commitOf(versions[0] ?? root)}; medians of ${rounds} in turns, with every figure measured in a process of its own.`,
     tables: [{ columns: ["", "before", "now", "ratio"], rows }],
     targets,
   };
