@@ -63,6 +63,8 @@ const noAnswers: Answers = { answers: [], dryRuns: [] };
 
 interface TakingState extends TakeOptions {
   cursor: InboxCursor | null;
+  /** Whether the last request was answered. If not, the next one names no inbox, and is answered at once. */
+  isReached: boolean;
   report: TakeReport;
   /** The other side decides how often something happens, so the lines about it are bounded. */
   readonly mayLog: (event: string) => boolean;
@@ -77,7 +79,7 @@ export function takePushes(options: TakeOptions): Taking {
   const mayLog = createLogThrottle<string>(linesPerMinute, 60_000, (event, count) =>
     options.log.warn({ event: "inbox.more", kind: event, count }, `${count} more of ${event}`),
   );
-  const state: TakingState = { ...options, cursor: options.readCursor(), report, mayLog };
+  const state: TakingState = { ...options, cursor: options.readCursor(), isReached: false, report, mayLog };
   return { report: () => state.report, ended: takeAll(state) };
 }
 
@@ -86,7 +88,8 @@ async function takeAll(state: TakingState): Promise<void> {
   let restUntilMs = 0;
   while (!state.signal.aborted) {
     try {
-      const response = await ask(state, answers);
+      if (!state.isReached) await reach(state);
+      const response = await ask(state, state.cursor, answers);
       answers = noAnswers;
       // A flood must leave half of the time for everything else. The rest comes here, so that no sender waits for it whose
       // push is recorded already.
@@ -100,13 +103,30 @@ async function takeAll(state: TakingState): Promise<void> {
       const restMs = offers.pushes.length > 1 ? endMs - startMs : 0;
       restUntilMs = Math.max(endMs + restMs, startMs + leastRoundMs);
     } catch (error) {
+      state.isReached = false;
       reportFailure(state, error);
       await pause(retryMs, state.signal);
     }
   }
 }
 
-async function ask({ cursor, socketPath, signal }: TakingState, answers: Answers): Promise<HttpAnswer> {
+async function reach(state: TakingState): Promise<void> {
+  const { inbox } = read(state, await ask(state, null, noAnswers));
+  state.isReached = true;
+  if (inbox !== state.cursor?.inbox) startAgain(state, inbox);
+}
+
+function startAgain(state: TakingState, inbox: string): void {
+  if (state.cursor && state.mayLog("inbox.changed"))
+    state.log.warn({ event: "inbox.changed" }, "The inbox is another one: it starts again");
+  state.cursor = { inbox, seq: 0 };
+}
+
+async function ask(
+  { socketPath, signal }: TakingState,
+  cursor: InboxCursor | null,
+  answers: Answers,
+): Promise<HttpAnswer> {
   const request: TakeRequest = { inbox: cursor?.inbox ?? null, recordedSeq: cursor?.seq ?? 0, ...answers };
   const body = JSON.stringify(request);
   const timeoutMs = takeWaitMs + answerMarginMs;
@@ -127,11 +147,8 @@ function read(state: TakingState, { status, body }: HttpAnswer): ReadOffers {
 }
 
 async function settle(state: TakingState, offers: ReadOffers): Promise<Answers> {
-  const { log } = state;
   if (offers.inbox !== state.cursor?.inbox) {
-    if (state.cursor && state.mayLog("inbox.changed"))
-      log.warn({ event: "inbox.changed" }, "The inbox is another one: it starts again");
-    state.cursor = { inbox: offers.inbox, seq: 0 };
+    startAgain(state, offers.inbox);
     return noAnswers;
   }
   for (const use of offers.secretUses) state.onSecretUse(use);

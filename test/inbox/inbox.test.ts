@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { type Inbox, openInbox } from "../../src/inbox/inbox.ts";
 import type { Offer } from "../../src/inbox/offer.ts";
 import { serveInbox } from "../../src/inbox/serve-inbox.ts";
-import { type InboxCursor, takePushes } from "../../src/inbox/take-pushes.ts";
+import { type InboxCursor, type Taking, takePushes } from "../../src/inbox/take-pushes.ts";
 import type { Log } from "../../src/log.ts";
 import type { CommitId, Push } from "../../src/receiver/push.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -47,6 +47,7 @@ async function startInbox(t: TestContext, directory = temporaryDirectory(t)): Pr
 interface Taker {
   readonly offers: Offer[];
   readonly logged: string[];
+  readonly report: Taking["report"];
   readonly stop: () => Promise<void>;
 }
 
@@ -78,7 +79,7 @@ function startTaking(t: TestContext, socketPath: string, disk: { cursor: InboxCu
     await taking.ended;
   };
   t.after(stop);
-  return { offers, logged, stop };
+  return { offers, logged, report: taking.report, stop };
 }
 
 test("the sender of a push gets the record that the other process made", async (t) => {
@@ -124,6 +125,17 @@ test("a thousand pushes at once are all taken, in order", async (t) => {
     taker.offers.map(({ seq }) => seq),
     numbers,
   );
+});
+
+test("an inbox that nothing waits in is known to be reached at once", async (t) => {
+  const { inbox, socketPath } = await startInbox(t);
+  const disk: { cursor: InboxCursor | null } = { cursor: null };
+  const first = startTaking(t, socketPath, disk);
+  await inbox.add("shop", pushOf(1));
+  await until("it has left the inbox", () => inbox.countWaiting() === 0);
+  await first.stop();
+  const second = startTaking(t, socketPath, disk);
+  await until("it is reached", () => second.report().reachedAtMs !== null, 5_000);
 });
 
 test("a dry run is answered and not stored, and the use of a secret is passed on", async (t) => {
