@@ -26,10 +26,10 @@ import { pushOf } from "../harness/store.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-const floodOfPushes = Number(process.env.HOTPUSH_TEST_OFFERS ?? 5_000);
+const floodOfPushes = Number(process.env.HOTPUSH_TEST_OFFERS ?? 3_000);
 const token = "tok-4711-only-for-deploy";
 /** How soon a command is answered, whatever is offered. */
-const mostAnswerMs = 3_000;
+const mostAnswerMs = 10_000;
 
 interface Site {
   readonly machine: Machine;
