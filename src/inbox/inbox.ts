@@ -189,6 +189,8 @@ function answerOf<Answer>(add: (waiting: Waiting<Answer>) => void): Promise<Answ
 }
 
 async function take(state: InboxState, request: TakeRequest, signal: AbortSignal): Promise<TakeResponse> {
+  // Read again: another `receive` on this inbox may have renewed it.
+  state.id = inboxId(state.store);
   if (request.inbox === state.id && isAhead(state, request)) state.id = renewId(state.store);
   const nothing = { inbox: state.id, pushes: [], dryRuns: [], secretUses: [] };
   if (request.inbox !== state.id) return nothing;
