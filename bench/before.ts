@@ -23,14 +23,15 @@ interface Measure {
 
 /** The single process with one project, against an earlier version: each figure in turns. */
 export async function measureAgainstBefore(pace: Pace): Promise<Section> {
-  const rounds = pace({ quick: 2, full: 9 });
+  const rounds = pace({ quick: 1, full: 5 });
   const versions = [beforePath ?? root, root];
   const rows: string[][] = [];
   const targets: Target[] = [];
   for (const { name, once, show, isMoreBetter = false } of measures(pace)) {
     // The first one fills the cache of compiled code.
     for (const version of versions) await withScope((scope) => once(scope, version));
-    const measured = await perRound([0, 1], rounds, (index) =>
+    // In this order, so that neither always comes after the other.
+    const measured = await perRound([0, 1, 1, 0], rounds, (index) =>
       withScope((scope) => once(scope, versions[index] ?? root)),
     );
     const [before, now] = [median(measured.get(0) ?? []), median(measured.get(1) ?? [])];
@@ -44,7 +45,7 @@ export async function measureAgainstBefore(pace: Pace): Promise<Section> {
   }
   return {
     title: "Against the version before",
-    text: `One process with one project, this version against commit ${commitOf(versions[0] ?? root)}; medians of ${rounds} in turns, with every figure measured in a process of its own.`,
+    text: `One process with one project, this version against commit ${commitOf(versions[0] ?? root)}; medians of ${2 * rounds} in turns, with every figure measured in a process of its own.`,
     tables: [{ columns: ["", "before", "now", "ratio"], rows }],
     targets,
   };
