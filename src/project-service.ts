@@ -1,47 +1,9 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
-import type { MachineSettings } from "./config/machine.ts";
-import type { ProjectSettings } from "./config/project.ts";
-import type { Environment } from "./config/read-variables.ts";
-import { secretFingerprint } from "./config/secret.ts";
-import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
-import type { RemoteHead, Runner } from "./deployments/deployment.ts";
-import { findLastDeployedCommit } from "./deployments/history.ts";
-import { createSourceNote, type EventBus, noteStep, type ReadSource } from "./deployments/progress.ts";
 import { createQueue, type Queue } from "./deployments/queue.ts";
 import type { RecordedPush } from "./deployments/record.ts";
-import { createSecretUses, type SecretUses } from "./deployments/secret-uses.ts";
-import { findSkipRules } from "./deployments/skips.ts";
-import type { Turn } from "./deployments/turns.ts";
-import { createDryRun } from "./dry-run.ts";
-import type { Log } from "./log.ts";
 import type { Store } from "./platform/sqlite/store.ts";
+import { makeParts, type ProjectParts, projectStatePath, type SharedParts } from "./project-parts.ts";
 import { onlyProjectName, type Project } from "./projects/project.ts";
-import type { Would } from "./receiver/push.ts";
-import { type MainRef, type Push, refsOf } from "./receiver/push.ts";
-import { logScriptFault } from "./runner/check-script.ts";
-import { createProjectScript, findUnredacted, type ProjectScript } from "./runner/known-secrets.ts";
-import { readRemoteHead, readSource } from "./runner/repository.ts";
-import { createRunner } from "./runner/runner.ts";
-
-/** What the projects of a service share. */
-export interface SharedParts {
-  readonly machine: MachineSettings;
-  readonly env: Environment;
-  readonly store: Store;
-  readonly events: EventBus;
-  readonly makeTurn: (onFree: () => void) => Turn;
-  /** Runs a look for missed pushes when it may. */
-  readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
-  /** Whether a new container replaces this instance. */
-  readonly isReplaced: () => boolean;
-  /** Whether this instance runs deployments; another one may. */
-  readonly isLeader: () => boolean;
-  /** Whether pushes come from another process, which may be in an attacker's hands. */
-  readonly distrustsPushes: boolean;
-  readonly log: Log;
-  readonly stopping: AbortSignal;
-}
+import type { Push } from "./receiver/push.ts";
 
 /** What runs the deployments of one project, through all changes of its settings. */
 export interface ProjectService {
@@ -69,21 +31,6 @@ export interface ProjectService {
   readonly stop: () => Promise<void>;
   /** Writes what is not yet on disk of the pushes. Call it when no more can come. */
   readonly close: () => void;
-}
-
-/** The parts of a project that depend on its settings. */
-export interface ProjectParts {
-  readonly settings: ProjectSettings;
-  readonly refs: readonly MainRef[];
-  readonly script: ProjectScript;
-  readonly runner: Runner;
-  readonly catchUp: CatchUp;
-  readonly secretUses: SecretUses;
-  readonly readSource: ReadSource;
-  readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
-  /** The path of a directory on the host, which identifies a project in roll-outs; the same outside of a container. */
-  readonly hostDirectory: (directory: string) => Promise<string>;
-  readonly dryRun: (push: Push) => Promise<Would>;
 }
 
 /** Makes the service of a project. It deploys nothing before `lead` is called. */
@@ -149,83 +96,4 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
     },
     close: () => parts.secretUses.close(),
   };
-}
-
-/** The only project keeps its logs and runs where they have always been. */
-export function projectStatePath(statePath: string, name: string): string {
-  return name === onlyProjectName ? statePath : join(statePath, "projects", name);
-}
-
-/** The state of all projects that ever were, also of those that are not served any more. */
-export function listStatePaths(statePath: string): readonly string[] {
-  const directory = join(statePath, "projects");
-  const names = existsSync(directory) ? readdirSync(directory) : [];
-  return [statePath, ...names.map((name) => join(directory, name))];
-}
-
-interface OwnParts extends SharedParts {
-  /** The project's view. */
-  readonly store: Store;
-  readonly statePath: string;
-  readonly queue: Queue;
-}
-
-function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): ProjectParts {
-  const { env, store, statePath, queue, lookInTurn: inTurn, log } = own;
-  const { repoPath, deployEnv, secrets, branch, catchUpIntervalMs: intervalMs } = settings;
-  const sources = { env, deployEnv, repoPath, secrets, scriptSecrets };
-  const script = createProjectScript(sources);
-  const refs = refsOf(branch);
-  const readSourceOf: ReadSource = (deployment, state) => readSource(script, statePath, deployment, state);
-  const readHead = (ref: string) => readRemoteHead(script, ref);
-  void logScriptFault(repoPath, script.environment, log);
-  for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
-  const previous = secrets.previous && secretFingerprint(secrets.previous);
-  const fingerprints = { current: secretFingerprint(secrets.current), previous };
-  return {
-    ...{ settings, refs, script, readSource: readSourceOf, readRemoteHead: readHead },
-    runner: makeRunner(own, { settings, refs, script, readSource: readSourceOf }),
-    catchUp: createCatchUp({
-      store,
-      refs,
-      readRemoteHead: readHead,
-      request: queue.request,
-      log,
-      intervalMs,
-      inTurn,
-    }),
-    secretUses: createSecretUses({ store, fingerprints, log }),
-    hostDirectory: (directory) => hostDirectory(directory, script.environment.DOCKER_HOST),
-    dryRun: createDryRun(store, script),
-  };
-}
-
-function makeRunner(
-  { machine, store, statePath, events, distrustsPushes, log, stopping }: OwnParts,
-  { settings, refs, script, readSource }: Pick<ProjectParts, "settings" | "refs" | "script" | "readSource">,
-): Runner {
-  const { allowedSigners: signersPath, deployPaths: paths, deployTimeoutMs, deploySilenceMs } = settings;
-  const noteSource = createSourceNote(store, readSource);
-  const findLastDeployed = () => findLastDeployedCommit(store);
-  const otherStatePaths = () => listStatePaths(machine.statePath).filter((path) => path !== statePath);
-  return createRunner({
-    ...{ script, statePath, otherStatePaths, refs, deployTimeoutMs, deploySilenceMs, log },
-    tipRules: {
-      ...{ paths, signersPath, distrustsPushes, findLastDeployed, stopping },
-      findSkipRules: (deployment) => findSkipRules(store, deployment, distrustsPushes || paths.length > 0),
-    },
-    onStep(deployment, name) {
-      noteStep(store, deployment, name, log);
-      noteSource(deployment);
-      events.publish(deployment.id, { kind: "step" });
-    },
-    onLine: ({ id }, line) => events.publish(id, { kind: "line", line }),
-  });
-}
-
-/** Nothing in the service loads code for Docker before somebody rolls back. */
-async function hostDirectory(directory: string, dockerHost: string | undefined): Promise<string> {
-  const { hostDirectoryOf } = await import("./rollout/compose/locate-project.ts");
-  const { connectEngine } = await import("./platform/docker/engine.ts");
-  return await hostDirectoryOf(connectEngine(dockerHost), directory);
 }

@@ -1,4 +1,5 @@
-import { createProjectService, type ProjectService, type SharedParts } from "./project-service.ts";
+import type { SharedParts } from "./project-parts.ts";
+import { createProjectService, type ProjectService } from "./project-service.ts";
 import type { Project, Projects } from "./projects/project.ts";
 
 /** What runs the deployments of all projects. */

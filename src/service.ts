@@ -9,7 +9,7 @@ import { openDeployments } from "./deployments/schema.ts";
 import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
 import { atMost } from "./platform/at-most.ts";
-import { listStatePaths, type SharedParts } from "./project-service.ts";
+import { listStatePaths, type SharedParts } from "./project-parts.ts";
 import { createProjectServices, type ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";

@@ -4,7 +4,7 @@ import type { Offer } from "./inbox/offer.ts";
 import { type InboxCursor, type Taking, takePushes } from "./inbox/take-pushes.ts";
 import { createLogThrottle } from "./platform/log-throttle.ts";
 import type { Store } from "./platform/sqlite/store.ts";
-import type { ProjectParts, SharedParts } from "./project-service.ts";
+import type { ProjectParts, SharedParts } from "./project-parts.ts";
 import type { ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
 import type { Push, PushRecord } from "./receiver/push.ts";

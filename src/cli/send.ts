@@ -26,7 +26,7 @@ export function makeSendCommand({ env, finish }: CommandContext): Command {
     "hotpush send --dry-run              check the set-up; nothing is deployed",
     "hotpush send                        deploy the head of main or master",
     "hotpush send --event ping",
-    "hotpush send --project shop         to /webhook/shop, with the secret of that project",
+    "hotpush send --project shop         to /webhook/shop, with its secret",
     "hotpush send --url https://shop.example.org/webhook",
   ])
     .option(

@@ -79,7 +79,12 @@ export function createExecutor(options: ExecutorOptions): Executor {
 
   async function skip(deployment: Deployment, found: Skip): Promise<void> {
     if (current?.isCancelled) return await record(deployment, cancelledEnding, null);
-    const isSkipped = await persist(() => settleSkipped(store, deployment, found));
+    const isSkipped = await persist(() => {
+      const isOver = settleSkipped(store, deployment, found);
+      // Somebody may have cancelled it while the database was busy.
+      if (!isOver && current?.isCancelled) cancelQueued(store, deployment.id, null);
+      return isOver;
+    });
     current = null;
     if (isSkipped) logSkipped(log, deployment, found);
     onChange(deployment.id);

@@ -1,4 +1,5 @@
 import type { Store } from "../platform/sqlite/store.ts";
+import { canWrite, checkAtMostEvery } from "../platform/sqlite/write-probe.ts";
 import { listRunning } from "./history.ts";
 
 interface HealthLimits {
@@ -20,8 +21,6 @@ export function createHealthCheck(
   timeoutMsOf: (project: string) => number | null,
   limits: HealthLimits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
 ): () => string | null {
-  let probedAtMs = Number.NEGATIVE_INFINITY;
-  let fault: string | null = null;
   // Since when this process has seen the run, not since when the record says it runs: wall clocks jump.
   let seenSinceMs: ReadonlyMap<string, number> = new Map();
 
@@ -38,20 +37,8 @@ export function createHealthCheck(
     });
   }
 
-  return () => {
-    if (performance.now() - probedAtMs < limits.probeIntervalMs) return fault;
-    fault = probe(store, isOverdue);
-    probedAtMs = performance.now();
-    return fault;
-  };
-}
-
-function probe(store: Store, isOverdue: () => boolean): string | null {
-  const sql = "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
-  try {
-    store.transaction(() => store.run(sql, Date.now()));
+  return checkAtMostEvery(limits.probeIntervalMs, () => {
+    if (!canWrite(store)) return "The database cannot be written. The log of the service says more.";
     return isOverdue() ? "A deployment is far past its time-out. The log of the service says more." : null;
-  } catch {
-    return "The database cannot be written. The log of the service says more.";
-  }
+  });
 }

@@ -2,7 +2,7 @@ import type { Environment } from "../config/read-variables.ts";
 import { loadConfig, variables } from "../config.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
-import type { ProjectReading } from "../projects/project-files.ts";
+import type { ProjectReading } from "../projects/read-project-file.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { probeCompose, probeEngine } from "./docker/probe-docker.ts";
 import { probeRemote } from "./git/probe-remote.ts";

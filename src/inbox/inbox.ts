@@ -1,14 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { Schema } from "../platform/sqlite/open-database.ts";
 import { openStore, type Row, type Store } from "../platform/sqlite/store.ts";
+import { canWrite, checkAtMostEvery } from "../platform/sqlite/write-probe.ts";
 import type { Push, PushRecord, StoredPush, Would } from "../receiver/push.ts";
-import {
-  mostOffered,
-  type OfferedDryRun,
-  type OfferedSecretUse,
-  type TakeRequest,
-  type TakeResponse,
-} from "./offer.ts";
+import { mostOffered, type OfferedSecretUse, type TakeRequest, type TakeResponse } from "./offer.ts";
+import { createSenders, type Senders } from "./senders.ts";
 
 /** Keeps verified pushes on disk until another process has recorded them. */
 export interface Inbox {
@@ -31,11 +27,9 @@ export interface Inbox {
   readonly close: () => void;
 }
 
-/** How long the sender of a push waits for its record. Git hosts hang up after 10 s. */
-const recordWaitMs = 500;
-/** A dry run that nobody takes is forgotten when its sender is; this bounds those that wait. */
-const mostDryRuns = 100;
 const removalMs = 1_000;
+const probeIntervalMs = 5_000;
+const unwritable = "The inbox cannot be written. The log of the service says more.";
 /** A use of a secret is passed on with the next push, or after this time. */
 const usesWaitMs = 1_000;
 
@@ -54,20 +48,12 @@ const schema: Schema = {
   ],
 };
 
-interface Waiting<Answer> {
-  readonly resolve: (answer: Answer) => void;
-}
-
 interface InboxState {
   readonly store: Store;
   id: string;
-  readonly records: Map<number, Waiting<PushRecord>>;
-  readonly dryRuns: Map<number, Waiting<Would | null>>;
-  /** Those that were not taken yet. */
-  untaken: OfferedDryRun[];
+  readonly senders: Senders;
   /** By project and secret: the last use of each. */
   readonly secretUses: Map<string, OfferedSecretUse>;
-  lastDryRun: number;
   /** Every push up to this one is recorded by the other process. Its row may still be there. */
   recordedSeq: number;
   removalTimer: NodeJS.Timeout | undefined;
@@ -86,16 +72,10 @@ interface InboxState {
 export function openInbox(directory: string): Inbox {
   const store = openStore(directory, schema);
   const state: InboxState = {
-    ...{ store, id: inboxId(store), records: new Map(), dryRuns: new Map(), secretUses: new Map() },
-    ...{
-      untaken: [],
-      lastDryRun: 0,
-      recordedSeq: 0,
-      removalTimer: undefined,
-      usesTimer: undefined,
-      wake: () => {},
-      replace: () => {},
-    },
+    ...{ store, id: inboxId(store), secretUses: new Map() },
+    senders: createSenders(() => state.wake()),
+    ...{ recordedSeq: 0, removalTimer: undefined, usesTimer: undefined },
+    ...{ wake: () => {}, replace: () => {} },
   };
   return {
     async add(project, push) {
@@ -104,9 +84,9 @@ export function openInbox(directory: string): Inbox {
         return insert(store, project, push);
       });
       state.wake();
-      return await recordOf(state, seq);
+      return (await state.senders.waitForRecord(seq)) ?? { kind: "stored", delivery: seq };
     },
-    dryRun: (project, push) => addDryRun(state, project, push),
+    dryRun: state.senders.waitForDryRun,
     noteSecretUse(use) {
       state.secretUses.set(`${use.project} ${use.slot}`, use);
       // Most come with a push, which would miss the request that this alone answers.
@@ -120,7 +100,7 @@ export function openInbox(directory: string): Inbox {
       const oldest = store.get(sql, state.recordedSeq);
       return oldest ? Number(oldest.received_at_ms) : null;
     },
-    findFault: createProbe(store),
+    findFault: checkAtMostEvery(probeIntervalMs, () => (canWrite(store) ? null : unwritable)),
     movedAsideTo: store.movedAsideTo,
     close() {
       clearTimeout(state.removalTimer);
@@ -153,39 +133,6 @@ function renewId(store: Store): string {
 function insert(store: Store, project: string, push: Push): number {
   const sql = "INSERT INTO pushes (project, push, received_at_ms) VALUES (?, ?, ?)";
   return store.run(sql, project, JSON.stringify(push), Date.now()).id;
-}
-
-async function recordOf({ records }: InboxState, seq: number): Promise<PushRecord | StoredPush> {
-  const record = await answerOf<PushRecord>((waiting) => records.set(seq, waiting));
-  records.delete(seq);
-  return record ?? { kind: "stored", delivery: seq };
-}
-
-async function addDryRun(state: InboxState, project: string, push: Push): Promise<Would | null> {
-  if (state.dryRuns.size >= mostDryRuns) return null;
-  state.lastDryRun += 1;
-  const offer = { id: state.lastDryRun, project, push };
-  const would = await answerOf<Would | null>((waiting) => {
-    state.dryRuns.set(offer.id, waiting);
-    state.untaken.push(offer);
-    state.wake();
-  });
-  state.dryRuns.delete(offer.id);
-  state.untaken = state.untaken.filter(({ id }) => id !== offer.id);
-  return would;
-}
-
-/** Resolves with what `waiting` is resolved with, or with null after half a second. */
-function answerOf<Answer>(add: (waiting: Waiting<Answer>) => void): Promise<Answer | null> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(null), recordWaitMs);
-    add({
-      resolve(answer) {
-        clearTimeout(timer);
-        resolve(answer);
-      },
-    });
-  });
 }
 
 async function take(state: InboxState, request: TakeRequest, signal: AbortSignal): Promise<TakeResponse> {
@@ -226,8 +173,7 @@ function settle(state: InboxState, { recordedSeq, answers, dryRuns }: TakeReques
     state.recordedSeq = recordedSeq;
     state.removalTimer ??= setTimeout(() => removeSoon(state), removalMs).unref();
   }
-  for (const { seq, record } of answers) state.records.get(seq)?.resolve(record);
-  for (const { id, would } of dryRuns) state.dryRuns.get(id)?.resolve(would);
+  state.senders.answer({ answers, dryRuns });
 }
 
 function removeSoon(state: InboxState): void {
@@ -242,12 +188,11 @@ function removeRecorded({ store, recordedSeq }: InboxState): void {
 }
 
 function collect(state: InboxState, afterSeq: number): TakeResponse {
-  const { store, id, secretUses } = state;
+  const { store, id, senders, secretUses } = state;
   const rows = store.all("SELECT * FROM pushes WHERE seq > ? ORDER BY seq LIMIT ?", afterSeq, mostOffered);
   const uses = [...secretUses.values()].slice(0, mostOffered);
   for (const { project, slot } of uses) secretUses.delete(`${project} ${slot}`);
-  const dryRuns = state.untaken.splice(0, mostOffered);
-  return { inbox: id, pushes: rows.map(toOffer), dryRuns, secretUses: uses };
+  return { inbox: id, pushes: rows.map(toOffer), dryRuns: senders.takeDryRuns(), secretUses: uses };
 }
 
 function toOffer({ seq, project, push }: Row) {
@@ -260,28 +205,4 @@ function news(state: InboxState, over: AbortSignal): Promise<void> {
     state.wake = resolve;
     over.addEventListener("abort", () => resolve(), { once: true });
   });
-}
-
-const probeIntervalMs = 5_000;
-
-/** Strangers may ask for it as often as they like, so the disk is written to only now and then. */
-function createProbe(store: Store): () => string | null {
-  let probedAtMs = Number.NEGATIVE_INFINITY;
-  let fault: string | null = null;
-  return () => {
-    if (performance.now() - probedAtMs < probeIntervalMs) return fault;
-    fault = probe(store);
-    probedAtMs = performance.now();
-    return fault;
-  };
-}
-
-function probe(store: Store): string | null {
-  const sql = "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
-  try {
-    store.transaction(() => store.run(sql, Date.now()));
-    return null;
-  } catch {
-    return "The inbox cannot be written. The log of the service says more.";
-  }
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { isProjectName, type Project } from "../../projects/project.ts";
-import { projectNames, readProjectFile, sharedCheckout } from "../../projects/project-files.ts";
+import { projectNames, sharedCheckout } from "../../projects/project-files.ts";
+import { readProjectFile } from "../../projects/read-project-file.ts";
 import { type CheckFinding, type Fault, okUnless, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 
