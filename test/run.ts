@@ -53,6 +53,7 @@ const suites: Readonly<Record<string, Suite>> = {
     exclude: [],
     filesAtATime: 3,
     first: [
+      "roles-kill",
       "idle-connections",
       "body-floods",
       "damaged-state",

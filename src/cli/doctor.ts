@@ -25,7 +25,7 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor --url https://example.com     as the git host reaches it",
     "docker compose exec hotpush hotpush doctor   in its container",
     "hotpush doctor remote host-key               only these checks",
-    "hotpush doctor --project shop                the service and one project of PROJECTS_PATH",
+    "hotpush doctor --project shop                the service and one project",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
     .option("--env-file <path>", "the file with the service's settings (default: .env here)")

@@ -18,7 +18,7 @@ const setUp = (remote: string) => `
   install -d -m 750 -g hotpush /etc/hotpush/projects
   install -d -m 700 -o deploy /etc/hotpush/secrets
   git clone --quiet ${remote} /srv/shop
-  chown -R deploy /srv/shop
+  chown -R deploy /srv/shop ${remote}
   printf "REPO_PATH=/srv/shop\\nWEBHOOK_SECRET=${testSecret}\\n" >/etc/hotpush/projects/shop.env
   printf "TOKEN=only-for-the-script\\n" >/etc/hotpush/secrets/shop.env
   chmod 640 /etc/hotpush/projects/shop.env

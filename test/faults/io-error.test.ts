@@ -13,7 +13,7 @@ import { triedCalls } from "../harness/tried-calls.ts";
 import { until } from "../harness/until.ts";
 
 /** How many calls fail, counted from the start of the service, each in a service of its own. */
-const syncCalls = Number(process.env.HOTPUSH_TEST_SYNC_CALLS ?? 24);
+const syncCalls = Number(process.env.HOTPUSH_TEST_SYNC_CALLS ?? 36);
 const writeCalls = Number(process.env.HOTPUSH_TEST_WRITE_CALLS ?? 60);
 const pushes = 6;
 

@@ -37,7 +37,7 @@ test(`no accepted push is lost over ${cuts} power cuts`, needed, async (t) => {
 
 test("with synchronous=NORMAL accepted pushes are lost, so the test above can fail", needed, async (t) => {
   const mainPath = makeMutant(t, {
-    file: "deployments/store.ts",
+    file: "platform/sqlite/open-database.ts",
     from: "PRAGMA synchronous = FULL",
     to: "PRAGMA synchronous = NORMAL",
   });

@@ -27,7 +27,7 @@ const mutations: Readonly<Record<string, Mutation>> = {
       resolve({ kind: "accepted", deployment: { id: 0, ref: push.ref, commit: push.commit, state: "queued" } });`,
   },
   "a commit that does not sync": {
-    file: "deployments/store.ts",
+    file: "platform/sqlite/open-database.ts",
     from: "PRAGMA synchronous = FULL",
     to: "PRAGMA synchronous = NORMAL",
   },

@@ -15,7 +15,7 @@ import { type Machine, makeMachine, type RunningRole } from "../harness/roles.ts
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-const kills = Number(process.env.HOTPUSH_TEST_KILLS ?? 200);
+const kills = Number(process.env.HOTPUSH_TEST_ROLE_KILLS ?? 200);
 const clients = 16;
 const names = ["shop", "blog", "api"];
 
