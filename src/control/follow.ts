@@ -60,8 +60,15 @@ async function follow(reader: Reader, id: number, isFollowing: boolean): Promise
   if (isFinished(following.sent.state) || !isFollowing) return conclude(following);
   const missed = following.held ?? [];
   following.held = null;
-  writeSteps(following.sent);
-  for (const event of missed) if (!response.writableEnded) take(following, event);
+  // A step that began meanwhile has its place among the lines that came meanwhile.
+  const known = listSteps(reader.context.store, following.sent).length;
+  let begun = known - missed.filter(({ kind }) => kind === "step").length;
+  writeSteps(following.sent, begun);
+  for (const event of missed) {
+    if (response.writableEnded) return;
+    if (event.kind === "step") writeSteps(following.sent, ++begun);
+    else take(following, event);
+  }
 }
 
 /** Subscribes and opens the log in one turn of the event loop, so that no line is lost or sent twice. */

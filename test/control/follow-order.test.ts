@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { test } from "node:test";
+import { pino } from "pino";
+import { followDeployment } from "../../src/control/follow.ts";
+import { createEventBus, noteStep } from "../../src/deployments/progress.ts";
+import { claimNext } from "../../src/deployments/states.ts";
+import { listenHere } from "../harness/listen.ts";
+import { openDefault, pushOf, record } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("a step that begins while the log is sent stands between its lines", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const store = openDefault(statePath);
+  t.after(store.close);
+  record(store, pushOf());
+  const deployment = store.transaction(() => claimNext(store));
+  assert(deployment);
+  const log = pino({ level: "silent" });
+  const events = createEventBus(log);
+  // More than a connection holds, so that the reader decides when it is sent.
+  mkdirSync(join(statePath, "logs"));
+  writeFileSync(join(statePath, "logs", "1.log"), "a line of the log so far\n".repeat(60_000));
+  const reply = followDeployment(
+    { store, events, logStatePath: statePath, log },
+    { id: 1, query: new URLSearchParams(), body: {} },
+  );
+  const server = createServer((_, response) => {
+    if (reply.kind !== "stream") return;
+    reply.write(response);
+    for (const name of ["Build", "Check"]) {
+      events.publish(1, { kind: "line", line: `before ${name}` });
+      noteStep(store, deployment, name, log);
+      events.publish(1, { kind: "step" });
+      events.publish(1, { kind: "line", line: `==> ${name}` });
+    }
+  });
+  const port = await listenHere(t, server);
+  const response = await fetch(`http://127.0.0.1:${port}/`);
+  const seen: string[] = [];
+  let rest = "";
+  for await (const piece of response.body ?? []) {
+    const lines = (rest + Buffer.from(piece).toString()).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) seen.push(nameOf(JSON.parse(line)));
+    if (seen.at(-1) === "==> Check") break;
+  }
+  assert.deepEqual(seen.filter((name) => !name.includes("so far")).slice(1), [
+    "before Build",
+    "Build begins",
+    "==> Build",
+    "before Check",
+    "Build is over",
+    "Check begins",
+    "==> Check",
+  ]);
+});
+
+function nameOf({
+  event,
+  line,
+  step,
+}: {
+  event: string;
+  line?: string;
+  step?: { name: string; durationMs: unknown };
+}) {
+  if (step) return `${step.name} ${step.durationMs === null ? "begins" : "is over"}`;
+  return line ?? event;
+}
