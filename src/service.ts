@@ -52,10 +52,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
   const stopping = new AbortController();
   let isLeader = false;
+  const turns = createTurns(machine.maxRunning);
   const shared: SharedParts = {
     ...{ machine, env: options.env, store, log },
     events: createEventBus(log),
-    makeTurn: createTurns(machine.maxRunning),
+    makeTurn: turns.make,
     lookInTurn: atMost(mostLooks),
     isReplaced: createReplacementCheck(statePath),
     isLeader: () => isLeader,
@@ -76,7 +77,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
   services.list()[0]?.parts().script.redactor();
   const leading = becomeLeader({
-    ...{ store, services, projects, findFault, statePath, address, log },
+    ...{ store, services, projects, turns, findFault, statePath, address, log },
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
     onLeading() {
       isLeader = true;

@@ -1,5 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson, ReportedJson } from "../control/deployment-json.ts";
+import type { HoldJson } from "../control/hold.ts";
 import type { PauseJson } from "../control/pause.ts";
 import { columnsOf, fit, wrapText } from "../platform/terminal/layout.ts";
 import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
@@ -101,6 +102,12 @@ function shortName(name: string): string {
 export function pauseText({ since: pausedAt, by, reason }: PauseJson): string {
   const who = by === null ? "" : `, by ${reportedText(by)}`;
   return `paused since ${localTime(pausedAt)}${who}${reason === null ? "" : `: ${harmless(reason)}`}`;
+}
+
+/** Since when no deployment of any project starts, by whom and why. */
+export function holdText({ since: heldAt, by, reason }: HoldJson): string {
+  const who = by === null ? "" : `, by ${reportedText(by)}`;
+  return `no deployment starts since ${localTime(heldAt)}${who}: ${harmless(reason)}`;
 }
 
 /** A moment in the reader's time zone, to the minute: 2026-11-21 10:29. */

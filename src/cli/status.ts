@@ -8,6 +8,7 @@ import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {
   branchOf,
   commitText,
+  holdText,
   localTime,
   originText,
   pauseText,
@@ -50,9 +51,10 @@ function statusLines(status: StatusJson | WholeStatusJson, terminal: Terminal): 
 }
 
 function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
-  const { running, waiting, last, catchUp, secrets, paused, fault } = status;
+  const { running, waiting, last, catchUp, secrets, paused, hold, fault } = status;
   return [
     ["Now", runningTexts(running ? [running] : [], terminal)],
+    ...holdRows(hold),
     ["Waiting", waiting.flatMap((one) => [named(one), ...origin(one, terminal)])],
     ...(paused === null ? [] : [["Queue", [pauseText(paused)]] as const]),
     ["Last", last.flatMap((one) => [lastText(one, terminal), ...origin(one, terminal)])],
@@ -67,11 +69,12 @@ function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
 
 /** The same rows for all projects, with the name of its project before each deployment. */
 function wholeRows(status: WholeStatusJson, terminal: Terminal): readonly Row[] {
-  const { running, waiting, last, projects } = status;
+  const { running, waiting, last, projects, hold } = status;
   const paused = projects.flatMap(({ name, paused }) => (paused ? [`${name}: ${pauseText(paused)}`] : []));
   const faulty = projects.flatMap(({ name, fault }) => (fault === null ? [] : [`${name}: ${fault}`]));
   return [
     ["Now", runningTexts(running, terminal, prefixOf)],
+    ...holdRows(hold),
     ["Waiting", waiting.map((one) => prefixOf(one) + named(one))],
     ...(paused.length === 0 ? [] : [["Paused", paused] as const]),
     ["Last", last.map((one) => prefixOf(one) + lastText(one, terminal))],
@@ -85,6 +88,10 @@ const prefixOf = ({ project }: DeploymentJson) => `${project}: `;
 
 function healthText({ health }: Pick<StatusJson, "health">, { paint }: Terminal): string {
   return health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "");
+}
+
+function holdRows(hold: StatusJson["hold"]): readonly Row[] {
+  return hold === null ? [] : [["Held", [holdText(hold)]]];
 }
 
 function inboxRows({ inbox }: Pick<StatusJson, "inbox">): readonly Row[] {

@@ -5,6 +5,7 @@ import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError } from "../problems.ts";
 import { controlSocketPath } from "./control-socket.ts";
 import type { ControlEvent } from "./deployment-json.ts";
+import type { HoldEvent } from "./hold.ts";
 
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
 export class NotRunningError extends CommandError {
@@ -62,15 +63,39 @@ export async function* readEvents(
 ): AsyncGenerator<ControlEvent, void, void> {
   try {
     const path = `/deployments/${id ?? "latest"}/events?follow=${isFollowing}`;
-    let rest = "";
-    const decoder = new TextDecoder();
-    for await (const piece of await openStream(statePath, ofProject(path), signal)) {
-      const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) yield JSON.parse(line) as ControlEvent;
-    }
+    yield* parseLines<ControlEvent>(await openStream(statePath, ofProject(path), signal));
   } catch (error) {
     if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
+  }
+}
+
+/**
+ * Keeps the service from starting deployments until `signal` is aborted or this process ends. Ends early if the service
+ * goes away.
+ *
+ * @param body the reason, and who requests it
+ * @throws as `callService`
+ */
+export async function* openHold(
+  statePath: string,
+  body: { readonly reason: string; readonly requestedBy: string | undefined },
+  signal: AbortSignal,
+): AsyncGenerator<HoldEvent, void, void> {
+  try {
+    const request = { method: "POST", body: JSON.stringify(body), signal };
+    yield* parseLines<HoldEvent>(await open(statePath, "/hold", request));
+  } catch (error) {
+    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
+  }
+}
+
+async function* parseLines<Event>(stream: AsyncIterable<Buffer>): AsyncGenerator<Event, void, void> {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const piece of stream) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line) as Event;
   }
 }
 

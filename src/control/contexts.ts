@@ -74,7 +74,7 @@ async function findAround({ list }: ControlSources["services"], within: string):
 
 /** The context of one project, with its settings as they are now. */
 export function contextOf(sources: ControlSources, service: ProjectService): ControlContext {
-  const { events, findFault, address, startedAtMs, log, statePath, taking } = sources;
+  const { events, findFault, address, startedAtMs, turns, log, statePath, taking } = sources;
   const { name: project, store, queue, statePath: logStatePath } = service;
   const { settings, refs, catchUp, secretUses, readRemoteHead, hostDirectory } = service.parts();
   return {
@@ -92,7 +92,7 @@ export function contextOf(sources: ControlSources, service: ProjectService): Con
       statePath,
       logStatePath,
     },
-    ...{ repoPath: settings.repoPath, address, startedAtMs, log, taking },
+    ...{ repoPath: settings.repoPath, address, startedAtMs, turns, log, taking },
     isServed: service.isServed(),
     fault: sources.projects.faults().get(project) ?? null,
   };

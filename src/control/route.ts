@@ -4,6 +4,7 @@ import type { RemoteHead } from "../deployments/deployment.ts";
 import type { EventBus } from "../deployments/progress.ts";
 import type { Queue } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
+import type { Turns } from "../deployments/turns.ts";
 import type { Taking } from "../inbox/take-pushes.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../platform/sqlite/store.ts";
@@ -41,12 +42,17 @@ export interface ControlContext {
   /** null: the service has no port, because another process receives the pushes. */
   readonly address: { readonly address: string; readonly port: number } | null;
   readonly startedAtMs: number;
+  /** Who may run a deployment, of all projects. */
+  readonly turns: Pick<Turns, "holdAll" | "holds">;
   readonly log: Log;
 }
 
 /** What the contexts of projects are made from. */
 export interface ControlSources
-  extends Pick<ControlContext, "events" | "findFault" | "address" | "startedAtMs" | "log" | "taking"> {
+  extends Pick<
+    ControlContext,
+    "events" | "findFault" | "address" | "startedAtMs" | "turns" | "log" | "taking"
+  > {
   /** The whole database. */
   readonly store: Store;
   readonly statePath: string;

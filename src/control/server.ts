@@ -4,6 +4,7 @@ import { ProblemError } from "../problems.ts";
 import { findContext, mustNameProject } from "./contexts.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
+import { holdDeployments } from "./hold.ts";
 import { showLog } from "./log.ts";
 import { pauseProject, resumeProject } from "./pause.ts";
 import { showProjects } from "./projects.ts";
@@ -38,6 +39,7 @@ const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
   "GET /status": showWholeStatus,
   "GET /deployments": showHistory,
   "GET /health": showHealth,
+  "POST /hold": holdDeployments,
 };
 
 /** A command sends its request at once and reads the answer at once. */

@@ -7,6 +7,7 @@ import type { SecretUse, SecretUses } from "../deployments/secret-uses.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { readVersion } from "../version.ts";
 import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson } from "./deployment-json.ts";
+import { type HoldJson, holdJson } from "./hold.ts";
 import { type PauseJson, pauseJson } from "./pause.ts";
 import { listProjects, type ProjectJson } from "./projects.ts";
 import { type ControlContext, jsonReply, type Route, type WholeRoute } from "./route.ts";
@@ -36,6 +37,8 @@ export interface StatusJson {
   readonly secrets: SecretsJson;
   /** null if the queue is not paused. */
   readonly paused: PauseJson | null;
+  /** null if deployments of all projects may start. */
+  readonly hold: HoldJson | null;
   /** What is wrong with the project's settings, or null. */
   readonly fault: string | null;
   /** null if pushes come over a port of this process. */
@@ -46,7 +49,16 @@ export interface StatusJson {
 export interface WholeStatusJson
   extends Pick<
     StatusJson,
-    "version" | "startedAt" | "address" | "port" | "statePath" | "waiting" | "last" | "health" | "inbox"
+    | "version"
+    | "startedAt"
+    | "address"
+    | "port"
+    | "statePath"
+    | "waiting"
+    | "last"
+    | "health"
+    | "hold"
+    | "inbox"
   > {
   readonly running: readonly NonNullable<StatusJson["running"]>[];
   readonly projects: readonly ProjectJson[];
@@ -77,6 +89,7 @@ export const showStatus: Route = (context) => {
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
     paused: pauseJson(store),
+    hold: holdJson(context.turns),
     fault: context.fault,
     inbox: inboxJson(context.taking),
   } satisfies StatusJson);
@@ -101,6 +114,7 @@ export const showWholeStatus: WholeRoute = (sources) => {
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: { isHealthy: fault === null, detail: fault },
+    hold: holdJson(sources.turns),
     inbox: inboxJson(taking),
     projects: listProjects(sources),
   } satisfies WholeStatusJson);

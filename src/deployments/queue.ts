@@ -74,7 +74,7 @@ interface WaitingPush {
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
-  const { readSource = async () => null, makeTurn = createTurns(1), distrustsPushes = false } = options;
+  const { readSource = async () => null, makeTurn = createTurns(1).make, distrustsPushes = false } = options;
   const turn = makeTurn(wake);
   const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
     log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),

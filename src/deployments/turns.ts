@@ -8,18 +8,41 @@ export interface Turn {
   readonly leave: () => void;
 }
 
+/** The turns of all projects of a service. */
+export interface Turns {
+  /** Makes the turn of a project; `onFree` is called when it may try again. */
+  readonly make: (onFree: () => void) => Turn;
+  /**
+   * Lets no further deployment start, of any project. A running script goes on.
+   *
+   * @param onQuiet called once, when nothing runs
+   * @returns a function that ends the hold
+   */
+  readonly holdAll: (hold: Hold, onQuiet: () => void) => () => void;
+  /** The present holds, the oldest first. */
+  readonly holds: () => readonly Hold[];
+}
+
+/** Why no deployment of any project starts. It lasts as long as the command that requested it. */
+export interface Hold {
+  readonly sinceMs: number;
+  readonly reason: string;
+  /** Who requested it, as the command reported, without proof. */
+  readonly heldBy: string | null;
+}
+
 /**
  * Lets at most `mostRunning` projects run at once. If several wait, the one whose last turn is longest ago is next, so a
  * project with many pushes does not keep the others waiting.
- *
- * @returns a function that makes the turn of a project; `onFree` is called when it may try again
  */
-export function createTurns(mostRunning: number): (onFree: () => void) => Turn {
+export function createTurns(mostRunning: number): Turns {
   const running = new Set<Turn>();
   const waiting = new Map<Turn, () => void>();
   const lastTurns = new Map<Turn, number>();
+  const holds = new Map<Hold, () => void>();
   let count = 0;
   const lastOf = (turn: Turn) => lastTurns.get(turn) ?? 0;
+  const mayRun = () => holds.size === 0 && running.size < mostRunning;
 
   function next(): Turn | null {
     const turns = [...waiting.keys()];
@@ -30,17 +53,25 @@ export function createTurns(mostRunning: number): (onFree: () => void) => Turn {
   }
 
   function callNext(): void {
-    const turn = running.size < mostRunning ? next() : null;
+    const turn = mayRun() ? next() : null;
     if (turn) setImmediate(() => waiting.get(turn)?.());
   }
 
-  return (onFree) => {
+  function callHolders(): void {
+    if (running.size > 0) return;
+    for (const [hold, onQuiet] of holds) {
+      holds.set(hold, () => {});
+      onQuiet();
+    }
+  }
+
+  function make(onFree: () => void): Turn {
     const turn: Turn = {
       claim(claim) {
         if (running.has(turn)) return null;
         const first = next();
         const isNext = first === null || lastOf(turn) <= lastOf(first);
-        if (running.size >= mostRunning || !isNext) {
+        if (!mayRun() || !isNext) {
           waiting.set(turn, onFree);
           return null;
         }
@@ -58,9 +89,22 @@ export function createTurns(mostRunning: number): (onFree: () => void) => Turn {
       leave() {
         waiting.delete(turn);
         running.delete(turn);
+        callHolders();
         callNext();
       },
     };
     return turn;
+  }
+
+  return {
+    make,
+    holdAll(hold, onQuiet) {
+      holds.set(hold, onQuiet);
+      callHolders();
+      return () => {
+        if (holds.delete(hold)) callNext();
+      };
+    },
+    holds: () => [...holds.keys()],
   };
 }

@@ -14,7 +14,7 @@ const log = { info() {}, warn() {}, error() {} } as unknown as Log;
 /** The queues of two projects, of which one may run at a time. They note what they start. */
 function twoQueues(t: TestContext, startA: Runner["start"]) {
   const store = openDeployments(temporaryDirectory(t));
-  const makeTurn = createTurns(1);
+  const turns = createTurns(1);
   const queues = { a: startA, b: refuse };
   const started: string[] = [];
   const [a, b] = Object.entries(queues).map(([name, start]) => {
@@ -26,14 +26,14 @@ function twoQueues(t: TestContext, startA: Runner["start"]) {
       adopt: async () => ({ kind: "gone" }),
       tidy() {},
     };
-    const queue = createQueue({ store: store.of(name), runner, makeTurn, log });
+    const queue = createQueue({ store: store.of(name), runner, makeTurn: turns.make, log });
     t.after(() => queue.stop(0));
     queue.start();
     return queue;
   });
   t.after(() => store.close());
   assert(a && b);
-  return { a, b, started };
+  return { a, b, started, turns };
 }
 
 const refuse: Runner["start"] = async () => ({
@@ -51,3 +51,51 @@ test("a project whose script cannot be started leaves its turn to the others", a
   await until("the other one has had its turn", () => started.includes("b"));
   assert(performance.now() - startMs < 500);
 });
+
+test("a hold is answered when what runs has ended, and starts nothing until it is over", () => {
+  const turns = createTurns(2);
+  const [a, b] = [turns.make(() => {}), turns.make(() => {})];
+  assert.equal(
+    a.claim(() => "a"),
+    "a",
+  );
+  let quiet = 0;
+  const release = turns.holdAll(holdOf("an upgrade"), () => {
+    quiet += 1;
+  });
+  assert.equal(
+    b.claim(() => "b"),
+    null,
+  );
+  assert.equal(quiet, 0, "a runs");
+  a.leave();
+  b.leave();
+  assert.equal(quiet, 1, "once");
+  release();
+  assert.equal(
+    b.claim(() => "b"),
+    "b",
+  );
+});
+
+test("what waits during a hold is called when the last hold is over", async () => {
+  const turns = createTurns(1);
+  const called = Promise.withResolvers<void>();
+  const turn = turns.make(called.resolve);
+  const releases = ["one", "two"].map((reason) => turns.holdAll(holdOf(reason), () => {}));
+  assert.deepEqual(
+    turns.holds().map(({ reason }) => reason),
+    ["one", "two"],
+  );
+  assert.equal(
+    turn.claim(() => "a"),
+    null,
+  );
+  for (const release of releases) release();
+  await called.promise;
+  assert.deepEqual(turns.holds(), []);
+});
+
+function holdOf(reason: string) {
+  return { sinceMs: 0, reason, heldBy: null };
+}
