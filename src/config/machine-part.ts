@@ -1,0 +1,105 @@
+import { join } from "node:path";
+import type { Environment } from "./read-variables.ts";
+
+/** The compose project of the machine part, of which an engine has one. */
+export const machineProject = "hotpush";
+/** Its services. */
+export const machineServices = { caddy: "caddy", receive: "receive", run: "run" } as const;
+/** Caddy's own network. It sorts before those of the projects, so that it stays Caddy's gateway. */
+export const machineNetwork = "hotpush";
+/** The only network of `receive`, without a way out. */
+export const receiveNetwork = "hotpush-receive";
+/** Where Caddy and `run` see the live directory. */
+export const liveMount = "/run/live";
+/** Where Caddy sees the files of the machine part. */
+export const caddyMount = "/etc/caddy";
+
+/** Names that no project may have: those of networks, services and directories of the machine part, and of the only project. */
+export const reservedNames: readonly string[] = ["caddy", "receive", "run", "page", "hotpush", "default"];
+
+/** The files and directories of the machine part's configuration. */
+export interface MachineFiles {
+  /** MACHINE_PATH */
+  readonly path: string;
+  readonly composeFile: string;
+  readonly caddyfile: string;
+  readonly envFile: string;
+  readonly sitesPath: string;
+  readonly projectsPath: string;
+  readonly secretsPath: string;
+}
+
+/** The directories of the machine part's state. */
+export interface MachineState {
+  readonly path: string;
+  /** STATE_PATH of `run` */
+  readonly run: string;
+  /** STATE_PATH of `receive` */
+  readonly receive: string;
+  /** Mounted at `liveMount`: Caddy's admin socket, and a directory of live files for each project. */
+  readonly live: string;
+  /** Caddy's certificates. */
+  readonly caddy: string;
+  /** A directory for each project: STATE_PATH of its scripts. */
+  readonly projects: string;
+}
+
+/** The directory of the machine part: MACHINE_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
+export function machinePathOf(env: Environment, isRoot: boolean): string {
+  const { MACHINE_PATH, XDG_CONFIG_HOME, HOME } = env;
+  if (MACHINE_PATH) return MACHINE_PATH;
+  return isRoot ? "/etc/hotpush" : join(XDG_CONFIG_HOME || join(HOME || "/", ".config"), "hotpush");
+}
+
+/**
+ * The state directory of a new machine part. The one of a machine part that is there is `STATE_PATH` of its `.env`.
+ *
+ * @param env with MACHINE_PATH, the state is inside it, so that tests and second engines have one of their own
+ */
+export function newMachineStatePath(env: Environment, isRoot: boolean): string {
+  const { MACHINE_PATH, XDG_STATE_HOME, HOME } = env;
+  if (MACHINE_PATH) return join(MACHINE_PATH, "state");
+  return isRoot ? "/var/lib/hotpush" : join(XDG_STATE_HOME || join(HOME || "/", ".local/state"), "hotpush");
+}
+
+/** The files of the machine part in `path`. */
+export function machineFilesAt(path: string): MachineFiles {
+  return {
+    path,
+    composeFile: join(path, "compose.yaml"),
+    caddyfile: join(path, "Caddyfile"),
+    envFile: join(path, ".env"),
+    sitesPath: join(path, "sites"),
+    projectsPath: join(path, "projects"),
+    secretsPath: join(path, "secrets"),
+  };
+}
+
+/** The directories of the machine part's state in `path`. */
+export function machineStateAt(path: string): MachineState {
+  return {
+    path,
+    run: join(path, "run"),
+    receive: join(path, "receive"),
+    live: join(path, "live"),
+    caddy: join(path, "caddy"),
+    projects: join(path, "projects"),
+  };
+}
+
+/** The network on which Caddy reaches the published services of a project. */
+export function projectNetwork(project: string): string {
+  return `${machineNetwork}-${project}`;
+}
+
+/** The project that a network belongs to by its name, or null. */
+export function projectOfNetwork(network: string): string | null {
+  const prefix = `${machineNetwork}-`;
+  const project = network.startsWith(prefix) ? network.slice(prefix.length) : "";
+  return project === "" || reservedNames.includes(project) ? null : project;
+}
+
+/** The name of a service on its project's network. The public DNS never has it, because `.internal` is reserved. */
+export function serviceAlias(service: string, project: string): string {
+  return `${service}.${project}.containers.internal`;
+}
