@@ -6,7 +6,7 @@ ARG DOCKER_CLI_IMAGE=docker:28-cli
 FROM ${DOCKER_CLI_IMAGE} AS docker-cli
 
 FROM ${NODE_IMAGE} AS packages
-WORKDIR /opt/hotpush
+WORKDIR /usr/local/lib/hotpush
 # Builds from a checkout (src and a lock file) or from the npm package (dist).
 COPY package.json package-lock.jso[n] ./
 # Node comes with its image; the optional packages carry it for machines without one.
@@ -25,7 +25,7 @@ RUN apt-get update \
  && git config --system --add safe.directory '*' \
 # Either of the two users can write the state and the socket of the inbox; a new volume takes its owner from here.
  && install -d -o node -g node -m 700 /var/lib/hotpush /run/hotpush && install -d -o node -g node -m 2775 /run/live \
- && ln -s /opt/hotpush/bin/hotpush /usr/local/bin/hotpush
+ && ln -s /usr/local/lib/hotpush/bin/hotpush /usr/local/bin/hotpush
 
 # Docker's own builds: Debian's compose and buildx are years behind.
 COPY --from=docker-cli /usr/local/bin/docker /usr/local/bin/
@@ -33,8 +33,8 @@ COPY --from=docker-cli /usr/local/libexec/docker/cli-plugins/docker-buildx /usr/
      /usr/local/libexec/docker/cli-plugins/
 COPY --from=packages /usr/local/bin/node /usr/local/bin/
 
-WORKDIR /opt/hotpush
-COPY --from=packages /opt/hotpush ./
+WORKDIR /usr/local/lib/hotpush
+COPY --from=packages /usr/local/lib/hotpush ./
 COPY LICENSE ./
 COPY examples ./examples
 COPY bin ./bin
@@ -42,7 +42,7 @@ COPY sr[c] ./src/
 COPY dis[t] ./dist/
 
 # Docker's client keeps its records of builds in /tmp, so that the root file system can be read-only.
-ENV NODE_ENV=production NODE_COMPILE_CACHE=/opt/hotpush/.compiled STATE_PATH=/var/lib/hotpush BUILDX_CONFIG=/tmp/buildx
+ENV NODE_ENV=production NODE_COMPILE_CACHE=/usr/local/lib/hotpush/.compiled STATE_PATH=/var/lib/hotpush BUILDX_CONFIG=/tmp/buildx
 # Fills the compile cache for both users (Node keeps one per user), so that a start is fast and needs less memory even on
 # a read-only file system. Then starts without a secret, to check the image: that must exit with code 78.
 RUN mkdir -m 1777 .compiled && node bin/compile.js --strict \
@@ -53,7 +53,7 @@ VOLUME /var/lib/hotpush
 EXPOSE 9000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --start-interval=500ms \
-  CMD ["/opt/hotpush/bin/health"]
+  CMD ["/usr/local/lib/hotpush/bin/health"]
 LABEL org.opencontainers.image.title="Hotpush" \
       org.opencontainers.image.description="A self-hosted deployment webhook: push to main, and the new version is live" \
       org.opencontainers.image.licenses="MIT"

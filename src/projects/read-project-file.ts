@@ -75,12 +75,14 @@ function parse(
   return { texts, project: { name, settings, scriptSecrets }, faults, warnings };
 }
 
+/** For `hotpush send` and `hotpush init`. */
+const notForService = ["WEBHOOK_URL", "HOTPUSH_GIT_HOST"];
+
 /** A misspelt name would be without effect, and nobody would know. */
 function unknownVariables(env: Readonly<Record<string, string>>): string[] {
   return Object.keys(env)
-    .filter(
-      (name) => !Object.hasOwn(projectVariables, name) && !/^WEBHOOK_SECRET(_PREVIOUS)?(_FILE)?$/.test(name),
-    )
+    .filter((name) => !Object.hasOwn(projectVariables, name) && !notForService.includes(name))
+    .filter((name) => !/^WEBHOOK_SECRET(_PREVIOUS)?(_FILE)?$/.test(name))
     .map(
       (name) =>
         `${name} is no setting of a project. Variables that only deploy.sh needs belong in the secrets file.`,

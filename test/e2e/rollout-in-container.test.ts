@@ -161,7 +161,7 @@ onEngine("a roll-out from inside a container", (env) => {
   });
 
   test("a repository that is not mounted from the host is an error", async () => {
-    const output = await inside("/app", [], "rollout", "--directory", "/opt/hotpush");
+    const output = await inside("/app", [], "rollout", "--directory", "/usr/local/lib/hotpush");
     assert.match(output, /\/opt\/hotpush is not mounted from the host/);
   });
 });
