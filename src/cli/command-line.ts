@@ -1,4 +1,5 @@
 import { type Command, CommanderError } from "commander";
+import { NotRunningError } from "../control/client.ts";
 import { CommandError, ProblemError } from "../problems.ts";
 import { refuse } from "./command.ts";
 import { loadProgram, onlyPrinting } from "./commands.ts";
@@ -25,10 +26,21 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
+    if (error instanceof NotRunningError) return await reachMachinePart(error, argv, env);
     if (error instanceof ProblemError) return refuse(error.message, error.problem.evidence);
     if (error instanceof CommandError) return refuse(error.message);
     throw error;
   }
+}
+
+/** The service may be that of the machine part, which has other ways to it. */
+async function reachMachinePart(
+  error: NotRunningError,
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  const { runInMachinePart } = await import("./run-in-machine-part.ts");
+  return await runInMachinePart(error, argv, env);
 }
 
 /**

@@ -40,8 +40,8 @@ async function rollback(
 ): Promise<number> {
   const body = { version, directory: directory && resolve(directory) };
   const requested = await service.post<RequestedJson>("/rollback", body).catch((error: unknown) => {
-    if (!(error instanceof NotRunningError)) throw error;
-    throw new NotRunningError(`${error.message}. Without the service: hotpush rollout --back`);
+    if (!(error instanceof NotRunningError) || error.isForbidden) throw error;
+    throw new NotRunningError(`${error.message}. Without the service: hotpush rollout --back`, error);
   });
   const { id, commit } = requested.deployment;
   return await waitForDeployment(service, requested, `Deployment ${id} goes back to ${commit}.`, options);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { dropPreviousSecret, rotateSecret } from "../config/rotate-secret.ts";
 import type { StatusJson, WholeStatusJson } from "../control/status.ts";
+import { chooseProject, findMachinePart } from "../machine-part/find.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 import { accessService } from "./service-access.ts";
@@ -23,11 +24,11 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
   ]);
   const envPath = [
     "--env-file <path>",
-    "the file that the service reads (default: .env here, else that of REPO_PATH)",
+    "the file that the service reads (default: that of the project, else .env here or of REPO_PATH)",
   ] as const;
   const rotate = newCommand(
     "rotate",
-    "Make a new secret of 32 bytes in the .env file of the service, or in the file that its WEBHOOK_SECRET_FILE names. The old one is kept as WEBHOOK_SECRET_PREVIOUS. Prints what to do next; the new secret is shown on a terminal only.",
+    "Make a new secret of 32 bytes in the file of the project, or in the .env file of the service, or in the file that its WEBHOOK_SECRET_FILE names. The old one is kept as WEBHOOK_SECRET_PREVIOUS. Prints what to do next; the new secret is shown on a terminal only.",
     ["hotpush secret rotate", "hotpush secret rotate --env-file /etc/hotpush.env"],
   )
     .summary("Make a new secret; the old one is still accepted")
@@ -51,8 +52,9 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
 }
 
 async function rotateIn(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const { envFile, stdin: isGiven = false, show = false, force = false } = options;
-  const secrets = await fetchSecrets(env, options.project);
+  const { stdin: isGiven = false, show = false, force = false } = options;
+  const file = chooseFile(options, env);
+  const secrets = await fetchSecrets(env, file.project);
   const host = secrets?.current.host ?? secrets?.previous?.host ?? null;
   if (!isGiven && (host === "gitlab" || host === "pagure")) {
     return refuse(
@@ -60,13 +62,12 @@ async function rotateIn(options: SecretOptions, env: NodeJS.ProcessEnv): Promise
     );
   }
   const given = isGiven ? { secret: readFileSync(0, "utf8").trim() } : {};
-  const path = envFile ?? usualEnvFile(env);
-  const { secret, secretPath } = rotateSecret(path, { ...given, isReplacingPrevious: force });
+  const { secret, secretPath } = rotateSecret(file.path, { ...given, isReplacingPrevious: force });
   const isShown = !isGiven && (openTerminal(process.stdout, env).isInteractive || show);
   const form = isGiven
     ? []
     : formLines(host, isShown ? secret : `what is in ${secretPath} now (with --show it is printed here)`);
-  print(...rotationLines(secretPath, form, envFile === undefined ? "" : ` --env-file ${envFile}`));
+  print(...rotationLines(secretPath, form, file));
   return 0;
 }
 
@@ -89,27 +90,35 @@ function formLines(host: string | null, secret: string): readonly string[] {
 }
 
 /** What a person does after a rotation, in an order in which no push is refused. */
-function rotationLines(secretPath: string, form: readonly string[], option: string): readonly string[] {
+function rotationLines(secretPath: string, form: readonly string[], file: SecretFile): readonly string[] {
   return [
     `The new secret is in ${secretPath}. The old one is still accepted,`,
     "as the previous one, so that no push is refused meanwhile.",
     "",
-    "First restart the service, so that it reads both:",
-    "  systemctl restart hotpush        or, in a container:",
-    "  docker compose up -d hotpush     or, in a Swarm:",
-    "  hotpush deploy",
+    ...(file.isReadAgain ? readAgain : restartFirst),
     ...form,
     "When hotpush status says that the previous one is safe to drop:",
-    `  hotpush secret drop-previous${option}`,
+    `  hotpush secret drop-previous${file.option}`,
   ];
 }
 
-async function dropFrom({ envFile, force, project }: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const reason = force ? null : whyKeep(await fetchSecrets(env, project));
+const readAgain = ["The service reads both within 5 seconds."];
+const restartFirst = [
+  "First restart the service, so that it reads both:",
+  "  systemctl restart hotpush        or, in a container:",
+  "  docker compose up -d hotpush     or, in a Swarm:",
+  "  hotpush deploy",
+];
+
+async function dropFrom(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
+  const { path, project, isReadAgain } = chooseFile(options, env);
+  const reason = options.force ? null : whyKeep(await fetchSecrets(env, project));
   if (reason !== null) return refuse(`${reason} To drop it anyway: hotpush secret drop-previous --force`);
-  const path = envFile ?? usualEnvFile(env);
   dropPreviousSecret(path);
-  print(`The previous secret is removed from ${path}. Restart the service, so that it no longer accepts it.`);
+  const then = isReadAgain
+    ? "The service no longer accepts it within 5 seconds."
+    : "Restart the service, so that it no longer accepts it.";
+  print(`The previous secret is removed from ${path}. ${then}`);
   return 0;
 }
 
@@ -119,6 +128,27 @@ function whyKeep(secrets: StatusJson["secrets"] | null): string | null {
   if (secrets.previous === null)
     return "the service runs without a previous secret: restart it, if you have just rotated.";
   return secrets.canDropPrevious ? null : secrets.advice;
+}
+
+/** The file with the secret that a command changes. */
+interface SecretFile {
+  readonly path: string;
+  /** The project whose secret it is, as far as it is known. */
+  readonly project: string | undefined;
+  /** Whether the service notices a change by itself, because it is the file of a project. */
+  readonly isReadAgain: boolean;
+  /** The option with which the next command finds it too. */
+  readonly option: string;
+}
+
+function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv): SecretFile {
+  if (envFile !== undefined)
+    return { path: envFile, project, isReadAgain: false, option: ` --env-file ${envFile}` };
+  const part = findMachinePart(env);
+  const found = part && chooseProject(part, ".", project);
+  if (found === null) return { path: usualEnvFile(env), project, isReadAgain: false, option: "" };
+  const option = project === undefined ? "" : ` --project ${project}`;
+  return { path: found.file, project: found.name, isReadAgain: true, option };
 }
 
 /** In the image the working directory has no `.env`: compose reads that of the repository, and passes its values on. */

@@ -21,7 +21,7 @@ const dryRunWaitMs = 30_000;
 /** `hotpush send`: sends what a git host would, and prints the result. Its exit code is 0 if the push counts. */
 export function makeSendCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Send a push to the service as a git host does, signed with WEBHOOK_SECRET (from the environment or .env). The push is the head of this repository. With --dry-run the service answers what it would do, and does nothing.";
+    "Send a push to the service as a git host does, signed with the secret of the project (from its file on this machine, from the environment, or from .env). The push is the head of this repository. With --dry-run the service answers what it would do, and does nothing.";
   return newCommand("send", description, [
     "hotpush send --dry-run              check the set-up; nothing is deployed",
     "hotpush send                        deploy the head of main or master",
@@ -33,7 +33,10 @@ export function makeSendCommand({ env, finish }: CommandContext): Command {
       "--url <url>",
       "the address to send to (default: WEBHOOK_URL, else port WEBHOOK_PORT of this machine)",
     )
-    .option("--project <name>", "the project of PROJECTS_PATH whose head, secret and address are used")
+    .option(
+      "--project <name>",
+      "the project whose head, secret and address are used (default: that of the working directory)",
+    )
     .option("--file <path>", "the body to send as it is, instead of one made from the repository")
     .addOption(new Option("--event <name>", "what to send").choices(["push", "ping"]).default("push"))
     .option("--dry-run", "mark the body as a dry run: nothing is recorded or run")

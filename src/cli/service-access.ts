@@ -3,6 +3,12 @@ import { dirname } from "node:path";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { callService } from "../control/client.ts";
 import { controlSocketPath } from "../control/control-socket.ts";
+import {
+  findMachinePart,
+  findMachineProject,
+  hasOwnHotpush,
+  type MachinePart,
+} from "../machine-part/find.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
 
@@ -31,7 +37,7 @@ export function accessService(
   env: NodeJS.ProcessEnv,
   { project, directory = "." }: ProjectChoice,
 ): ServiceAccess {
-  const statePath = statePathOf(env);
+  const statePath = statePathOf(env, { project, directory });
   const query = new URLSearchParams(
     project === undefined ? { within: directoriesAround(directory) } : { project },
   );
@@ -75,16 +81,26 @@ const usualStatePath = "/var/lib/hotpush";
 
 /**
  * The state directory of the service: from the environment or the `.env` of the working directory, as the service finds
- * it, else the usual ones.
+ * it; else that of the machine part, if the directory is not in a checkout with a Hotpush of its own; else the usual ones.
  *
  * @param usual the directory to try last
  */
-export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): string {
+export function statePathOf(
+  env: NodeJS.ProcessEnv,
+  choice: ProjectChoice = {},
+  usual = usualStatePath,
+): string {
   const given = withDotenvHere(env);
+  if (given.STATE_PATH) return given.STATE_PATH;
+  const part = findMachinePart(env);
+  if (part !== null && isMeant(part, choice)) return part.state.run;
   const path = stateDirectoryOf(given);
-  return given.STATE_PATH || existsSync(controlSocketPath(path)) || !existsSync(controlSocketPath(usual))
-    ? path
-    : usual;
+  return existsSync(controlSocketPath(path)) || !existsSync(controlSocketPath(usual)) ? path : usual;
+}
+
+function isMeant(part: MachinePart, { project, directory }: ProjectChoice): boolean {
+  if (project !== undefined && findMachineProject(part, project) !== null) return true;
+  return !hasOwnHotpush(part, directory ?? ".");
 }
 
 /** An unreadable `.env` may belong to something else; then the environment alone counts. */

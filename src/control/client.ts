@@ -10,6 +10,19 @@ import type { HoldEvent } from "./hold.ts";
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
 export class NotRunningError extends CommandError {
   override readonly name = "NotRunningError";
+  /** The state directory of the service. */
+  readonly statePath: string;
+  /** Whether this user may not use its socket. */
+  readonly isForbidden: boolean;
+
+  constructor(
+    message: string,
+    { statePath, isForbidden }: Pick<NotRunningError, "statePath" | "isForbidden">,
+  ) {
+    super(message);
+    this.statePath = statePath;
+    this.isForbidden = isForbidden;
+  }
 }
 
 /**
@@ -117,7 +130,8 @@ async function connect(statePath: string, path: string, request: HttpRequest): P
 function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
   if (error.name === "AbortError") return error;
   const why = reasonOf(error.code, statePath, controlSocketPath(statePath));
-  return why === null ? error : new NotRunningError(why);
+  const isForbidden = error.code === "EACCES" || error.code === "EPERM";
+  return why === null ? error : new NotRunningError(why, { statePath, isForbidden });
 }
 
 function reasonOf(code: string | undefined, statePath: string, path: string): string | null {

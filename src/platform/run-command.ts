@@ -110,6 +110,19 @@ export function runInForeground([program, ...args]: Argv, env: NodeJS.ProcessEnv
   });
 }
 
+/**
+ * Runs `argv` in the place of this process: with its input, its outputs and its terminal.
+ *
+ * @returns the exit code; null if a signal ended it or there is no such program
+ */
+export function runInPlace([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
+  const child = spawn(program, args, { env, stdio: "inherit" });
+  return new Promise((resolve) => {
+    child.once("error", () => resolve(null));
+    child.once("exit", resolve);
+  });
+}
+
 /** An exit code, or why there is none. */
 type End = number | "not_found" | "timed_out" | "aborted";
 

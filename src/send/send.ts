@@ -9,6 +9,7 @@ import { webhookUrlOf } from "../config/values.ts";
 import { variables } from "../config.ts";
 import { git } from "../init/git-checkout.ts";
 import { type GitHost, isGitHost } from "../init/git-host.ts";
+import { chooseProject, findMachinePart } from "../machine-part/find.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { sendHttp } from "../platform/http.ts";
 import { CommandError } from "../problems.ts";
@@ -99,11 +100,11 @@ async function post(url: URL, delivery: Delivery, deadlineMs: number): Promise<D
 }
 
 /**
- * Reads the settings as the service would have them: from the environment, `.env` of the working directory and, if that
- * names no secret, `.env` of the repository around it.
+ * Reads the settings as the service would have them: from the environment, and from the file of the project of the machine
+ * part; else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
  *
  * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
- * @param project the project of PROJECTS_PATH whose file has its settings; undefined: the only one
+ * @param project the project whose file has its settings; undefined: that of the working directory, or the only one
  * @throws CommandError if there is no secret, or no address
  */
 export async function readSendSettings(
@@ -112,19 +113,32 @@ export async function readSendSettings(
   address: string | undefined,
   project?: string,
 ): Promise<SendSettings> {
-  const near = await withDotenvAround(env, workingDirectory);
-  const settings = project === undefined ? near : ofProject(near, project);
+  const onMachine = projectOnMachine(env, workingDirectory, project);
+  const near = onMachine === null ? await withDotenvAround(env, workingDirectory) : env;
+  const settings = onMachine ?? (project === undefined ? near : ofProject(near, project));
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
   const secret = secretToSend(settings);
+  const url = urlToSend(address, settings);
   return {
-    ...{
-      url: webhookUrlOf(urlToSend(address, settings), project ?? null),
-      secret,
-      host: isGitHost(host) ? host : null,
-    },
+    url: onMachine === null ? webhookUrlOf(url, project ?? null) : url,
+    secret,
+    host: isGitHost(host) ? host : null,
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
     branch: variables.BRANCH.read(BRANCH?.trim() ?? "") || null,
   };
+}
+
+/**
+ * The variables of a project of the machine part: of the named one, else of that of the directory. PROJECTS_PATH says that
+ * another service is meant.
+ */
+function projectOnMachine(env: Environment, directory: string, name: string | undefined): Environment | null {
+  const part = findMachinePart(env);
+  if (part === null || (env.PROJECTS_PATH && env.PROJECTS_PATH !== part.files.projectsPath)) return null;
+  const project = chooseProject(part, directory, name);
+  if (project === null) return null;
+  const usualUrl = `http://127.0.0.1:${part.env.HTTP_PORT || "80"}/webhook/${project.name}`;
+  return { WEBHOOK_URL: usualUrl, ...project.env, ...env };
 }
 
 function ofProject(env: Environment, project: string): Environment {

@@ -60,6 +60,13 @@ test("each file is a project, with its settings and the secrets of its scripts",
   assert.deepEqual([...projects.faults()], []);
 });
 
+test("the file of a project may have what only commands use: its address and its git host", (t) => {
+  const { read, write, logged } = makeFiles(t);
+  const more = "WEBHOOK_URL=https://shop.example.org/webhook\nHOTPUSH_GIT_HOST=gitea\n";
+  write("shop", `REPO_PATH=/srv/shop\nWEBHOOK_SECRET=${secret}\n${more}`);
+  assert.deepEqual([...read().faults()], [], logged.join());
+});
+
 test("files that are added, changed and removed count soon, and are named", async (t) => {
   const files = makeFiles(t);
   files.write("shop");

@@ -1,0 +1,127 @@
+import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { parseEnv } from "node:util";
+import {
+  type MachineFiles,
+  type MachineState,
+  machineFilesAt,
+  machinePathOf,
+  machineStateAt,
+  newMachineStatePath,
+} from "../config/machine-part.ts";
+import type { Environment } from "../config/read-variables.ts";
+import { CommandError } from "../problems.ts";
+import { isProjectName } from "../projects/project.ts";
+
+/** The machine part, as a command on the machine finds it. */
+export interface MachinePart {
+  readonly files: MachineFiles;
+  readonly state: MachineState;
+  /** The variables of its .env. */
+  readonly env: Environment;
+}
+
+/** A project of the machine part, and the variables of its file. */
+export interface MachineProject {
+  readonly name: string;
+  readonly file: string;
+  readonly env: Environment;
+}
+
+/** Finds the machine part of this machine: that of this user, else that of root. */
+export function findMachinePart(env: Environment): MachinePart | null {
+  const isOurs = process.getuid?.() === 0;
+  return findAt(env, isOurs) ?? (isOurs ? null : findAt(env, true));
+}
+
+function findAt(env: Environment, isRoot: boolean): MachinePart | null {
+  const files = machineFilesAt(machinePathOf(env, isRoot));
+  if (!existsSync(files.composeFile)) return null;
+  const own = readVariables(files.envFile) ?? {};
+  return { files, state: machineStateAt(own.STATE_PATH || newMachineStatePath(env, isRoot)), env: own };
+}
+
+/**
+ * The project that a command is about, for one that changes or uses its file: the named one, else that of `directory`.
+ *
+ * @returns null if the directory is in no checkout of the machine part, or in one with a Hotpush of its own
+ * @throws CommandError if there is no project with this name, or this user may not read the projects
+ */
+export function chooseProject(
+  part: MachinePart,
+  directory: string,
+  name: string | undefined,
+): MachineProject | null {
+  const project = name === undefined ? findProjectAround(part, directory) : findMachineProject(part, name);
+  if (project !== null || hasOwnHotpush(part, directory)) return project;
+  const { projectsPath } = part.files;
+  if (!isReadable(projectsPath))
+    throw new CommandError(`Only root may read the projects in ${projectsPath}. Run this with sudo.`);
+  if (name === undefined) return null;
+  const names = namesIn(projectsPath).toSorted().join(", ") || "none";
+  throw new CommandError(`There is no project ${name} in ${projectsPath}. The projects are: ${names}.`);
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The project with this name, or null if there is none, or this user may not read it. */
+export function findMachineProject({ files }: MachinePart, name: string): MachineProject | null {
+  const file = join(files.projectsPath, `${name}.env`);
+  const env = isProjectName(name) ? readVariables(file) : null;
+  return env && { name, file, env };
+}
+
+/** The project whose checkout `directory` is in; null if it is in none, or this user may not read the projects. */
+export function findProjectAround(part: MachinePart, directory: string): MachineProject | null {
+  const projects = namesIn(part.files.projectsPath).flatMap((name) => findMachineProject(part, name) ?? []);
+  const byCheckout = new Map(projects.map((project) => [real(project.env.REPO_PATH ?? ""), project]));
+  const around = directoriesAround(real(directory)).find((path) => byCheckout.has(path));
+  return (around !== undefined && byCheckout.get(around)) || null;
+}
+
+/**
+ * Whether `directory` is in a checkout with a Hotpush of its own, outside of the machine part: then that one is meant.
+ */
+export function hasOwnHotpush(part: MachinePart, directory: string): boolean {
+  if (findProjectAround(part, directory) !== null) return false;
+  return directoriesAround(real(directory)).some((path) => {
+    const env = readVariables(join(path, ".env"));
+    return Boolean(env?.WEBHOOK_SECRET || env?.WEBHOOK_SECRET_FILE);
+  });
+}
+
+function namesIn(projectsPath: string): readonly string[] {
+  try {
+    const files = readdirSync(projectsPath).filter((file) => file.endsWith(".env"));
+    return files.map((file) => file.slice(0, -".env".length));
+  } catch {
+    return [];
+  }
+}
+
+function directoriesAround(path: string): readonly string[] {
+  return path === dirname(path) ? [path] : [path, ...directoriesAround(dirname(path))];
+}
+
+function readVariables(path: string): Environment | null {
+  try {
+    return parseEnv(readFileSync(path, "utf8"));
+  } catch {
+    return null;
+  }
+}
+
+function real(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

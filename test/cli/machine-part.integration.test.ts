@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { StatusJson } from "../../src/control/status.ts";
+import { launcher, runCli } from "../harness/cli.ts";
+import { makeMachinePart } from "../harness/machine-part.ts";
+import { becomeNobody } from "../harness/nobody.ts";
+import { makeCheckout } from "../harness/projects.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { needs } from "../harness/requirements.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+test("in a checkout of the machine part, commands reach its run", async (t) => {
+  const { env, addProject, start } = makeMachinePart(t);
+  const [cwd, other] = [makeCheckout(t), makeCheckout(t)];
+  addProject("shop", cwd);
+  addProject("blog", other);
+  await start("run");
+  const status = () => runCli(["status", "--json"], { cwd, env });
+  await until("it answers", async () => (await status()).code === 0);
+  assert.equal((JSON.parse((await status()).stdout) as StatusJson).project, "shop");
+  const paused = await runCli(["pause", "--project", "blog"], { cwd: "/", env });
+  assert.match(paused.stdout, /^The queue of blog is paused/);
+  assert.match((await runCli(["projects"], { cwd: "/", env })).stdout, /^shop /m);
+});
+
+test("if the machine part does not run, a command says how to start it", async (t) => {
+  const { env, path } = makeMachinePart(t);
+  const { code, stderr } = await runCli(["status"], { cwd: "/", env });
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^hotpush: No Hotpush runs deployments in .+lib\/run: there is no .+control\.sock\. Start/,
+  );
+  assert.ok(stderr.endsWith(`docker compose --project-directory ${path} up --detach\n`), stderr);
+});
+
+const asAnother = needs("root", "otherUser");
+
+test("a user who may use Docker gets the answer of the container of run", asAnother, (t) => {
+  const { env, checkout } = forbidden(t);
+  const docker = `case $1 in ps) echo 5f2a ;; inspect) echo ${checkout} ;; exec) shift; echo "$*"; exit 7 ;; esac`;
+  const { status, stdout } = asNobody(
+    checkout,
+    { ...env, ...withDocker(t, docker), USER: "ann" },
+    "logs",
+    "-f",
+  );
+  assert.equal(status, 7, "its exit code");
+  assert.match(
+    stdout,
+    new RegExp(`^--workdir ${checkout} --env USER=ann --env TZ=\\S+ 5f2a hotpush logs -f\n$`),
+  );
+});
+
+test("a user who may use neither the socket nor Docker reads which commands work", asAnother, (t) => {
+  const { env, checkout } = forbidden(t);
+  const { status, stderr } = asNobody(checkout, { ...env, ...withDocker(t, "exit 1") }, "status");
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    /^hotpush: Only root may .+ sudo hotpush status\..+ docker exec -it hotpush-run-1 hotpush status\n$/,
+  );
+  const sent = asNobody(checkout, env, "send");
+  assert.match(sent.stderr, /^hotpush: Only root may read the projects in .+\. Run this with sudo\.\n$/);
+});
+
+test("send takes secret and address from the file of the checkout's project", async (t) => {
+  const { env, addProject, start } = makeMachinePart(t);
+  const { directory: cwd, commit } = makeRepository(t);
+  writeScript(join(cwd, "deploy.sh"), "#!/bin/sh\n");
+  commit();
+  const secret = "the secret of the shop, long enough";
+  addProject("shop", cwd, { WEBHOOK_SECRET: secret });
+  const service = await start("all");
+  const url = service.urlOf("shop");
+  addProject("shop", cwd, { WEBHOOK_SECRET: secret, WEBHOOK_URL: url, HOTPUSH_GIT_HOST: "github" });
+  const { code, stdout, stderr } = await runCli(["send", "--dry-run"], { cwd, env });
+  assert.equal(code, 0, stderr);
+  assert.ok(stdout.startsWith(`POST ${url}: a signed push of`), stdout);
+});
+
+test("secret rotate changes the file of the checkout's project, and keeps mode and owner", async (t) => {
+  const { env, addProject } = makeMachinePart(t);
+  const cwd = makeCheckout(t);
+  const file = addProject("shop", cwd);
+  chmodSync(file, 0o640);
+  if (process.getuid?.() === 0) chownSync(file, 0, 9000);
+  const before = statSync(file);
+  const rotated = await runCli(["secret", "rotate"], { cwd, env });
+  assert.equal(rotated.code, 0, rotated.stderr);
+  assert.match(rotated.stdout, /The service reads both within 5 seconds/);
+  assert.doesNotMatch(rotated.stdout, /restart/);
+  assert.match(readFileSync(file, "utf8"), /^WEBHOOK_SECRET_PREVIOUS=/m);
+  const { mode, uid, gid } = statSync(file);
+  assert.deepEqual([mode, uid, gid], [before.mode, before.uid, before.gid]);
+  const dropped = await runCli(["secret", "drop-previous", "--force"], { cwd, env });
+  assert.match(dropped.stdout, /shop\.env\. The service no longer accepts it within 5 seconds\.\n$/);
+});
+
+/** A machine part of root, as another user finds it. */
+function forbidden(scope: Parameters<typeof makeMachinePart>[0]) {
+  const { env, path, runStatePath, addProject } = makeMachinePart(scope);
+  const checkout = makeCheckout(scope);
+  addProject("shop", checkout);
+  for (const directory of [path, checkout]) chmodSync(directory, 0o755);
+  for (const directory of [runStatePath, join(path, "projects")]) chmodSync(directory, 0o700);
+  return { env, checkout };
+}
+
+/** A PATH whose `docker` runs `text`. */
+function withDocker(scope: Parameters<typeof makeMachinePart>[0], text: string) {
+  const directory = temporaryDirectory(scope);
+  chmodSync(directory, 0o755);
+  writeScript(join(directory, "docker"), `#!/bin/sh\n${text}\n`);
+  return { PATH: `${directory}:${process.env.PATH}` };
+}
+
+function asNobody(cwd: string, env: NodeJS.ProcessEnv, ...args: readonly string[]) {
+  const [setpriv, ...options] = becomeNobody;
+  const all = { PATH: process.env.PATH, HOME: "/", ...env };
+  return spawnSync(setpriv, [...options, launcher, ...args], { cwd, env: all, encoding: "utf8" });
+}
