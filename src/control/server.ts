@@ -5,6 +5,7 @@ import { findContext, mustNameProject } from "./contexts.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { holdDeployments } from "./hold.ts";
+import { importHistory } from "./import.ts";
 import { showLog } from "./log.ts";
 import { pauseProject, resumeProject } from "./pause.ts";
 import { showProjects } from "./projects.ts";
@@ -40,6 +41,7 @@ const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
   "GET /deployments": showHistory,
   "GET /health": showHealth,
   "POST /hold": holdDeployments,
+  "POST /import": importHistory,
 };
 
 /** A command sends its request at once and reads the answer at once. */

@@ -1,5 +1,5 @@
 import type { Schema } from "../platform/sqlite/open-database.ts";
-import { type OpenStore, openStore } from "../platform/sqlite/store.ts";
+import { type OpenStore, openLeftStore, openStore } from "../platform/sqlite/store.ts";
 
 /** The record of deployments. */
 export const deploymentsSchema: Schema = {
@@ -169,4 +169,13 @@ export const deploymentsSchema: Schema = {
  */
 export function openDeployments(directory: string): OpenStore {
   return openStore(directory, deploymentsSchema);
+}
+
+/**
+ * Opens the record of deployments that another service has left in `directory`.
+ *
+ * @throws as `openLeftStore`
+ */
+export function openLeftDeployments(directory: string): OpenStore {
+  return openLeftStore(directory, deploymentsSchema);
 }

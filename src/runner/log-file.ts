@@ -1,8 +1,10 @@
 import {
   closeSync,
+  copyFileSync,
   createReadStream,
   createWriteStream,
   existsSync,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -44,6 +46,31 @@ export function lastLoggedId(statePath: string): number {
   const directory = join(statePath, "logs");
   const names = existsSync(directory) ? readdirSync(directory) : [];
   return names.reduce((last, name) => Math.max(last, Number(logName.exec(name)?.[1] ?? 0)), 0);
+}
+
+/**
+ * Makes the logs in another state directory those of this one, and leaves them there.
+ *
+ * @param numbers of their deployments: there, and here
+ */
+export function takeLogs(statePath: string, from: string, numbers: ReadonlyMap<number, number>): void {
+  mkdirSync(join(statePath, "logs"), { recursive: true, mode: 0o700 });
+  for (const [there, here] of numbers) {
+    const targets = logFiles(statePath, here);
+    for (const [index, source] of logFiles(from, there).entries()) takeFile(source, targets[index] as string);
+  }
+}
+
+/** A link takes no time and no space. */
+function takeFile(source: string, target: string): void {
+  rmSync(target, { force: true });
+  try {
+    linkSync(source, target);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EXDEV") copyFileSync(source, target);
+    else if (code !== "ENOENT") throw error;
+  }
 }
 
 const logsKept = 50;

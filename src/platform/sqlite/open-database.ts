@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { ProblemError } from "../../problems.ts";
 
@@ -50,6 +50,23 @@ export function openOrMoveAside(directory: string, path: string, schema: Schema)
     if (error instanceof ProblemError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     const detail = `The state directory ${directory} cannot be used (${reason}). Make it writable for this user, or set STATE_PATH to one that is.`;
+    throw new ProblemError({ code: "state_unusable", detail }, error);
+  }
+}
+
+/**
+ * Opens the database at `path` that another service has left in `directory`. A damaged one stays where it is.
+ *
+ * @throws ProblemError `state_unusable` if there is none, it is damaged, or was made by a newer Hotpush
+ */
+export function openLeft(directory: string, path: string, schema: Schema) {
+  try {
+    if (!existsSync(path)) throw new Error(`there is no ${schema.file}`);
+    return { database: openIntact(path, schema), movedAsideTo: null };
+  } catch (error) {
+    if (error instanceof ProblemError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    const detail = `The state in ${directory} cannot be read (${reason}). Nothing was taken from it.`;
     throw new ProblemError({ code: "state_unusable", detail }, error);
   }
 }

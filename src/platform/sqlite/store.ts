@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
-import { codes, isOneOf, openDatabase, openOrMoveAside, type Schema } from "./open-database.ts";
+import { codes, isOneOf, openDatabase, openLeft, openOrMoveAside, type Schema } from "./open-database.ts";
 
 export type SqlValue = SQLInputValue;
 
@@ -43,9 +43,22 @@ export interface OpenStore extends Store {
  * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
 export function openStore(directory: string, schema: Schema): OpenStore {
+  return openWith(openOrMoveAside, directory, schema);
+}
+
+/**
+ * Opens the database that another service has left in `directory`, and brings its schema up to date.
+ *
+ * @throws ProblemError `state_unusable` if there is none, it is damaged, or was made by a newer Hotpush
+ */
+export function openLeftStore(directory: string, schema: Schema): OpenStore {
+  return openWith(openLeft, directory, schema);
+}
+
+function openWith(open: typeof openOrMoveAside, directory: string, schema: Schema): OpenStore {
   const path = join(directory, schema.file);
   const statements = new Map<string, StatementSync>();
-  let { database, movedAsideTo } = openOrMoveAside(directory, path, schema);
+  let { database, movedAsideTo } = open(directory, path, schema);
   let isSuspect = false;
 
   function prepared(sql: string): StatementSync {
