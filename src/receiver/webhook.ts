@@ -123,7 +123,7 @@ export function createWebhook(
         return answerIgnored(selection.reason, payload.isDryRun, signed);
       case "push": {
         const digest = deliveryDigest(signed.signature, payload.isDryRun ? withoutDryRun(body) : body);
-        const mentionsSkip = payload.mentionsSkip;
+        const mentionsSkip = /\[skip deploy\]/i.test(payload.text);
         const push = {
           ...selection.push,
           host: host.name,
@@ -204,8 +204,8 @@ function signatureInvalid(logReason: string): Refusal {
 
 interface Payload {
   readonly object: JsonObject;
+  readonly text: string;
   readonly isDryRun: boolean;
-  readonly mentionsSkip: boolean;
 }
 
 function readPayload(body: Buffer): Payload | Refusal {
@@ -219,9 +219,7 @@ function readPayload(body: Buffer): Payload | Refusal {
   }
   if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
   const kind = readDryRun(value);
-  if (kind !== "malformed") {
-    return { object: value, isDryRun: kind === "dry-run", mentionsSkip: /\[skip deploy\]/i.test(text) };
-  }
+  if (kind !== "malformed") return { object: value, text, isDryRun: kind === "dry-run" };
   const detail =
     'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
   return unreadable("invalid_payload", detail, "/hotpush");
