@@ -9,6 +9,8 @@ export const machineServices = { caddy: "caddy", receive: "receive", run: "run" 
 export const machineNetwork = "hotpush";
 /** The only network of `receive`, without a way out. */
 export const receiveNetwork = "hotpush-receive";
+/** The name of `receive` on that network. A service of a project may be called receive too, but no project hotpush. */
+export const receiveAlias = serviceAlias(machineServices.receive, machineProject);
 /** Where Caddy and `run` see the live directory. */
 export const liveMount = "/run/live";
 /** Where Caddy sees the files of the machine part. */

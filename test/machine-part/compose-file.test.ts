@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse } from "yaml";
+import {
+  changedServices,
+  hasCheckoutPath,
+  machineComposeFile,
+  withCaddyPort,
+  withCheckoutPath,
+} from "../../src/machine-part/compose-file.ts";
+
+const fresh = machineComposeFile(["/srv"]);
+
+test("run has a checkout below a directory that it has, and no other", () => {
+  assert.ok(hasCheckoutPath(fresh, "/srv/shop"));
+  assert.ok(!hasCheckoutPath(fresh, "/srvs/shop"));
+  assert.ok(!hasCheckoutPath(fresh, "/data/shop"));
+  assert.equal(withCheckoutPath(fresh, "/srv/shop", false), fresh);
+});
+
+test("a checkout elsewhere is added to run at its own path, and nothing else changes", () => {
+  const text = withCheckoutPath(fresh, '/data/my "shop" $1', true);
+  const { volumes } = parse(text).services.run;
+  const path = '/data/my "shop" $$1';
+  assert.deepEqual(volumes.at(-1), { type: "bind", source: path, target: path, read_only: true });
+  assert.deepEqual(changedServices(fresh, text), ["run"]);
+  assertOnlyAdded(fresh, text);
+  assert.equal(
+    withCheckoutPath(withCheckoutPath(fresh, "/data", false), "/data/shop", false),
+    withCheckoutPath(fresh, "/data", false),
+  );
+});
+
+test("a port of Caddy's own is added once, at its address", () => {
+  const text = withCaddyPort(fresh, 8081, "127.0.0.1");
+  assert.ok(parse(text).services.caddy.ports.includes("127.0.0.1:8081:8081"));
+  assert.deepEqual(changedServices(fresh, text), ["caddy"]);
+  assert.equal(withCaddyPort(text, 8081, "127.0.0.1"), text);
+  assert.ok(parse(withCaddyPort(text, 8082, "::1")).services.caddy.ports.includes("[::1]:8082:8082"));
+});
+
+test("every line that a person wrote stays", () => {
+  const changed = fresh.replace(
+    "    tmpfs: [/tmp, /var/lib/hotpush]\n",
+    "    # mine\n    tmpfs: [/tmp]\n    cpus: 2\n",
+  );
+  const text = withCaddyPort(withCheckoutPath(changed, "/data", false), 8081, "");
+  assertOnlyAdded(changed, text);
+});
+
+test("a list that a person wrote on one line gets the port too", () => {
+  const text = "services: {caddy: {ports: ['80:80']}, run: {volumes: []}}\n";
+  assert.deepEqual(parse(withCaddyPort(text, 8081, "")).services.caddy.ports, ["80:80", "8081:8081"]);
+  assert.ok(hasCheckoutPath(withCheckoutPath(text, "/data", false), "/data/shop"));
+});
+
+test("no service has more than it needs", () => {
+  const { receive, run, caddy } = parse(fresh).services;
+  assert.deepEqual(receive.cap_drop, ["ALL"]);
+  assert.deepEqual(Object.keys(receive.networks), ["hotpush-receive"]);
+  assert.ok(!JSON.stringify(receive.volumes).includes("docker.sock"));
+  assert.equal(run.ports, undefined);
+  assert.ok(!JSON.stringify(caddy.volumes).includes("docker.sock"));
+});
+
+/** Every line of `before` is in `after`, in the same order. */
+function assertOnlyAdded(before: string, after: string): void {
+  const rest = after.split("\n").values();
+  for (const line of before.split("\n"))
+    assert.ok(
+      rest.some((one) => one === line),
+      line,
+    );
+}
