@@ -47,6 +47,7 @@ export interface ComposeUpdateConfig {
 }
 
 export interface ComposeHealthcheck {
+  readonly test?: string | readonly string[];
   readonly disable?: boolean;
   readonly interval?: string;
   readonly retries?: number;
@@ -66,6 +67,7 @@ export interface ComposeVolume {
   readonly type: string;
   readonly source?: string;
   readonly target: string;
+  readonly read_only?: boolean;
 }
 
 const proxyImages =

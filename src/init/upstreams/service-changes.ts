@@ -1,0 +1,128 @@
+import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
+import { type Replacement, replacementOf } from "../../rollout/compose/replacement.ts";
+import { writersOf, writtenVolume } from "../../rollout/compose/two-writers.ts";
+import type { SetupService, SetupServices } from "../compose-services.ts";
+import type { Choices } from "./choices.ts";
+import type { LeftPort, PlacedPorts } from "./upstream.ts";
+
+/** What the override changes at a service. */
+export interface ServiceChange {
+  /** Whether it joins the network that it shares with Caddy. */
+  readonly isUpstream: boolean;
+  /** Whether it is in the default network without an entry of its own, which a list of networks would end. */
+  readonly isInDefault: boolean;
+  /** Its published ports that stay. */
+  readonly kept: readonly LeftPort[];
+  readonly dropsContainerName: boolean;
+  /** The label `hotpush.rollout`; null: none is added. */
+  readonly label: "live" | "recreate" | null;
+}
+
+export interface DecidedPorts extends PlacedPorts {
+  readonly choices: Choices;
+}
+
+/** The changes by service; a service that stays as it is has none. */
+export function changesOf(
+  services: SetupServices,
+  ports: DecidedPorts,
+): Readonly<Record<string, ServiceChange>> {
+  const awaited = namesRunToTheirEnd(services);
+  const changes = Object.entries(services).flatMap(([name, service]) => {
+    const change = changeOf(name, service, services, ports, awaited.has(name));
+    return change.isUpstream || change.label !== null ? [[name, change] as const] : [];
+  });
+  return Object.fromEntries(changes);
+}
+
+function changeOf(
+  name: string,
+  service: SetupService,
+  services: SetupServices,
+  { upstreams, left, choices }: DecidedPorts,
+  isAwaited: boolean,
+): ServiceChange {
+  const isUpstream = upstreams.some((one) => one.service === name);
+  const change: ServiceChange = {
+    isUpstream,
+    isInDefault: service.networks?.default === null,
+    kept: left.filter(({ endpoint }) => endpoint.service === name),
+    dropsContainerName: isUpstream && service.container_name !== undefined,
+    label: null,
+  };
+  const replacement = replacementAfter(service, change, isAwaited);
+  if (replacement.how !== "roll") return { ...change, dropsContainerName: false };
+  const label = labelFor(name, service, services, choices);
+  return { ...change, label, dropsContainerName: change.dropsContainerName && label !== "recreate" };
+}
+
+function labelFor(
+  name: string,
+  service: SetupService,
+  services: SetupServices,
+  { writers }: Choices,
+): ServiceChange["label"] {
+  if (!mayTwoClash(name, service, services)) return null;
+  const answer = writers[name];
+  if (answer !== undefined) return answer ? "live" : "recreate";
+  return writersOf(service) === "one" ? "recreate" : null;
+}
+
+/** Whether a volume of `service` has one writer now, and would have two during a deployment. */
+function mayTwoClash(name: string, service: SetupService, services: SetupServices): boolean {
+  const volume = writtenVolume(service);
+  if (volume === null || writersOf(service) === "several") return false;
+  if (service.labels?.["hotpush.rollout"] !== undefined) return false;
+  if (Number(service.deploy?.replicas ?? service.scale ?? 1) > 1) return false;
+  return !Object.entries(services).some(
+    ([other, one]) => other !== name && isSameWriter(service, one, volume.source),
+  );
+}
+
+/** A worker with the same image and the same volume writes to it beside the app already. */
+function isSameWriter(service: SetupService, other: SetupService, source: string | undefined): boolean {
+  const isSameImage =
+    service.image === other.image && JSON.stringify(service.build) === JSON.stringify(other.build);
+  return isSameImage && (other.volumes ?? []).some((volume) => volume.source === source && !volume.read_only);
+}
+
+/** The services of which only a person knows whether two containers may write at once. */
+export function doubtfulWriters(
+  services: SetupServices,
+  changes: Readonly<Record<string, ServiceChange>>,
+): readonly string[] {
+  const awaited = namesRunToTheirEnd(services);
+  return Object.entries(services).flatMap(([name, service]) => {
+    const change = changes[name] ?? unchanged(service);
+    const isRolled = replacementAfter(service, change, awaited.has(name)).how === "roll";
+    const isOpen = isRolled && change.label === null && writersOf(service) === "unknown";
+    return isOpen && mayTwoClash(name, service, services) ? [name] : [];
+  });
+}
+
+/** How a roll-out replaces `service` once the override has changed it. */
+export function replacementAfter(
+  service: SetupService,
+  change: ServiceChange,
+  isAwaited = false,
+): Replacement {
+  const { ports: _, container_name: name, ...rest } = service;
+  const kept = change.kept.flatMap(({ endpoint: { published, port } }) =>
+    published.map((one) => ({ target: port, published: one.port })),
+  );
+  const label = change.label === null ? {} : { "hotpush.rollout": change.label };
+  return replacementOf(
+    {
+      ...rest,
+      ports: change.isUpstream ? kept : (service.ports ?? []),
+      labels: { ...service.labels, ...label },
+      ...(change.dropsContainerName || name === undefined ? {} : { container_name: name }),
+    },
+    isAwaited,
+  );
+}
+
+export function unchanged(service: SetupService): ServiceChange {
+  const isInDefault = service.networks?.default === null;
+  return { isUpstream: false, isInDefault, kept: [], dropsContainerName: false, label: null };
+}

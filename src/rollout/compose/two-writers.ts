@@ -1,0 +1,48 @@
+import { imagePattern } from "../../platform/compose/image-names.ts";
+import type { ComposeService, ComposeVolume } from "../../platform/compose/model.ts";
+
+/** Images that are run as several containers on one volume; their records are in a database of its own. */
+const severalWriters = imagePattern(`
+  wordpress nextcloud drupal joomla mediawiki moodle matomo mautic bookstack invoiceninja
+  mastodon mastodon-streaming immich-server immich-machine-learning outline discourse
+  nginx nginx-unprivileged httpd caddy traefik haproxy registry`);
+
+/** Images that keep a database file, an index or a lock in their volume: the second container damages it, or waits. */
+const oneWriter = imagePattern(`
+  vaultwarden/server bitwardenrs/server uptime-kuma n8n grafana grafana-oss grafana-enterprise alertmanager
+  jellyfin plex pms-docker emby embyserver audiobookshelf navidrome calibre-web photoprism
+  home-assistant zigbee2mqtt zwave-js-ui node-red frigate esphome
+  paperless-ngx paperless-ngx/paperless-ngx mealie actual-server linkding memos trilium trilium-notes freshrss
+  changedetection.io filebrowser syncthing gotify ntfy headscale synapse pocketbase open-webui anythingllm flowise
+  sonarr radarr lidarr readarr prowlarr bazarr overseerr jellyseerr qbittorrent transmission deluge sabnzbd
+  pihole adguardhome wg-easy portainer-ce portainer-ee nginx-proxy-manager
+  drone woodpecker-server sonarqube metabase kanboard eclipse-mosquitto mailpit
+  teamspeak minecraft-server minecraft-bedrock-server factorio valheim-server`);
+
+/** How many containers of a service may write to its volumes at once, as far as its image shows it. */
+export type Writers = "one" | "several" | "unknown";
+
+export function writersOf({ image = "" }: ComposeService): Writers {
+  if (severalWriters.test(image)) return "several";
+  return oneWriter.test(image) ? "one" : "unknown";
+}
+
+/** Paths of sockets, clocks and other parts of the machine, and of the live files: nobody keeps data there. */
+const noData =
+  /^\/(?:var\/)?run(?:\/|$)|\.sock$|^\/etc\/(?:localtime|timezone|hosts|ssl|letsencrypt)|^\/(?:dev|proc|sys)(?:\/|$)/;
+/** A single file of configuration, or a directory of caches and installed packages that each container can make again. */
+const replaceable =
+  /\.(?:ya?ml|json|toml|ini|conf|cfg|cnf|env|xml|properties|pem|crt|key|sh|js|ts|php|html?)$|^\/tmp(?:\/|$)|\/(?:node_modules|\.next|\.cache|\.npm|\.cargo|vendor|__pycache__)(?:\/|$)/;
+
+/**
+ * The first volume in which `service` may keep data: mounted so that it can write to it, and shared by its old and its
+ * new container. Null if there is none. Anonymous volumes do not count: each container has its own.
+ */
+export function writtenVolume({ volumes = [] }: ComposeService): ComposeVolume | null {
+  return volumes.find(isWritten) ?? null;
+}
+
+function isWritten({ type, source, target, read_only: isReadOnly = false }: ComposeVolume): boolean {
+  if (isReadOnly || !source || (type !== "volume" && type !== "bind")) return false;
+  return !noData.test(source) && !noData.test(target) && !replaceable.test(target);
+}
