@@ -1,0 +1,196 @@
+import { writtenVolume } from "../../rollout/compose/two-writers.ts";
+import type { SetupServices } from "../compose-services.ts";
+import { SetupError } from "../setup-error.ts";
+import { type GivenPlace, readPlace } from "./choices.ts";
+import { publishedText } from "./endpoints.ts";
+import { planUpstreams, type UpstreamPlan } from "./plan.ts";
+import { doubtfulWriters } from "./service-changes.ts";
+import { findUnpublished } from "./unpublished.ts";
+import type { LeftPort, Upstream, UpstreamOptions } from "./upstream.ts";
+
+/** A question that only a person can answer. */
+export interface UpstreamQuestion {
+  /** Distinct for each thing that is asked. */
+  readonly id: string;
+  /** What a person should know before they answer. */
+  readonly lines: readonly string[];
+  readonly prompt: string;
+  /** What Enter means. */
+  readonly fallback: string;
+  /** The options with the answer in them, or a sentence about why it cannot be used. */
+  readonly read: (text: string) => UpstreamOptions | string;
+}
+
+/**
+ * Plans the upstreams, and asks until nothing is open. Each question is asked once.
+ *
+ * @param ask gives the options with the answer in them; null: nothing is asked, and what is in doubt stays as it is
+ * @throws SetupError as `planUpstreams`
+ */
+export async function settleUpstreams(
+  services: SetupServices,
+  options: UpstreamOptions,
+  ask: ((question: UpstreamQuestion) => Promise<UpstreamOptions>) | null,
+): Promise<{ readonly plan: UpstreamPlan; readonly options: UpstreamOptions }> {
+  const asked = new Set<string>();
+  for (let now = options; ; ) {
+    const plan = planUpstreams(services, now);
+    const question = questionsOf(services, now, plan).find(({ id }) => !asked.has(id));
+    if (ask === null || question === undefined) return { plan, options: now };
+    asked.add(question.id);
+    now = await ask(question);
+  }
+}
+
+/** The open questions of a plan, the most important first. */
+export function questionsOf(
+  services: SetupServices,
+  options: UpstreamOptions,
+  plan: UpstreamPlan,
+): readonly UpstreamQuestion[] {
+  if (plan.ownProxy !== null) return [];
+  return [
+    ...aboutMain(services, options, plan),
+    ...aboutUnpublished(services, options, plan),
+    ...plan.left.filter(({ isInDoubt }) => isInDoubt).map((left) => aboutProtocol(services, options, left)),
+    ...plan.upstreams
+      .filter((one) => isDerivedName(one, options))
+      .map((one) => aboutName(services, options, one)),
+    ...doubtfulWriters(services, plan.services).map((name) => aboutWriters(services, options, name)),
+  ];
+}
+
+function aboutMain(
+  services: SetupServices,
+  options: UpstreamOptions,
+  { equals: [first, ...others] }: UpstreamPlan,
+): readonly UpstreamQuestion[] {
+  const { name } = options;
+  if (name === null || first === undefined) return [];
+  const names = [first, ...others];
+  return [
+    {
+      id: "main",
+      lines: [`Which service do visitors reach at ${name}? One of:`, `  ${names.join(" ")}`],
+      prompt: "Service",
+      fallback: first,
+      read: (text) =>
+        names.includes(text) ? tried(services, { ...options, main: text }) : `${text} is none of them.`,
+    },
+  ];
+}
+
+/** A project that another proxy used to reach over a network may publish nothing. */
+function aboutUnpublished(
+  services: SetupServices,
+  options: UpstreamOptions,
+  { upstreams }: UpstreamPlan,
+): readonly UpstreamQuestion[] {
+  const { name } = options;
+  const [page] = upstreams.length > 0 ? [] : findUnpublished(services);
+  if (name === null || page === undefined) return [];
+  const { service, port } = page;
+  const lines = [
+    `No published port speaks HTTP. ${service} seems to listen on port ${port} inside of the project.`,
+    `Should Caddy serve it? Type ${name}, another host name, or none.`,
+  ];
+  return [
+    aboutPlace(services, options, {
+      service,
+      port,
+      lines,
+      fallback: "none",
+      prompt: `Address of ${service}`,
+    }),
+  ];
+}
+
+function aboutProtocol(
+  services: SetupServices,
+  options: UpstreamOptions,
+  { endpoint }: LeftPort,
+): UpstreamQuestion {
+  const { service, port } = endpoint;
+  const lines = [
+    `${service} publishes port ${publishedText(endpoint).join(", ")}, and nothing shows whether it speaks HTTP.`,
+    "If it does, Caddy can serve it: type a host name, or :port for a port of Caddy's own. Else: none.",
+  ];
+  return aboutPlace(services, options, {
+    service,
+    port,
+    lines,
+    fallback: "none",
+    prompt: `Address of ${service}`,
+  });
+}
+
+/** A name that the plan made up; the person may have another one, or no DNS record for it. */
+function isDerivedName({ service, port, place }: Upstream, { name, choices }: UpstreamOptions): boolean {
+  const isChosen = choices.places.some((one) => one.service === service && (one.port ?? port) === port);
+  return place.kind === "name" && place.name !== name && !isChosen;
+}
+
+function aboutName(
+  services: SetupServices,
+  options: UpstreamOptions,
+  { service, port, place, published }: Upstream,
+): UpstreamQuestion {
+  const lines = [
+    `${service} has a page too, at port ${published.join(", ")}. Caddy serves it at a host name.`,
+    "(Or type :port for a port of Caddy's own, or none to leave it as it is.)",
+  ];
+  const fallback = place.kind === "name" ? place.name : `:${place.port}`;
+  return aboutPlace(services, options, { service, port, lines, fallback, prompt: `Address of ${service}` });
+}
+
+interface PlaceQuestion extends Pick<UpstreamQuestion, "lines" | "prompt" | "fallback"> {
+  readonly service: string;
+  readonly port: number;
+}
+
+function aboutPlace(
+  services: SetupServices,
+  options: UpstreamOptions,
+  { service, port, ...shown }: PlaceQuestion,
+): UpstreamQuestion {
+  const read = (text: string) => {
+    const place = readPlace(text);
+    if (place === null) return "That is not a host name, :port or none.";
+    const given: GivenPlace = { service, port, place };
+    const places = [...options.choices.places, given];
+    return tried(services, { ...options, choices: { ...options.choices, places } });
+  };
+  return { id: `${service}:${port}`, ...shown, read };
+}
+
+function aboutWriters(services: SetupServices, options: UpstreamOptions, name: string): UpstreamQuestion {
+  const { target } = writtenVolume(services[name] ?? {}) ?? { target: "" };
+  const answers: Readonly<Record<string, boolean>> = { yes: true, y: true, no: false, n: false };
+  return {
+    id: `writers ${name}`,
+    lines: [
+      `While ${name} is deployed, its old and its new container run at once for some seconds.`,
+      `May both write to ${target}? For a database file such as SQLite: no. For uploads: yes.`,
+      "(Press Enter if you do not know: both run at once then, and hotpush doctor warns about it.)",
+    ],
+    prompt: "Two at once, yes or no",
+    fallback: "",
+    read: (text) => {
+      const answer = answers[text.toLowerCase()];
+      if (answer === undefined) return text === "" ? options : "Type yes or no.";
+      const writers = { ...options.choices.writers, [name]: answer };
+      return { ...options, choices: { ...options.choices, writers } };
+    },
+  };
+}
+
+/** The options, if a plan can be made with them. */
+function tried(services: SetupServices, options: UpstreamOptions): UpstreamOptions | string {
+  try {
+    planUpstreams(services, options);
+    return options;
+  } catch (error) {
+    if (error instanceof SetupError) return error.message;
+    throw error;
+  }
+}
