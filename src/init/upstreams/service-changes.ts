@@ -106,20 +106,33 @@ export function replacementAfter(
   change: ServiceChange,
   isAwaited = false,
 ): Replacement {
-  const { ports: _, container_name: name, ...rest } = service;
-  const kept = change.kept.flatMap(({ endpoint: { published, port } }) =>
-    published.map((one) => ({ target: port, published: one.port })),
-  );
-  const label = change.label === null ? {} : { "hotpush.rollout": change.label };
-  return replacementOf(
-    {
-      ...rest,
-      ports: change.isUpstream ? kept : (service.ports ?? []),
-      labels: { ...service.labels, ...label },
-      ...(change.dropsContainerName || name === undefined ? {} : { container_name: name }),
-    },
-    isAwaited,
-  );
+  return replacementOf(changed(service, change), isAwaited);
+}
+
+/** The services as compose reads them with the override. */
+export function changedServices(
+  services: SetupServices,
+  changes: Readonly<Record<string, ServiceChange>>,
+): SetupServices {
+  const all = Object.entries(services).map(([name, service]) => {
+    const change = changes[name];
+    return [name, change === undefined ? service : changed(service, change)] as const;
+  });
+  return Object.fromEntries(all);
+}
+
+function changed(service: SetupService, change: ServiceChange): SetupService {
+  const { ports = [], container_name: name, labels, ...rest } = service;
+  const isKept = ({ target, protocol = "tcp" }: (typeof ports)[number]) =>
+    change.kept.some(({ endpoint }) => endpoint.port === target && endpoint.protocol === protocol);
+  return {
+    ...rest,
+    ports: change.isUpstream ? ports.filter(isKept) : ports,
+    ...(change.label === null
+      ? labels && { labels }
+      : { labels: { ...labels, "hotpush.rollout": change.label } }),
+    ...(change.dropsContainerName || name === undefined ? {} : { container_name: name }),
+  };
 }
 
 export function unchanged(service: SetupService): ServiceChange {
