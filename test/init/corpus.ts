@@ -37,7 +37,9 @@ export const corpus: readonly Shape[] = globSync(join(import.meta.dirname, "corp
   .sort()
   .map((path) => {
     const file: ComposeFile = parse(readFileSync(path, "utf8"));
-    const services = Object.entries(file.services).map(([name, one]) => [name, readService(one)]);
+    const services = Object.entries(file.services)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([name, one]) => [name, readService(one)]);
     const name = basename(path, ".yaml");
     return { name, path, answer: file["x-answer"], services: Object.fromEntries(services) };
   });

@@ -1,4 +1,6 @@
 import { keepsData } from "../../rollout/compose/keeps-data.ts";
+import { replacementOf } from "../../rollout/compose/replacement.ts";
+import { volumeOfOneWriter, writersOf } from "../../rollout/compose/two-writers.ts";
 import { type Fault, problem, warning } from "../check.ts";
 import type { LintedProject, Role } from "./lint.ts";
 
@@ -46,20 +48,24 @@ function startsBeside({ kind, label }: Role): boolean {
   return (kind === "app" || kind === "hotpush") && label !== "recreate";
 }
 
-/** Usual directories of single-file databases and the like, as far as a path can show it. */
-const likelyData = /sqlite|\.db$|^\/data(?:\/|$)|^\/var\/lib\//;
-
 /** During a roll-out, two containers of a service write to its volumes. */
-export function lintVolumes({ name, service, kind, label }: Role): readonly Fault[] {
+export function lintVolumes(
+  { name, service, kind, label }: Role,
+  { model }: LintedProject,
+): readonly Fault[] {
   const recreate = { change: `services.${name}.labels: hotpush.rollout: recreate` };
   const data = keepsData(service);
   if (data !== null && (label === "live" || label === "scale")) {
     const text = `${name} has data (${data}), but with its label hotpush.rollout=${label} two containers of it run at once, which destroys the data.`;
     return [problem(text, recreate)];
   }
-  if (kind !== "app" || label !== null) return [];
-  const volume = service.volumes?.find(({ target, type }) => type !== "tmpfs" && likelyData.test(target));
-  if (!volume) return [];
-  const text = `${name} has the volume ${volume.target}: during a roll-out, two containers write to it for some seconds. If a database is in it, the old container must stop first (if not, set the label to live):`;
+  if (kind !== "app" || label !== null || replacementOf(service, false).how !== "roll") return [];
+  const volume = volumeOfOneWriter(name, model.services);
+  if (volume === null) return [];
+  const doubt =
+    writersOf(service) === "one"
+      ? `${service.image} keeps a database or an index there, which tolerates only one, so the old container must stop first:`
+      : "If a database is in it, the old container must stop first (if not, set the label to live):";
+  const text = `${name} has the volume ${volume.target}: during a roll-out, two containers write to it for some seconds. ${doubt}`;
   return [warning(text, recreate)];
 }

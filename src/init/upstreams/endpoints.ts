@@ -17,7 +17,7 @@ export interface HostPort {
   readonly port: string;
 }
 
-/** All published ports of a project, in the file's order. */
+/** All published ports of a project. */
 export function endpointsOf(services: SetupServices): readonly Endpoint[] {
   const found = new Map<string, Endpoint>();
   for (const [service, { ports = [] }] of Object.entries(services)) {

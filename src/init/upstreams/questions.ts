@@ -1,4 +1,4 @@
-import { writtenVolume } from "../../rollout/compose/two-writers.ts";
+import { volumeOfOneWriter } from "../../rollout/compose/two-writers.ts";
 import type { SetupServices } from "../compose-services.ts";
 import { SetupError } from "../setup-error.ts";
 import { type GivenPlace, readPlace } from "./choices.ts";
@@ -164,7 +164,7 @@ function aboutPlace(
 }
 
 function aboutWriters(services: SetupServices, options: UpstreamOptions, name: string): UpstreamQuestion {
-  const { target } = writtenVolume(services[name] ?? {}) ?? { target: "" };
+  const target = volumeOfOneWriter(name, services)?.target ?? "";
   const answers: Readonly<Record<string, boolean>> = { yes: true, y: true, no: false, n: false };
   return {
     id: `writers ${name}`,

@@ -1,6 +1,6 @@
 import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
 import { type Replacement, replacementOf } from "../../rollout/compose/replacement.ts";
-import { writersOf, writtenVolume } from "../../rollout/compose/two-writers.ts";
+import { volumeOfOneWriter, writersOf } from "../../rollout/compose/two-writers.ts";
 import type { SetupService, SetupServices } from "../compose-services.ts";
 import type { Choices } from "./choices.ts";
 import type { LeftPort, PlacedPorts } from "./upstream.ts";
@@ -62,28 +62,11 @@ function labelFor(
   services: SetupServices,
   { writers }: Choices,
 ): ServiceChange["label"] {
-  if (!mayTwoClash(name, service, services)) return null;
+  if (service.labels?.["hotpush.rollout"] !== undefined) return null;
+  if (volumeOfOneWriter(name, services) === null) return null;
   const answer = writers[name];
   if (answer !== undefined) return answer ? "live" : "recreate";
   return writersOf(service) === "one" ? "recreate" : null;
-}
-
-/** Whether a volume of `service` has one writer now, and would have two during a deployment. */
-function mayTwoClash(name: string, service: SetupService, services: SetupServices): boolean {
-  const volume = writtenVolume(service);
-  if (volume === null || writersOf(service) === "several") return false;
-  if (service.labels?.["hotpush.rollout"] !== undefined) return false;
-  if (Number(service.deploy?.replicas ?? service.scale ?? 1) > 1) return false;
-  return !Object.entries(services).some(
-    ([other, one]) => other !== name && isSameWriter(service, one, volume.source),
-  );
-}
-
-/** A worker with the same image and the same volume writes to it beside the app already. */
-function isSameWriter(service: SetupService, other: SetupService, source: string | undefined): boolean {
-  const isSameImage =
-    service.image === other.image && JSON.stringify(service.build) === JSON.stringify(other.build);
-  return isSameImage && (other.volumes ?? []).some((volume) => volume.source === source && !volume.read_only);
 }
 
 /** The services of which only a person knows whether two containers may write at once. */
@@ -95,8 +78,8 @@ export function doubtfulWriters(
   return Object.entries(services).flatMap(([name, service]) => {
     const change = changes[name] ?? unchanged(service);
     const isRolled = replacementAfter(service, change, awaited.has(name)).how === "roll";
-    const isOpen = isRolled && change.label === null && writersOf(service) === "unknown";
-    return isOpen && mayTwoClash(name, service, services) ? [name] : [];
+    const hasLabel = change.label !== null || service.labels?.["hotpush.rollout"] !== undefined;
+    return isRolled && !hasLabel && volumeOfOneWriter(name, services) !== null ? [name] : [];
   });
 }
 

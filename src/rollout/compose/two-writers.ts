@@ -35,14 +35,31 @@ const replaceable =
   /\.(?:ya?ml|json|toml|ini|conf|cfg|cnf|env|xml|properties|pem|crt|key|sh|js|ts|php|html?)$|^\/tmp(?:\/|$)|\/(?:node_modules|\.next|\.cache|\.npm|\.cargo|vendor|__pycache__)(?:\/|$)/;
 
 /**
- * The first volume in which `service` may keep data: mounted so that it can write to it, and shared by its old and its
- * new container. Null if there is none. Anonymous volumes do not count: each container has its own.
+ * The volume that has one writer now, and two while the old and the new container of a service run side by side. Null if
+ * there is none, or if several containers write to it already: replicas, or a worker with the same image. Anonymous
+ * volumes do not count, because each container has its own.
  */
-export function writtenVolume({ volumes = [] }: ComposeService): ComposeVolume | null {
-  return volumes.find(isWritten) ?? null;
+export function volumeOfOneWriter(
+  name: string,
+  services: Readonly<Record<string, ComposeService>>,
+): ComposeVolume | null {
+  const service = services[name] ?? {};
+  const volume = service.volumes?.find(isWritten);
+  if (volume === undefined || writersOf(service) === "several") return null;
+  if (Number(service.deploy?.replicas ?? service.scale ?? 1) > 1) return null;
+  const others = Object.entries(services).filter(([other]) => other !== name);
+  return others.some(([, other]) => isSameImage(service, other) && writesTo(other, volume)) ? null : volume;
 }
 
 function isWritten({ type, source, target, read_only: isReadOnly = false }: ComposeVolume): boolean {
   if (isReadOnly || !source || (type !== "volume" && type !== "bind")) return false;
   return !noData.test(source) && !noData.test(target) && !replaceable.test(target);
+}
+
+function isSameImage(one: ComposeService, other: ComposeService): boolean {
+  return one.image === other.image && JSON.stringify(one.build) === JSON.stringify(other.build);
+}
+
+function writesTo({ volumes = [] }: ComposeService, { source }: ComposeVolume): boolean {
+  return volumes.some((volume) => volume.source === source && !volume.read_only);
 }
