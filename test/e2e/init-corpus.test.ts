@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import type { SetupService, SetupServices } from "../../src/init/compose-services.ts";
 import { overrideText, writersIn } from "../../src/init/upstreams/override.ts";
 import { planUpstreams, type UpstreamPlan } from "../../src/init/upstreams/plan.ts";
-import { changedServices } from "../../src/init/upstreams/service-changes.ts";
+import { servicesAfter } from "../../src/init/upstreams/service-changes.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { corpus, corpusOptions, type Shape } from "../init/corpus.ts";
 import { openLab } from "../lab/lab.ts";
@@ -36,7 +36,7 @@ async function hold(t: TestContext, { name, path, services }: Shape): Promise<vo
   const override = join(directory, "compose.hotpush.yaml");
   writeFileSync(override, overrideText("shop", plan));
   const merged = await readModel(directory, [path, override]);
-  const planned = withNetworks(changedServices(services, plan.services), plan);
+  const planned = withNetworks(servicesAfter(services, plan.services), plan);
   assert.deepEqual(facts(merged.services, directory), facts(planned, directory), name);
   const isJoined = plan.upstreams.length > 0;
   const network = { name: "hotpush-shop", external: true };

@@ -9,7 +9,7 @@ import { endpointsOf } from "../../src/init/upstreams/endpoints.ts";
 import { notesOf } from "../../src/init/upstreams/notes.ts";
 import { planUpstreams, type UpstreamPlan } from "../../src/init/upstreams/plan.ts";
 import { questionsOf } from "../../src/init/upstreams/questions.ts";
-import { changedServices } from "../../src/init/upstreams/service-changes.ts";
+import { servicesAfter } from "../../src/init/upstreams/service-changes.ts";
 import { namesRunToTheirEnd } from "../../src/rollout/compose/project.ts";
 import { replacementOf } from "../../src/rollout/compose/replacement.ts";
 import { corpus, corpusOptions } from "./corpus.ts";
@@ -33,7 +33,7 @@ for (const { name, services, answer } of corpus) {
   });
 
   test(`${name}: a roll-out and doctor see the project as the plan says`, async () => {
-    const after = changedServices(services, plan.services);
+    const after = servicesAfter(services, plan.services);
     const labels = Object.entries(plan.services).flatMap(([service, { label }]) =>
       label ? [[service, label]] : [],
     );

@@ -93,7 +93,7 @@ export function replacementAfter(
 }
 
 /** The services as compose reads them with the override. */
-export function changedServices(
+export function servicesAfter(
   services: SetupServices,
   changes: Readonly<Record<string, ServiceChange>>,
 ): SetupServices {
