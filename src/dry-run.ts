@@ -7,14 +7,14 @@ import { checkScript } from "./runner/check-script.ts";
 import type { ProjectScript } from "./runner/known-secrets.ts";
 
 /** Makes the function that answers a dry run: what recording the push would do, and whether its script could start. */
-export function createDryRun(store: Store, script: ProjectScript): (push: Push) => Promise<Would> {
+export function createDryRun(store: Store, script: () => ProjectScript): (push: Push) => Promise<Would> {
   return async (push) => {
     const { recorded, running } = recordAndUndo(store, push);
     if (recorded.kind === "duplicate") {
       return { duplicate: { deployment: recorded.deployment, detail: recorded.detail } };
     }
     if (recorded.deployment.state === "superseded") return { ignore: overtaken };
-    const problem = await checkScript(script.repoPath, script.environment);
+    const problem = await checkScript(script());
     if (problem) return { fail: problem };
     const { ref, commit } = recorded.deployment;
     if (findPause(store) !== null) return { deploy: { ref, commit, when: "resumed" } };

@@ -34,6 +34,7 @@ export const problems = {
   repository_not_a_directory: { title: "The repository path is not a directory" },
   repository_not_accessible: { title: "The repository directory cannot be entered" },
   repository_dubious_ownership: { title: "The repository belongs to another user" },
+  owner_unusable: { title: "The deploy script cannot run as the owner of the repository" },
   branch_not_selected: { title: "The branch is not the one that BRANCH names" },
   signers_unusable: { title: "The signature of the commit could not be verified" },
   fetch_failed: { title: "The branch could not be fetched, or lacks the commit" },

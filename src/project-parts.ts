@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { MachineSettings } from "./config/machine.ts";
+import { machineStateAt } from "./config/machine-part.ts";
 import type { ProjectSettings } from "./config/project.ts";
 import type { Environment } from "./config/read-variables.ts";
 import { secretFingerprint } from "./config/secret.ts";
@@ -21,6 +22,7 @@ import { logScriptFault } from "./runner/check-script.ts";
 import { createProjectScript, findUnredacted, type ProjectScript } from "./runner/known-secrets.ts";
 import { readRemoteHead, readSource } from "./runner/repository.ts";
 import { createRunner } from "./runner/runner.ts";
+import { prepareScriptState } from "./runner/script-state.ts";
 
 /** What the projects of a service share. */
 export interface SharedParts {
@@ -45,7 +47,7 @@ export interface SharedParts {
 export interface ProjectParts {
   readonly settings: ProjectSettings;
   readonly refs: readonly MainRef[];
-  readonly script: ProjectScript;
+  readonly script: () => ProjectScript;
   readonly runner: Runner;
   readonly catchUp: CatchUp;
   readonly secretUses: SecretUses;
@@ -65,15 +67,19 @@ export interface OwnParts extends SharedParts {
 }
 
 /** Makes the parts of a project from its settings as they are now. */
-export function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): ProjectParts {
-  const { env, store, statePath, queue, lookInTurn: inTurn, log } = own;
+export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Project): ProjectParts {
+  const { machine, env, store, statePath, queue, lookInTurn: inTurn, log } = own;
   const { repoPath, deployEnv, secrets, branch, catchUpIntervalMs: intervalMs } = settings;
-  const sources = { env, deployEnv, repoPath, secrets, scriptSecrets };
+  const { machineStatePath, projectsPath } = machine;
+  const scriptStatePath = machineStatePath && join(machineStateAt(machineStatePath).projects, name);
+  const runsAsOwner = projectsPath !== null;
+  const sources = { env, deployEnv, repoPath, secrets, scriptSecrets, scriptStatePath, runsAsOwner };
   const script = createProjectScript(sources);
   const refs = refsOf(branch);
-  const readSourceOf: ReadSource = (deployment, state) => readSource(script, statePath, deployment, state);
-  const readHead = (ref: string) => readRemoteHead(script, ref);
-  void logScriptFault(repoPath, script.environment, log);
+  const readSourceOf: ReadSource = (deployment, state) => readSource(script(), statePath, deployment, state);
+  const readHead = (ref: string) => readRemoteHead(script(), ref);
+  void prepareScriptState(script(), log);
+  void logScriptFault(script(), log);
   for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
   const previous = secrets.previous && secretFingerprint(secrets.previous);
   const fingerprints = { current: secretFingerprint(secrets.current), previous };
@@ -90,7 +96,7 @@ export function makeParts(own: OwnParts, { settings, scriptSecrets }: Project): 
       inTurn,
     }),
     secretUses: createSecretUses({ store, fingerprints, log }),
-    hostDirectory: (directory) => hostDirectory(directory, script.environment.DOCKER_HOST),
+    hostDirectory: (directory) => hostDirectory(directory, script().environment.DOCKER_HOST),
     dryRun: createDryRun(store, script),
   };
 }

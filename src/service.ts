@@ -75,7 +75,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const receiver = (await ownReceiver?.openOwnReceiver(receiving)) ?? null;
   const address = receiver?.address ?? null;
   // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
-  services.list()[0]?.parts().script.redactor();
+  services.list()[0]?.parts().script().redactor();
   const leading = becomeLeader({
     ...{ store, services, projects, turns, findFault, statePath, address, log },
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
@@ -133,7 +133,7 @@ function startSelfUpdate(
   close: () => Promise<void>,
 ) {
   const { statePath } = machine;
-  const scripts = () => services.list().map((service) => service.parts().script);
+  const scripts = () => services.list().map((service) => service.parts().script());
   const scriptEnv = scripts()[0]?.environment ?? childEnvironment({ env, deployEnv: [], repoPath: "/" });
   const redact = (text: string) => scripts().reduce((shown, script) => script.redactor().text(shown), text);
   const selfUpdate = createSelfUpdate({ statePath, scriptEnv, redact, isBusy: services.isBusy, close, log });

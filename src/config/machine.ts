@@ -14,6 +14,8 @@ export interface MachineSettings {
   /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
   readonly statePath: string;
+  /** The state directory of the machine part, in which scripts keep theirs; null: scripts use `statePath`. */
+  readonly machineStatePath: string | null;
   /** The directory with a file for each project; null: the environment describes the only one. */
   readonly projectsPath: string | null;
   /** The directory with what only the scripts of a project need. */
@@ -52,6 +54,11 @@ export const machineVariables = {
     read: parseAddressList,
   },
   STATE_PATH: { fallback: stateDirectoryOf, expected: "an absolute path", read: absolutePath },
+  MACHINE_STATE_PATH: {
+    fallback: () => "",
+    expected: "the absolute path of a directory",
+    read: (text) => (text === "" ? "" : absolutePath(text)),
+  },
   PROJECTS_PATH: {
     fallback: () => "",
     expected: "the absolute path of a directory",
@@ -97,6 +104,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     bodyLimitBytes: values.WEBHOOK_BODY_LIMIT,
     trustedProxies: values.TRUSTED_PROXIES,
     statePath: values.STATE_PATH,
+    machineStatePath: values.MACHINE_STATE_PATH || null,
     projectsPath: values.PROJECTS_PATH || null,
     secretsPath: values.SECRETS_PATH || null,
     maxRunning: values.MAX_RUNNING,

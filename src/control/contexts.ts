@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { stateDirectoryOf } from "../config/state-path.ts";
 import { findDeployment } from "../deployments/deployment.ts";
 import type { ProjectService } from "../project-service.ts";
 import {
@@ -76,7 +77,7 @@ async function findAround({ list }: ControlSources["services"], within: string):
 export function contextOf(sources: ControlSources, service: ProjectService): ControlContext {
   const { events, findFault, address, startedAtMs, turns, log, statePath, taking } = sources;
   const { name: project, store, queue, statePath: logStatePath } = service;
-  const { settings, refs, catchUp, secretUses, readRemoteHead, hostDirectory } = service.parts();
+  const { settings, refs, script, catchUp, secretUses, readRemoteHead, hostDirectory } = service.parts();
   return {
     ...{
       project,
@@ -92,6 +93,7 @@ export function contextOf(sources: ControlSources, service: ProjectService): Con
       statePath,
       logStatePath,
     },
+    rolloutStatePath: stateDirectoryOf(script().environment),
     ...{ repoPath: settings.repoPath, address, startedAtMs, turns, log, taking },
     isServed: service.isServed(),
     fault: sources.projects.faults().get(project) ?? null,

@@ -52,7 +52,7 @@ export const deployNow: Route = async (context, { body }) => {
 /** Records a roll back to a good version: that of a deployment or a commit, else the previous one. */
 export const requestRollback: Route = async (context, { body }) => {
   if (!context.isServed) return noSettings(context);
-  const { store, queue, refs, statePath, repoPath, hostDirectory, log } = context;
+  const { store, queue, refs, rolloutStatePath, repoPath, hostDirectory, log } = context;
   const directory = body.directory ?? repoPath;
   if (typeof directory !== "string" || !isAbsolute(directory))
     return refusal(400, "The directory must be an absolute path.");
@@ -65,7 +65,7 @@ export const requestRollback: Route = async (context, { body }) => {
   const project = await hostDirectory(repoPath);
   if (directory !== project && !(await areSame(directory, repoPath)))
     return refusal(409, otherProject(repoPath, directory, commit));
-  const versions = await readVersions(rolloutState(statePath, project).versionsPath);
+  const versions = await readVersions(rolloutState(rolloutStatePath, project).versionsPath);
   const version = previousVersion(versions, commit);
   if (!version) return refusal(409, `${noGoodVersion(versions, commit)}${passedBy(store, versions, commit)}`);
   const requestedBy = reportedName(body);

@@ -30,6 +30,8 @@ export interface ControlContext {
   readonly statePath: string;
   /** The directory with the project's logs. */
   readonly logStatePath: string;
+  /** The state directory of `hotpush rollout` in the project's scripts. */
+  readonly rolloutStatePath: string;
   readonly repoPath: string;
   /** Whether the project's settings are there; if not, nothing is started. */
   readonly isServed: boolean;

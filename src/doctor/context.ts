@@ -4,6 +4,7 @@ import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
 import type { ProjectReading } from "../projects/read-project-file.ts";
 import { childEnvironment } from "../runner/environment.ts";
+import { ownerOf } from "../runner/script-user.ts";
 import { probeCompose, probeEngine } from "./docker/probe-docker.ts";
 import { probeRemote } from "./git/probe-remote.ts";
 import { probeRoles } from "./projects/probe-roles.ts";
@@ -30,10 +31,14 @@ export function makeDoctorContext(
   const name = project?.name ?? null;
   const repoPath = lenient(env, "REPO_PATH");
   const [port, host] = [lenient(env, "WEBHOOK_PORT"), lenient(env, "WEBHOOK_HOST")];
+  /** The user that the script will run as; null: this one. */
+  const scriptUser = project === null ? null : ownerOf(repoPath, env.DOCKER_HOST);
   /** The environment that the script will get. */
-  const scriptEnv = childEnvironment({ env, deployEnv: lenient(env, "DEPLOY_ENV"), repoPath });
+  const deployEnv = lenient(env, "DEPLOY_ENV");
+  const scriptEnv = childEnvironment({ env, deployEnv, repoPath, user: scriptUser });
+  const asScript = { env: scriptEnv, user: scriptUser };
   return {
-    ...{ settings, givenUrl, repoPath, port, host, scriptEnv, ...config },
+    ...{ settings, givenUrl, repoPath, port, host, scriptEnv, scriptUser, ...config },
     /** null: the only project, or the service as a whole. */
     project: name,
     projectsPath: lenient(env, "PROJECTS_PATH") || null,
@@ -41,11 +46,11 @@ export function makeDoctorContext(
     branch: lenient(env, "BRANCH") || null,
     allowedSigners: lenient(env, "ALLOWED_SIGNERS") || null,
     statePath: lenient(env, "STATE_PATH"),
-    /** Runs git in the repository with the script's environment, for 10 s at most. */
-    git: (...args: readonly string[]) => runGit(repoPath, args, { env: scriptEnv }),
+    /** Runs git in the repository as the script would, for 10 s at most. */
+    git: (...args: readonly string[]) => runGit(repoPath, args, asScript),
     /** The trimmed output of git in the repository, null if it fails. */
-    readGit: (...args: readonly string[]) => gitOutput(repoPath, args, { env: scriptEnv }),
-    remote: once(() => probeRemote(repoPath, scriptEnv)),
+    readGit: (...args: readonly string[]) => gitOutput(repoPath, args, asScript),
+    remote: once(() => probeRemote(repoPath, asScript)),
     compose: once(() => probeCompose(repoPath, scriptEnv)),
     engine: once(() => probeEngine(scriptEnv)),
     service: once(() => probeService(host, port, config.secret, name)),

@@ -19,8 +19,12 @@ const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.ur
 const bash = "#!/usr/bin/env bash";
 
 /** Checks what the service checks before each run. */
-export async function checkDeployScript({ repoPath, scriptEnv }: DoctorContext): Promise<CheckFinding> {
-  const found = await checkScript(repoPath, scriptEnv);
+export async function checkDeployScript({
+  repoPath,
+  scriptEnv,
+  scriptUser,
+}: DoctorContext): Promise<CheckFinding> {
+  const found = await checkScript({ repoPath, environment: scriptEnv, user: scriptUser });
   if (found === null) return ok("deploy.sh can be started");
   if (found.code.startsWith("repository_")) return skip("the repository comes first");
   const text = found.detail.replace(
@@ -115,7 +119,7 @@ function installInterpreter(interpreter: string): string | null {
 
 /** The directory for logs is replaced if it exists; else the temporary directory is made usable. */
 function fixTemporary(): string {
-  const directory = deployLogDirectory();
+  const directory = deployLogDirectory(null);
   if (!["missing", "inaccessible"].includes(kindOf(directory))) return `rm -rf ${quote(directory)}`;
   const path = quote(tmpdir());
   return `{ [ -d ${path} ] || rm -f ${path}; } && mkdir -p ${path} && chmod 1777 ${path}`;

@@ -13,10 +13,13 @@ export const neverAsk = {
   GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
 } as const;
 
-/** How git is run: `env` has its credentials. */
-export type GitOptions = Pick<Command, "env" | "input" | "signal" | "onLine"> & {
+/** How git is run: `env` and the home of `user` have its credentials. */
+export type GitOptions = Pick<Command, "env" | "user" | "input" | "signal" | "onLine"> & {
   readonly timeoutMs?: number;
 };
+
+/** As whom git reads the history of a repository. */
+export type GitReader = Pick<GitOptions, "user"> & { readonly env: NodeJS.ProcessEnv };
 
 /** Runs git in `repository`: an argument list, never a shell string. */
 export function runGit(
@@ -47,8 +50,8 @@ export function refusesOwner({ lastLines }: Pick<CommandEnding, "lastLines">): b
  *
  * @returns 40 (or 64) hexadecimal digits, or null if the directory is not a git checkout
  */
-export async function checkedOutCommit(repository: string, env: NodeJS.ProcessEnv): Promise<string | null> {
-  const output = await readHistory(repository, ["rev-parse", "HEAD"], env);
+export async function checkedOutCommit(repository: string, reader: GitReader): Promise<string | null> {
+  const output = await readHistory(repository, ["rev-parse", "HEAD"], reader);
   return output !== null && isFullCommit(output) ? output : null;
 }
 
@@ -71,13 +74,13 @@ const bounded = "%<(1000,trunc)";
 export async function readCommit(
   repository: string,
   revision: string,
-  env: NodeJS.ProcessEnv,
+  reader: GitReader,
 ): Promise<Commit | null> {
   if (revision !== "HEAD" && !isFullCommit(revision)) return null;
   // Plumbing: unlike `git log`, it takes no format, pager or signature check from the settings of the repository.
   const format = `--format=${bounded}%an%x00${bounded}%s`;
   const args = ["rev-list", "--max-count=1", "--encoding=UTF-8", format, revision, "--"];
-  const output = await readHistory(repository, args, env);
+  const output = await readHistory(repository, args, reader);
   const [, id, author, subject] = /^commit ([0-9a-f]+)\n([^\0]*)\0([^\0]*)$/.exec(output ?? "") ?? [];
   if (id === undefined || author === undefined || subject === undefined) return null;
   return { id, subject: subject.trimEnd(), author: author.trimEnd() };
@@ -88,10 +91,10 @@ export async function isAncestor(
   repository: string,
   ancestor: string,
   commit: string,
-  env: NodeJS.ProcessEnv,
+  reader: GitReader,
 ): Promise<boolean> {
   if (!isFullCommit(ancestor) || !isFullCommit(commit)) return false;
-  return (await readHistory(repository, ["merge-base", "--is-ancestor", ancestor, commit], env)) !== null;
+  return (await readHistory(repository, ["merge-base", "--is-ancestor", ancestor, commit], reader)) !== null;
 }
 
 /** The environment in which git ignores replaced objects of a repository, which would be other commits with the same id. */
@@ -137,10 +140,10 @@ function writeSide(directory: string, name: string, text: string): void {
 function readHistory(
   repository: string,
   args: readonly string[],
-  env: NodeJS.ProcessEnv,
+  { env, user }: GitReader,
 ): Promise<string | null> {
   const offline = { ...env, GIT_NO_LAZY_FETCH: "1" };
-  return gitOutput(repository, ["-c", "safe.directory=*", ...args], { env: offline });
+  return gitOutput(repository, ["-c", "safe.directory=*", ...args], { env: offline, user });
 }
 
 function isFullCommit(text: string): boolean {

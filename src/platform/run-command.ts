@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { lowerSessionPriority } from "./lower-priority.ts";
+import { runAs, type SystemUser } from "./users.ts";
 
 /** A program with its arguments: never a shell string. */
 export type Argv = readonly [string, ...string[]];
@@ -11,6 +12,8 @@ export interface Command {
   readonly argv: Argv;
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** The user to run it as; null: the user of this process. */
+  readonly user?: SystemUser | null | undefined;
   readonly input?: string;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -42,7 +45,7 @@ const usualTimeoutMs = 10_000;
  * signal's abort its whole process group is killed. `output` is what it wrote to its standard output.
  */
 export async function runCommand(command: Command): Promise<CommandEnding> {
-  const [program, ...args] = command.argv;
+  const [program = "", ...args] = [...runAs(command.user ?? null), ...command.argv];
   const { heldDescriptor: held } = command;
   const child = spawn(program, args, {
     cwd: command.cwd,

@@ -12,7 +12,8 @@ export async function commitOf(
   named: string | undefined,
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
-  const known = commitIn(named) ?? (await checkedOutCommit(directory, env)) ?? commitIn(env.DEPLOY_COMMIT);
+  const known =
+    commitIn(named) ?? (await checkedOutCommit(directory, { env })) ?? commitIn(env.DEPLOY_COMMIT);
   return known ?? timeAsCommit(Date.now());
 }
 

@@ -4,31 +4,34 @@ import { readSigners } from "../config/signers-file.ts";
 import type { Log } from "../log.ts";
 import { findProgram, isAllowed, kindOf, ownUid, readStart } from "../platform/files.ts";
 import { type Problem, ProblemError } from "../problems.ts";
+import { checkOwner } from "./check-owner.ts";
 import { checkDeployLogDirectory } from "./environment.ts";
+import type { CheckedScript } from "./known-secrets.ts";
 import { checkOwnership, checkRepository } from "./repository.ts";
 
 /**
  * Checks whether `REPO_PATH/deploy.sh` can start. The system's own errors mislead: it reports "no such file or directory"
  * for a missing directory, a missing interpreter and Windows line endings alike.
  *
- * @param env the environment that the script will get
  * @returns what is wrong and how to fix it, or null
  */
-export async function checkScript(repoPath: string, env: Record<string, string>): Promise<Problem | null> {
+export async function checkScript(project: CheckedScript): Promise<Problem | null> {
+  const { repoPath, environment: env, user } = project;
   const script = join(repoPath, "deploy.sh");
   return (
     checkRepository(repoPath) ??
     checkFile(script) ??
     checkInterpreterLine(script, env.PATH ?? "") ??
-    (await checkOwnership(repoPath, env)) ??
-    checkDeployLogDirectory()
+    (await checkOwner(project)) ??
+    (await checkOwnership(project)) ??
+    checkDeployLogDirectory(user)
   );
 }
 
 /** Logs what would keep the deploy script from starting, if anything. Never rejects: a shortage may pass. */
-export async function logScriptFault(repoPath: string, env: Record<string, string>, log: Log): Promise<void> {
+export async function logScriptFault(project: CheckedScript, log: Log): Promise<void> {
   try {
-    const problem = await checkScript(repoPath, env);
+    const problem = await checkScript(project);
     if (!problem) return;
     log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
   } catch (error) {

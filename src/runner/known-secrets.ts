@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Secrets } from "../config/project.ts";
 import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
+import type { SystemUser } from "../platform/users.ts";
 import {
   looksLikeSecretFile,
   readEnvFiles,
@@ -17,6 +18,7 @@ import {
   redactedPartsOf,
 } from "../redaction/redactor.ts";
 import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
+import { ownerOf } from "./script-user.ts";
 
 /** A secret that output must not show, with a name for people that says where it was found. */
 export interface KnownSecret {
@@ -24,8 +26,10 @@ export interface KnownSecret {
   readonly value: string;
 }
 
-export interface SecretSources extends EnvironmentOptions {
+export interface SecretSources extends Omit<EnvironmentOptions, "user"> {
   readonly secrets: Secrets;
+  /** Whether scripts run as the owner of the repository, if this process may become that user. Default: no. */
+  readonly runsAsOwner?: boolean;
 }
 
 /**
@@ -34,7 +38,7 @@ export interface SecretSources extends EnvironmentOptions {
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   const { secrets, repoPath, scriptSecrets = {} } = sources;
-  const environment = childEnvironment(sources);
+  const { environment } = readIdentity(sources);
   const home = environment.HOME ?? "/";
   return [
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
@@ -104,15 +108,30 @@ export function createScriptRedactor(sources: SecretSources): () => Redactor {
 /** What a project's deploy script, and git in its repository, run with. */
 export interface ProjectScript {
   readonly repoPath: string;
+  /** The user that they run as; null: the user of this process. */
+  readonly user: SystemUser | null;
   /** The environment of every child of the service. */
   readonly environment: Readonly<Record<string, string>>;
+  /** A directory to make for their state; null: they use the one of the service. */
+  readonly statePath: string | null;
   /** Redacts their output, with the secrets that are known now. */
   readonly redactor: () => Redactor;
 }
 
-export function createProjectScript(sources: SecretSources): ProjectScript {
-  const { repoPath } = sources;
-  return { repoPath, environment: childEnvironment(sources), redactor: createScriptRedactor(sources) };
+/** What the checks of a script need. */
+export type CheckedScript = Pick<ProjectScript, "repoPath" | "user" | "environment">;
+
+/** Creates a function that returns what they run with now: the repository can get another owner. */
+export function createProjectScript(sources: SecretSources): () => ProjectScript {
+  const redactor = createScriptRedactor(sources);
+  const { repoPath, scriptStatePath: statePath = null } = sources;
+  return () => ({ repoPath, statePath, ...readIdentity(sources), redactor });
+}
+
+function readIdentity(sources: SecretSources): Pick<ProjectScript, "user" | "environment"> {
+  const { env, scriptSecrets, repoPath, runsAsOwner = false } = sources;
+  const user = runsAsOwner ? ownerOf(repoPath, env.DOCKER_HOST || scriptSecrets?.DOCKER_HOST) : null;
+  return { user, environment: childEnvironment({ ...sources, user }) };
 }
 
 /** A sentence for each known secret that is too short to be redacted. */

@@ -1,5 +1,6 @@
 import {
   closeSync,
+  constants,
   copyFileSync,
   createReadStream,
   createWriteStream,
@@ -18,6 +19,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import type { SystemUser } from "../platform/users.ts";
 import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
 
 /** The log of one deployment. It keeps the beginning and the end; if it is too long, the middle is left out. */
@@ -76,9 +78,20 @@ function takeFile(source: string, target: string): void {
 const logsKept = 50;
 
 /** Removes the oldest logs of the service and of the scripts if there are more than 50. */
-export function pruneLogs(statePath: string): void {
+export function pruneLogs(statePath: string, user: SystemUser | null): void {
   pruneDirectory(join(statePath, "logs"), logName);
-  if (checkDeployLogDirectory() === null) pruneDirectory(deployLogDirectory(), /^deploy-(\d+)\.log$/);
+  if (checkDeployLogDirectory(user) === null) pruneScriptLogs(user);
+}
+
+/** Through a descriptor: a user could put a link in place of the directory meanwhile. */
+function pruneScriptLogs(user: SystemUser | null): void {
+  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+  const fd = openSync(deployLogDirectory(user), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  try {
+    pruneDirectory(`/proc/self/fd/${fd}`, /^deploy-(\d+)\.log$/);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 function pruneDirectory(directory: string, pattern: RegExp): void {

@@ -5,6 +5,7 @@ import { isAllowed, kindOf, ownUid } from "../platform/files.ts";
 import {
   type Commit,
   checkedOutCommit,
+  type GitReader,
   isAncestor,
   readCommit,
   refusesOwner,
@@ -12,7 +13,7 @@ import {
 } from "../platform/git.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import type { Problem } from "../problems.ts";
-import type { ProjectScript } from "./known-secrets.ts";
+import type { CheckedScript, ProjectScript } from "./known-secrets.ts";
 import { type RunDirectory, readCheckout, runDirectory } from "./run-directory.ts";
 
 const longestSubject = 200;
@@ -22,10 +23,10 @@ const longestAuthor = 100;
 export async function noteHead(
   { headPath }: RunDirectory,
   repoPath: string,
-  env: NodeJS.ProcessEnv,
+  reader: GitReader,
 ): Promise<void> {
   try {
-    writeFileSync(headPath, (await checkedOutCommit(repoPath, env)) ?? "", { mode: 0o600 });
+    writeFileSync(headPath, (await checkedOutCommit(repoPath, reader)) ?? "", { mode: 0o600 });
   } catch {
     // The machine is short of something: the script matters more.
   }
@@ -38,19 +39,20 @@ export async function noteHead(
  * @returns null if it is not known. Never rejects.
  */
 export async function readSource(
-  { repoPath: presentPath, environment: env }: ProjectScript,
+  { repoPath: presentPath, environment: env, user }: ProjectScript,
   statePath: string,
   { id, trigger, commit }: Deployment,
   state: Deployment["state"],
 ): Promise<Source | null> {
   const directory = runDirectory(statePath, id);
   const repoPath = readCheckout(directory) ?? presentPath;
+  const reader = { env, user };
   try {
-    if (trigger === "rollback") return sourceOf(await readCommit(repoPath, commit, env), null);
-    const head = await readCommit(repoPath, "HEAD", env);
+    if (trigger === "rollback") return sourceOf(await readCommit(repoPath, commit, reader), null);
+    const head = await readCommit(repoPath, "HEAD", reader);
     if (head === null) return null;
     const hasMoved = () => state === "succeeded" && readFileSync(directory.headPath, "utf8") !== head.id;
-    const isItsWork = (await isAncestor(repoPath, commit, head.id, env)) || hasMoved();
+    const isItsWork = (await isAncestor(repoPath, commit, head.id, reader)) || hasMoved();
     return isItsWork ? sourceOf(head, head.id) : null;
   } catch {
     // The note is missing, or the machine is short of something: this is worth no more than an empty column.
@@ -73,12 +75,12 @@ export function sourceOf(found: Commit | null, checkedOutCommit: string | null):
  * time-out, git is killed with the programs that it started (ssh, git-remote-https).
  */
 export async function readRemoteHead(
-  { repoPath, environment: env, redactor }: ProjectScript,
+  { repoPath, environment: env, user, redactor }: ProjectScript,
   ref: string,
   { timeoutMs = 30_000, ...options }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
 ): Promise<RemoteHead> {
   const args = ["ls-remote", "--", remoteOf(env), ref];
-  const ending = await runGit(repoPath, args, { ...options, env, timeoutMs });
+  const ending = await runGit(repoPath, args, { ...options, env, user, timeoutMs });
   if (ending.kind === "exited" && ending.code === 0) {
     const commit = commitOf(ending.output, ref);
     return commit === null
@@ -136,16 +138,19 @@ function repositoryNotAccessible(repoPath: string): Problem {
 /**
  * Git does nothing in a repository of another user, unless its settings trust that repository. It is asked only if the
  * owner is another user.
- *
- * @param env the environment that the script will get, with its settings of git
  */
-export async function checkOwnership(repoPath: string, env: Record<string, string>): Promise<Problem | null> {
+export async function checkOwnership({
+  repoPath,
+  environment: env,
+  user,
+}: CheckedScript): Promise<Problem | null> {
+  const uid = user?.uid ?? ownUid();
   const owner = lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false })?.uid;
-  if (owner === undefined || (owner === ownUid() && lstatSync(repoPath).uid === ownUid())) return null;
+  if (owner === undefined || (owner === uid && lstatSync(repoPath).uid === uid)) return null;
   // A machine that cannot start git now says nothing about the owner: starting the script fails by itself then.
-  const ending = await runGit(repoPath, ["rev-parse", "--git-dir"], { env }).catch(() => null);
+  const ending = await runGit(repoPath, ["rev-parse", "--git-dir"], { env, user }).catch(() => null);
   const isRefused = ending?.kind === "exited" && refusesOwner(ending);
   if (!isRefused) return null;
-  const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses to use it as this user (uid ${ownUid()}). Run: chown -R ${ownUid()} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
+  const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses to use it as this user (uid ${uid}). Run: chown -R ${uid} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
   return { code: "repository_dubious_ownership", detail };
 }

@@ -1,8 +1,9 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, lchownSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment, Run, Runner, Start } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
 import { printable } from "../platform/terminal/printable.ts";
+import { runAs } from "../platform/users.ts";
 import type { Problem } from "../problems.ts";
 import { adoptRun } from "./adopt.ts";
 import { checkScript } from "./check-script.ts";
@@ -20,6 +21,7 @@ import {
   removeRunDirectory,
   runDirectory,
 } from "./run-directory.ts";
+import { makeScriptState } from "./script-state.ts";
 import { logSilence } from "./silence.ts";
 import { type Supervisor, startSupervisor } from "./start-supervisor.ts";
 import { noteTip } from "./tip/check-deployed.ts";
@@ -27,7 +29,7 @@ import type { ExactTip, Tip, TipRules } from "./tip/resolve-tip.ts";
 import { type RunContext, watchRun } from "./watch-run.ts";
 
 export interface RunnerOptions {
-  readonly script: ProjectScript;
+  readonly script: () => ProjectScript;
   readonly statePath: string;
   /** The state of other projects, of which one may have had this checkout before. */
   readonly otherStatePaths?: () => readonly string[];
@@ -52,16 +54,17 @@ export interface RunnerOptions {
 /** Runs deploy scripts. The caller starts only one at a time. */
 export function createRunner(options: RunnerOptions): Runner {
   const { statePath, log } = options;
+  const now = (): RunOptions => ({ ...options, script: options.script() });
   return {
-    start: (deployment) => startRun(options, deployment),
+    start: (deployment) => startRun(now(), deployment),
     adopt(deployment) {
-      const context = contextOf(options, deployment);
+      const context = contextOf(now(), deployment);
       return adoptRun({ ...context, repoPath: readCheckout(context.directory) ?? context.repoPath });
     },
     tidy(deploymentId) {
       try {
         removeRunDirectory(runDirectory(statePath, deploymentId));
-        pruneLogs(statePath);
+        pruneLogs(statePath, options.script().user);
       } catch (error) {
         // Old files do no harm, and the next run removes them.
         log.warn({ event: "runner.untidy", err: error }, "Files of old runs could not be removed");
@@ -70,14 +73,17 @@ export function createRunner(options: RunnerOptions): Runner {
   };
 }
 
+/** With the script as it is when a run starts or is adopted. */
+type RunOptions = Omit<RunnerOptions, "script"> & { readonly script: ProjectScript };
+
 /**
  * Starts `REPO_PATH/deploy.sh <ref> <commit>`. First it checks what would prevent the start, and whether a script of a
  * dead service still runs.
  */
-async function startRun(options: RunnerOptions, deployment: Deployment): Promise<Start> {
+async function startRun(options: RunOptions, deployment: Deployment): Promise<Start> {
   try {
-    const { repoPath, environment } = options.script;
-    const problem = checkRef(options, deployment) ?? (await checkScript(repoPath, environment));
+    const { repoPath } = options.script;
+    const problem = checkRef(options, deployment) ?? (await checkScript(options.script));
     if (problem) return { kind: "refused", problem };
     const { statePath, otherStatePaths = () => [] } = options;
     const checkout = { repoPath, statePath, otherStatePaths: otherStatePaths() };
@@ -86,6 +92,7 @@ async function startRun(options: RunnerOptions, deployment: Deployment): Promise
       const detail = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
       return { kind: "try-again", detail };
     }
+    await makeScriptState(options.script);
     return await startAtTip(options, deployment);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -95,13 +102,13 @@ async function startRun(options: RunnerOptions, deployment: Deployment): Promise
 }
 
 /** BRANCH may have been set after the deployment was recorded, or differ in another instance. */
-function checkRef({ refs }: RunnerOptions, { ref }: Deployment): Problem | null {
+function checkRef({ refs }: RunOptions, { ref }: Deployment): Problem | null {
   if (refs.includes(ref)) return null;
   const detail = `${ref} is not deployed: BRANCH names ${refs.join(", ").replace("refs/heads/", "")}. Nothing was run. To deploy that branch: hotpush deploy`;
   return { code: "branch_not_selected", detail };
 }
 
-async function startAtTip(options: RunnerOptions, deployment: Deployment): Promise<Start> {
+async function startAtTip(options: RunOptions, deployment: Deployment): Promise<Start> {
   const context = contextOf(options, deployment);
   const tip = await findTip(options, deployment);
   if (tip.kind === "any") return { kind: "started", run: await spawnScript(context) };
@@ -113,20 +120,21 @@ async function startAtTip(options: RunnerOptions, deployment: Deployment): Promi
 }
 
 /** A roll back uses images that exist already: there is nothing to fetch. */
-async function findTip({ tipRules: rules, ...options }: RunnerOptions, deployment: Deployment): Promise<Tip> {
+async function findTip({ tipRules: rules, ...options }: RunOptions, deployment: Deployment): Promise<Tip> {
   const isFetched = rules && (rules.signersPath || rules.distrustsPushes || rules.findSkipRules(deployment));
   if (!isFetched || deployment.trigger === "rollback") return { kind: "any" };
   const { resolveTip } = await import("./tip/resolve-tip.ts");
   return await resolveTip({ ...options, rules }, deployment);
 }
 
-function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
+function contextOf(options: RunOptions, deployment: Deployment): RunContext {
   const { statePath, script, log } = options;
   return {
     deployment,
     repoPath: script.repoPath,
     directory: runDirectory(statePath, deployment.id),
-    environment: scriptEnvironment(script.environment, deployment),
+    user: script.user,
+    environment: scriptEnvironment(script, deployment),
     logPath: logPath(statePath, deployment.id),
     redactor: script.redactor(),
     timeoutMs: options.deployTimeoutMs,
@@ -146,16 +154,16 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
 
 /** @param tip what the script has to deploy; null: whatever it fetches */
 async function spawnScript(context: RunContext, tip: ExactTip | null = null): Promise<Run> {
-  const { directory, environment, repoPath, deployment } = context;
+  const { directory, environment, user, repoPath, deployment } = context;
   makeRunDirectory(directory);
   noteCheckout(directory, repoPath);
   if (tip !== null) noteTip(directory, tip);
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
-    const command = commandFor(deployment, repoPath);
+    const command = [...runAs(user), ...commandFor(deployment, repoPath)];
     const [supervisor] = await Promise.all([
       startSupervisor({ directory, lockFd, command, cwd: repoPath, environment }),
-      noteHead(directory, repoPath, environment),
+      noteHead(directory, repoPath, { env: environment, user }),
     ]);
     return await runScript(context, supervisor);
   } finally {
@@ -171,6 +179,7 @@ function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): rea
 
 async function runScript(context: RunContext, supervisor: Supervisor): Promise<Run> {
   try {
+    letUserOpenOutput(context);
     const output = openOutput({ ...context, pipePath: context.directory.outputPath });
     supervisor.startScript();
     const { pid, exited } = supervisor;
@@ -180,4 +189,9 @@ async function runScript(context: RunContext, supervisor: Supervisor): Promise<R
     await supervisor.dismiss();
     throw error;
   }
+}
+
+/** A script may open its output by a name such as /dev/stderr: that takes the right to write to the pipe. */
+function letUserOpenOutput({ user, directory }: RunContext): void {
+  if (user !== null) lchownSync(directory.outputPath, user.uid, user.gid);
 }

@@ -1,5 +1,6 @@
 import type { Deployment, Ending, NotStarted, Run } from "../deployments/deployment.ts";
 import { printable } from "../platform/terminal/printable.ts";
+import type { SystemUser } from "../platform/users.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
@@ -13,6 +14,8 @@ export interface RunContext {
   readonly deployment: Deployment;
   readonly repoPath: string;
   readonly directory: RunDirectory;
+  /** The user that the script runs as; null: the user of this process. */
+  readonly user: SystemUser | null;
   readonly environment: Record<string, string>;
   readonly logPath: string;
   readonly redactor: Redactor;

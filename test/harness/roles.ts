@@ -39,8 +39,7 @@ export interface RunningRole {
   readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
 }
 
-export function makeMachine(scope: Scope): Machine {
-  const directory = temporaryDirectory(scope);
+export function makeMachine(scope: Scope, directory: string = temporaryDirectory(scope)): Machine {
   const [projectsPath, secretsPath] = [join(directory, "projects"), join(directory, "secrets")];
   for (const path of [projectsPath, secretsPath]) mkdirSync(path);
   const statePathOf = (role: Role) => join(directory, role === "receive" ? "receive" : "state");

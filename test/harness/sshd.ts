@@ -6,11 +6,15 @@ import { type Place, placeEnvironment, setSettings, unusedPort } from "./doctor.
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
-/** A real ssh server on this machine, and its client's files for git. */
-export interface Sshd {
+/** A real ssh server on this machine. */
+export interface SshServer {
   readonly port: number;
   readonly hostKey: string;
   readonly authorizedKeys: string;
+}
+
+/** The same, and its client's files for git. */
+export interface Sshd extends SshServer {
   /** The client's files, instead of those of this machine's user. */
   readonly key: string;
   readonly knownHosts: string;
@@ -19,15 +23,29 @@ export interface Sshd {
 /** Starts it, and makes it the remote, without any key or known host yet. */
 export async function startSshd(scope: Scope, place: Place): Promise<Sshd> {
   const directory = join(place.root, "ssh");
+  const server = await startSshServer(scope, directory);
+  const at = (name: string) => join(directory, name);
+  const sshd = { ...server, key: at("client/id_ed25519"), knownHosts: at("client/known_hosts") };
+  const client = `UserKnownHostsFile ${sshd.knownHosts}\nGlobalKnownHostsFile /dev/null\nIdentityFile ${sshd.key}\nIdentitiesOnly yes\nIdentityAgent none\n`;
+  writeFileSync(at("ssh_config"), client);
+  setSettings(place, { GIT_SSH_COMMAND: `ssh -F ${at("ssh_config")} -o BatchMode=yes` });
+  execFileSync("git", ["remote", "set-url", "origin", sshUrl(sshd, place.remotePath)], {
+    cwd: place.repoPath,
+    env: placeEnvironment(place),
+  });
+  return sshd;
+}
+
+/** The address of a repository of this machine over ssh. */
+export function sshUrl({ port }: SshServer, path: string): string {
+  return `ssh://${process.env.USER ?? "root"}@127.0.0.1:${port}${path}`;
+}
+
+/** Starts it with its files in a new directory, without any authorized key yet. */
+export async function startSshServer(scope: Scope, directory: string): Promise<SshServer> {
   const port = unusedPort + 1;
   const at = (name: string) => join(directory, name);
-  const sshd = {
-    port,
-    hostKey: at("host_key"),
-    authorizedKeys: at("authorized_keys"),
-    key: at("client/id_ed25519"),
-    knownHosts: at("client/known_hosts"),
-  };
+  const sshd = { port, hostKey: at("host_key"), authorizedKeys: at("authorized_keys") };
   mkdirSync(directory);
   mkdirSync("/run/sshd", { recursive: true }); // The chroot of sshd's unprivileged process.
   makeKey(sshd.hostKey);
@@ -45,14 +63,6 @@ export async function startSshd(scope: Scope, place: Place): Promise<Sshd> {
     if (child.kill("SIGTERM")) await ended;
   });
   await until("sshd listens", () => said.includes("Server listening"));
-  const client = `UserKnownHostsFile ${sshd.knownHosts}\nGlobalKnownHostsFile /dev/null\nIdentityFile ${sshd.key}\nIdentitiesOnly yes\nIdentityAgent none\n`;
-  writeFileSync(at("ssh_config"), client);
-  setSettings(place, { GIT_SSH_COMMAND: `ssh -F ${at("ssh_config")} -o BatchMode=yes` });
-  const url = `ssh://${process.env.USER ?? "root"}@127.0.0.1:${port}${place.remotePath}`;
-  execFileSync("git", ["remote", "set-url", "origin", url], {
-    cwd: place.repoPath,
-    env: placeEnvironment(place),
-  });
   return sshd;
 }
 

@@ -56,5 +56,10 @@ function tipOf({ repoPath }: { readonly repoPath: string }, { isSigned }: { read
 function makeRun(t: TestContext) {
   const directory = runDirectory(temporaryDirectory(t), 1);
   makeRunDirectory(directory);
-  return { directory, repoPath: makeProject(t).repoPath, environment: { PATH: process.env.PATH } };
+  return {
+    directory,
+    repoPath: makeProject(t).repoPath,
+    user: null,
+    environment: { PATH: process.env.PATH },
+  };
 }

@@ -43,9 +43,9 @@ test("a start notes the HEAD of the repository, or that there is none", async (t
   const [repository, directory] = [makeRepository(t), runDirectory(temporaryDirectory(t), 1)];
   const head = repository.commit();
   makeRunDirectory(directory);
-  await noteHead(directory, repository.directory, { PATH: process.env.PATH });
+  await noteHead(directory, repository.directory, { env: { PATH: process.env.PATH } });
   assert.equal(readFileSync(directory.headPath, "utf8"), head);
-  await noteHead(directory, temporaryDirectory(t), { PATH: process.env.PATH });
+  await noteHead(directory, temporaryDirectory(t), { env: { PATH: process.env.PATH } });
   assert.equal(readFileSync(directory.headPath, "utf8"), "");
 });
 
@@ -78,7 +78,7 @@ test("git cuts a subject of megabytes", async (t) => {
   const { directory, git, write } = makeRepository(t);
   write("message", "x".repeat(4 * 1024 ** 2));
   git("commit", "--quiet", "--allow-empty", "--file", `${directory}/message`);
-  const commit = await readCommit(directory, "HEAD", { PATH: process.env.PATH });
+  const commit = await readCommit(directory, "HEAD", { env: { PATH: process.env.PATH } });
   assert.match(commit?.subject ?? "", /^x{900,998}\.\.$/);
 });
 
@@ -110,7 +110,7 @@ async function read(
     writeFileSync(run.headPath, headAtStart);
   }
   const script = createProjectScript({ env, deployEnv: [], repoPath: directory, secrets });
-  return await readSource(script, statePath, { ...deploymentWith(1), ...fields }, state);
+  return await readSource(script(), statePath, { ...deploymentWith(1), ...fields }, state);
 }
 
 const secrets = { current: makeSecret(testSecret), previous: null };
@@ -121,7 +121,7 @@ test("a remote that does not answer in time is reported, and no process is left"
   const url = `http://127.0.0.1:${port}/shop.git`;
   git(repoPath, "remote", "set-url", "origin", url);
   const script = createProjectScript({ env: process.env, deployEnv: [], repoPath, secrets });
-  const asking = readRemoteHead(script, "refs/heads/main", { timeoutMs: 1_000 });
+  const asking = readRemoteHead(script(), "refs/heads/main", { timeoutMs: 1_000 });
   await until("git asks", () => processesWith(url).length > 0);
   const head = await asking;
   assert.match(head.kind === "unknown" ? head.detail : "", /the remote did not answer within 1 s$/);
@@ -133,7 +133,7 @@ test("the remote is the one that the script pulls from", async (t) => {
   git(repoPath, "remote", "rename", "origin", "upstream");
   const env = { ...process.env, DEPLOY_REMOTE: "upstream" };
   const script = createProjectScript({ env, deployEnv: ["DEPLOY_REMOTE"], repoPath, secrets });
-  const head = await readRemoteHead(script, "refs/heads/main");
+  const head = await readRemoteHead(script(), "refs/heads/main");
   assert.deepEqual(head, { kind: "head", commit: git(repoPath, "rev-parse", "upstream/main") });
 });
 

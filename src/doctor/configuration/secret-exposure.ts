@@ -52,13 +52,16 @@ export async function checkSecretCommitted({
   secret,
   repoPath,
   scriptEnv: env,
+  scriptUser: user,
   settings,
 }: DoctorContext): Promise<CheckFinding> {
   if (secret === null) return skip("there is no secret to search for");
   if (secret.length < shortestLength) return skip("the secret is too short to distinguish from other text");
   const search = ["grep", "--files-with-matches", "--fixed-strings", "-f", "-"];
   const endings = await Promise.all(
-    ["--cached", "HEAD"].map((tree) => runGit(repoPath, [...search, tree], { env, input: `${secret}\n` })),
+    ["--cached", "HEAD"].map((tree) =>
+      runGit(repoPath, [...search, tree], { env, user, input: `${secret}\n` }),
+    ),
   );
   const searched = endings.filter((ending) => ending.kind === "exited" && ending.code <= 1);
   if (searched.length === 0) return skip("git does not work in the repository yet");

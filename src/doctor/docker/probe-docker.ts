@@ -1,7 +1,8 @@
 import { composeVersion, loadModel } from "../../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
 import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
-import { connectEngine, defaultDockerHost, type Engine, getJson } from "../../platform/docker/engine.ts";
+import { defaultDockerHost, dockerSocketPath } from "../../platform/docker/docker-host.ts";
+import { connectEngine, type Engine, getJson } from "../../platform/docker/engine.ts";
 import { withDotenv } from "../../platform/env-file.ts";
 import { ProblemError } from "../../problems.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
@@ -86,7 +87,7 @@ export async function probeEngine(env: Environment): Promise<EngineAnswer> {
   } catch (error) {
     if (!(error instanceof ProblemError) && !(error instanceof SyntaxError)) throw error;
     const cause = error.cause as NodeJS.ErrnoException | undefined;
-    const socketPath = dockerHost.startsWith("unix://") ? dockerHost.slice("unix://".length) : null;
+    const socketPath = dockerSocketPath(dockerHost);
     const isSupported = socketPath !== null || dockerHost.startsWith("tcp://");
     const code = cause?.code ?? (isSupported ? "answer" : "address");
     return { kind: "failed", code, text: error.message, socketPath };

@@ -1,4 +1,4 @@
-import { gitOutput, runGit } from "../../platform/git.ts";
+import { type GitReader, gitOutput, runGit } from "../../platform/git.ts";
 import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "../../platform/git-remote-url.ts";
 
 /** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */
@@ -41,8 +41,8 @@ const causes = [
 ] as const;
 
 /** Asks `origin` for its branches. Takes 15 s at most. */
-export async function probeRemote(repoPath: string, env: Record<string, string>): Promise<RemoteAnswer> {
-  const options = { env, timeoutMs };
+export async function probeRemote(repoPath: string, reader: GitReader): Promise<RemoteAnswer> {
+  const options = { ...reader, timeoutMs };
   const remotes = await gitOutput(repoPath, ["remote"], options);
   if (remotes === null) return { kind: "unasked" };
   const names = remotes.split("\n").filter(Boolean);

@@ -28,13 +28,14 @@ export async function checkRepositoryRoot(context: DoctorContext): Promise<Check
 }
 
 /** Git refuses to work in another user's repository. */
-export async function checkRepositoryOwner({ repoPath, scriptEnv }: DoctorContext): Promise<CheckFinding> {
+export async function checkRepositoryOwner(context: DoctorContext): Promise<CheckFinding> {
+  const { repoPath, scriptEnv: environment, scriptUser: user } = context;
   if (checkRepository(repoPath) !== null) return skip("there is no repository yet");
-  const fault = await checkOwnership(repoPath, scriptEnv);
+  const fault = await checkOwnership({ repoPath, environment, user });
   if (fault === null) return ok("git works in it");
   const [text = ""] = fault.detail.split(" Run:");
   const command = `git config --global --add safe.directory ${quote(repoPath)}`;
-  const takeIt = `If that is the wrong user, run as root instead: chown -R ${ownUid()} ${quote(repoPath)}`;
+  const takeIt = `If that is the wrong user, run as root instead: chown -R ${user?.uid ?? ownUid()} ${quote(repoPath)}`;
   return problem(`${text} ${takeIt}. To trust that user:`, command);
 }
 

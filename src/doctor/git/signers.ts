@@ -11,7 +11,7 @@ import type { DoctorContext } from "../context.ts";
 
 /** With ALLOWED_SIGNERS, whether the next deployment would pass the check of its signature. */
 export async function checkSigners(context: DoctorContext): Promise<CheckFinding> {
-  const { allowedSigners: signersPath, repoPath, scriptEnv: env } = context;
+  const { allowedSigners: signersPath, repoPath, scriptEnv: env, scriptUser: user } = context;
   if (signersPath === null) return skip("ALLOWED_SIGNERS is not set: commits need no signature");
   const signers = readSigners(signersPath, repoPath);
   if (typeof signers === "string") return problem(signers);
@@ -24,7 +24,7 @@ export async function checkSigners(context: DoctorContext): Promise<CheckFinding
   const scratchPath = mkdtempSync(join(tmpdir(), "hotpush-doctor-"));
   try {
     const { signal } = new AbortController();
-    const options = { repoPath, scratchPath, signersPath, signers, env, signal };
+    const options = { repoPath, scratchPath, signersPath, signers, env, user, signal };
     const verdict = await verifyCommit(commit, options);
     if (verdict.kind === "good") return ok(`${commit.slice(0, 7)} is signed by ${verdict.signer}`);
     const { detail } = signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });

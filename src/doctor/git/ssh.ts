@@ -2,6 +2,7 @@ import { homedir, userInfo } from "node:os";
 import { dirname } from "node:path";
 import type { GitRemoteUrl } from "../../platform/git-remote-url.ts";
 import { outputOf } from "../../platform/run-command.ts";
+import type { SystemUser } from "../../platform/users.ts";
 import { type CheckFinding, type Fault, ok, problem, quote, skip } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 
@@ -18,13 +19,13 @@ export interface SshSettings {
 
 /** Asks ssh, with the options of GIT_SSH_COMMAND; quotes in that are not understood. */
 export async function readSshSettings(
-  { host, user, port }: GitRemoteUrl,
-  { scriptEnv: env }: DoctorContext,
+  { host, user: login, port }: GitRemoteUrl,
+  { scriptEnv: env, scriptUser: user }: DoctorContext,
 ): Promise<SshSettings> {
   const [program = "ssh", ...options] = (env.GIT_SSH_COMMAND ?? "ssh").replaceAll(/["']/g, "").split(/\s+/);
-  const target = user === null ? (host ?? "") : `${user}@${host}`;
+  const target = login === null ? (host ?? "") : `${login}@${host}`;
   const withPort = port === null ? [] : ["-p", String(port)];
-  const output = (await outputOf([program, ...options, ...withPort, "-G", target], { env })) ?? "";
+  const output = (await outputOf([program, ...options, ...withPort, "-G", target], { env, user })) ?? "";
   const values = (name: string) =>
     output.split("\n").flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1)] : []));
   const hostname = values("hostname")[0] ?? host ?? "";
@@ -34,14 +35,14 @@ export async function readSshSettings(
     hostname,
     port: realPort,
     knownAs: realPort === "22" ? hostname : `[${hostname}]:${realPort}`,
-    knownHostsFile: expand(knownHosts[0] ?? "~/.ssh/known_hosts"),
-    keys: values("identityfile").map(expand),
+    knownHostsFile: expand(knownHosts[0] ?? "~/.ssh/known_hosts", user),
+    keys: values("identityfile").map((path) => expand(path, user)),
   };
 }
 
 /** OpenSSH takes the home directory from the user database, not from HOME. */
-function expand(path: string): string {
-  return path.replace(/^~(?=\/)/, homeOfUser());
+function expand(path: string, user: SystemUser | null): string {
+  return path.replace(/^~(?=\/)/, user?.home ?? homeOfUser());
 }
 
 function homeOfUser(): string {

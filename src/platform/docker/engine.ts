@@ -1,6 +1,7 @@
 import { ProblemError } from "../../problems.ts";
 import { statOf } from "../files.ts";
 import { type HttpTarget, sendHttp } from "../http.ts";
+import { defaultDockerHost, dockerSocketPath } from "./docker-host.ts";
 import { restartForSocket } from "./mountinfo.ts";
 
 /**
@@ -57,9 +58,6 @@ const usualAnswerTimeoutMs = 120_000;
 
 const headers = { "content-type": "application/json", host: "docker" };
 
-/** Used if DOCKER_HOST is not set. */
-export const defaultDockerHost = "unix:///var/run/docker.sock";
-
 /**
  * Connects to the engine at `dockerHost`: `unix:///var/run/docker.sock` (the default) or `tcp://host:port`.
  *
@@ -90,10 +88,8 @@ export function connectEngine(
 }
 
 function readDockerHost(dockerHost: string): (path: string) => HttpTarget {
-  if (dockerHost.startsWith("unix://")) {
-    const socketPath = dockerHost.slice("unix://".length);
-    return (path) => ({ socketPath, path });
-  }
+  const socketPath = dockerSocketPath(dockerHost);
+  if (socketPath !== null) return (path) => ({ socketPath, path });
   if (dockerHost.startsWith("tcp://")) {
     const { hostname, port } = new URL(dockerHost);
     return (path) => new URL(`http://${hostname}:${port || 2375}${path}`);

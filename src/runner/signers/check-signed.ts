@@ -31,14 +31,22 @@ export async function checkSigned(
   commit: string,
 ): Promise<Problem | null> {
   const { signersPath, script, statePath, stopping: signal } = options;
-  const { repoPath, environment: env } = script;
+  const { repoPath, environment: env, user } = script;
   const signers = readSigners(signersPath, repoPath);
   if (typeof signers === "string") return { code: "signers_unusable", detail: `${signers} Nothing was run.` };
   const diverged = await findDivergence(options, deployment, commit);
   if (diverged !== null) return { code: "branch_diverged", detail: diverged };
   const scratchPath = join(statePath, "signers");
   try {
-    const verdict = await verifyCommit(commit, { repoPath, scratchPath, signersPath, signers, env, signal });
+    const verdict = await verifyCommit(commit, {
+      repoPath,
+      scratchPath,
+      signersPath,
+      signers,
+      env,
+      user,
+      signal,
+    });
     if (verdict.kind !== "good")
       return signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
     logVerified(options.log, deployment.id, commit, verdict.signer);
@@ -58,8 +66,8 @@ async function findDivergence(
 ) {
   const last = findLastDeployed();
   if (last === null || trigger === "manual") return null;
-  const { repoPath, environment } = script;
-  if (await isAncestor(repoPath, last, tip, withoutReplacements(environment))) return null;
+  const { repoPath, environment, user } = script;
+  if (await isAncestor(repoPath, last, tip, { env: withoutReplacements(environment), user })) return null;
   const branch = ref.replace("refs/heads/", "");
   return `${branch} is at ${tip.slice(0, 7)}, which does not descend from ${last.slice(0, 7)}, deployed last: the branch was put back or rewritten. Nothing was run. If that is intended: hotpush deploy ${branch}`;
 }

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import type { Signers } from "../../config/signers-file.ts";
 import { runGit } from "../../platform/git.ts";
 import { runCommand } from "../../platform/run-command.ts";
+import type { SystemUser } from "../../platform/users.ts";
 import { judgeSignature, type SignatureVerdict } from "./judge-signature.ts";
 
 export interface VerifyOptions {
@@ -12,8 +13,9 @@ export interface VerifyOptions {
   /** The file of `signers`; `<path>.revoked`, if it exists, has the revoked SSH keys. */
   readonly signersPath: string;
   readonly signers: Signers;
-  /** The environment in which git can read the repository. */
+  /** The environment and the user with which git can read the repository. */
   readonly env: Readonly<Record<string, string>>;
+  readonly user: SystemUser | null;
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +43,8 @@ const timeoutMs = 30_000;
 export async function verifyCommit(commit: string, options: VerifyOptions): Promise<SignatureVerdict> {
   const path = options.scratchPath;
   rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { mode: 0o700 });
+  // A project has no state directory before its first script.
+  mkdirSync(path, { recursive: true, mode: 0o700 });
   try {
     const scratch = await prepare(path, commit, options);
     const header = await output(scratch, options, "cat-file", "commit", commit);
@@ -95,7 +98,7 @@ async function prepare(path: string, commit: string, options: VerifyOptions): Pr
   writeFileSync(join(path, "revoked"), readIfThere(`${signersPath}.revoked`));
   const format = commit.length === 64 ? "sha256" : "sha1";
   const bare = ["--quiet", "--bare", "--template=", `--object-format=${format}`];
-  await run(options, path, env, ["init", ...bare, "git"]);
+  await run(inScratch(options), path, env, ["init", ...bare, "git"]);
   const objects = await run(options, options.repoPath, given, ["rev-parse", "--git-path", "objects"]);
   mkdirSync(join(path, "git/objects/info"), { recursive: true });
   writeFileSync(join(path, "git/objects/info/alternates"), `${resolve(options.repoPath, objects)}\n`);
@@ -142,16 +145,21 @@ async function importKeys(
 }
 
 function output(scratch: Scratch, options: VerifyOptions, ...args: readonly string[]): Promise<string> {
-  return run(options, scratch.path, scratch.env, [...gitOptions(scratch.path), ...args]);
+  return run(inScratch(options), scratch.path, scratch.env, [...gitOptions(scratch.path), ...args]);
+}
+
+/** Only the repository is read as its owner, who must have no part in the verdict. */
+function inScratch({ signal }: VerifyOptions): Pick<VerifyOptions, "user" | "signal"> {
+  return { user: null, signal };
 }
 
 async function run(
-  { signal }: VerifyOptions,
+  { user, signal }: Pick<VerifyOptions, "user" | "signal">,
   directory: string,
   env: Readonly<Record<string, string>>,
   args: readonly string[],
 ): Promise<string> {
-  const ending = await runGit(directory, args, { env, timeoutMs, signal });
+  const ending = await runGit(directory, args, { env, user, timeoutMs, signal });
   if (ending.kind === "exited" && ending.code === 0) return ending.output;
   if (ending.kind === "not_found") throw new VerificationError("git is not installed");
   throw new VerificationError(

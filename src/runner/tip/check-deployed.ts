@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Ending } from "../../deployments/deployment.ts";
 import { checkedOutCommit, isAncestor, withoutReplacements } from "../../platform/git.ts";
 import { isShortage } from "../../platform/run-command.ts";
+import type { SystemUser } from "../../platform/users.ts";
 import type { RunDirectory } from "../run-directory.ts";
 import type { ExactTip } from "./resolve-tip.ts";
 
@@ -18,6 +19,7 @@ export interface CheckedRun {
   readonly directory: RunDirectory;
   readonly repoPath: string;
   readonly environment: NodeJS.ProcessEnv;
+  readonly user: SystemUser | null;
 }
 
 /**
@@ -49,11 +51,11 @@ async function findFault(run: CheckedRun): Promise<string | null> {
  * fetches something newer itself, or does not use the checkout, does no harm: only a commit beside the branch is a fault.
  */
 async function compare(run: CheckedRun): Promise<string | null> {
-  const { directory, repoPath, environment } = run;
+  const { directory, repoPath, environment: env, user } = run;
   const verified = readNote(directory.verifiedPath);
   const tip = verified ?? readNote(directory.tipPath);
   if (tip === null) return null;
-  const deployed = await checkedOutCommit(repoPath, environment);
+  const deployed = await checkedOutCommit(repoPath, { env, user });
   if (deployed === tip) return null;
   const found = deployed === null ? "no commit" : deployed.slice(0, 7);
   if (verified !== null) {
@@ -63,9 +65,9 @@ async function compare(run: CheckedRun): Promise<string | null> {
   return `${found} is checked out, which is not in the branch at ${tip.slice(0, 7)}`;
 }
 
-async function isOfOneLine({ repoPath, environment }: CheckedRun, one: string, other: string) {
-  const env = withoutReplacements(environment);
-  return (await isAncestor(repoPath, one, other, env)) || (await isAncestor(repoPath, other, one, env));
+async function isOfOneLine({ repoPath, environment, user }: CheckedRun, one: string, other: string) {
+  const reader = { env: withoutReplacements(environment), user };
+  return (await isAncestor(repoPath, one, other, reader)) || (await isAncestor(repoPath, other, one, reader));
 }
 
 function readNote(path: string): string | null {

@@ -41,12 +41,12 @@ async function tryFetch(
   { ref, commit }: Deployment,
   signal: AbortSignal,
 ): Promise<FetchedTip> {
-  const { repoPath, environment: env, redactor } = script;
+  const { repoPath, environment: env, user, redactor } = script;
   // If the remote has no such branch, `git fetch` takes a tag or another branch whose name ends alike.
   const head = await readRemoteHead(script, ref, { signal });
   if (head.kind === "unknown") return { failure: `Nothing was run: ${head.detail}` };
   const args = [...noHousekeeping, "fetch", ...quietly, "--", remoteOf(env), ref];
-  const ending = await runGit(repoPath, args, { env, timeoutMs: fetchTimeoutMs, signal });
+  const ending = await runGit(repoPath, args, { env, user, timeoutMs: fetchTimeoutMs, signal });
   if (ending.kind !== "exited" || ending.code !== 0) {
     const reason =
       ending.kind === "not_found" ? "git is not installed" : (ending.lastLines.at(-1) ?? ending.kind);
@@ -54,7 +54,7 @@ async function tryFetch(
       failure: `git could not fetch ${ref}: ${redactor().text(reason)} Nothing was run. Check address, credentials and network.`,
     };
   }
-  if (await isAncestor(repoPath, commit, head.commit, withoutReplacements(env))) {
+  if (await isAncestor(repoPath, commit, head.commit, { env: withoutReplacements(env), user })) {
     return { commit: head.commit };
   }
   return {

@@ -1,5 +1,5 @@
 import { type Deployment, liveCommit, type Skip, type SkipRules } from "../../deployments/deployment.ts";
-import { readCommit, runGit, withoutReplacements } from "../../platform/git.ts";
+import { type GitReader, readCommit, runGit, withoutReplacements } from "../../platform/git.ts";
 import type { ProjectScript } from "../known-secrets.ts";
 import { sourceOf } from "../repository.ts";
 
@@ -15,16 +15,16 @@ export async function findSkip(
   { script, paths, rules }: FindSkipOptions,
   { commit }: Deployment,
 ): Promise<Skip | null> {
-  const { repoPath, environment } = script;
-  const env = withoutReplacements(environment);
-  const found = await readCommit(repoPath, commit, env);
+  const { repoPath, environment, user } = script;
+  const reader = { env: withoutReplacements(environment), user };
+  const found = await readCommit(repoPath, commit, reader);
   if (found === null) return null;
   const source = sourceOf(found, null);
   if (rules.byMarker && /\[skip deploy\]/i.test(found.subject)) {
     return { rule: "byMarker", reason: `The subject of ${commit.slice(0, 7)} has [skip deploy].`, source };
   }
   const live = liveCommit(rules.live);
-  if (paths.length === 0 || !rules.byPaths || !(await isSame(repoPath, [live, commit], paths, env)))
+  if (paths.length === 0 || !rules.byPaths || !(await isSame(repoPath, [live, commit], paths, reader)))
     return null;
   const reason = `No file that DEPLOY_PATHS names differs between ${live.slice(0, 7)}, which is live, and ${commit.slice(0, 7)}.`;
   return { rule: "byPaths", reason, source };
@@ -37,12 +37,13 @@ async function isSame(
   repoPath: string,
   commits: readonly string[],
   paths: readonly string[],
-  env: Readonly<Record<string, string>>,
+  { env, user }: GitReader,
 ): Promise<boolean> {
   // Plumbing, so no setting of the user has a part in it. A variable could make the patterns plain names.
   const args = ["diff-tree", "--quiet", "-r", "--no-renames", "--ignore-submodules=none", ...commits, "--"];
   const ending = await runGit(repoPath, [...args, ...pathspecs(paths)], {
     env: { ...env, GIT_LITERAL_PATHSPECS: "0" },
+    user,
     timeoutMs: diffTimeoutMs,
   });
   return ending.kind === "exited" && ending.code === 0;

@@ -1,0 +1,100 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { inOwnEtc } from "./own-mounts.ts";
+import { makeMachine, type Role, type RunningRole } from "./roles.ts";
+import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
+
+/** A user of the machine, who owns a project. */
+export interface Owner {
+  readonly name: string;
+  readonly uid: number;
+  /** Nobody else can enter it. */
+  readonly home: string;
+  readonly repoPath: string;
+}
+
+/** A service that runs as root, on a machine with users that only it knows. */
+export interface SharedMachine {
+  readonly root: string;
+  /** The group of the Docker socket. */
+  readonly dockerGid: number;
+  /** A group that has all the owners. */
+  readonly commonGid: number;
+  readonly machineStatePath: string;
+  readonly projectsPath: string;
+  readonly secretsPath: string;
+  readonly statePath: string;
+  /** The directory for temporary files of all users. */
+  readonly temporaryPath: string;
+  /** Adds a project whose checkout belongs to a new user of the same name, with this script. */
+  readonly addOwner: (name: string, script: string, settings?: Readonly<Record<string, string>>) => Owner;
+  /** @param known the users in /etc/passwd; default: all owners */
+  readonly start: (options?: StartOptions) => Promise<RunningRole>;
+}
+
+export interface StartOptions {
+  readonly role?: Role;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly known?: readonly Owner[];
+}
+
+const firstUid = 61_001;
+const dockerGid = 61_998;
+const commonGid = 61_999;
+
+export function makeSharedMachine(scope: Scope): SharedMachine {
+  const root = temporaryDirectory(scope);
+  chmodSync(root, 0o711);
+  const machine = makeMachine(scope, root);
+  const { projectsPath, secretsPath } = machine;
+  for (const path of [secretsPath, projectsPath]) chmodSync(path, 0o750);
+  const [machineStatePath, temporaryPath] = [join(root, "machine"), join(root, "tmp")];
+  for (const path of [temporaryPath, machineStatePath]) mkdirSync(path);
+  chmodSync(temporaryPath, 0o1777);
+  const socketPath = join(root, "docker.sock");
+  writeFileSync(socketPath, "", { mode: 0o660 });
+  chownSync(socketPath, 0, dockerGid);
+  const owners: Owner[] = [];
+  return {
+    ...{ root, dockerGid, commonGid, machineStatePath, projectsPath, secretsPath, temporaryPath },
+    statePath: machine.statePathOf("all"),
+    addOwner(name, script, settings) {
+      const owner = makeOwner(root, name, firstUid + owners.length);
+      owners.push(owner);
+      writeScript(join(owner.repoPath, "deploy.sh"), `#!/bin/sh\n${script}\n`);
+      giveTo(owner, owner.repoPath);
+      machine.addProject(name, owner.repoPath, settings);
+      return owner;
+    },
+    start({ role = "all", env = {}, known = owners } = {}) {
+      const docker = { DOCKER_HOST: `unix://${socketPath}`, BUILDX_CONFIG: "/tmp/buildx" };
+      const paths = { TMPDIR: temporaryPath, MACHINE_STATE_PATH: machineStatePath };
+      return machine.start(role, { ...docker, ...paths, ...env }, inOwnEtc(scope, entriesOf(known)));
+    },
+  };
+}
+
+function makeOwner(root: string, name: string, uid: number): Owner {
+  const owner = { name, uid, home: join(root, "home", name), repoPath: join(root, "srv", name) };
+  mkdirSync(owner.repoPath, { recursive: true });
+  mkdirSync(owner.home, { recursive: true });
+  chmodSync(owner.home, 0o700);
+  writeFileSync(join(owner.home, "key"), `the key of ${name}\n`);
+  giveTo(owner, owner.home);
+  return owner;
+}
+
+/** Gives a directory with everything in it to a user. */
+export function giveTo({ uid }: Pick<Owner, "uid">, path: string): void {
+  execFileSync("chown", ["-R", `${uid}:${uid}`, path]);
+}
+
+/** Commands that add the users to /etc. */
+function entriesOf(owners: readonly Owner[]): readonly string[] {
+  const names = owners.map(({ name }) => name).join(",");
+  return [
+    ...owners.map(({ name, uid, home }) => `echo ${name}:x:${uid}:${uid}::${home}:/bin/sh >>/etc/passwd`),
+    `echo common:x:${commonGid}:${names} >>/etc/group`,
+  ];
+}

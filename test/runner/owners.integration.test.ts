@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmodSync, chownSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { githubPush } from "../harness/delivery.ts";
+import { hotpush } from "../harness/hotpush.ts";
+import { giveTo, makeSharedMachine, type Owner } from "../harness/owners.ts";
+import { pushTo, waitsForGo } from "../harness/projects.ts";
+import { readDeployments } from "../harness/records.ts";
+import { needs } from "../harness/requirements.ts";
+import type { RunningRole } from "../harness/roles.ts";
+import { until } from "../harness/until.ts";
+
+const asRoot = needs("mount", "otherUser");
+
+test("a script runs as the owner of its checkout, with all groups of that user", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const print = [
+    "id -u; id -g; id -G",
+    'echo "$HOME $USER $LOGNAME"',
+    'echo "$STATE_PATH"',
+    'echo "$BUILDX_CONFIG"',
+    "grep CapEff /proc/self/status",
+    'echo "to /dev/stderr" >/dev/stderr',
+    'echo own >"$DEPLOY_LOG" && echo "$DEPLOY_LOG"',
+    "touch built",
+  ];
+  const alice = machine.addOwner("alice", print.join("\n"));
+  const service = await machine.start();
+  await pushTo(service, "alice");
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  const { uid, home } = alice;
+  const own = join(machine.temporaryPath, `hotpush-${uid}`);
+  const [user, group, groups, ...rest] = service.log.outputOf(1);
+  assert.deepEqual([user, group], [String(uid), String(uid)]);
+  assert.deepEqual(groups?.split(" ").map(Number).sort(), [uid, machine.dockerGid, machine.commonGid]);
+  assert.deepEqual(rest, [
+    `${home} alice alice`,
+    join(machine.machineStatePath, "projects/alice"),
+    join(own, "buildx"),
+    "CapEff: 0000000000000000",
+    "to /dev/stderr",
+    join(own, "deploy-1.log"),
+  ]);
+  assert.equal(statSync(join(alice.repoPath, "built")).uid, uid);
+  assert.deepEqual(accessOf(join(machine.machineStatePath, "projects/alice")), { uid, mode: 0o700 });
+  assert.deepEqual(accessOf(own), { uid, mode: 0o700 });
+});
+
+test("a script cannot read what belongs to other projects or to the service", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const bob = machine.addOwner("bob", "echo 'the log of bob' >\"$DEPLOY_LOG\"");
+  const secretsFile = join(machine.secretsPath, "bob.env");
+  writeFileSync(secretsFile, "TOKEN=secret\n", { mode: 0o600 });
+  const foreign = [
+    join(bob.home, "key"),
+    secretsFile,
+    join(machine.projectsPath, "bob.env"),
+    join(machine.statePath, "hotpush.db"),
+    join(machine.statePath, "projects/bob/logs/1.log"),
+    join(machine.temporaryPath, `hotpush-${bob.uid}/deploy-1.log`),
+    join(machine.machineStatePath, "projects/bob/."),
+  ];
+  const look = foreign.map((path) => `ls '${path}' >/dev/null 2>&1 && cat '${path}' && echo 'read ${path}'`);
+  machine.addOwner("alice", [...look, "true"].join("\n"));
+  const service = await machine.start();
+  await pushTo(service, "bob");
+  await service.log.waitForEnding(1);
+  for (const path of foreign) assert.ok(existsSync(path), path);
+  await pushTo(service, "alice");
+  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+  assert.deepEqual(service.log.outputOf(2), []);
+});
+
+test("a script of root's checkout runs as root, with a state of its own", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const owner = machine.addOwner("shop", 'id -u; echo "$STATE_PATH"');
+  giveTo({ uid: 0 }, owner.repoPath);
+  const service = await machine.start();
+  await pushTo(service, "shop");
+  await service.log.waitForEnding(1);
+  const statePath = join(machine.machineStatePath, "projects/shop");
+  assert.deepEqual(service.log.outputOf(1), ["0", statePath]);
+  assert.deepEqual(accessOf(statePath), { uid: 0, mode: 0o700 });
+});
+
+test("without MACHINE_STATE_PATH an owner's state is in that user's home", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const { home } = machine.addOwner("alice", 'echo "$STATE_PATH"; mkdir -p "$STATE_PATH"');
+  const service = await machine.start({ env: { MACHINE_STATE_PATH: "" } });
+  await pushTo(service, "alice");
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  assert.deepEqual(service.log.outputOf(1), [join(home, ".local/state/hotpush")]);
+});
+
+test("an owner who is not in /etc/passwd is a problem that says what to do", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const alice = machine.addOwner("alice", "echo ran");
+  const service = await machine.start({ known: [] });
+  const logged = await service.log.waitFor(({ event }) => event === "script.unusable");
+  assert.equal(logged.code, "owner_unusable");
+  await pushTo(service, "alice");
+  await service.log.waitForEnding(1);
+  const [deployment] = readDeployments(service.statePath);
+  assert.equal(deployment?.problem?.code, "owner_unusable");
+  const said = `belongs to uid ${alice.uid}, and /etc/passwd has no such user`;
+  assert.ok(deployment?.problem?.detail?.includes(said), deployment?.problem?.detail ?? "");
+  assert.match(deployment?.problem?.detail ?? "", /docker compose up -d --force-recreate run/);
+  assert.deepEqual(service.log.outputOf(1), []);
+});
+
+test("a checkout that its owner cannot enter or run is a problem that says so", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const alice = machine.addOwner("alice", "echo ran");
+  const script = join(alice.repoPath, "deploy.sh");
+  const service = await machine.start();
+  const failWith = async (id: number, code: string, detail: RegExp) => {
+    await pushTo(service, "alice");
+    await service.log.waitForEnding(id);
+    const deployment = readDeployments(service.statePath).find((one) => one.id === id);
+    assert.equal(deployment?.problem?.code, code);
+    assert.match(deployment?.problem?.detail ?? "", detail);
+  };
+  chownSync(script, 0, 0);
+  chmodSync(script, 0o700);
+  await failWith(
+    1,
+    "script_not_readable",
+    /runs as alice \(uid 61001\), who owns the checkout but may not read \S+deploy\.sh/,
+  );
+  chmodSync(script, 0o744);
+  await failWith(2, "script_not_executable", /may not execute \S+deploy\.sh\. Run: chown 61001 /);
+  chmodSync(join(machine.root, "srv"), 0o700);
+  await failWith(3, "repository_not_accessible", /who owns \S+ but may not enter it\. .*: namei -l /);
+});
+
+test("a checkout that changes hands is deployed as its new owner", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const state = '"$STATE_PATH"/rollout';
+  const alice = machine.addOwner("alice", `id -un; mkdir -p ${state}; echo good >>${state}/versions`);
+  const bob = machine.addOwner("bob", "true");
+  const service = await machine.start();
+  await pushTo(service, "alice");
+  await service.log.waitForEnding(1);
+  giveTo(bob, alice.repoPath);
+  await pushTo(service, "alice");
+  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+  assert.deepEqual([...service.log.outputOf(1), ...service.log.outputOf(2)], ["alice", "bob"]);
+  const versions = join(machine.machineStatePath, "projects/alice/rollout/versions");
+  assert.equal(readFileSync(versions, "utf8"), "good\ngood\n");
+  assert.equal(statSync(versions).uid, bob.uid);
+});
+
+test("a script of another user is cancelled, and its children with it", asRoot, async (t) => {
+  const { service, alice } = await startWaiting(t);
+  const { code, stderr } = await hotpush(service, "cancel", "--project", "alice");
+  assert.equal(code, 0, stderr);
+  await service.log.waitForEnding(1);
+  await until("its processes are gone", () => processesOf(alice.uid) === 0);
+});
+
+test("a script of another user ends at its time-out", asRoot, async (t) => {
+  const settings = { DEPLOY_TIMEOUT: "1s" };
+  const { service, alice } = await startWaiting(t, settings);
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.timed_out");
+  await until("its processes are gone", () => processesOf(alice.uid) === 0);
+});
+
+test("a script of another user is adopted by the next service", asRoot, async (t) => {
+  const { machine, service, alice } = await startWaiting(t);
+  await service.end("SIGKILL");
+  assert.ok(processesOf(alice.uid) > 0);
+  const next = await machine.start();
+  await next.log.waitFor(({ event }) => event === "deployment.adopted");
+  writeFileSync(join(alice.repoPath, "go"), "");
+  assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
+  assert.deepEqual(next.log.outputOf(1).at(-1), `end ${alice.uid}`);
+});
+
+/** A service whose script runs until there is a file `go`. */
+async function startWaiting(t: TestContext, settings = {}) {
+  const machine = makeSharedMachine(t);
+  const script = `sleep 600 &\necho begin\n${waitsForGo}\nkill $!\necho "end $(id -u)"`;
+  const alice = machine.addOwner("alice", script, settings);
+  t.after(() => endProcessesOf(alice));
+  const service = await machine.start();
+  await pushTo(service, "alice", githubPush());
+  await service.log.waitFor(({ msg }) => msg === "begin");
+  return { machine, service: service as RunningRole, alice };
+}
+
+function accessOf(path: string) {
+  const { uid, mode } = statSync(path);
+  return { uid, mode: mode & 0o7777 };
+}
+
+function processesOf(uid: number): number {
+  return idsOf(uid).length;
+}
+
+function idsOf(uid: number): readonly number[] {
+  try {
+    return execFileSync("pgrep", ["--uid", String(uid)], { encoding: "utf8" })
+      .trim()
+      .split("\n")
+      .map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function endProcessesOf({ uid }: Owner): void {
+  for (const pid of idsOf(uid)) process.kill(pid, "SIGKILL");
+}
