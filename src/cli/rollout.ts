@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { stateDirectoryOf } from "../config/state-path.ts";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import { connectEngine, type Engine } from "../platform/docker/engine.ts";
 import { lowerPriority } from "../platform/lower-priority.ts";
 import { ProblemError } from "../problems.ts";
+import { findStatePath } from "../rollout/compose/find-state-path.ts";
 import { locateProject, refuseOtherState } from "../rollout/compose/locate-project.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
@@ -112,7 +112,7 @@ interface LocatedProject extends RolloutState {
   readonly target: ComposeTarget;
 }
 
-/** @throws ProblemError as `locateProject` and `refuseOtherState` */
+/** @throws ProblemError as `locateProject`, `refuseOtherState` and `findStatePath` */
 export async function locateNamedProject(
   { directory, file: files = [] }: ProjectOptions,
   env: NodeJS.ProcessEnv,
@@ -121,5 +121,6 @@ export async function locateNamedProject(
   const projectDirectory = directory ?? env.REPO_PATH ?? process.cwd();
   const target = await locateProject(engine, { projectDirectory, files });
   await refuseOtherState(engine, target.projectDirectory, env);
-  return { engine, target, ...rolloutState(stateDirectoryOf(env), target.projectDirectory) };
+  const statePath = await findStatePath(engine, target, env);
+  return { engine, target, ...rolloutState(statePath, target.projectDirectory) };
 }

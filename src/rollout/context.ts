@@ -50,10 +50,19 @@ export interface Rollout extends RolloutContext {
   readonly services: readonly RolloutService[];
   /** Of the project's services; compose is asked for them while images are built. */
   readonly configHashes: Promise<ConfigHashes>;
-  /** The directory of the live files, or null if the project has none. */
-  readonly liveDirectory: string | null;
+  /** Null if the project has no live files. */
+  readonly liveDirectory: LiveDirectory | null;
   /** The live files that the proxy reads; null if it does not say. */
   readonly liveFilesRead: ReadonlySet<string> | null;
+}
+
+/** The live files of one project, and the proxy that reads them. */
+export interface LiveDirectory {
+  readonly path: string;
+  /** The socket of Caddy's admin API (`admin unix//run/live/admin.sock`), which is never on a port. */
+  readonly adminSocket: string;
+  /** The name of the project on the machine part, whose Caddy also reads files of other projects; else null. */
+  readonly project: string | null;
 }
 
 /** Some containers of one service. */
@@ -73,7 +82,7 @@ export interface ServiceRollout extends Rollout {
  * not at all, because no request comes through a proxy (a worker).
  */
 export type Traffic =
-  | { readonly by: "live file"; readonly directory: string }
+  | { readonly by: "live file"; readonly directory: LiveDirectory }
   | { readonly by: "watching proxy" }
   | { readonly by: "nobody" };
 

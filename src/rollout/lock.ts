@@ -1,9 +1,9 @@
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { flock } from "../platform/file-lock.ts";
 import { ProblemError } from "../problems.ts";
 import { note, type Report, timed } from "./report/report.ts";
-import { stateFault } from "./state.ts";
+import { inheritedOwner, makeStateDirectory, stateFault } from "./state.ts";
 
 /** The lock of a project's roll-outs, held by this process. */
 export interface RolloutLock {
@@ -34,9 +34,11 @@ export async function lockRollout(
   options: LockOptions = {},
 ): Promise<RolloutLock> {
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await makeStateDirectory(dirname(path));
     const file = await open(path, "a+");
     try {
+      const owner = inheritedOwner(dirname(path));
+      if (owner !== null) await file.chown(owner.uid, owner.gid);
       if ((await tryLock(file.fd, path, 0)) !== "locked") await waitForLock(file, path, waitS, options);
       await file.truncate(0);
       await file.write(`${process.pid}\n`);

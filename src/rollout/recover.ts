@@ -94,9 +94,10 @@ async function putRight(on: ServiceRollout, live: Containers, leftover: Containe
   const { traffic, service } = on;
   const names = (containers: Containers) => containers.map(({ name }) => name);
   if (traffic.by === "live file") {
-    await switchLiveFiles(traffic.directory, service.name, names(live));
+    await switchLiveFiles(traffic.directory.path, service.name, names(live));
     const running = names(leftover.filter(({ status }) => status === "running"));
-    if (running.length > 0) await drain(traffic.directory, running, drainLimits(service.drainTimeoutMs));
+    if (running.length > 0)
+      await drain(traffic.directory, service.name, running, drainLimits(service.drainTimeoutMs));
   }
   const [kept] = await discardContainers(on.engine, leftover, longestGraceS(traffic));
   if (kept === undefined) return;

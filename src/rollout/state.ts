@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
+import { chown, mkdir } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
+import { nearestExisting, ownUid, statOf } from "../platform/files.ts";
+import type { Access } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
 
 /** The files in which roll-outs keep what Docker does not: the lock, and the good versions. */
@@ -17,6 +20,22 @@ export function rolloutState(stateDirectory: string, projectDirectory: string): 
   const directory = join(stateDirectory, "rollout");
   const [lockPath, versionsPath] = [join(directory, `${name}.lock`), join(directory, `${name}.json`)];
   return { lockPath, versionsPath, statePath: stateDirectory };
+}
+
+/**
+ * Makes a directory of state files. As root, it belongs to the owner of the directory above it: scripts of a project
+ * on the machine part run as the owner of its checkout, and must be able to use what a roll-out by hand has made.
+ */
+export async function makeStateDirectory(path: string): Promise<void> {
+  const owner = inheritedOwner(nearestExisting(path));
+  const made = await mkdir(path, { recursive: true });
+  if (made !== undefined && owner !== null) await chown(path, owner.uid, owner.gid);
+}
+
+/** The owner of a new file in `directory`: if root makes it, that of the directory; null for this user. */
+export function inheritedOwner(directory: string): Access["owner"] {
+  const stats = ownUid() === 0 ? statOf(directory) : null;
+  return stats === null || stats.uid === 0 ? null : { uid: stats.uid, gid: stats.gid };
 }
 
 /**

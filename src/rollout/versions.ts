@@ -1,9 +1,9 @@
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isNamedByCommit } from "../platform/docker/image.ts";
 import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
-import { stateFault } from "./state.ts";
+import { inheritedOwner, makeStateDirectory, stateFault } from "./state.ts";
 
 /** The result of a good roll-out: the image of each service, by the id that no later build can change. */
 export interface Version {
@@ -56,8 +56,8 @@ function damaged(path: string, error: SyntaxError): ProblemError {
 export async function writeVersions(path: string, versions: readonly Version[]): Promise<void> {
   const text = `${JSON.stringify({ versions: versions.slice(-remembered) }, null, 2)}\n`;
   try {
-    await mkdir(dirname(path), { recursive: true });
-    replaceFile(path, text, { mode: 0o600, owner: null });
+    await makeStateDirectory(dirname(path));
+    replaceFile(path, text, { mode: 0o600, owner: inheritedOwner(dirname(path)) });
   } catch (error) {
     throw stateFault(path, error);
   }

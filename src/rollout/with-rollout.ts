@@ -70,7 +70,7 @@ async function open(context: LockedContext, over: AbortSignal): Promise<Rollout>
   const { result } = await timed(context, "read", read, ({ project, liveDirectory }) =>
     liveDirectory === null
       ? `project ${project.name}, no live directory yet`
-      : `project ${project.name}, live files in ${liveDirectory}`,
+      : `project ${project.name}, live files in ${liveDirectory.path}`,
   );
   const services = selectServices(result.project, context.names);
   const isOwn = ({ name }: RolloutService) => name === result.own?.service;
@@ -84,7 +84,7 @@ async function readRollout(context: LockedContext, over: AbortSignal): Promise<O
   refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
   const project = readProject(model);
   refuseSharedLiveFile(project.services);
-  const liveDirectory = await findLiveDirectory(engine, model, context.livePath);
+  const liveDirectory = await findLiveDirectory(engine, model, context);
   const filesRead = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
   const container = await findOwnService(engine);
   const own = container?.project === project.name ? container : null;

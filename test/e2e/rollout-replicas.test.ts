@@ -69,7 +69,9 @@ onEngine("three replicas, each with a live file of its own", (env) => {
 
   async function inFlight(): Promise<number> {
     const names = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
-    return (await requestsInFlight(await project.livePath(), names))?.count ?? 0;
+    const path = await project.livePath();
+    const live = { path, adminSocket: join(path, "admin.sock"), project: null };
+    return (await requestsInFlight(live, "app", names))?.count ?? 0;
   }
 
   function live(): Promise<string[]> {

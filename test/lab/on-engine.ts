@@ -6,11 +6,16 @@ import { type OwnEngine, ownEngine } from "./own-engine.ts";
 const lab = await openLab();
 
 /**
- * Declares the tests of `what` on a real engine, which they reach by `env`. Test files share it. Without an engine they are
- * a single skipped test with the reason, so that it is counted.
+ * Declares the tests of `what` on a real engine, which they reach by `env`. Test files share it, unless one must be alone
+ * because an engine has only one of what it makes. Without an engine they are a single skipped test with the reason, so
+ * that it is counted.
  */
-export function onEngine(what: string, declare: (env: NodeJS.ProcessEnv) => void): void {
-  if (lab.kind === "ready") declareIn("together", what, () => declare(lab.env));
+export function onEngine(
+  what: string,
+  declare: (env: NodeJS.ProcessEnv) => void,
+  company: Company = "together",
+): void {
+  if (lab.kind === "ready") declareIn(company, what, () => declare(lab.env));
   else test(what, { skip: lab.reason }, () => {});
 }
 

@@ -63,8 +63,7 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
     HOTPUSH_MIN_FREE: "1 MiB",
   };
   await copyFiles(directory);
-  const docker = async (...args: readonly string[]) =>
-    (await run("docker", args, { env, cwd: directory })).stdout.trim();
+  const docker = dockerIn(directory, env);
   const spawnRollout = ({ args = [], env: more }: RolloutOptions = {}) =>
     spawnHotpush(directory, { ...env, ...more }, ["rollout", ...args]);
   return {
@@ -89,6 +88,11 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
 
 type Docker = TestProject["docker"];
 
+/** Runs docker in `directory`. */
+export function dockerIn(directory: string, env: NodeJS.ProcessEnv): Docker {
+  return async (...args) => (await run("docker", args, { env, cwd: directory })).stdout.trim();
+}
+
 async function copyFiles(directory: string): Promise<void> {
   const isOfProject = (path: string) => !/\.ts$|docker-lab\.sh$/.test(path);
   await cp(import.meta.dirname, directory, { recursive: true, filter: isOfProject });
@@ -99,7 +103,12 @@ async function copyFiles(directory: string): Promise<void> {
   );
 }
 
-async function listContainers(docker: Docker, name: string, service: string): Promise<readonly string[]> {
+/** The containers of a service with their ids, running or not. */
+export async function listContainers(
+  docker: Docker,
+  name: string,
+  service: string,
+): Promise<readonly string[]> {
   const labels = [`com.docker.compose.project=${name}`, `com.docker.compose.service=${service}`];
   const filters = labels.flatMap((label) => ["--filter", `label=${label}`]);
   const listed = await docker("ps", "--all", ...filters, "--format", "{{.Names}} {{.ID}}");
@@ -107,7 +116,7 @@ async function listContainers(docker: Docker, name: string, service: string): Pr
 }
 
 /** Removes everything with the project's name. */
-async function removeFromEngine(docker: Docker, name: string): Promise<void> {
+export async function removeFromEngine(docker: Docker, name: string): Promise<void> {
   const label = `label=com.docker.compose.project=${name}`;
   const list = async (...what: readonly string[]) =>
     (await docker(...what, "--quiet", "--filter", label)).split("\n").filter(Boolean);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { globSync, writeFileSync } from "node:fs";
+import { chownSync, globSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -7,7 +7,8 @@ import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts"
 import { refuseOtherState } from "../../src/rollout/compose/locate-project.ts";
 import { lockRollout } from "../../src/rollout/lock.ts";
 import { recordVersion } from "../../src/rollout/record-version.ts";
-import { readVersions } from "../../src/rollout/versions.ts";
+import { rolloutState } from "../../src/rollout/state.ts";
+import { readVersions, writeVersions } from "../../src/rollout/versions.ts";
 import { type CliEnding, runCli } from "../harness/cli.ts";
 import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
 import { makePlace, type Place } from "../harness/doctor.ts";
@@ -33,6 +34,23 @@ test("without one, or with a STATE_PATH, it runs here", async (t) => {
   await refuseOtherState(other, "/srv/shop", { STATE_PATH: "/var/lib/hotpush" });
   assert.deepEqual(asked, []);
 });
+
+test(
+  "what root adds to the state of another user's project belongs to that user",
+  needs("root"),
+  async (t) => {
+    const statePath = temporaryDirectory(t);
+    chownSync(statePath, 65_534, 65_533);
+    const { lockPath, versionsPath } = rolloutState(statePath, "/srv/shop");
+    const lock = await lockRollout(lockPath, 0);
+    await writeVersions(versionsPath, []);
+    await lock.release();
+    for (const path of [join(statePath, "rollout"), lockPath, versionsPath]) {
+      const { uid, gid } = statSync(path);
+      assert.deepEqual({ path, uid, gid }, { path, uid: 65_534, gid: 65_533 });
+    }
+  },
+);
 
 /** An engine with these containers, and what it was asked. */
 async function engineWith(

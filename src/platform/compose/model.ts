@@ -30,7 +30,14 @@ export interface ComposeService {
   readonly stop_grace_period?: string;
   readonly network_mode?: string;
   readonly networks?: Readonly<
-    Record<string, { readonly ipv4_address?: string; readonly ipv6_address?: string } | null>
+    Record<
+      string,
+      {
+        readonly aliases?: readonly string[];
+        readonly ipv4_address?: string;
+        readonly ipv6_address?: string;
+      } | null
+    >
   >;
   readonly ports?: readonly ComposePort[];
   readonly expose?: readonly string[];

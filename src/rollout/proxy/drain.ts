@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../../config/duration.ts";
-import type { Containers, ServiceRollout } from "../context.ts";
+import type { Containers, LiveDirectory, ServiceRollout } from "../context.ts";
 import { type ServiceOutcome, timed } from "../report/report.ts";
 import { requestsInFlight } from "./caddy.ts";
 
@@ -28,7 +28,8 @@ export async function drainOld(
     return { drainedMs: durationMs, ...unknown("not measured: the proxy watches Docker") };
   }
   const names = containers.map(({ name }) => name);
-  const work = () => drain(traffic.directory, names, drainLimits(service.drainTimeoutMs), signal);
+  const work = () =>
+    drain(traffic.directory, service.name, names, drainLimits(service.drainTimeoutMs), signal);
   const { durationMs, result } = await timed(on, "drain", work, (drained) => drainText(drained, names));
   return { drainedMs: durationMs, ...seenAtProxy(result) };
 }
@@ -87,17 +88,18 @@ export type Drained =
   | { readonly kind: "given_up" };
 
 /**
- * Waits until the proxy has no request in flight to `containers`, which it has been switched away from. Never fails:
+ * Waits until the proxy has no request in flight to `containers` of `service`, which it has been switched away from. Never fails:
  * the result says if the limit was reached, if Caddy does not report, or if `signal` was aborted.
  */
 export async function drain(
-  directory: string,
+  live: LiveDirectory,
+  service: string,
   containers: readonly string[],
   limits: DrainLimits,
   signal?: AbortSignal,
 ): Promise<Drained> {
   try {
-    const drained = await countDown(directory, containers, limits, signal);
+    const drained = await countDown(live, service, containers, limits, signal);
     return signal?.aborted ? { kind: "given_up" } : drained;
   } catch (error) {
     if (signal?.aborted) return { kind: "given_up" };
@@ -106,7 +108,8 @@ export async function drain(
 }
 
 async function countDown(
-  directory: string,
+  live: LiveDirectory,
+  service: string,
   containers: readonly string[],
   { settleMs, pollMs, timeoutMs, blindMs }: DrainLimits,
   signal?: AbortSignal,
@@ -116,7 +119,7 @@ async function countDown(
   const deadlineMs = performance.now() + timeoutMs;
   let unnamedSinceMs: number | null = null;
   for (;;) {
-    const inFlight = await requestsInFlight(directory, containers);
+    const inFlight = await requestsInFlight(live, service, containers);
     if (inFlight === null) {
       await wait(blindMs);
       return { kind: "blind", why: "no answer", waitedMs: blindMs };

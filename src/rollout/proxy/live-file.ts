@@ -24,17 +24,7 @@ export async function namesReceiving({
   traffic,
   service,
 }: Pick<ServiceRollout, "traffic" | "service">): Promise<readonly string[]> {
-  return traffic.by === "live file" ? readLiveFiles(traffic.directory, service.name) : [];
-}
-
-/** The names in all live files, of any service, as far as they can be read. */
-export async function namesInLiveFiles(directory: string): Promise<readonly string[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
-  const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith("."));
-  const texts = await Promise.all(
-    files.map(({ name }) => readFile(join(directory, name), "utf8").catch(() => "")),
-  );
-  return texts.map((text) => text.trim()).filter(Boolean);
+  return traffic.by === "live file" ? readLiveFiles(traffic.directory.path, service.name) : [];
 }
 
 /**
@@ -74,7 +64,7 @@ export async function switchTraffic(on: ServiceRollout, containers: Containers):
   const { traffic, service } = on;
   if (traffic.by !== "live file" || containers.length === 0) return;
   const names = containers.map(({ name }) => name);
-  const write = () => switchLiveFiles(traffic.directory, service.name, names);
+  const write = () => switchLiveFiles(traffic.directory.path, service.name, names);
   await timed(on, "switch", write, `requests now go to ${names.join(", ")}`);
 }
 
@@ -85,13 +75,14 @@ function liveFile(service: string, replica: number): string {
 
 async function liveFiles(directory: string, service: string): Promise<readonly string[]> {
   const files = await readdir(directory);
-  const mine = files.filter(
-    (file) => file === service || (file.startsWith(`${service}.`) && /\.\d+$/.test(file)),
-  );
   const replica = (file: string) => replicaOf(service, file);
-  return mine
-    .filter((file) => liveFile(service, replica(file)) === file)
-    .sort((a, b) => replica(a) - replica(b));
+  return files.filter((file) => isLiveFileOf(service, file)).sort((a, b) => replica(a) - replica(b));
+}
+
+/** Whether `file` is the name of a live file of `service`: `app`, `app.2`, `app.3`, but not `app.02`. */
+export function isLiveFileOf(service: string, file: string): boolean {
+  const rest = file.startsWith(service) ? file.slice(service.length) : null;
+  return rest === "" || (rest !== null && /^\.(?:[2-9]|[1-9]\d+)$/.test(rest));
 }
 
 function replicaOf(service: string, file: string): number {

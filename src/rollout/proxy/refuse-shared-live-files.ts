@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { serviceAlias } from "../../config/machine-part.ts";
 import { type Engine, getJson, nullIfMissing } from "../../platform/docker/engine.ts";
 import { ProblemError } from "../../problems.ts";
 import { hostDirectoryOf } from "../compose/locate-project.ts";
@@ -19,14 +20,17 @@ export async function refuseForeignLiveFiles(
   const { engine, project, liveDirectory } = rollout;
   if (liveDirectory === null) return;
   const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
-  const live = await hostDirectoryOf(engine, liveDirectory);
+  const live = await hostDirectoryOf(engine, liveDirectory.path);
   const hasLiveFiles = ({ Mounts = [] }: Anyone) => Mounts.some(({ Source }) => Source === live);
   const sharing = new Set(everyone.filter(hasLiveFiles).map(projectOf));
   for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
     for (const name of await namesReceiving({ service, traffic: trafficOf(rollout, service) })) {
+      // The service's own name, which stands there until the first roll-out.
+      if (liveDirectory.project !== null && name === serviceAlias(service.name, liveDirectory.project))
+        continue;
       const owner = await ownerOf(rollout, everyone, sharing, name);
       if (owner !== null && owner !== project.name)
-        throw shared(join(liveDirectory, service.name), project.name, name, owner);
+        throw shared(join(liveDirectory.path, service.name), project.name, name, owner);
     }
   }
 }

@@ -90,7 +90,7 @@ async function withCurrentTraffic(on: ServiceRollout): Promise<ServiceRollout> {
 async function endTraffic(on: ServiceRollout, leaving: Containers): Promise<number | null> {
   const { traffic, service } = on;
   if (traffic.by !== "live file") return null;
-  const write = () => switchLiveFiles(traffic.directory, service.name, [nobody]);
+  const write = () => switchLiveFiles(traffic.directory.path, service.name, [nobody]);
   await timed(on, "switch", write, "it has no replicas any more: the proxy refuses its requests from now on");
   const running = leaving.filter(({ status }) => status === "running");
   return (await drainOld(on, running)).drainedMs;

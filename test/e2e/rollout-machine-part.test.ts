@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { until } from "../harness/until.ts";
+import { type Machine, makeMachine } from "../lab/machine.ts";
+import { type MachineProject, makeMachineProject } from "../lab/machine-project.ts";
+import { onEngine } from "../lab/on-engine.ts";
+import { endOf, untilPrinted } from "../lab/project.ts";
+
+/** How many versions are rolled out under load. */
+const rollouts = 10;
+
+function declare(env: NodeJS.ProcessEnv): void {
+  let machine: Machine;
+  let shop: MachineProject;
+  let blog: MachineProject;
+  let twins: MachineProject;
+
+  before(async () => {
+    machine = await makeMachine(env, 3);
+    shop = await makeMachineProject(machine, "shop");
+    blog = await makeMachineProject(machine, "blog");
+    twins = await makeMachineProject(machine, "twins", 2);
+  });
+  after(async () => {
+    for (const project of [shop, blog, twins]) await project?.remove();
+    await machine?.remove();
+  });
+
+  test("a project that a person has started is served by its name, and then rolled out", async () => {
+    await shop.write("by-hand", "graceful");
+    await shop.docker("compose", "up", "--detach", "--wait", "--build");
+    assert.equal(await shop.version(), "by-hand");
+    const { versions } = await shop.underLoad(async () => {
+      const { code, output } = await shop.deploy("first", "graceful");
+      assert.equal(code, 0, output);
+    });
+    assert.deepEqual(versions, ["by-hand", "first"]);
+    assert.deepEqual([await machine.live("shop", "web")], await shop.containers());
+  });
+
+  test("a project that nobody has started is started by its first deployment", async () => {
+    const { code, output } = await blog.deploy("first", "graceful");
+    assert.equal(code, 0, output);
+    assert.equal(await blog.version(), "first");
+    assert.deepEqual([await machine.live("blog", "web")], await blog.containers());
+  });
+
+  test("requests of another project that take 30 s do not lengthen a drain", async () => {
+    const leaving = new AbortController();
+    const long = fetch(`${blog.origin}/?ms=30000`, { signal: leaving.signal }).catch(() => "aborted");
+    await until("the long request in Caddy", async () => (await machine.inFlight("blog")) > 0);
+    const { code, output } = await shop.deploy("second", "graceful", "--json");
+    assert.equal(code, 0, output);
+    assert.equal(await machine.inFlight("blog"), 1);
+    assert.ok(drainMs(output) < 2_000, output);
+    leaving.abort();
+    assert.equal(await long, "aborted");
+  });
+
+  test("ten roll-outs under load fail no request of either project", { timeout: 300_000 }, async () => {
+    const { versions } = await blog.underLoad(async () => {
+      await shop.underLoad(async () => {
+        for (let round = 1; round <= rollouts; round += 1) {
+          const { code, output } = await shop.deploy(`round-${round}`, "dies-on-sigterm");
+          assert.equal(code, 0, output);
+        }
+      });
+    });
+    assert.deepEqual(versions, ["first"]);
+    assert.equal(await shop.version(), `round-${rollouts}`);
+  });
+
+  test("a version that is sick leaves the old one and the other project alone", async () => {
+    const { versions } = await blog.underLoad(async () => {
+      const seen = await shop.underLoad(async () => {
+        const { code, output } = await shop.deploy("sick", "sick");
+        assert.equal(code, 1, output);
+      });
+      assert.deepEqual(seen.versions, [`round-${rollouts}`]);
+    });
+    assert.deepEqual(versions, ["first"]);
+  });
+
+  test("a roll back by hand goes to the version before, which a script recorded", async () => {
+    await shop.underLoad(async () => {
+      const { code, output } = await endOf(shop.byHand("rollout", "--back"));
+      assert.equal(code, 0, output);
+    });
+    assert.equal(await shop.version(), `round-${rollouts - 1}`);
+  });
+
+  test("two replicas have a live file each, and take over together", async () => {
+    assert.equal((await twins.deploy("first", "graceful")).code, 0);
+    await twins.underLoad(async () => {
+      const { code, output } = await twins.deploy("second", "dies-on-sigterm");
+      assert.equal(code, 0, output);
+    });
+    const names = await twins.containers();
+    assert.equal(names.length, 2);
+    assert.deepEqual(
+      [await machine.live("twins", "web"), await machine.live("twins", "web.2")].sort(),
+      names,
+    );
+  });
+
+  test("after down and up by a person, the site answers though its live file names a container that is gone", async () => {
+    await shop.docker("compose", "down");
+    await shop.docker("compose", "up", "--detach", "--wait");
+    assert.notDeepEqual([await machine.live("shop", "web")], await shop.containers());
+    assert.equal(await shop.version(), `round-${rollouts - 1}`);
+    const { versions } = await shop.underLoad(async () => {
+      const { code, output } = await shop.deploy("after-down", "graceful");
+      assert.equal(code, 0, output);
+    });
+    assert.deepEqual(versions, [`round-${rollouts - 1}`, "after-down"]);
+  });
+
+  test("a roll-out by hand waits for that of the script", async () => {
+    await shop.write("slow", "slow-start");
+    const { code, output } = await untilPrinted(shop.script("rollout"), /web +start /, async () => {
+      const byHand = await endOf(shop.byHand("rollout", "--lock-wait", "0"));
+      assert.equal(byHand.code, 1, byHand.output);
+      assert.match(byHand.output, /Another roll-out of this project/);
+    });
+    assert.equal(code, 0, output);
+  });
+
+  test("what a killed roll-out of a script has left, one by hand repairs", async () => {
+    await shop.underLoad(async () => {
+      await shop.write("killed", "graceful");
+      const killed = shop.script("rollout");
+      await untilPrinted(killed, /web +switch /, async () => void killed.kill("SIGKILL"));
+      assert.equal((await shop.containers()).length, 2);
+      const { code, output } = await endOf(shop.byHand("rollout"));
+      assert.equal(code, 0, output);
+      assert.match(output, /recover .*removed/);
+    });
+    assert.deepEqual([await machine.live("shop", "web")], await shop.containers());
+    assert.equal(await shop.version(), "killed");
+  });
+}
+
+onEngine("roll-outs of projects on the machine part", declare, "alone");
+
+/** How long a roll-out waited for requests to the old container, by its events. */
+function drainMs(output: string): number {
+  const events = output.split("\n").filter((line) => line.startsWith("{"));
+  const drain = events.map((line) => JSON.parse(line)).find(({ step }) => step === "drain");
+  return drain.durationMs;
+}

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { projectNetwork, serviceAlias } from "../../src/config/machine-part.ts";
+import type { LoadResult } from "./load.ts";
+import type { Machine } from "./machine.ts";
+import { type Behaviour, dockerIn, type Ending, endOf, listContainers, removeFromEngine } from "./project.ts";
+import { spawnHotpush } from "./spawn-hotpush.ts";
+import { underLoad } from "./under-load.ts";
+
+/** A checkout on the machine part, with one service, `web`. */
+export interface MachineProject {
+  readonly name: string;
+  readonly origin: string;
+  readonly directory: string;
+  /** Writes the sources of a version. */
+  readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
+  /** Starts a command of Hotpush as its deploy script does. */
+  readonly script: (...args: readonly string[]) => ChildProcess;
+  /** The same as a person does on the machine, who names no state directory. */
+  readonly byHand: (...args: readonly string[]) => ChildProcess;
+  /** Writes a version and rolls it out as a script; each has a commit of its own. */
+  readonly deploy: (version: string, behaviour: Behaviour, ...args: readonly string[]) => Promise<Ending>;
+  readonly docker: (...args: readonly string[]) => Promise<string>;
+  /** The names of its containers, running or not. */
+  readonly containers: () => Promise<readonly string[]>;
+  /** The version that answers through the proxy. */
+  readonly version: () => Promise<string>;
+  /** Does `work` under load; no request may fail. */
+  readonly underLoad: (work: () => Promise<void>) => Promise<LoadResult>;
+  readonly remove: () => Promise<void>;
+}
+
+/** Adds a project to the machine part. Nothing of it runs yet. */
+export async function makeMachineProject(
+  machine: Machine,
+  name: string,
+  replicas: number = 1,
+): Promise<MachineProject> {
+  const origin = `http://127.0.0.1:${await machine.add(name, "web", replicas)}`;
+  const directory = await mkdtemp(join(tmpdir(), `hotpush-${name}-`));
+  await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
+  await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(name, origin, replicas)));
+  await writeFile(join(directory, "compose.hotpush.yaml"), override(name));
+  await writeFile(join(directory, ".env"), "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n");
+  const byHandEnv = { ...machine.env, HOTPUSH_MIN_FREE: "1 MiB", STATE_PATH: "" };
+  const scriptEnv = { ...byHandEnv, STATE_PATH: machine.statePathOf(name) };
+  const docker = dockerIn(directory, machine.env);
+  const write: MachineProject["write"] = (version, behaviour) =>
+    writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour }));
+  const script: MachineProject["script"] = (...args) => spawnHotpush(directory, scriptEnv, args);
+  let commit = 0;
+  return {
+    name,
+    origin,
+    directory,
+    write,
+    script,
+    byHand: (...args) => spawnHotpush(directory, byHandEnv, args),
+    deploy: async (version, behaviour, ...args) => {
+      await write(version, behaviour);
+      commit += 1;
+      const digits = commit.toString(16).padStart(12, "0").padEnd(40, "c");
+      return endOf(script("rollout", "--commit", digits, ...args));
+    },
+    docker,
+    containers: async () =>
+      (await listContainers(docker, name, "web")).map((line) => line.split(" ")[0] ?? ""),
+    version: async () => {
+      const response = await fetch(origin, { headers: { connection: "close" } });
+      assert.equal(response.status, 200);
+      return (await response.text()).split(" ")[0] ?? "";
+    },
+    underLoad: (work) => underLoad(origin, work),
+    remove: async () => {
+      await removeFromEngine(docker, name);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** As a person has it, with a port of its own, which Caddy takes over. */
+function composeFile(name: string, origin: string, replicas: number): object {
+  const web = {
+    build: "app",
+    restart: "unless-stopped",
+    stop_grace_period: "20s",
+    ports: ["8080:8080"],
+    healthcheck: {
+      test: ["CMD", "./healthcheck.sh"],
+      interval: "5s",
+      start_period: "30s",
+      start_interval: "500ms",
+    },
+    labels: { "hotpush.check": `${origin}/`, "hotpush.healthy-timeout": "10s" },
+    deploy: { replicas },
+  };
+  return { name, services: { web } };
+}
+
+function override(name: string): string {
+  return `services:
+  web:
+    ports: !reset []
+    networks:
+      default: {}
+      hotpush:
+        aliases: [${serviceAlias("web", name)}]
+networks:
+  hotpush:
+    name: ${projectNetwork(name)}
+    external: true
+`;
+}
