@@ -52,9 +52,33 @@ function block(address: string, lines: readonly string[]): string {
   return `\n${address} {\n${lines.map((line) => `\t${line}`).join("\n")}\n}`;
 }
 
-/** The places of an earlier run, or as a person has changed them. Those that the defaults give again are among them. */
-export function placesIn(text: string): Choices["places"] {
-  const blocks = [...text.matchAll(/^(\S+) \{\n([\s\S]*?)^\}/gm)];
+/**
+ * The places of an earlier run, or as a person has changed them.
+ *
+ * @param former the project's host name at that run
+ * @param name its host name now: places that were derived from the former one follow it
+ */
+export function placesIn(text: string, former: string | null, name: string | null): Choices["places"] {
+  return allPlacesIn(text).flatMap((given) => {
+    const place = former === name ? given.place : moved(given.place, former, name);
+    return place === null ? [] : [{ ...given, place }];
+  });
+}
+
+/** Null: it was there only because the project had no host name, or the former one. */
+function moved(
+  place: GivenPlace["place"],
+  former: string | null,
+  name: string | null,
+): GivenPlace["place"] | null {
+  if (place.kind === "port") return former === null ? null : place;
+  if (place.kind === "none" || former === null) return place;
+  if (place.name !== former && !place.name.endsWith(`.${former}`)) return place;
+  return name === null ? null : { kind: "name", name: `${place.name.slice(0, -former.length)}${name}` };
+}
+
+function allPlacesIn(text: string): readonly GivenPlace[] {
+  const blocks = [...text.matchAll(/^([^\s,]+)[^{\n]* \{\n([\s\S]*?)^\}/gm)];
   const served = blocks.flatMap(([, address = "", lines = ""]) => {
     const [, service, port] = /^\timport service \S+ (\S+) (\d+)$/m.exec(lines) ?? [];
     return service === undefined ? [] : given(service, Number(port), address.replace(/^https?:\/\//, ""));

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { noChoices } from "../../../src/init/upstreams/choices.ts";
+import { overrideText, writersIn } from "../../../src/init/upstreams/override.ts";
+import { planUpstreams } from "../../../src/init/upstreams/plan.ts";
+import { questionsOf } from "../../../src/init/upstreams/questions.ts";
+import { placesIn, siteText } from "../../../src/init/upstreams/site.ts";
+import { corpus, corpusOptions } from "../corpus.ts";
+
+const site = { project: "shop", name: corpusOptions.name, hasCertificate: true };
+
+for (const { name, services } of corpus) {
+  test(`${name}: a second run reads the first one's files, changes nothing and asks less`, () => {
+    const first = planUpstreams(services, corpusOptions);
+    const [siteBefore, overrideBefore] = [siteText(first, site), overrideText("shop", first)];
+    const places = placesIn(siteBefore, corpusOptions.name, corpusOptions.name);
+    const again = { ...corpusOptions, choices: { places, writers: writersIn(overrideBefore) } };
+    const second = planUpstreams(services, again);
+    assert.equal(siteText(second, site), siteBefore);
+    assert.equal(overrideText("shop", second), overrideBefore);
+    const asked = questionsOf(services, again, second).map(({ id }) => id);
+    const upstreams = first.upstreams.map(({ service, port }) => `${service}:${port}`);
+    assert.ok(!asked.some((id) => id === "main" || upstreams.includes(id)), asked.join());
+  });
+}
+
+test("a site has the deliveries at the project's name, and a port of Caddy's own without TLS", () => {
+  const { services } = corpus.find(({ name }) => name === "adminer") ?? assert.fail();
+  const place = { service: "adminer", port: null, place: { kind: "port", port: 8080 } } as const;
+  const choices = { ...noChoices, places: [place] };
+  const text = siteText(planUpstreams(services, { ...corpusOptions, choices }), site);
+  assert.equal(
+    text.split("\n").slice(1).join("\n"),
+    `
+app.example.org {
+	import deliveries shop
+	import service shop app 4000
+}
+
+http://:8080 {
+	import service shop adminer 8080
+}
+`,
+  );
+});
+
+test("without a page at the project's name, only its webhook is there", () => {
+  const { services } = corpus.find(({ name }) => name === "worker") ?? assert.fail();
+  const text = siteText(planUpstreams(services, corpusOptions), { ...site, hasCertificate: false });
+  assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
+});
+
+test("a port that a person left published stays so at the next run", () => {
+  const { services } = corpus.find(({ name }) => name === "adminer") ?? assert.fail();
+  const place = { service: "adminer", port: 8080, place: { kind: "none" } } as const;
+  const choices = { ...noChoices, places: [place] };
+  const text = siteText(planUpstreams(services, { ...corpusOptions, choices }), site);
+  assert.deepEqual(placesIn(text, site.name, site.name).at(-1), place);
+});
+
+test("a new host name of the project takes along the names below it", () => {
+  const text =
+    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\nhttp://:83 {\n\timport service p z 83\n}\n";
+  const at = (former: string | null, now: string | null) =>
+    placesIn(text, former, now).map(({ place }) => (place.kind === "name" ? place.name : place.kind));
+  assert.deepEqual(at("a.org", "a.org"), ["a.org", "x.a.org", "b.org", "port"]);
+  assert.deepEqual(at("a.org", "new.org"), ["new.org", "x.new.org", "b.org", "port"]);
+  assert.deepEqual(at("a.org", null), ["b.org", "port"]);
+  assert.deepEqual(at(null, "new.org"), ["a.org", "x.a.org", "b.org"]);
+});
