@@ -9,6 +9,7 @@ const summaries = {
     send: "Send a signed test push or ping; --dry-run runs nothing",
     doctor: "Find what would keep a push from being deployed, and how to fix it",
     secret: "Replace the secret while the old one still works",
+    upgrade: "Replace the machine part's Hotpush by this version",
     completion: "Print the completion script for bash, zsh or fish",
   },
   "Watch and act:": {
@@ -38,6 +39,7 @@ const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
   send: async () => (await import("./send.ts")).makeSendCommand,
   doctor: async () => (await import("./doctor.ts")).makeDoctorCommand,
   secret: async () => (await import("./secret.ts")).makeSecretCommand,
+  upgrade: async () => (await import("./upgrade.ts")).makeUpgradeCommand,
   completion: async () => (await import("./completion.ts")).makeCompletionCommand,
   status: async () => (await import("./status.ts")).makeStatusCommand,
   history: async () => (await import("./history.ts")).makeHistoryCommand,

@@ -129,22 +129,22 @@ function imageLines(role: string): readonly string[] {
 
 /** Whether `run` of the machine part in `text` has the file or directory at `path`. */
 export function hasCheckoutPath(text: string, path: string): boolean {
-  const volumes = listIn(text, runVolumes).map(targetOf);
+  const volumes = readList(text, runVolumes).map(targetOf);
   return volumes.some((mounted) => path === mounted || path.startsWith(`${mounted}/`));
 }
 
 /** The text with the directory at `path` among those that `run` has at their own paths. */
 export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
   if (hasCheckoutPath(text, path)) return text;
-  return withItem(text, runVolumes, bind(path, path, isReadOnly));
+  return withListItem(text, runVolumes, bind(path, path, isReadOnly));
 }
 
 /** The text with `port` among the ports of Caddy, published at `address` of the machine; "" is all of them. */
 export function withCaddyPort(text: string, port: number, address: string): string {
   const bound = address.includes(":") ? `[${address}]` : address;
   const published = `${bound === "" ? "" : `${bound}:`}${port}:${port}`;
-  if (listIn(text, caddyPorts).includes(published)) return text;
-  return withItem(text, caddyPorts, [`      - "${published}"`]);
+  if (readList(text, caddyPorts).includes(published)) return text;
+  return withListItem(text, caddyPorts, [`      - "${published}"`]);
 }
 
 /** The services that two texts of the file define differently. */
@@ -160,10 +160,13 @@ function servicesIn(text: string): Definitions {
   return services ?? {};
 }
 
-const runVolumes = ["services", "run", "volumes"] as const;
-const caddyPorts = ["services", "caddy", "ports"] as const;
+/** Where it lists what `run` has of the machine. */
+export const runVolumes = ["services", "run", "volumes"] as const;
+/** Where it lists the ports of Caddy. */
+export const caddyPorts = ["services", "caddy", "ports"] as const;
 
-function listIn(text: string, path: readonly string[]): readonly unknown[] {
+/** The list at `path` in a text in YAML. */
+export function readList(text: string, path: readonly string[]): readonly unknown[] {
   const list = parseDocument(text).getIn(path);
   return isSeq(list) ? (list.toJSON() as readonly unknown[]) : [];
 }
@@ -174,7 +177,7 @@ function targetOf(volume: unknown): string {
 }
 
 /** Adds lines at the end of a list. Every other line stays as a person wrote it. */
-function withItem(text: string, path: readonly string[], lines: readonly string[]): string {
+export function withListItem(text: string, path: readonly string[], lines: readonly string[]): string {
   const document = parseDocument(text);
   const list = document.getIn(path);
   const last = isSeq(list) ? list.items.at(-1) : undefined;
