@@ -73,13 +73,13 @@ function readService(file: FileService): SetupService {
   const isNetworked = rest.network_mode === undefined;
   return {
     ...rest,
-    ...(build !== undefined && { build }),
+    ...(build !== undefined && { build: typeof build === "string" ? { context: build } : build }),
     ...(ports && { ports: ports.flatMap(readPort) }),
     ...(volumes && { volumes: volumes.map(readVolume) }),
     ...(depends_on && { depends_on: readDependencies(depends_on) }),
     ...(labels && { labels: readPairs(labels) }),
     ...(environment && { environment: readPairs(environment) }),
-    ...(healthcheck && { healthcheck }),
+    ...(healthcheck && { healthcheck: { ...healthcheck, test: readTest(healthcheck.test) } }),
     ...(isNetworked && { networks: readNetworks(networks ?? ["default"]) }),
   };
 }
@@ -114,6 +114,10 @@ function readDependencies(
 ): NonNullable<SetupService["depends_on"]> {
   if (!isList(given)) return given;
   return Object.fromEntries(given.map((name) => [name, { condition: "service_started" }]));
+}
+
+function readTest(test: string | readonly string[] = []): readonly string[] {
+  return typeof test === "string" ? ["CMD-SHELL", test] : test;
 }
 
 function readPairs(

@@ -1,6 +1,6 @@
 import type { ComposeService } from "../../platform/compose/model.ts";
 import { keepsData } from "../../rollout/compose/keeps-data.ts";
-import type { SetupServices } from "../compose-services.ts";
+import type { SetupService, SetupServices } from "../compose-services.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { knownImage, protocolByName, type Use } from "./known-images.ts";
 import { isHttpPort, isTlsPort, otherProtocol } from "./known-ports.ts";
@@ -22,6 +22,7 @@ export function judgeEndpoint(endpoint: Endpoint, services: SetupServices): Spee
   const { service: name, port, protocol } = endpoint;
   const service = services[name] ?? {};
   if (protocol !== "tcp") return other(protocol.toUpperCase());
+  if (hasUdpTwin(endpoint, service)) return other("it is published for UDP too, as for DNS, games and logs");
   if (isShared(name, services)) return other("other services use its network, and are replaced with it");
   const byMode = unreachableMode(service);
   if (byMode !== null) return other(byMode);
@@ -29,8 +30,13 @@ export function judgeEndpoint(endpoint: Endpoint, services: SetupServices): Spee
     byImage(name, service, port) ??
     byEvidence(endpoint, services) ??
     byPort(port) ??
-    (isWebName(name) || service.environment?.PORT === String(port) ? http("page") : { speaks: "unknown" })
+    (isWebName(name) || isPortOfApp(service, port) ? http("page") : { speaks: "unknown" })
   );
+}
+
+/** HTTP/3 is the only use of UDP beside HTTP. */
+function hasUdpTwin({ port }: Endpoint, { ports = [] }: SetupService): boolean {
+  return port !== 443 && ports.some(({ target, protocol }) => target === port && protocol === "udp");
 }
 
 /** `network_mode: service:vpn` of another service: a new container of this one would leave that without a network. */
@@ -52,7 +58,9 @@ function byImage(name: string, service: ComposeService, port: number): Speech | 
   const data = keepsData(service);
   if (data !== null) return other(protocol ?? data);
   const named = protocolByName(name, image);
-  return named === null ? null : other(protocol ?? named);
+  if (named === null) return null;
+  // A game server may have a page, and the page of another one its name.
+  return protocol === null && isHttpPort(port) ? { speaks: "unknown" } : other(protocol ?? named);
 }
 
 /** Signs for this very port. */
@@ -113,4 +121,9 @@ function isWebName(name: string): boolean {
   return /(?:^|[-_])(?:web|www|website|frontend|ui|webui|webapp|api|graphql|websocket)(?:$|[-_\d])/i.test(
     name,
   );
+}
+
+/** Frameworks and platforms for web apps read PORT; a ready-made image may use it for anything. */
+function isPortOfApp({ build, environment = {} }: ComposeService, port: number): boolean {
+  return build !== undefined && environment.PORT === String(port);
 }

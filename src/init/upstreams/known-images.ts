@@ -60,7 +60,12 @@ const rows: readonly Row[] = [
   ["page", "home-assistant", [8123], "a smart home"],
   ["page", "node-red", [1880], "a smart home"],
   ["page", "pihole", [80], "a DNS server with a page; 53 is DNS, 67 is DHCP, 443 is TLS"],
-  ["page", "adguardhome", [3000, 80], "a DNS server with a page; 53 and 853 are DNS, 443 is TLS"],
+  [
+    "page",
+    "adguardhome",
+    [80, 3000],
+    "a DNS server with a page; 3000 is for its first start, 53 and 853 are DNS, 443 is TLS",
+  ],
   ["page", "wg-easy", [51821], "a VPN with a page; 51820 is WireGuard"],
   ["page", "registry", [5000], "a registry of images"],
   ["page", "minio", [9000, 9001], "an object store: 9000 for programs, 9001 for people"],
@@ -78,7 +83,18 @@ const rows: readonly Row[] = [
   ["page", "syncthing", [8384], "file sharing; 22000 and 21027 are its own protocol"],
   ["page", "qbittorrent sabnzbd", [8080], "downloads; 6881 is BitTorrent"],
   ["page", "transmission", [9091], "downloads; 51413 is BitTorrent"],
-  ["page", "sonarr radarr prowlarr", [8989, 7878, 9696], "a web app"],
+  ["page", "sonarr radarr lidarr prowlarr jackett", [8989, 7878, 8686, 9696, 9117], "a web app"],
+  ["page", "overseerr jellyseerr ombi", [5055, 3579], "a web app"],
+  ["page", "homarr memos duplicati", [7575, 5230, 8200], "a web app"],
+  ["page", "dns-server", [5380], "a DNS server with a page"],
+  [
+    "page",
+    "unifi-network-application unifi-controller unifi",
+    [],
+    "8443 is its page with TLS, the others are for devices",
+  ],
+  ["page", "siyuan", [6806], "notes"],
+  ["page", "code-server", [8443, 8080], "an editor"],
   ["dashboard", "grafana grafana-oss grafana-enterprise", [3000], "dashboards"],
   ["dashboard", "kibana opensearch-dashboards", [5601], "dashboards"],
   ["dashboard", "supabase/studio", [3000], "the dashboard of a database"],
@@ -129,7 +145,7 @@ const known = rows.map(([use, names, http, reason]) => ({
 /** Words in the names of images and services that speak a protocol of their own, whatever their ports. */
 const otherWords: readonly (readonly [words: RegExp, reason: string])[] = [
   [
-    word("minecraft|mc|mc-proxy|bungeecord|spigot|terraria|valheim|factorio|palworld|luanti|minetest"),
+    word("minecraft|mc-proxy|bungeecord|spigot|terraria|valheim|factorio|palworld|luanti|minetest"),
     "a game server",
   ],
   [word("csgo|cs2|tf2|rust-server|fivem|satisfactory|game-?server|gameserver|ark-server"), "a game server"],
@@ -138,7 +154,8 @@ const otherWords: readonly (readonly [words: RegExp, reason: string])[] = [
   [word("mosquitto|mqtt"), "MQTT"],
   [word("sshd?|sftp|ftpd?"), "file transfer"],
   [word("smtp|imap|mailserver"), "mail"],
-  [word("fpm"), "FastCGI"],
+  [/^(?:.*[-_])?(?:php-?)?fpm$/i, "FastCGI"],
+  [/^mc$/, "a game server"],
 ];
 
 function word(words: string): RegExp {

@@ -32,7 +32,7 @@ const otherPorts: readonly Row[] = [
   [[6667, 6697], "IRC"],
   [[9042, 9160], "Cassandra"],
   [[9092, 9094, 19092, 29092], "Kafka"],
-  [[5005, 9229, 9230], "a debugger"],
+  [[9229, 9230], "a debugger"],
   [[11211], "memcached"],
   [[24224], "Fluentd"],
   [[19132, 25565, 25575], "Minecraft"],

@@ -32,7 +32,12 @@ function upstreamNote({ service, port, place, published }: Upstream): string {
   const at = place.kind === "name" ? place.name : `port ${place.port}`;
   const before = published.filter((one) => one !== at.replace("port ", ""));
   const instead = before.length === 0 ? "" : ` Before, it was published at ${before.join(", ")}.`;
-  return `Caddy serves ${service} (port ${port} in its container) at ${at}.${instead}`;
+  const isOpened =
+    place.kind === "name" && published.length > 0 && published.every((one) => one.includes(":"));
+  const opened = isOpened
+    ? ` Only this machine or its network reached it so far; now all visitors of ${at} do.`
+    : "";
+  return `Caddy serves ${service} (port ${port} in its container) at ${at}.${instead}${opened}`;
 }
 
 /** A certificate needs a DNS record. */

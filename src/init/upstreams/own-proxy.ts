@@ -1,7 +1,7 @@
-import type { SetupService, SetupServices } from "../compose-services.ts";
+import type { SetupServices } from "../compose-services.ts";
 import { type Endpoint, endpointsOf } from "./endpoints.ts";
+import { judgeEndpoint } from "./judge-endpoint.ts";
 import { knownImage } from "./known-images.ts";
-import { isTlsPort } from "./known-ports.ts";
 
 /** Proxies that find the services by themselves, or get certificates: they need ports 80 and 443 for themselves. */
 const edgeImages =
@@ -15,18 +15,19 @@ const edgeImages =
  */
 export function findOwnProxy(services: SetupServices, chosen: readonly string[]): string | null {
   const endpoints = endpointsOf(services).filter(({ service }) => !chosen.includes(service));
-  const found = endpoints.find((endpoint) => isOwnProxy(endpoint, services[endpoint.service] ?? {}));
-  return found?.service ?? null;
+  return endpoints.find((endpoint) => isOwnProxy(endpoint, endpoints, services))?.service ?? null;
 }
 
-function isOwnProxy({ port, protocol, published }: Endpoint, { image = "" }: SetupService): boolean {
-  if (protocol !== "tcp") return false;
-  if (edgeImages.test(image)) return true;
-  const isPublic = published.some(({ address, port: number }) => address === "" && number === "443");
-  return isPublic && isTlsPort(port) && isUnknownOrWebServer(image);
+function isOwnProxy(endpoint: Endpoint, endpoints: readonly Endpoint[], services: SetupServices): boolean {
+  const { image = "" } = services[endpoint.service] ?? {};
+  if (edgeImages.test(image)) return endpoint.protocol === "tcp";
+  const isPublic = endpoint.published.some(({ address, port }) => address === "" && port === "443");
+  if (!isPublic || judgeEndpoint(endpoint, services).speaks !== "tls") return false;
+  return !endpoints.some((one) => one.service === endpoint.service && hasKnownPage(one, image));
 }
 
 /** An app whose HTTP port is known does not need its port 443: Caddy has a certificate for it. */
-function isUnknownOrWebServer(image: string): boolean {
-  return knownImage(image)?.reason === "a web server" || knownImage(image) === null;
+function hasKnownPage({ port }: Endpoint, image: string): boolean {
+  const known = knownImage(image);
+  return known !== null && known.reason !== "a web server" && known.http.includes(port);
 }

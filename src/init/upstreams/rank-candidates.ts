@@ -76,10 +76,8 @@ function nameRank(name: string): number {
 function portSigns({ endpoint }: Candidate, services: SetupServices): readonly number[] {
   const { service, port, published } = endpoint;
   const place = knownImage(services[service]?.image ?? "")?.http.indexOf(port) ?? 0;
-  return [
-    Math.max(0, place),
-    Math.min(...published.map((one) => portRank(Number(one.port))), portRank(port)),
-  ];
+  const outside = published.map((one) => portRank(Number(one.port)));
+  return [Math.max(0, place), Math.min(...outside, portRank(0)), portRank(port)];
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {

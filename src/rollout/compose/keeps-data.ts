@@ -11,7 +11,7 @@ const images = {
     timescaledb timescaledb-[a-z0-9-]+ citusdata/citus paradedb
     mysql mysql-server mysql/community-server mariadb mariadb-galera
     percona percona-server percona-server-mongodb percona-xtradb-cluster
-    mssql/server oracle-free oracle-xe database/free database/express database/enterprise db2_community/db2 firebird
+    mssql/server azure-sql-edge oracle-free oracle-xe database/free database/express database/enterprise db2_community/db2 firebird
     cockroach yugabyte tikv pingcap/pd crate/crate rqlite
     mongo mongodb mongodb-community-server mongodb-enterprise-server mongodb-atlas-local
     couchdb couchbase couchbase/server surrealdb ravendb rethinkdb arangodb orientdb eventstore kurrentdb

@@ -44,7 +44,7 @@ export function volumeOfOneWriter(
   services: Readonly<Record<string, ComposeService>>,
 ): ComposeVolume | null {
   const service = services[name] ?? {};
-  const volume = service.volumes?.find(isWritten);
+  const volume = service.volumes?.find((one) => isWritten(one) && !isCode(one, service));
   if (volume === undefined || writersOf(service) === "several") return null;
   if (Number(service.deploy?.replicas ?? service.scale ?? 1) > 1) return null;
   const others = Object.entries(services).filter(([other]) => other !== name);
@@ -54,6 +54,11 @@ export function volumeOfOneWriter(
 function isWritten({ type, source, target, read_only: isReadOnly = false }: ComposeVolume): boolean {
   if (isReadOnly || !source || (type !== "volume" && type !== "bind")) return false;
   return !noData.test(source) && !noData.test(target) && !replaceable.test(target);
+}
+
+/** The directory that the image is built from, mounted over what was copied from it. */
+function isCode({ source }: ComposeVolume, { build }: ComposeService): boolean {
+  return typeof build === "object" && build !== null && "context" in build && build.context === source;
 }
 
 function isSameImage(one: ComposeService, other: ComposeService): boolean {
