@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectNetwork, serviceAlias } from "../../src/config/machine-part.ts";
 import type { LoadResult } from "./load.ts";
-import type { Machine } from "./machine.ts";
+import type { Machine, Owner } from "./machine.ts";
 import { type Behaviour, dockerIn, type Ending, endOf, listContainers, removeFromEngine } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 import { underLoad } from "./under-load.ts";
@@ -19,8 +19,8 @@ export interface MachineProject {
   readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
   /** Starts a command of Hotpush as its deploy script does. */
   readonly script: (...args: readonly string[]) => ChildProcess;
-  /** The same as a person does on the machine, who names no state directory. */
-  readonly byHand: (...args: readonly string[]) => ChildProcess;
+  /** The same as root does by hand, without a state directory; or as another user. */
+  readonly byHand: (args: readonly string[], user?: Owner | null) => ChildProcess;
   /** Writes a version and rolls it out as a script; each has a commit of its own. */
   readonly deploy: (version: string, behaviour: Behaviour, ...args: readonly string[]) => Promise<Ending>;
   readonly docker: (...args: readonly string[]) => Promise<string>;
@@ -37,9 +37,9 @@ export interface MachineProject {
 export async function makeMachineProject(
   machine: Machine,
   name: string,
-  replicas: number = 1,
+  { owner = null, replicas = 1 }: { readonly owner?: Owner | null; readonly replicas?: number } = {},
 ): Promise<MachineProject> {
-  const origin = `http://127.0.0.1:${await machine.add(name, "web", replicas)}`;
+  const origin = `http://127.0.0.1:${await machine.add(name, owner, replicas)}`;
   const directory = await mkdtemp(join(tmpdir(), `hotpush-${name}-`));
   await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
   await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(name, origin, replicas)));
@@ -47,10 +47,16 @@ export async function makeMachineProject(
   await writeFile(join(directory, ".env"), "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n");
   const byHandEnv = { ...machine.env, HOTPUSH_MIN_FREE: "1 MiB", STATE_PATH: "" };
   const scriptEnv = { ...byHandEnv, STATE_PATH: machine.statePathOf(name) };
+  // Compose, too, writes to its user's directories.
+  const ownHome = { HOME: directory, TMPDIR: directory, BUILDX_CONFIG: join(directory, ".buildx") };
+  const spawnAs = (env: NodeJS.ProcessEnv, args: readonly string[], user: Owner | null) =>
+    spawnHotpush(directory, { ...env, ...(user && ownHome) }, args, user ?? {});
+  await chmod(directory, 0o755);
+  if (owner !== null) await chown(directory, owner.uid, owner.gid);
   const docker = dockerIn(directory, machine.env);
   const write: MachineProject["write"] = (version, behaviour) =>
     writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour }));
-  const script: MachineProject["script"] = (...args) => spawnHotpush(directory, scriptEnv, args);
+  const script: MachineProject["script"] = (...args) => spawnAs(scriptEnv, args, owner);
   let commit = 0;
   return {
     name,
@@ -58,7 +64,7 @@ export async function makeMachineProject(
     directory,
     write,
     script,
-    byHand: (...args) => spawnHotpush(directory, byHandEnv, args),
+    byHand: (args, user = null) => spawnAs(byHandEnv, args, user),
     deploy: async (version, behaviour, ...args) => {
       await write(version, behaviour);
       commit += 1;

@@ -1,6 +1,6 @@
 import "../harness/environment.ts";
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -20,8 +20,8 @@ const run = promisify(execFile);
 export interface Machine {
   /** Names the machine part's directory, as a command by hand needs it. */
   readonly env: NodeJS.ProcessEnv;
-  /** Adds a project with one service. @returns the port at which Caddy serves it */
-  readonly add: (project: string, service: string, replicas?: number) => Promise<number>;
+  /** Adds a project with a service `web`. @returns the port at which Caddy serves it */
+  readonly add: (project: string, owner: Owner | null, replicas: number) => Promise<number>;
   /** The name in a live file. */
   readonly live: (project: string, file: string) => Promise<string>;
   /** How many requests Caddy has in flight by the live files of a project. */
@@ -31,9 +31,17 @@ export interface Machine {
   readonly remove: () => Promise<void>;
 }
 
+/** The user whose checkout a project is. */
+export interface Owner {
+  readonly uid: number;
+  /** May use the Docker socket. */
+  readonly gid: number;
+}
+
 /** Starts a machine part on the engine, which may have only one, with room for as many projects as there are `ports`. */
 export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: number): Promise<Machine> {
   const path = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
+  await chmod(path, 0o755);
   const env = { ...labEnv, MACHINE_PATH: path };
   const [files, state] = [machineFilesAt(path), machineStateAt(join(path, "state"))];
   const ports = await Promise.all(Array.from({ length: projectCount }, () => freePort()));
@@ -41,7 +49,7 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   const docker = (...args: readonly string[]) => run("docker", args, { env, cwd: path });
   const projects: string[] = [];
 
-  const add: Machine["add"] = async (project, service, replicas = 1) => {
+  const add: Machine["add"] = async (project, owner, replicas) => {
     const port = ports[projects.push(project) - 1];
     if (port === undefined) throw new Error("no port is left");
     const subnet = `10.231.0.${32 * projects.length}/27`;
@@ -49,9 +57,10 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
     await docker("network", "connect", projectNetwork(project), `${machineProject}-caddy-1`);
     await mkdir(join(state.live, project));
     await mkdir(join(state.projects, project), { mode: 0o700 });
-    for (const file of liveFiles(service, replicas))
-      await writeFile(join(state.live, project, file), serviceAlias(service, project));
-    await writeFile(join(files.sitesPath, `${project}.caddy`), site(port, project, service, replicas));
+    await writeFile(join(state.live, project, "web"), serviceAlias("web", project));
+    if (owner !== null)
+      for (const path of [state.live, state.projects]) await chown(join(path, project), owner.uid, owner.gid);
+    await writeFile(join(files.sitesPath, `${project}.caddy`), site(port, project, replicas));
     await load(adminSocket, files.caddyfile);
     return port;
   };
@@ -75,10 +84,6 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
       await rm(path, { recursive: true, force: true });
     },
   };
-}
-
-function liveFiles(service: string, replicas: number): readonly string[] {
-  return Array.from({ length: replicas }, (_, index) => (index === 0 ? service : `${service}.${index + 1}`));
 }
 
 /** The live directory is where Caddy and Hotpush meet. */
@@ -136,8 +141,8 @@ const caddyfile = `{
 import /etc/caddy/sites/*.caddy
 `;
 
-function site(port: number, project: string, service: string, replicas: number): string {
-  return `http://:${port} {\n\timport ${replicas === 1 ? "service" : "replicas"} ${project} ${service} 8080\n}\n`;
+function site(port: number, project: string, replicas: number): string {
+  return `http://:${port} {\n\timport ${replicas === 1 ? "service" : "replicas"} ${project} web 8080\n}\n`;
 }
 
 async function load(socketPath: string, file: string): Promise<void> {
