@@ -8,6 +8,7 @@ import { createEventBus } from "./deployments/progress.ts";
 import { openDeployments } from "./deployments/schema.ts";
 import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
+import type { Reconciling } from "./machine-part/reconcile.ts";
 import { atMost } from "./platform/at-most.ts";
 import { listStatePaths, type SharedParts } from "./project-parts.ts";
 import { createProjectServices, type ProjectServices } from "./project-services.ts";
@@ -70,18 +71,23 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   );
   // Each role loads only what it needs.
   const inbox = options.takesFromInbox ? await import("./take-from-inbox.ts") : null;
+  const { machinePath } = machine;
+  const machinePart = inbox && machinePath ? await import("./keep-machine-part.ts") : null;
   const ownReceiver = inbox === null ? await import("./own-receiver.ts") : null;
   const receiving = { machine, services, findFault, stopping: stopping.signal, log };
   const receiver = (await ownReceiver?.openOwnReceiver(receiving)) ?? null;
   const address = receiver?.address ?? null;
   // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
   services.list()[0]?.parts().script().redactor();
+  let keeping: Reconciling | null = null;
   const leading = becomeLeader({
     ...{ store, services, projects, turns, findFault, statePath, address, log },
+    findMachineFaults: () => keeping?.faults() ?? [],
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
     onLeading() {
       isLeader = true;
       services.lead();
+      if (machinePart && machinePath) keeping = machinePart.keepMachinePart(shared, machinePath, projects);
       return inbox?.takeFromInbox(shared, services, projects) ?? null;
     },
   });

@@ -60,6 +60,7 @@ function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
     ["Last", last.flatMap((one) => [lastText(one, terminal), ...origin(one, terminal)])],
     ["Branch", [branchText(status)]],
     ["Health", [healthText(status, terminal)]],
+    ...machineRows(status, terminal),
     ...(fault === null ? [] : [["Settings", [fault]] as const]),
     ...inboxRows(status),
     ["Catch-up", [catchUpText(catchUp)]],
@@ -79,6 +80,7 @@ function wholeRows(status: WholeStatusJson, terminal: Terminal): readonly Row[] 
     ...(paused.length === 0 ? [] : [["Paused", paused] as const]),
     ["Last", last.map((one) => prefixOf(one) + lastText(one, terminal))],
     ["Health", [healthText(status, terminal)]],
+    ...machineRows(status, terminal),
     ...(faulty.length === 0 ? [] : [["Settings", faulty] as const]),
     ...inboxRows(status),
   ];
@@ -88,6 +90,13 @@ const prefixOf = ({ project }: DeploymentJson) => `${project}: `;
 
 function healthText({ health }: Pick<StatusJson, "health">, { paint }: Terminal): string {
   return health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "");
+}
+
+function machineRows(
+  { machineFaults }: Pick<StatusJson, "machineFaults">,
+  { paint }: Terminal,
+): readonly Row[] {
+  return machineFaults.length === 0 ? [] : [["Machine", machineFaults.map((fault) => paint("red", fault))]];
 }
 
 function holdRows(hold: StatusJson["hold"]): readonly Row[] {

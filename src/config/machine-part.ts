@@ -13,6 +13,8 @@ export const receiveNetwork = "hotpush-receive";
 export const receiveAlias = serviceAlias(machineServices.receive, machineProject);
 /** Where Caddy and `run` see the live directory. */
 export const liveMount = "/run/live";
+/** Caddy's admin API is on this socket in the live directory. */
+export const adminSocket = "admin.sock";
 /** Where Caddy sees the files of the machine part. */
 export const caddyMount = "/etc/caddy";
 

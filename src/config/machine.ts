@@ -4,6 +4,7 @@ import { parseDurationMs } from "./duration.ts";
 import { type Environment, readVariables, type Variable } from "./read-variables.ts";
 import { parseSizeBytes } from "./size.ts";
 import { stateDirectoryOf } from "./state-path.ts";
+import { parseNetworkRange, type Subnet } from "./subnet.ts";
 import { absolutePath, parseAddressList, wholeNumber, within } from "./values.ts";
 
 /** The settings of the service itself, whatever its projects are. */
@@ -24,6 +25,10 @@ export interface MachineSettings {
   readonly maxRunning: number;
   /** The socket on which `receive` offers pushes to `run`. */
   readonly inboxSocket: string;
+  /** The directory of the machine part, which `run` keeps as its files say; null: there is none. */
+  readonly machinePath: string | null;
+  /** The networks of projects get their subnets from it. */
+  readonly networkRange: Subnet;
   readonly shutdownGraceMs: number;
   readonly logLevel: LogLevel;
 }
@@ -79,6 +84,16 @@ export const machineVariables = {
     expected: "the absolute path of a socket",
     read: (text) => (text === "" ? "" : absolutePath(text)),
   },
+  MACHINE_PATH: {
+    fallback: () => "",
+    expected: "the absolute path of a directory",
+    read: (text) => (text === "" ? "" : absolutePath(text)),
+  },
+  NETWORK_RANGE: {
+    fallback: () => "10.231.0.0/16",
+    expected: "an IPv4 subnet of at least 32 addresses, such as 10.231.0.0/16",
+    read: parseNetworkRange,
+  },
   SHUTDOWN_GRACE: {
     fallback: () => "5s",
     expected: "a duration from 0 to 24h, such as 5s",
@@ -109,6 +124,8 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     secretsPath: values.SECRETS_PATH || null,
     maxRunning: values.MAX_RUNNING,
     inboxSocket: values.INBOX_SOCKET || `${values.STATE_PATH}/inbox.sock`,
+    machinePath: values.MACHINE_PATH || null,
+    networkRange: values.NETWORK_RANGE,
     shutdownGraceMs: values.SHUTDOWN_GRACE,
     logLevel: values.LOG_LEVEL,
   });

@@ -15,21 +15,29 @@ export function parseSubnet(text: string): Subnet | null {
   return firstAddress % addressCount === 0 ? { firstAddress, addressCount } : null;
 }
 
+/** A /27: 29 containers beside the gateway. */
+export const networkAddressCount = 32;
+
+/** Reads a subnet with room for the network of a project. @returns null if `text` is anything else */
+export function parseNetworkRange(text: string): Subnet | null {
+  const range = parseSubnet(text);
+  return range && range.addressCount >= networkAddressCount ? range : null;
+}
+
 /** In CIDR notation. */
 export function formatSubnet({ firstAddress, addressCount }: Subnet): string {
   const bytes = [24, 16, 8, 0].map((shift) => Math.floor(firstAddress / 2 ** shift) % 256);
   return `${bytes.join(".")}/${32 - Math.log2(addressCount)}`;
 }
 
-/** The first subnet with `addressCount` addresses in `range` that overlaps none of `taken`, or null. */
-export function findFreeSubnet(range: Subnet, addressCount: number, taken: readonly Subnet[]): Subnet | null {
-  const rangeEnd = endOf(range);
-  for (let firstAddress = range.firstAddress; firstAddress + addressCount <= rangeEnd; ) {
-    const candidate = { firstAddress, addressCount };
+/** The first subnet for the network of a project in `range` that overlaps none of `taken`, or null. */
+export function findFreeSubnet(range: Subnet, taken: readonly Subnet[]): Subnet | null {
+  let candidate = { firstAddress: range.firstAddress, addressCount: networkAddressCount };
+  while (endOf(candidate) <= endOf(range)) {
     const obstacle = taken.find((other) => overlap(candidate, other));
     if (obstacle === undefined) return candidate;
-    // Both are powers of two in size and aligned to it, so nothing smaller is skipped.
-    firstAddress = Math.max(endOf(candidate), endOf(obstacle));
+    // Sizes are powers of two, and aligned: nothing that is free is skipped.
+    candidate = { ...candidate, firstAddress: Math.max(endOf(candidate), endOf(obstacle)) };
   }
   return null;
 }

@@ -75,7 +75,8 @@ async function findAround({ list }: ControlSources["services"], within: string):
 
 /** The context of one project, with its settings as they are now. */
 export function contextOf(sources: ControlSources, service: ProjectService): ControlContext {
-  const { events, findFault, address, startedAtMs, turns, log, statePath, taking } = sources;
+  const { events, findFault, findMachineFaults, address, startedAtMs, turns, log, statePath, taking } =
+    sources;
   const { name: project, store, queue, statePath: logStatePath } = service;
   const { settings, refs, script, catchUp, secretUses, readRemoteHead, hostDirectory } = service.parts();
   return {
@@ -90,6 +91,7 @@ export function contextOf(sources: ControlSources, service: ProjectService): Con
       readRemoteHead,
       hostDirectory,
       findFault,
+      findMachineFaults,
       statePath,
       logStatePath,
     },

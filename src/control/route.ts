@@ -27,6 +27,8 @@ export interface ControlContext {
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
   /** What is wrong with the service, or null. */
   readonly findFault: () => string | null;
+  /** What is wrong with the machine part; nothing without one. */
+  readonly findMachineFaults: () => readonly string[];
   readonly statePath: string;
   /** The directory with the project's logs. */
   readonly logStatePath: string;
@@ -53,7 +55,7 @@ export interface ControlContext {
 export interface ControlSources
   extends Pick<
     ControlContext,
-    "events" | "findFault" | "address" | "startedAtMs" | "turns" | "log" | "taking"
+    "events" | "findFault" | "findMachineFaults" | "address" | "startedAtMs" | "turns" | "log" | "taking"
   > {
   /** The whole database. */
   readonly store: Store;

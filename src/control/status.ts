@@ -39,6 +39,8 @@ export interface StatusJson {
   readonly paused: PauseJson | null;
   /** null if deployments of all projects may start. */
   readonly hold: HoldJson | null;
+  /** What is wrong with the machine part: a sentence for each fault. */
+  readonly machineFaults: readonly string[];
   /** What is wrong with the project's settings, or null. */
   readonly fault: string | null;
   /** null if pushes come over a port of this process. */
@@ -57,6 +59,7 @@ export interface WholeStatusJson
     | "waiting"
     | "last"
     | "health"
+    | "machineFaults"
     | "hold"
     | "inbox"
   > {
@@ -86,6 +89,7 @@ export const showStatus: Route = (context) => {
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: { isHealthy: fault === null, detail: fault },
+    machineFaults: context.findMachineFaults(),
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
     paused: pauseJson(store),
@@ -114,6 +118,7 @@ export const showWholeStatus: WholeRoute = (sources) => {
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: { isHealthy: fault === null, detail: fault },
+    machineFaults: sources.findMachineFaults(),
     hold: holdJson(sources.turns),
     inbox: inboxJson(taking),
     projects: listProjects(sources),

@@ -3,8 +3,8 @@ import { findFreeSubnet, formatSubnet, parseSubnet, type Subnet } from "../confi
 import { type Engine, EngineRefusal, getJson } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
 
-/** A /27: 29 containers beside the gateway, and 2,048 projects in the default range. */
-const addressesPerNetwork = 32;
+/** The label of a project's network, with its name. */
+export const projectLabel = "hotpush.project";
 
 /**
  * Makes the network of a project, if it is not there: with a subnet of its own, because Docker's default pools are used up
@@ -20,7 +20,7 @@ export async function makeProjectNetwork(engine: Engine, project: string, range:
     const networks = await getJson<readonly ListedNetwork[]>(engine, "/networks");
     if (networks.some(({ Name }) => Name === name)) return;
     const taken = [...networks.flatMap(subnetsOf), ...refused];
-    const subnet = findFreeSubnet(range, addressesPerNetwork, taken);
+    const subnet = findFreeSubnet(range, taken);
     if (subnet === null) throw rangeFull(project, range);
     if ((await create(engine, project, subnet)) === "exists") return;
     // Another process may have taken the subnet since, or something that is in no list.
@@ -48,7 +48,7 @@ async function create(engine: Engine, project: string, subnet: Subnet): Promise<
   try {
     await engine.post("/networks/create", {
       Name: projectNetwork(project),
-      Labels: { "hotpush.project": project },
+      Labels: { [projectLabel]: project },
       IPAM: { Config: [{ Subnet: formatSubnet(subnet) }] },
     });
     return "exists";

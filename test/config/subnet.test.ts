@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findFreeSubnet, formatSubnet, parseSubnet, type Subnet } from "../../src/config/subnet.ts";
+import {
+  findFreeSubnet,
+  formatSubnet,
+  parseNetworkRange,
+  parseSubnet,
+  type Subnet,
+} from "../../src/config/subnet.ts";
 
 function subnet(text: string): Subnet {
   const parsed = parseSubnet(text);
@@ -9,7 +15,7 @@ function subnet(text: string): Subnet {
 }
 
 function firstFree(range: string, ...taken: readonly string[]): string | null {
-  const free = findFreeSubnet(subnet(range), 32, taken.map(subnet));
+  const free = findFreeSubnet(subnet(range), taken.map(subnet));
   return free && formatSubnet(free);
 }
 
@@ -43,4 +49,9 @@ test("the first free subnet is the lowest that overlaps none of the others", () 
 test("a range that is used up, or covered by a larger network, has no free subnet", () => {
   assert.equal(firstFree("10.231.0.0/26", "10.231.0.0/27", "10.231.0.32/27"), null);
   assert.equal(firstFree("10.231.0.0/16", "10.0.0.0/8"), null);
+});
+
+test("a range is refused if it has no room for one network", () => {
+  assert.equal(parseNetworkRange("10.231.0.0/28"), null);
+  assert.deepEqual(parseNetworkRange("10.231.0.0/27"), subnet("10.231.0.0/27"));
 });

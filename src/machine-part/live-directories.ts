@@ -1,0 +1,48 @@
+import { chownSync, lstatSync, mkdirSync, type Stats } from "node:fs";
+import { join } from "node:path";
+import { serviceAlias } from "../config/machine-part.ts";
+import { ownUid, statOf } from "../platform/files.ts";
+import { type Access, replaceFile } from "../platform/replace-file.ts";
+
+/**
+ * Makes the live directory of a project, which belongs to the owner of its checkout, and the live files that its site reads.
+ * A new one has the service's name on the project's network in it, so that Caddy finds the service before its first roll-out.
+ * Directories and files that are there stay as they are. Without a checkout, nothing is made.
+ *
+ * @param site the text of its site, or ""
+ * @throws the system's error
+ */
+export function seedLiveDirectory(
+  livePath: string,
+  { name, repoPath }: { readonly name: string; readonly repoPath: string },
+  site: string,
+): void {
+  const directory = join(livePath, name);
+  const missing = servicesIn(site, name).filter((service) => !isThere(join(directory, service)));
+  if (isThere(directory) && missing.length === 0) return;
+  const checkout = statOf(repoPath);
+  if (checkout === null) return;
+  if (!isThere(directory)) makeDirectory(directory, checkout);
+  for (const service of missing)
+    replaceFile(join(directory, service), serviceAlias(service, name), accessFor(checkout));
+}
+
+/** The directory belongs to somebody else, so a link in it is not followed. */
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+function makeDirectory(path: string, { uid, gid }: Stats): void {
+  mkdirSync(path, { mode: 0o755 });
+  if (ownUid() === 0) chownSync(path, uid, gid);
+}
+
+/** The services in lines such as `import service shop web 8080`. */
+function servicesIn(site: string, project: string): readonly string[] {
+  const imports = [...site.matchAll(/^\s*import\s+service\s+(\S+)\s+(\w[\w.-]*)\s/gm)];
+  return imports.flatMap(([, of, service = ""]) => (of === project ? [service] : []));
+}
+
+function accessFor({ uid, gid }: Stats): Access {
+  return { mode: 0o644, owner: ownUid() === 0 ? { uid, gid } : null };
+}

@@ -1,0 +1,115 @@
+import { readFileSync } from "node:fs";
+import type { MachineFiles } from "../config/machine-part.ts";
+import type { Subnet } from "../config/subnet.ts";
+import type { Log } from "../log.ts";
+import type { Engine } from "../platform/docker/engine.ts";
+import { kindOf } from "../platform/files.ts";
+import { pause } from "../platform/keep-trying.ts";
+import { repeat } from "../platform/repeat.ts";
+import { isProjectName, type Projects } from "../projects/project.ts";
+import { projectNames } from "../projects/project-files.ts";
+import { type CaddyContainer, listCaddyContainers } from "./caddy-container.ts";
+import { followCaddyFiles, listSites, sitePath } from "./follow-caddy-files.ts";
+import { joinNetworks } from "./join-networks.ts";
+import { seedLiveDirectory } from "./live-directories.ts";
+import { writeClosing } from "./load-caddyfile.ts";
+
+export interface ReconcileOptions {
+  readonly files: MachineFiles;
+  /** The live directory, as this process sees it. */
+  readonly livePath: string;
+  /** NETWORK_RANGE */
+  readonly range: Subnet;
+  readonly engine: Engine;
+  readonly projects: Pick<Projects, "list">;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+  readonly intervalMs?: number;
+}
+
+/** What keeps the machine part as its files say. */
+export interface Reconciling {
+  /** A sentence for each thing that is not as it should be. */
+  readonly faults: () => readonly string[];
+}
+
+/** What can be wrong, each for itself. */
+type Subject = "machine part" | "networks" | "live files" | "caddy";
+
+/**
+ * Looks every second whether the machine part is as its files say, and makes it so: each project has its network, with Caddy on
+ * it, and its live directory, and Caddy has the configuration in the Caddyfile and the sites. A look that finds nothing to do
+ * costs one request to the engine.
+ */
+export function startReconciling(options: ReconcileOptions): Reconciling {
+  const { files, livePath, engine, stopping, log, intervalMs = 1_000 } = options;
+  const faults = new Map<Subject, string>();
+  const loadChanges = followCaddyFiles({ files, livePath, pause: (ms) => pause(ms, stopping) });
+
+  async function look(): Promise<void> {
+    const caddies = await listCaddyContainers(engine);
+    await attempt("networks", () => reconcileNetworks(options, caddies));
+    await attempt("live files", () => seedLiveDirectories(options));
+    await attempt("caddy", () => loadChanges(caddies));
+    setFault("machine part", null);
+  }
+
+  async function attempt(
+    subject: Subject,
+    work: () => string | null | Promise<string | null>,
+  ): Promise<void> {
+    try {
+      setFault(subject, await work());
+    } catch (error) {
+      setFault(subject, messageOf(error));
+    }
+  }
+
+  /** Logs a fault once, and its end. */
+  function setFault(subject: Subject, fault: string | null): void {
+    if ((faults.get(subject) ?? null) === fault) return;
+    if (fault === null) {
+      faults.delete(subject);
+      log.info({ event: "machine.recovered", subject }, `The machine part is right again: ${subject}`);
+    } else {
+      faults.set(subject, fault);
+      log.error({ event: "machine.faulty", subject }, fault);
+    }
+  }
+
+  const looks = repeat(look, {
+    intervalMs,
+    onFault: (error) => setFault("machine part", messageOf(error)),
+  });
+  looks.start();
+  looks.now();
+  stopping.addEventListener("abort", looks.stop);
+  return { faults: () => [...faults.values()] };
+}
+
+async function reconcileNetworks(
+  { engine, range, files }: ReconcileOptions,
+  caddies: readonly CaddyContainer[],
+): Promise<string | null> {
+  const joined = projectNames(files.projectsPath).filter(isProjectName);
+  // Caddy stays on the network of a project whose site is still there.
+  const faults = await joinNetworks(engine, caddies, { joined, kept: listSites(files), range });
+  return faults.join(" ") || null;
+}
+
+function seedLiveDirectories({ projects, files, livePath }: ReconcileOptions): null {
+  // Left by a process that was killed during a reload, or never written.
+  if (readText(`${livePath}/closing`) !== "no") writeClosing(livePath, "no");
+  for (const { name, settings } of projects.list())
+    seedLiveDirectory(livePath, { name, repoPath: settings.repoPath }, readText(sitePath(files, name)));
+  return null;
+}
+
+/** Empty if there is no such file. */
+function readText(path: string): string {
+  return kindOf(path) === "file" ? readFileSync(path, "utf8") : "";
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { after, before, test } from "node:test";
+import { until } from "../harness/until.ts";
+import { onOwnEngine } from "../lab/on-engine.ts";
+import {
+  type LabProject,
+  type MachinePartLab,
+  readLiveFile,
+  startMachinePart,
+} from "../lab/projects-behind-caddy.ts";
+import { underLoad } from "../lab/under-load.ts";
+
+// The engine has only one machine part, and the tests kill the engine.
+onOwnEngine("alone", "the networks of a machine part", (env, engine) => {
+  let part: MachinePartLab;
+  let shop: LabProject;
+
+  before(async () => {
+    part = await startMachinePart(env);
+  });
+  after(() => part?.remove());
+
+  test("a project that is added gets its network, its live directory and its site by itself", async () => {
+    shop = part.addProject("shop");
+    await part.untilJoined(["shop"]);
+    await shop.compose("up", "--detach");
+    await untilServed(shop);
+    assert.equal(readLiveFile(shop), "web.shop.containers.internal");
+    assert.equal(statSync(dirname(shop.liveFile)).mode & 0o777, 0o755);
+    assert.match(await part.docker("network", "inspect", "hotpush-shop"), /"Subnet": "10\.231\.0\.0\/27"/);
+    assert.deepEqual((await part.status()).machineFaults, []);
+  });
+
+  test("Caddy's own network stays its gateway", async () => {
+    const gateway = await part.docker(
+      "network",
+      "inspect",
+      "hotpush",
+      "--format",
+      "{{(index .IPAM.Config 0).Gateway}}",
+    );
+    assert.equal(await defaultRoute(), gateway);
+  });
+
+  test("joining and leaving networks fails no request of another project", async () => {
+    await underLoad(shop.origin, async () => {
+      const other = part.addProject("a-first");
+      await part.untilJoined(["a-first", "shop"]);
+      other.forget();
+      await part.untilJoined(["shop"]);
+    });
+  });
+
+  test("a Caddy that is recreated is on all networks as soon as it starts", async () => {
+    await part.compose("up", "--detach", "--wait");
+    await part.compose("up", "--detach", "--force-recreate", "caddy");
+    const tookMs = await part.untilJoined(["shop"]);
+    assert.ok(tookMs < 3_000, `${tookMs} ms`);
+    await untilServed(shop);
+  });
+
+  test("a rejected configuration leaves the old one in force, and the status says why", async () => {
+    const site = readFileSync(shop.siteFile, "utf8");
+    writeFileSync(shop.siteFile, `${site}http://127.0.0.99 {\n\tnonsense\n}\n`);
+    const fault = await until("the fault", async () => (await part.status()).machineFaults[0]);
+    assert.match(fault, /rejects its configuration and keeps the old one.*sites\/shop\.caddy.*nonsense/s);
+    await untilServed(shop);
+    writeFileSync(shop.siteFile, site);
+    await until("no fault", async () => (await part.status()).machineFaults.length === 0);
+  });
+
+  test("live files that are missing come back", async () => {
+    rmSync(dirname(shop.liveFile), { recursive: true });
+    await until("the live file", () => existsSync(shop.liveFile));
+    await untilServed(shop);
+  });
+
+  test("everything is served again after a reboot", async () => {
+    const ids = (await part.docker("ps", "--quiet")).split("\n");
+    const pids = await part.docker("inspect", ...ids, "--format", "{{.State.Pid}}");
+    await engine.kill();
+    for (const pid of pids.split("\n")) process.kill(Number(pid), "SIGKILL");
+    await engine.start();
+    await part.untilJoined(["shop"]);
+    await untilServed(shop);
+  });
+
+  test("one command repairs what a network prune removed while all was stopped", async () => {
+    await part.compose("stop", "--timeout", "1");
+    await shop.compose("stop", "--timeout", "1");
+    await part.docker("network", "prune", "--force");
+    await part.compose("up", "--detach", "--wait", "--force-recreate");
+    await part.untilJoined(["shop"]);
+    await shop.compose("up", "--detach", "--force-recreate");
+    await untilServed(shop);
+  });
+
+  test("a project that was stopped during a network prune is recreated with one command", async () => {
+    await shop.compose("stop", "--timeout", "1");
+    await part.docker("network", "prune", "--force");
+    await shop.compose("up", "--detach", "--force-recreate");
+    await untilServed(shop);
+  });
+
+  test("Caddy is on the networks of 50 projects", async () => {
+    const names = Array.from({ length: 49 }, (_, index) => `many-${index}`);
+    const projects = names.map(part.addProject);
+    await part.untilJoined(["shop", ...names], 60_000);
+    await underLoad(shop.origin, async () => {
+      for (const project of projects) project.forget();
+      await part.untilJoined(["shop"], 60_000);
+    });
+  });
+
+  async function defaultRoute(): Promise<string> {
+    const table = await part.compose("exec", "--no-tty", "caddy", "cat", "/proc/net/route");
+    const [, , hex = ""] =
+      table
+        .split("\n")
+        .map((line) => line.split("\t"))
+        .find(([, to]) => to === "00000000") ?? [];
+    return Buffer.from(hex, "hex").reverse().join(".");
+  }
+});
+
+async function untilServed({ origin }: LabProject): Promise<void> {
+  await until(`an answer at ${origin}`, async () => {
+    const answer = await fetch(origin, { headers: { connection: "close" } }).catch(() => null);
+    return answer?.status === 200 && (await answer.text()).startsWith("first ");
+  });
+}

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { listCaddyContainers } from "../../src/machine-part/caddy-container.ts";
+import { joinNetworks } from "../../src/machine-part/join-networks.ts";
+import { EngineRefusal } from "../../src/platform/docker/engine.ts";
+import { type FakeEngine, fakeEngine, networkOf } from "./fake-engine.ts";
+
+const range = { firstAddress: 0x0ae70000, addressCount: 65_536 };
+const own = ["hotpush", "hotpush-receive"];
+
+async function joinAll(fake: FakeEngine, joined: readonly string[], kept: readonly string[] = []) {
+  const { engine, requests } = fake;
+  const caddies = await listCaddyContainers(engine);
+  requests.length = 0;
+  return await joinNetworks(engine, caddies, { joined, kept, range });
+}
+
+test("Caddy is joined to the network of each project, which is made if it is missing", async () => {
+  const fake = fakeEngine([networkOf("hotpush-shop", "10.231.0.0/27")], new Map([["caddy", [...own]]]));
+  assert.deepEqual(await joinAll(fake, ["shop", "blog"]), []);
+  assert.deepEqual(fake.caddies.get("caddy"), [...own, "hotpush-shop", "hotpush-blog"]);
+  assert.deepEqual(
+    fake.networks.map(({ Name }) => Name),
+    ["hotpush-shop", "hotpush-blog"],
+  );
+});
+
+test("the engine is not asked if Caddy is on all networks", async () => {
+  const fake = fakeEngine([], new Map([["caddy", [...own, "hotpush-shop"]]]));
+  await joinAll(fake, ["shop"]);
+  assert.deepEqual(fake.requests, []);
+});
+
+test("without a Caddy the networks are still made", async () => {
+  const fake = fakeEngine();
+  await joinAll(fake, ["shop"]);
+  assert.deepEqual(
+    fake.networks.map(({ Name }) => Name),
+    ["hotpush-shop"],
+  );
+});
+
+test("both containers of a Caddy that is recreated are joined", async () => {
+  const fake = fakeEngine(
+    [],
+    new Map([
+      ["old", [...own, "hotpush-shop"]],
+      ["new", [...own]],
+    ]),
+  );
+  await joinAll(fake, ["shop"]);
+  assert.deepEqual(fake.caddies.get("new"), [...own, "hotpush-shop"]);
+});
+
+test("Caddy leaves the network of a project that has neither settings nor a site", async () => {
+  const fake = fakeEngine([], new Map([["caddy", [...own]]]));
+  await joinAll(fake, ["shop", "blog", "wiki"]);
+  await joinAll(fake, ["shop"], ["blog"]);
+  assert.deepEqual(fake.caddies.get("caddy"), [...own, "hotpush-shop", "hotpush-blog"]);
+});
+
+test("Caddy stays on a network that a person has made", async () => {
+  const fake = fakeEngine(
+    [networkOf("hotpush-theirs", "10.9.0.0/16")],
+    new Map([["caddy", [...own, "hotpush-theirs"]]]),
+  );
+  await joinAll(fake, []);
+  assert.deepEqual(fake.caddies.get("caddy"), [...own, "hotpush-theirs"]);
+});
+
+test("a network that cannot be made does not keep Caddy from the others", async () => {
+  const fake = fakeEngine([], new Map([["caddy", [...own]]]));
+  fake.refuse(/create/, new EngineRefusal(500, "no space left on device"));
+  assert.deepEqual(await joinAll(fake, ["blog", "shop"]), ["no space left on device"]);
+  assert.deepEqual(fake.caddies.get("caddy"), [...own, "hotpush-shop"]);
+});
+
+test("a container that is removed in the meantime is no fault", async () => {
+  const fake = fakeEngine([], new Map([["caddy", [...own]]]));
+  fake.refuse(/connect/, new EngineRefusal(404, "No such container: caddy"));
+  assert.deepEqual(await joinAll(fake, ["shop"]), []);
+});
