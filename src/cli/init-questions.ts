@@ -1,18 +1,24 @@
 import { createInterface } from "node:readline/promises";
 import { type GitHost, gitHosts, isGitHost } from "../init/git-host.ts";
+import type { QuestionsOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import type { Questions } from "../init/plan-setup.ts";
+import type { PlannedFile } from "../init/planned-file.ts";
+import type { UpstreamQuestion } from "../init/upstreams/questions.ts";
+import type { UpstreamOptions } from "../init/upstreams/upstream.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
+import { wrapFor } from "../platform/terminal/layout.ts";
 import { CommandError } from "../problems.ts";
-import { print } from "./command.ts";
+import { print, refuse } from "./command.ts";
 
 /** Asks nothing: what cannot be detected stays open, and can be given as an option later. */
-export const takeDefaults: Questions = {
+export const takeDefaults: Questions & QuestionsOnMachine = {
   askUrl: async () => null,
   askHost: async () => null,
   askService: async () => null,
+  askUpstream: null,
 };
 
-export const personAtTerminal: Questions = {
+export const personAtTerminal: Questions & QuestionsOnMachine = {
   askUrl: async () => {
     print(
       "Where will your git host reach this server, such as https://shop.example.org?",
@@ -35,7 +41,19 @@ export const personAtTerminal: Questions = {
       names.includes(text) ? text : noneOfThem(text),
     );
   },
+  askUpstream,
 };
+
+/** Asks a question about the services of a project. */
+async function askUpstream({ lines, prompt: question, fallback, read }: UpstreamQuestion) {
+  print(...lines.map((line) => wrapFor(process.stdout, line)));
+  return await prompt<UpstreamOptions>(question, fallback, (text) => {
+    const answer = read(text);
+    if (typeof answer !== "string") return answer;
+    print(wrapFor(process.stdout, answer));
+    return null;
+  });
+}
 
 function noneOfThem(text: string): null {
   print(`${text} is none of them.`);
@@ -45,6 +63,25 @@ function noneOfThem(text: string): null {
 /** Whether a person at a terminal can be asked. */
 export function canAsk(): boolean {
   return process.stdin.isTTY === true && process.stdout.isTTY === true;
+}
+
+/** Whether the files may be changed: new ones need no question, existing ones are changed only if the person agrees. */
+export async function mayChange(files: readonly PlannedFile[], isAgreed: boolean): Promise<boolean> {
+  const changed = files.filter(({ state }) => state === "changed");
+  // Added lines take nothing away.
+  if (isAgreed || changed.every(({ before, text }) => isOnlyAdded(before ?? "", text))) return true;
+  const names = changed.map(({ name }) => name).join(", ");
+  if (!canAsk()) {
+    refuse(`${names} would be changed as shown. Nothing was written; to agree: hotpush init --yes`);
+    return false;
+  }
+  if (await confirm(`Change ${names} as shown?`)) return true;
+  refuse("Nothing was written.");
+  return false;
+}
+
+function isOnlyAdded(before: string, text: string): boolean {
+  return text.startsWith(before.replace(/\n*$/, ""));
 }
 
 /** Asks for yes or no; an empty answer is no. */

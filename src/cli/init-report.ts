@@ -1,9 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { hasFileModes } from "../init/git-checkout.ts";
+import type { Environment } from "../config/read-variables.ts";
+import { type GitRemote, hasFileModes } from "../init/git-checkout.ts";
+import type { GitHost } from "../init/git-host.ts";
 import type { Setup } from "../init/plan-setup.ts";
 import type { PlannedFile } from "../init/planned-file.ts";
+import type { SetupProject } from "../init/project.ts";
 import { proxyAdvice } from "../init/proxy-config.ts";
 import { systemdUnitName } from "../init/systemd-unit.ts";
 import { isLoopback } from "../init/webhook-address.ts";
@@ -30,19 +33,31 @@ function proxyText(proxy: Setup["proxy"], site: string | null): string {
 
 /** Prints what happens to each file, with the difference for those that are changed. */
 export async function printChanges(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
+  printStates(files);
+  await printDifferences(files, env);
+}
+
+/** Prints what happens to each file, a line each. */
+export function printStates(files: readonly PlannedFile[]): void {
   const width = Math.max(...files.map(({ name }) => name.length));
   for (const { state, name, purpose } of files) {
     print(`${(state === "right" ? "is right" : state).padEnd(8)}  ${name.padEnd(width)}  ${purpose}`);
   }
-  for (const file of files) if (file.state === "changed") print(`\n${await changeText(file, env)}`);
+}
+
+/** Prints the difference of each file that is changed, and an empty line. */
+export async function printDifferences(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
+  const changed = files.filter(({ state, shown }) => state === "changed" && shown !== null);
+  for (const file of changed) print(`\n${await changeText(file, env)}`);
   print("");
 }
 
 /** Without values that must not be shown: if only those change, no difference is left. */
 async function changeText(
-  { name, before, text, shown = (all) => all }: PlannedFile,
+  { name, before, text, ...file }: PlannedFile,
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
+  const shown = file.shown ?? ((all: string) => all);
   const hasColour = process.stdout.isTTY === true && process.stdout.hasColors();
   const difference = await diffTexts(name, shown(before ?? ""), shown(text), { env, hasColour });
   if (difference === "") return `${name}: a secret in it is replaced.`;
@@ -101,16 +116,27 @@ function isIgnoredByDocker(root: string): boolean {
   return /^(?:\*\*?\/)?(?:\.env\*?|\.\*|\*)$/m.test(readFileSync(path, "utf8"));
 }
 
+/** Where the git host sends to, and the secret that it signs with. */
+export interface FormOptions {
+  readonly host: GitHost | null;
+  readonly remote: GitRemote | null;
+  readonly payloadUrl: URL;
+  /** null: it cannot be read. */
+  readonly secret: string | null;
+  /** The file that has it. */
+  readonly secretFile: string;
+}
+
 /** Prints the form of the git host's webhook, field by field. Only a person at a terminal sees the secret itself. */
-export function printWebhookForm({ project, host, address }: Setup): void {
-  const inDotenv = "the value of WEBHOOK_SECRET in .env";
-  const secret = (process.stdout.isTTY ? readDotenv(project.root).WEBHOOK_SECRET : null) ?? inDotenv;
-  const payloadUrl = publicUrl(address.payloadUrl);
-  const form = webhookForm(host ?? "github", host === null ? null : project.remote, { payloadUrl, secret });
+export function printWebhookForm({ host, remote, payloadUrl, ...options }: FormOptions): void {
+  const inFile = `the value of WEBHOOK_SECRET in ${options.secretFile}`;
+  const secret = (process.stdout.isTTY ? options.secret : null) ?? inFile;
+  const values = { payloadUrl: publicUrl(payloadUrl), secret };
+  const form = webhookForm(host ?? "github", host === null ? null : remote, values);
   const name = host === null ? "your git host (name it with --host)" : form.host;
   print(`\nThe webhook at ${name}:`);
   print(host === null ? "  its repository's settings, Webhooks" : `  ${form.address ?? form.way}`);
-  printFields(form, secret);
+  printFields(form, secret, options.secretFile);
   if (host !== null) print(wrapFor(process.stdout, `  ${form.afterwards}`, "  "));
 }
 
@@ -120,12 +146,12 @@ function publicUrl(url: URL): string {
   return `${url.protocol}//<this server>${url.port === "" ? "" : `:${url.port}`}${url.pathname}`;
 }
 
-function printFields({ fields, makesSecret, host }: WebhookForm, secret: string): void {
+function printFields({ fields, makesSecret, host }: WebhookForm, secret: string, secretFile: string): void {
   const width = Math.max(...fields.map(([label]) => label.length));
   for (const [label, value] of fields) print(fieldLine(label, value, width));
   if (!makesSecret) return;
   const own = fields.find(([, value]) => value === secret)?.[0];
-  const note = `  If ${host} makes the ${own} itself, write that to .env as WEBHOOK_SECRET.`;
+  const note = `  If ${host} makes the ${own} itself, write that to ${secretFile} as WEBHOOK_SECRET.`;
   print(wrapFor(process.stdout, note, "  "));
 }
 
@@ -142,7 +168,8 @@ export async function printNextSteps(setup: Setup, env: NodeJS.ProcessEnv): Prom
     print(`\nIn the configuration of ${proxy.service}:`, ...proxyAdvice(proxy).map((line) => `  ${line}`));
   }
   const isUnchanged = files.every(({ state }) => state === "right");
-  const result = isUnchanged ? await dryRun(setup, env) : null;
+  const settings = { ...readDotenv(setup.project.root), ...env };
+  const result = isUnchanged ? await dryRun({ ...setup, settings, ...setup.address }) : null;
   if (result !== null) print(`\n${wrapFor(process.stdout, result)}`);
   else print("\nNext:", `  ${startCommand(setup)}`, "  npx hotpush send --dry-run");
 }
@@ -152,12 +179,21 @@ function startCommand({ proxy }: Setup): string {
   return `sudo install -m 644 ${systemdUnitName} /etc/systemd/system/ && sudo systemctl enable --now hotpush`;
 }
 
+/** A test push that changes nothing. */
+export interface DryRunOptions {
+  readonly project: SetupProject;
+  readonly payloadUrl: URL;
+  readonly host: GitHost | null;
+  /** The variables with the secret. */
+  readonly settings: Environment;
+}
+
 /** @returns what the service answered, or null if it did not answer */
-async function dryRun({ project, address, host }: Setup, env: NodeJS.ProcessEnv): Promise<string | null> {
+export async function dryRun({ project, payloadUrl, host, settings }: DryRunOptions): Promise<string | null> {
   try {
     const sent = await send({
-      url: address.payloadUrl,
-      secret: secretToSend({ ...readDotenv(project.root), ...env }),
+      url: payloadUrl,
+      secret: secretToSend(settings),
       directory: project.root,
       branch: project.branch,
       ...{ host, event: "push", file: null, isDryRun: true, waitMs: 0 },
@@ -169,6 +205,7 @@ async function dryRun({ project, address, host }: Setup, env: NodeJS.ProcessEnv)
   }
 }
 
-function readDotenv(root: string): NodeJS.Dict<string> {
+/** The variables of `.env` in `root`. */
+export function readDotenv(root: string): NodeJS.Dict<string> {
   return parseEnv(readFileSync(join(root, ".env"), "utf8"));
 }

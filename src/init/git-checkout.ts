@@ -1,3 +1,4 @@
+import { dirname, resolve } from "node:path";
 import { type Branch, branches } from "../config/project.ts";
 import { type GitOptions, gitOutput, neverAsk, runGit } from "../platform/git.ts";
 import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
@@ -72,22 +73,26 @@ export function parseRemoteUrl(url: string): GitRemote | null {
 }
 
 /**
- * Those of `names`, files in the root of a checkout, that git does not ignore.
+ * Those of `names`, files in the root of a checkout, that are in the repository.
  *
- * @throws SetupError if one of them is in the repository: its secrets would be pushed
+ * @throws SetupError if git cannot list its files
  */
-export async function findUnignored(root: string, names: readonly string[]): Promise<readonly string[]> {
+export async function findTracked(root: string, names: readonly string[]): Promise<readonly string[]> {
   const tracked = await git(root, "ls-files", "--", ...names);
-  if (tracked === null)
-    throw new SetupError(`git cannot list the files of ${root}. Try: git -C ${root} ls-files`);
-  if (tracked !== "") {
-    const [first] = tracked.split("\n");
-    throw new SetupError(
-      `${first} is in the repository, so a secret written to it would be pushed. Remove it from git: git rm --cached ${first} && git commit -m "Keep ${first} out of git", and push; the file itself stays.`,
-    );
-  }
+  if (tracked !== null) return tracked.split("\n").filter(Boolean);
+  throw new SetupError(`git cannot list the files of ${root}. Try: git -C ${root} ls-files`);
+}
+
+/** Those of `names`, files in the root of a checkout, that git does not ignore. */
+export async function findUnignored(root: string, names: readonly string[]): Promise<readonly string[]> {
   const ignored = (await git(root, "check-ignore", "--", ...names))?.split("\n") ?? [];
   return names.filter((name) => !ignored.includes(name));
+}
+
+/** The directory of git's own `info/exclude` of a checkout, which may be a linked work tree. */
+export async function gitDirectory(root: string): Promise<string> {
+  const path = await git(root, "rev-parse", "--git-path", "info/exclude");
+  return dirname(dirname(resolve(root, path ?? ".git/info/exclude")));
 }
 
 /** Whether git records the execute bit of files here; some file systems have none. */

@@ -24,7 +24,7 @@ export async function hasOwnImage(env: NodeJS.ProcessEnv): Promise<boolean> {
 }
 
 /**
- * Builds the image; Docker's output goes to standard error.
+ * Builds the image; Docker's output, and that it takes a while, go to standard error.
  *
  * @throws SetupError if that fails
  */
@@ -34,6 +34,7 @@ export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
       `There is no Dockerfile in ${ownRoot} to build Hotpush's image from. Set HOTPUSH_IMAGE in .env to an image of Hotpush.`,
     );
   }
+  process.stderr.write(`Building the image ${ownImage}; the first time takes a minute or two.\n`);
   const label = `${sourcesLabel}=${sourcesDigest()}`;
   const code = await runInForeground(["docker", "build", "--tag", ownImage, "--label", label, ownRoot], env);
   if (code === 0) return;

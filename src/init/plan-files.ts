@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Environment } from "../config/read-variables.ts";
 import { secretFault } from "../config/secret.ts";
 import { namingFiles } from "../platform/compose/commands.ts";
 import { composeFile, ownComposeFile } from "./compose-file.ts";
@@ -75,8 +76,11 @@ function wantedSettings(options: PlanOptions): readonly Setting[] {
   ];
 }
 
-/** A valid secret stays. If a file holds it, `init` does not touch it. */
-function secretSetting({ WEBHOOK_SECRET, WEBHOOK_SECRET_FILE }: SetupProject["env"], host: GitHost | null) {
+/** The setting of the secret. A valid one stays, and if a file holds it, there is none. */
+export function secretSetting(
+  { WEBHOOK_SECRET, WEBHOOK_SECRET_FILE }: Environment,
+  host: GitHost | null,
+): readonly Setting[] {
   if (WEBHOOK_SECRET_FILE) return [];
   const isGood = WEBHOOK_SECRET !== undefined && secretFault("WEBHOOK_SECRET", WEBHOOK_SECRET) === null;
   return [{ name: "WEBHOOK_SECRET", value: isGood ? WEBHOOK_SECRET : makeSecretText(host), isOpen: false }];
@@ -99,13 +103,13 @@ function containerSettings({ project }: PlanOptions, machine: Machine): readonly
   ];
 }
 
-/** Absolute, so that the project is the same from any working directory. */
-function composeFileList({ root, composeFiles: files, env }: SetupProject): string {
+/** The value of COMPOSE_FILE with our own file in it: absolute paths, so that it is the same from any working directory. */
+export function composeFileList({ root, composeFiles: files, env }: SetupProject): string {
   return namingFiles([...files, join(root, ownComposeFile)], env);
 }
 
 /** `owner/name` as in the host's payload, so that no other repository with the secret deploys this one. */
-function repositoryName({ remote }: SetupProject, host: GitHost | null): string | null {
+export function repositoryName({ remote }: SetupProject, host: GitHost | null): string | null {
   const name = payloadName(remote?.path ?? "", host);
   return /^[\w.~-]+(\/[\w.~-]+)+$/.test(name) ? name : null;
 }
@@ -115,14 +119,22 @@ function ignoreFile(names: readonly string[]): WantedFile {
     name: ".gitignore",
     mode: null,
     purpose: `${names.join(" and ")} ${names.length === 1 ? "stays" : "stay"} out of git`,
-    make: (before) => {
-      const kept = (before ?? "").replace(/\n*$/, "");
-      return [...(kept === "" ? [] : [kept]), ...names.map((name) => `/${name}`), ""].join("\n");
-    },
+    make: (before) =>
+      withLines(
+        before ?? "",
+        names.map((name) => `/${name}`),
+      ),
   };
 }
 
-const deployScript: WantedFile = {
+/** The text with `lines` at its end. */
+export function withLines(text: string, lines: readonly string[]): string {
+  const kept = text.replace(/\n*$/, "");
+  return [...(kept === "" ? [] : [kept]), ...lines, ""].join("\n");
+}
+
+/** The deploy script; one that is there stays. */
+export const deployScript: WantedFile = {
   name: "deploy.sh",
   mode: 0o755,
   purpose: "pulls, builds, replaces, checks; yours to change",

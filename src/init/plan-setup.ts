@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { isPortTaken } from "../platform/listener.ts";
 import { ownComposeFile, ownEnvFile } from "./compose-file.ts";
 import { readServices, type SetupServices } from "./compose-services.ts";
-import { findUnignored } from "./git-checkout.ts";
+import { findTracked, findUnignored } from "./git-checkout.ts";
 import { type GitHost, isGitHost } from "./git-host.ts";
 import { findMachine, type Machine } from "./machine.ts";
 import { planFiles } from "./plan-files.ts";
 import type { PlannedFile } from "./planned-file.ts";
-import { findProject, type SetupProject } from "./project.ts";
+import { refuseForContainer, type SetupProject } from "./project.ts";
 import { candidates, findReverseProxy, type ReverseProxy } from "./reverse-proxy.ts";
 import { SetupError } from "./setup-error.ts";
 import { systemdUnitName } from "./systemd-unit.ts";
@@ -41,23 +41,24 @@ export interface Setup {
 }
 
 /**
- * Finds what the project around `directory` needs, and asks for the rest. Nothing is written.
+ * Finds what `project` needs to have a Hotpush of its own, and asks for the rest. Nothing is written.
  *
+ * @param services those of its compose files
  * @throws SetupError if it cannot be set up as it is
  */
 export async function planSetup(
-  directory: string,
+  project: SetupProject,
+  services: SetupServices,
   env: NodeJS.ProcessEnv,
   given: Given,
   questions: Questions,
 ): Promise<Setup> {
-  const project = await findProject(directory);
+  refuseForContainer(project);
   const { root, composeFiles } = project;
-  const services = composeFiles.length > 0 ? await readServices(root, composeFiles, env) : {};
-  refuseOwnHotpush(root, services);
   const service = await findService(project, services, given, questions);
   const proxy = composeFiles.length > 0 ? findReverseProxy(services, service ?? undefined) : null;
   const secretFiles = [".env", proxy === null ? systemdUnitName : ownEnvFile];
+  await refuseTracked(root, secretFiles);
   const unignored = await findUnignored(root, secretFiles);
   const known = knownUrl(project);
   const url = given.url ?? known ?? (await questions.askUrl());
@@ -73,11 +74,28 @@ export async function planSetup(
   return { project, proxy, services, address, host, machine, files };
 }
 
-/** Two Hotpushes in one project would both deploy every push. */
-function refuseOwnHotpush(root: string, services: SetupServices): void {
-  if (!Object.hasOwn(services, "hotpush")) return;
+/**
+ * Reads the services of the project's own compose files; none without such a file.
+ *
+ * @throws SetupError if compose rejects them, or one is a Hotpush: two in one project would both deploy every push
+ */
+export async function readOwnServices(
+  { root, composeFiles }: SetupProject,
+  env: NodeJS.ProcessEnv,
+): Promise<SetupServices> {
+  const services = composeFiles.length > 0 ? await readServices(root, composeFiles, env) : {};
+  if (!Object.hasOwn(services, "hotpush")) return services;
   throw new SetupError(
     `Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service (and ${existsSync(join(root, ownComposeFile)) ? `${ownComposeFile} from COMPOSE_FILE, if it is there` : "its proxy, if it has one"}), and run this again; to check the project as it is: hotpush doctor`,
+  );
+}
+
+/** Their secrets would be pushed. */
+async function refuseTracked(root: string, names: readonly string[]): Promise<void> {
+  const [first] = await findTracked(root, names);
+  if (first === undefined) return;
+  throw new SetupError(
+    `${first} is in the repository, so a secret written to it would be pushed. Remove it from git: git rm --cached ${first} && git commit -m "Keep ${first} out of git", and push; the file itself stays.`,
   );
 }
 

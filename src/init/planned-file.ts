@@ -1,29 +1,36 @@
-import { chmodSync, lstatSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { replaceFile } from "../platform/replace-file.ts";
+import { type Access, replaceFile } from "../platform/replace-file.ts";
 import { SetupError } from "./setup-error.ts";
 
 const plainMode = 0o644;
 
 /** A file as it should be, and as it is. */
 export interface PlannedFile {
-  /** From the root of the repository. */
+  /** From the directory that it is planned in. */
   readonly name: string;
   /** Where it is written: the target, if `name` is a link within the repository. */
   readonly path: string;
   readonly text: string;
   /** Permission bits; null: as they are, or 0644 for a new file. */
   readonly mode: number | null;
+  /** Who owns it; by default, the owner of its directory. Only root can give a file to another user. */
+  readonly owner?: Owner;
   /** The present text; null if there is no file. */
   readonly before: string | null;
   readonly state: "new" | "changed" | "mode" | "right";
   /** Its purpose, in a few words. */
   readonly purpose: string;
-  /** The part of its text that may be shown; all of it by default. */
-  readonly shown?: (text: string) => string;
+  /** The part of its text that may be shown; all of it by default. null: the purpose says what changes. */
+  readonly shown?: ((text: string) => string) | null;
 }
 
-export type WantedFile = Pick<PlannedFile, "name" | "mode" | "purpose" | "shown"> & {
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export type WantedFile = Pick<PlannedFile, "name" | "mode" | "owner" | "purpose" | "shown"> & {
   /** Makes the text from the present one; null if there is no file. */
   readonly make: (before: string | null) => string;
 };
@@ -37,7 +44,7 @@ export function planFile(root: string, { make, ...wanted }: WantedFile): Planned
   const path = targetOf(root, wanted.name);
   const before = readText(path);
   const text = make(before);
-  return { ...wanted, path, text, before, state: stateOf(path, wanted.mode, before, text) };
+  return { ...wanted, path, text, before, state: stateOf(path, wanted, before, text) };
 }
 
 /**
@@ -46,14 +53,15 @@ export function planFile(root: string, { make, ...wanted }: WantedFile): Planned
  *
  * @throws SetupError if the directory is not writable
  */
-export function writePlanned({ path, text, mode, state }: PlannedFile): void {
+export function writePlanned({ path, text, mode, owner, state }: PlannedFile): void {
   if (state === "right") return;
-  if (state === "mode") {
-    chmodSync(path, mode ?? plainMode);
-    return;
-  }
   try {
-    replaceFile(path, text, { mode: mode ?? modeOf(path), owner: ownerFor(dirname(path)) });
+    const access = { mode: mode ?? modeOf(path), owner: givenOwner(owner) ?? ownerFor(dirname(path)) };
+    if (state === "mode") setAccess(path, access);
+    else {
+      mkdirSync(dirname(path), { recursive: true });
+      replaceFile(path, text, access);
+    }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new SetupError(
@@ -64,13 +72,16 @@ export function writePlanned({ path, text, mode, state }: PlannedFile): void {
 
 function stateOf(
   path: string,
-  mode: number | null,
+  { mode, owner }: Pick<WantedFile, "mode" | "owner">,
   before: string | null,
   text: string,
 ): PlannedFile["state"] {
   if (before === null) return "new";
   if (before !== text) return "changed";
-  return mode !== null && (statSync(path).mode & 0o777) !== mode ? "mode" : "right";
+  const stats = statSync(path);
+  const wanted = givenOwner(owner) ?? stats;
+  const isOwned = stats.uid === wanted.uid && stats.gid === wanted.gid;
+  return isOwned && (mode === null || (stats.mode & 0o777) === mode) ? "right" : "mode";
 }
 
 /** Writing through a link out of the repository would change a file that does not belong to the project. */
@@ -83,7 +94,7 @@ function targetOf(root: string, name: string): string {
   const target = resolved(path);
   if (target === null || relative(realpathSync(root), target).startsWith("..")) {
     throw new SetupError(
-      `${path} is a link that leads out of the repository${target === null ? ", to nothing" : `, to ${target}`}. Put a file in its place and run this again.`,
+      `${path} is a link that leads out of ${root}${target === null ? ", to nothing" : `, to ${target}`}. Put a file in its place and run this again.`,
     );
   }
   return target;
@@ -111,8 +122,18 @@ function modeOf(path: string): number {
   return (statSync(path, { throwIfNoEntry: false })?.mode ?? plainMode) & 0o777;
 }
 
+function setAccess(path: string, { mode, owner }: Access): void {
+  chmodSync(path, mode);
+  if (owner) chownSync(path, owner.uid, owner.gid);
+}
+
+/** Null for a user who cannot give files away. */
+function givenOwner(owner: Owner | undefined): Owner | null {
+  return owner !== undefined && process.getuid?.() === 0 ? owner : null;
+}
+
 /** Null if a file gets the right owner by itself. */
-function ownerFor(directory: string): { readonly uid: number; readonly gid: number } | null {
+function ownerFor(directory: string): Owner | null {
   if (process.getuid?.() !== 0) return null;
   const { uid, gid } = statSync(directory);
   return { uid, gid };

@@ -2,8 +2,9 @@ import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { type Branch, branches } from "../config/project.ts";
+import type { Environment } from "../config/read-variables.ts";
 import { variables } from "../config.ts";
-import { composeFileNames, namedFiles } from "../platform/compose/commands.ts";
+import { composeFileNames, composeOverrideNames, namedFiles } from "../platform/compose/commands.ts";
 import { rawValue } from "../platform/env-file.ts";
 import { refusesOwner } from "../platform/git.ts";
 import { notPassedOn, ownComposeFile } from "./compose-file.ts";
@@ -20,7 +21,7 @@ export interface SetupProject {
   readonly remote: GitRemote | null;
   /** null if the remote's name does not show it. */
   readonly host: GitHost | null;
-  /** The branch to deploy: BRANCH of `.env`, else the remote's HEAD; null if that is neither main nor master. */
+  /** The branch to deploy: BRANCH of the settings, else the remote's HEAD; null if that is neither main nor master. */
   readonly branch: Branch | null;
   /** The present variables of `.env`. */
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -31,21 +32,34 @@ export interface SetupProject {
 /**
  * Reads the project around `directory`.
  *
- * @throws SetupError if it is not a git checkout that this user may use, or Hotpush would misread its `.env`
+ * @param settingsOf gives the settings of the checkout in `root` if they are not in its `.env`
+ * @throws SetupError if it is not a git checkout that this user may use, or compose would take another directory for it
  */
-export async function findProject(directory: string): Promise<SetupProject> {
+export async function findProject(
+  directory: string,
+  settingsOf: (root: string) => Environment | null = () => null,
+): Promise<SetupProject> {
   const root = await findRoot(directory);
   const remoteUrl = await readRemoteUrl(root);
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
   const env = readDotenv(root);
   const host = remote && gitHostOf(remote);
-  const branch = branches.find((one) => one === env.BRANCH) ?? (await readRemoteBranch(root));
+  const { BRANCH } = settingsOf(root) ?? env;
+  const branch = branches.find((one) => one === BRANCH) ?? (await readRemoteBranch(root));
   const project = { root, remoteUrl, remote, host, branch, env, composeFiles: findComposeFiles(root, env) };
+  refuseOtherDirectory(project);
+  return project;
+}
+
+/**
+ * Checks that a Hotpush of the project itself, whose settings are in `.env`, would read that as compose does.
+ *
+ * @throws SetupError if not
+ */
+export function refuseForContainer(project: SetupProject): void {
   refuseForeignSettings(project);
   refuseAmbiguousSecret(project);
-  refuseOtherDirectory(project);
   refuseSecretFile(project);
-  return project;
 }
 
 async function findRoot(directory: string): Promise<string> {
@@ -75,17 +89,26 @@ function readDotenv(root: string): SetupProject["env"] {
   }
 }
 
-/** Those in COMPOSE_FILE, without ours; else those that compose would use: the first of its names, and its override. */
+/** Those in COMPOSE_FILE, else those that compose would use: the first of its names, and the first override. Without ours. */
 function findComposeFiles(root: string, env: SetupProject["env"]): readonly string[] {
   const named = namedFiles(env).map((file) => resolve(root, file));
   if (named.length > 0) return named.filter((file) => file !== join(root, ownComposeFile));
   const main = composeFileNames.find((name) => existsSync(join(root, name)));
   if (main === undefined) return [];
-  const stem = main.replace(/\.ya?ml$/, "");
-  const override = [`${stem}.override.yml`, `${stem}.override.yaml`].find((name) =>
-    existsSync(join(root, name)),
+  const override = findOverride(root);
+  return [main, ...(override === null || isWrittenByInit(join(root, override)) ? [] : [override])].map(
+    (name) => join(root, name),
   );
-  return [main, ...(override === undefined ? [] : [override])].map((name) => join(root, name));
+}
+
+/** The override in `root` that compose uses by itself, or null. */
+export function findOverride(root: string): string | null {
+  return composeOverrideNames.find((name) => existsSync(join(root, name))) ?? null;
+}
+
+/** Whether the file begins with a comment that says so. */
+export function isWrittenByInit(path: string): boolean {
+  return /^#[^\n]*`hotpush init`/.test(readFileSync(path, "utf8"));
 }
 
 /** LOG_LEVEL=INFO may be the app's: the service would not start with it. */

@@ -39,7 +39,8 @@ export function machineCaddyfile(): string {
 
 # import deliveries <project>: /webhook of a site gets the deliveries of the project's git host.
 (deliveries) {
-	handle /webhook {
+	@deliveries path /webhook /webhook/{args[0]}
+	handle @deliveries {
 		rewrite /webhook/{args[0]}
 		import receive
 	}

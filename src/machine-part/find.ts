@@ -78,10 +78,16 @@ export function findMachineProject({ files }: MachinePart, name: string): Machin
   return env && { name, file, env };
 }
 
+/** The projects that this user may read. */
+export function listMachineProjects(part: MachinePart): readonly MachineProject[] {
+  return namesIn(part.files.projectsPath).flatMap((name) => findMachineProject(part, name) ?? []);
+}
+
 /** The project whose checkout `directory` is in; null if it is in none, or this user may not read the projects. */
 export function findProjectAround(part: MachinePart, directory: string): MachineProject | null {
-  const projects = namesIn(part.files.projectsPath).flatMap((name) => findMachineProject(part, name) ?? []);
-  const byCheckout = new Map(projects.map((project) => [real(project.env.REPO_PATH ?? ""), project]));
+  const byCheckout = new Map(
+    listMachineProjects(part).map((project) => [real(project.env.REPO_PATH ?? ""), project]),
+  );
   const around = directoriesAround(real(directory)).find((path) => byCheckout.has(path));
   return (around !== undefined && byCheckout.get(around)) || null;
 }

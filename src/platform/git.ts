@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Command, type CommandEnding, outputIfGood, runCommand } from "./run-command.ts";
 
 const usualTimeoutMs = 10_000;
@@ -132,8 +132,9 @@ export async function diffTexts(
 }
 
 function writeSide(directory: string, name: string, text: string): void {
-  mkdirSync(directory);
-  writeFileSync(join(directory, name), text);
+  const path = join(directory, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
 }
 
 /** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */

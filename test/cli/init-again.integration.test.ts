@@ -70,11 +70,15 @@ const server = require("node:net").createServer().listen(443, "0.0.0.0", () => {
 test("ports of the Caddy from an earlier run do not count as taken", needs("root"), async (t) => {
   const { repository, init, read, env } = makeProject(t);
   const again = (...args: readonly string[]) =>
-    spawnSync("unshare", ["--net", process.execPath, "-e", while443IsTaken, launcher, "init", ...args], {
-      cwd: repository.directory,
-      env,
-      encoding: "utf8",
-    });
+    spawnSync(
+      "unshare",
+      ["--net", process.execPath, "-e", while443IsTaken, launcher, "init", "--alone", ...args],
+      {
+        cwd: repository.directory,
+        env,
+        encoding: "utf8",
+      },
+    );
   const elsewhere = again("--yes", "--url", "https://shop.example.org");
   assert.equal(elsewhere.status, 0, elsewhere.stderr);
   assert.doesNotMatch(read("compose.hotpush.yaml"), /443:443/);

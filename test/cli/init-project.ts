@@ -43,7 +43,7 @@ export function makeProject(t: TestContext, services: object | null = model, nam
     DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
   };
   const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
-    runCli(["init", ...args], { cwd: repository.directory, env, ...more });
+    runCli(["init", "--alone", ...args], { cwd: repository.directory, env, ...more });
   const read = (file: string) => readFileSync(join(repository.directory, file), "utf8");
   return { repository, init, read, env };
 }

@@ -43,7 +43,7 @@ function startTerminal(t: TestContext) {
   const tmux = (...args: readonly string[]) =>
     spawnSync("tmux", ["-S", socket, ...args], { encoding: "utf8" }).stdout;
   t.after(() => tmux("kill-server"));
-  const shell = `PATH='${env.PATH}' DOCKER_HOST='${env.DOCKER_HOST}' ${launcher} init; echo "ended with $?"; read x`;
+  const shell = `PATH='${env.PATH}' DOCKER_HOST='${env.DOCKER_HOST}' ${launcher} init --alone; echo "ended with $?"; read x`;
   tmux("new-session", "-d", "-x", "80", "-y", "60", "-c", repository.directory, shell);
   const shown = (...how: readonly string[]) =>
     tmux("capture-pane", "-p", ...how)

@@ -67,7 +67,7 @@ async function warningsAfterInit(
   repository.git("remote", "add", "origin", "https://github.com/octo/shop.git");
   const { PATH, DOCKER_HOST, DOCKER_CONFIG } = lab;
   const options = { cwd: repository.directory, env: { PATH, DOCKER_HOST, DOCKER_CONFIG } };
-  const init = await runCli(["init"], options);
+  const init = await runCli(["init", "--alone"], options);
   assert.equal(init.code, 0, init.stderr);
   const { stdout } = await runCli(["doctor", "--json", ...lints], options);
   const report: { readonly checks: readonly DoctorCheck[] } = JSON.parse(stdout);

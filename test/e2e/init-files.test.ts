@@ -37,9 +37,9 @@ async function modelAfterInit(t: TestContext, compose: string, remote?: string, 
   repository.commit();
   const env = { PATH: labEnv.PATH, DOCKER_HOST: labEnv.DOCKER_HOST, DOCKER_CONFIG: labEnv.DOCKER_CONFIG };
   const options = { cwd: repository.directory, env };
-  const { code, stdout, stderr } = await runCli(["init", ...args], options);
+  const { code, stdout, stderr } = await runCli(["init", "--alone", ...args], options);
   assert.equal(code, 0, stderr);
-  assert.equal((await runCli(["init", "--check"], options)).code, 0);
+  assert.equal((await runCli(["init", "--alone", "--check"], options)).code, 0);
   const config = ["compose", "--project-directory", repository.directory, "config", "--format", "json"];
   // From another directory, as `hotpush rollout --directory` does it.
   const asked = await run("docker", config, { env: { ...labEnv, PWD: "/" }, cwd: "/" });
@@ -140,7 +140,7 @@ test("the project's own override stays in use", { skip }, async (t) => {
   repository.write("docker-compose.override.yml", "services: {app: {environment: {MODE: production}}}\n");
   writeFileSync(join(repository.directory, ".env"), "HOTPUSH_IMAGE=hotpush\n");
   const env = { PATH: labEnv.PATH, DOCKER_HOST: labEnv.DOCKER_HOST, DOCKER_CONFIG: labEnv.DOCKER_CONFIG };
-  assert.equal((await runCli(["init"], { cwd: repository.directory, env })).code, 0);
+  assert.equal((await runCli(["init", "--alone"], { cwd: repository.directory, env })).code, 0);
   const asked = await run("docker", ["compose", "config"], { cwd: repository.directory, env: labEnv });
   assert.match(asked.stdout, /MODE: production/);
   assert.match(asked.stdout, /^ {2}hotpush:$/m);

@@ -35,8 +35,12 @@ function addressOf(place: SitePlace, { hasCertificate }: SiteOptions): string {
   return `${hasCertificate ? "" : "http://"}${place.name}`;
 }
 
-function linesOf({ service, port, place }: Upstream, { project, name }: SiteOptions): readonly string[] {
-  const isGiven = place.kind === "name" && place.name === name;
+function linesOf(
+  { service, port, place, isMain }: Upstream,
+  { project, name }: SiteOptions,
+): readonly string[] {
+  // Without a name, the port of the app is what a person knows of the project.
+  const isGiven = place.kind === "name" ? place.name === name : name === null && isMain;
   return [
     ...(isGiven ? [`import deliveries ${project}`] : []),
     `import service ${project} ${service} ${port}`,

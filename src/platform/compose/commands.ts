@@ -71,6 +71,14 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** In the order in which compose looks for them: `DefaultFileNames` in compose-go, cli/options.go. */
 export const composeFileNames = ["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"];
 
+/** The first of them is used beside that file: `DefaultOverrideFileNames` there. */
+export const composeOverrideNames = [
+  "compose.override.yml",
+  "compose.override.yaml",
+  "docker-compose.override.yml",
+  "docker-compose.override.yaml",
+];
+
 /** The files that COMPOSE_FILE names, as written there; empty if it is not set. */
 export function namedFiles(env: Environment): readonly string[] {
   return (env.COMPOSE_FILE ?? "").split(separatorOf(env)).filter(Boolean);
