@@ -13,6 +13,7 @@ import { followCaddyFiles, listSites, sitePath } from "./follow-caddy-files.ts";
 import { joinNetworks } from "./join-networks.ts";
 import { seedLiveDirectory } from "./live-directories.ts";
 import { writeClosing } from "./load-caddyfile.ts";
+import { renewLiveFiles } from "./renew-live-files.ts";
 
 export interface ReconcileOptions {
   readonly files: MachineFiles;
@@ -34,15 +35,18 @@ export interface Reconciling {
 }
 
 /** What can be wrong, each for itself. */
-type Subject = "machine part" | "networks" | "live files" | "caddy";
+type Subject = "machine part" | "networks" | "live files" | "names in live files" | "caddy";
+
+/** So many looks pass between two looks at the containers that live files name. */
+const looksPerRenewal = 5;
 
 /**
  * Looks every second whether the machine part is as its files say, and makes it so: each project has its network, with Caddy on
  * it, and its live directory, and Caddy has the configuration in the Caddyfile and the sites. A look that finds nothing to do
- * costs one request to the engine.
+ * costs one request to the engine. Every few seconds another request finds live files whose container is gone.
  */
 export function startReconciling(options: ReconcileOptions): Reconciling {
-  const { files, livePath, engine, stopping, log, intervalMs = 1_000 } = options;
+  const { files, livePath, engine, projects, stopping, log, intervalMs = 1_000 } = options;
   const faults = new Map<Subject, string>();
   const loadChanges = followCaddyFiles({ files, livePath, pause: (ms) => pause(ms, stopping) });
 
@@ -52,6 +56,14 @@ export function startReconciling(options: ReconcileOptions): Reconciling {
     await attempt("live files", () => seedLiveDirectories(options));
     await attempt("caddy", () => loadChanges(caddies));
     setFault("machine part", null);
+  }
+
+  async function renew(): Promise<void> {
+    const names = projects.list().map(({ name }) => name);
+    await attempt("names in live files", async () => {
+      await renewLiveFiles(engine, livePath, names);
+      return null;
+    });
   }
 
   async function attempt(
@@ -77,13 +89,16 @@ export function startReconciling(options: ReconcileOptions): Reconciling {
     }
   }
 
-  const looks = repeat(look, {
-    intervalMs,
-    onFault: (error) => setFault("machine part", messageOf(error)),
-  });
-  looks.start();
-  looks.now();
-  stopping.addEventListener("abort", looks.stop);
+  const onFault = (error: unknown) => setFault("machine part", messageOf(error));
+  const all = [
+    repeat(look, { intervalMs, onFault }),
+    repeat(renew, { intervalMs: intervalMs * looksPerRenewal, onFault }),
+  ];
+  for (const { start, now, stop } of all) {
+    start();
+    now();
+    stopping.addEventListener("abort", stop);
+  }
   return { faults: () => [...faults.values()] };
 }
 
