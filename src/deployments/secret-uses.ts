@@ -93,8 +93,7 @@ export function createSecretUses({ store, fingerprints, log }: SecretUsesOptions
     note(slot, host, deliveryId) {
       noted.set(slot, { lastUsedAtMs: Date.now(), host, deliveryId });
       unwritten.add(slot);
-      const waitMs = Math.max(0, wroteAtMs + writeIntervalMs - performance.now());
-      timer ??= setTimeout(write, waitMs).unref();
+      timer ??= setTimeout(write, Math.max(0, wroteAtMs + writeIntervalMs - performance.now())).unref();
     },
     read: () => ({
       current: readSlot("current", fingerprints.current),

@@ -9,6 +9,7 @@ import { type Answer, isClosing, jsonAnswer, problemAnswer, type Refusal, sendAn
 import { createBodyBudget } from "./body-budget.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
+import { internalError, methodNotAllowed, pathUnknown } from "./refusals.ts";
 import { checkHead, clientAddress } from "./request-head.ts";
 import { type AnswerDelivery, createWebhook, type Webhook } from "./webhook.ts";
 
@@ -54,20 +55,14 @@ export function createReceiver(options: ReceiverOptions): Server {
       return jsonAnswer(200, { status: "ok" });
     } catch (error) {
       log.failed(error, from);
-      return problemAnswer({ code: "internal_error", detail: "The log of the service says more." });
+      return problemAnswer(internalError);
     }
   }
 
   function misdirection(path: string, method = "", isWebhook: boolean): Refusal | null {
     const allowed = isWebhook ? ["POST"] : path === "/health" ? ["GET", "HEAD"] : null;
-    if (!allowed) {
-      const detail = `This service has two paths: POST ${webhookPath} and GET /health.`;
-      return { code: "not_found", detail };
-    }
-    if (allowed.includes(method)) return null;
-    const allow = allowed.join(", ");
-    const detail = `This path takes ${allow} only.`;
-    return { code: "method_not_allowed", detail, headers: ["Allow", allow] };
+    if (!allowed) return pathUnknown(webhookPath);
+    return allowed.includes(method) ? null : methodNotAllowed(allowed);
   }
 
   function answererOf(webhook: Webhook): AnswerDelivery {

@@ -1,28 +1,28 @@
-import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Secrets } from "../config/project.ts";
 import type { SecretSlot } from "../config/secret.ts";
-import type { HttpProblemCode } from "../problems.ts";
 import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "./answer.ts";
 import { discardAll, joinChunks, readBody } from "./body.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";
-import { type Host, isJsonObject, type JsonObject, type SignatureClaim } from "./hosts/host.ts";
+import type { Host } from "./hosts/host.ts";
 import { identifyHost } from "./hosts/identify.ts";
-import {
-  type Push,
-  type PushRecord,
-  readDryRun,
-  type StoredPush,
-  type Would,
-  withoutDryRun,
-} from "./push.ts";
+import { type Payload, readPayload } from "./payload.ts";
+import { type Push, type PushRecord, type StoredPush, type Would, withoutDryRun } from "./push.ts";
+import { notAsked, notStored, signatureInvalid, unreadable, unverifiable } from "./refusals.ts";
 import { checkDeliveryHead } from "./request-head.ts";
-import { type IgnoreReason, ignoreDetails, type Selected, selectPush } from "./select-push.ts";
+import {
+  type IgnoreReason,
+  ignoreDetails,
+  type Selected,
+  type SelectedPush,
+  selectPush,
+} from "./select-push.ts";
 import {
   deliveryDigest,
   isFresh,
   makeKeys,
+  type SlotKeys,
   startVerification,
   type VerifiableSignature,
 } from "./verify-signature.ts";
@@ -50,6 +50,11 @@ export interface WebhookLimits {
 /** Answers a request of the client at the address `from`; null if the client is gone. */
 export type AnswerDelivery = (request: IncomingMessage, from: string | null) => Promise<Answer | null>;
 
+interface WebhookState extends WebhookLimits {
+  readonly webhook: Webhook;
+  readonly keys: readonly SlotKeys[];
+}
+
 /** A delivery whose signature is right. */
 interface SignedDelivery {
   readonly host: Host;
@@ -64,168 +69,131 @@ interface SignedDelivery {
  * Turns a delivery into an answer, in the order that is cheapest and reveals least: head, signature claimed, body,
  * signature compared, and only then what the body says. Each check may rely on those before it.
  */
-export function createWebhook(
-  webhook: Webhook,
-  { bodyLimitBytes, budget, log }: WebhookLimits,
-): AnswerDelivery {
-  const keys = makeKeys(webhook.secrets);
-
-  return async (request: IncomingMessage, from: string | null): Promise<Answer | null> => {
-    const signed = await receiveSigned(request, from);
-    const result = signed && "slot" in signed ? await answerSigned(signed) : signed;
+export function createWebhook(webhook: Webhook, limits: WebhookLimits): AnswerDelivery {
+  const state: WebhookState = { ...limits, webhook, keys: makeKeys(webhook.secrets) };
+  return async (request, from) => {
+    const signed = await receiveSigned(state, request, from);
+    const result = signed && "slot" in signed ? await answerSigned(state, signed) : signed;
     if (result === null || !("code" in result)) return result;
-    log.refused(result, sentTo(from));
+    limits.log.refused(result, sentTo(state, from));
     return problemAnswer(result);
   };
+}
 
-  async function receiveSigned(
-    request: IncomingMessage,
-    from: string | null,
-  ): Promise<SignedDelivery | Refusal | null> {
-    const { headers } = request;
-    const headFault = checkDeliveryHead(request, bodyLimitBytes);
-    if (headFault) return headFault;
-    const host = identifyHost(headers);
-    const signature = host.claimSignature(headers);
-    if (!("digests" in signature)) return unverifiable(signature);
-    const verification = startVerification(signature, keys);
-    const chunks = await readBody(request, bodyLimitBytes, budget, verification.update);
-    if (!Array.isArray(chunks)) return chunks;
-    const slot = verification.verdict();
-    if (slot === null || !isFresh(signature, Date.now())) {
-      discardAll(chunks);
-      return signatureInvalid(slot === null ? "mismatch" : "timestamp too old or too new");
-    }
-    const event = String(headers[host.eventHeader ?? ""] ?? "");
-    const id = String(headers[host.deliveryHeader ?? ""] ?? "");
-    const sender = { host: host.name, delivery: printableId.test(id) ? id : null, ...sentTo(from) };
-    return { host, event, slot, signature, body: joinChunks(chunks), sender };
+async function receiveSigned(
+  state: WebhookState,
+  request: IncomingMessage,
+  from: string | null,
+): Promise<SignedDelivery | Refusal | null> {
+  const { keys, bodyLimitBytes, budget } = state;
+  const { headers } = request;
+  const headFault = checkDeliveryHead(request, bodyLimitBytes);
+  if (headFault) return headFault;
+  const host = identifyHost(headers);
+  const signature = host.claimSignature(headers);
+  if (!("digests" in signature)) return unverifiable(signature);
+  const verification = startVerification(signature, keys);
+  const chunks = await readBody(request, bodyLimitBytes, budget, verification.update);
+  if (!Array.isArray(chunks)) return chunks;
+  const slot = verification.verdict();
+  if (slot === null || !isFresh(signature, Date.now())) {
+    discardAll(chunks);
+    return signatureInvalid(slot === null ? "mismatch" : "timestamp too old or too new");
   }
-
-  /** The address of the client, and the project that it sends to. */
-  function sentTo(from: string | null) {
-    return webhook.project === undefined ? { from } : { from, project: webhook.project };
-  }
-
-  async function answerSigned(signed: SignedDelivery): Promise<Answer | Refusal> {
-    const { host, event, slot, sender, body } = signed;
-    webhook.onVerified?.(slot, sender.host, sender.delivery);
-    const payload = readPayload(body);
-    if ("code" in payload) return payload;
-    const selection = selectPush(host.read(event, payload.object), webhook);
-    switch (selection.kind) {
-      case "unusable":
-        return unreadable("invalid_payload", selection.detail, selection.field);
-      case "pong":
-        log.pong(sender);
-        return jsonAnswer(200, { status: "pong" });
-      case "ignored":
-        return answerIgnored(selection.reason, payload.isDryRun, signed);
-      case "push": {
-        const digest = deliveryDigest(signed.signature, payload.isDryRun ? withoutDryRun(body) : body);
-        const mentionsSkip = /\[skip deploy\]/i.test(payload.text);
-        const push = {
-          ...selection.push,
-          host: host.name,
-          mentionsSkip,
-          digest,
-          deliveryId: sender.delivery,
-        };
-        return await answerPush(push, payload.isDryRun, signed);
-      }
-    }
-  }
-
-  function answerIgnored(reason: IgnoreReason, isDryRun: boolean, signed: SignedDelivery): Answer {
-    const detail = ignoreDetails[reason];
-    if (isDryRun) return answerDryRun({ ignore: { reason, detail } }, signed);
-    log.ignored(signed.sender, reason);
-    return jsonAnswer(200, { status: "ignored", reason, detail });
-  }
-
-  async function answerPush(push: Push, isDryRun: boolean, signed: SignedDelivery): Promise<Answer> {
-    try {
-      if (isDryRun) {
-        const would = await webhook.dryRun(push);
-        return would === null ? problemAnswer(notAsked) : answerDryRun(would, signed);
-      }
-      const recorded = await webhook.record(push);
-      log.recorded(push, recorded, signed.slot, signed.sender);
-      if (recorded.kind === "stored") return answerStored(push, recorded);
-      const { kind, deployment, detail } = recorded;
-      return jsonAnswer(kind === "accepted" ? 202 : 200, { status: kind, deployment, detail });
-    } catch (error) {
-      log.notRecorded(push, error, signed.sender);
-      return problemAnswer(notStored);
-    }
-  }
-
-  function answerDryRun(would: Would, { slot, sender }: SignedDelivery): Answer {
-    log.dryRun(sender, would);
-    return jsonAnswer(200, { status: "dry-run", would, secret: slot });
-  }
+  const event = String(headers[host.eventHeader ?? ""] ?? "");
+  const id = String(headers[host.deliveryHeader ?? ""] ?? "");
+  const sender = { host: host.name, delivery: printableId.test(id) ? id : null, ...sentTo(state, from) };
+  return { host, event, slot, signature, body: joinChunks(chunks), sender };
 }
 
 /** An id that is harmless to print: it is not signed. */
 const printableId = /^[A-Za-z0-9-]{1,64}$/;
 
+/** The address of the client, and the project that it sends to. */
+function sentTo({ webhook: { project } }: WebhookState, from: string | null) {
+  return project === undefined ? { from } : { from, project };
+}
+
+async function answerSigned(state: WebhookState, signed: SignedDelivery): Promise<Answer | Refusal> {
+  const { webhook, log } = state;
+  const { host, event, slot, sender } = signed;
+  webhook.onVerified?.(slot, sender.host, sender.delivery);
+  const payload = readPayload(signed.body);
+  if ("code" in payload) return payload;
+  const selection = selectPush(host.read(event, payload.object), webhook);
+  switch (selection.kind) {
+    case "unusable":
+      return unreadable("invalid_payload", selection.detail, selection.field);
+    case "pong":
+      log.pong(sender);
+      return pongAnswer;
+    case "ignored":
+      return answerIgnored(state, selection.reason, payload.isDryRun, signed);
+    case "push":
+      return await answerPush(state, pushOf(selection.push, payload, signed), payload.isDryRun, signed);
+  }
+}
+
+/** Made once: most pushes are to branches that are not deployed. */
+const pongAnswer = jsonAnswer(200, { status: "pong" });
+const ignoredAnswers = Object.fromEntries(
+  Object.entries(ignoreDetails).map(([reason, detail]) => [
+    reason,
+    jsonAnswer(200, { status: "ignored", reason, detail }),
+  ]),
+) as Readonly<Record<IgnoreReason, Answer>>;
+
+function answerIgnored(
+  { log }: WebhookState,
+  reason: IgnoreReason,
+  isDryRun: boolean,
+  signed: SignedDelivery,
+): Answer {
+  if (isDryRun) return answerDryRun(log, { ignore: { reason, detail: ignoreDetails[reason] } }, signed);
+  log.ignored(signed.sender, reason);
+  return ignoredAnswers[reason];
+}
+
+function answerDryRun(log: DeliveryLog, would: Would, { slot, sender }: SignedDelivery): Answer {
+  log.dryRun(sender, would);
+  return jsonAnswer(200, { status: "dry-run", would, secret: slot });
+}
+
+function pushOf(push: SelectedPush, { isDryRun, text }: Payload, signed: SignedDelivery): Push {
+  const { host, signature, body, sender } = signed;
+  return {
+    ...push,
+    host: host.name,
+    mentionsSkip: /\[skip deploy\]/i.test(text),
+    digest: deliveryDigest(signature, isDryRun ? withoutDryRun(body) : body),
+    deliveryId: sender.delivery,
+  };
+}
+
+async function answerPush(
+  { webhook, log }: WebhookState,
+  push: Push,
+  isDryRun: boolean,
+  signed: SignedDelivery,
+): Promise<Answer> {
+  try {
+    if (isDryRun) {
+      const would = await webhook.dryRun(push);
+      return would === null ? problemAnswer(notAsked) : answerDryRun(log, would, signed);
+    }
+    const recorded = await webhook.record(push);
+    log.recorded(push, recorded, signed.slot, signed.sender);
+    if (recorded.kind === "stored") return answerStored(push, recorded);
+    const { kind, deployment, detail } = recorded;
+    return jsonAnswer(kind === "accepted" ? 202 : 200, { status: kind, deployment, detail });
+  } catch (error) {
+    log.notRecorded(push, error, signed.sender);
+    return problemAnswer(notStored);
+  }
+}
+
 /** The process that deploys was not there, or busy: what it makes of the push will be in its record. */
 function answerStored({ ref, commit }: Push, { delivery }: StoredPush): Answer {
   const detail = `The push is stored as delivery ${delivery}. It is deployed as soon as the process that deploys takes it.`;
   return jsonAnswer(202, { status: "accepted", delivery: { id: delivery, ref, commit }, detail });
-}
-
-const notAsked: Refusal = {
-  code: "storage_unavailable",
-  detail:
-    "The process that deploys does not answer, so nobody knows what it would do. A push would be stored for it.",
-};
-
-const notStored: Refusal = {
-  code: "storage_unavailable",
-  detail:
-    "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is fixed.",
-};
-
-function unverifiable(claim: Exclude<SignatureClaim, VerifiableSignature>): Refusal {
-  if (claim.kind === "malformed") return signatureInvalid(claim.reason);
-  if (claim.kind === "unsupported") return { code: "signature_unsupported", detail: claim.help };
-  const detail =
-    "The request has no HMAC-SHA256 signature. Set the same secret in the webhook's settings at the git host as in WEBHOOK_SECRET.";
-  return { code: "signature_missing", detail };
-}
-
-/** The sender learns nothing more than that; the log has the reason. */
-function signatureInvalid(logReason: string): Refusal {
-  const detail =
-    "The signature is not one made with this service's secret. Compare the secret in the webhook's settings with WEBHOOK_SECRET.";
-  return { code: "signature_invalid", detail, logReason };
-}
-
-interface Payload {
-  readonly object: JsonObject;
-  readonly text: string;
-  readonly isDryRun: boolean;
-}
-
-function readPayload(body: Buffer): Payload | Refusal {
-  if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
-  const text = body.toString("utf8");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
-  }
-  if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
-  const kind = readDryRun(value);
-  if (kind !== "malformed") return { object: value, text, isDryRun: kind === "dry-run" };
-  const detail =
-    'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
-  return unreadable("invalid_payload", detail, "/hotpush");
-}
-
-/** Its sender has the secret, so the log repeats what the answer says. */
-function unreadable(code: HttpProblemCode, detail: string, pointer?: string): Refusal {
-  return { code, detail, logReason: detail, ...(pointer === undefined ? {} : { pointer }) };
 }
