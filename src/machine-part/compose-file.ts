@@ -84,6 +84,7 @@ const runLines = [
   "  run:",
   ...imageLines("run"),
   "    read_only: true",
+  "    cap_add: [SYS_PTRACE] # To see which processes of scripts, which run as other users, are left.",
   "    tmpfs: [/tmp, /var/lib/hotpush]",
   "    environment:",
   "      PROJECTS_PATH: ${MACHINE_PATH}/projects",

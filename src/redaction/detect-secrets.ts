@@ -183,11 +183,11 @@ function namesIn(directory: string): readonly string[] {
 const mostBytes = 64 * 1024;
 
 /** The text of the small file at `path` that holds a secret, or nothing if it is absent, unreadable or something else. */
-export function readSecretFile(path: string): string {
+export function readSecretFile(path: string, limitBytes: number = mostBytes): string {
   try {
     const stats = statSync(path);
     // Reading a pipe would wait for ever.
-    return stats.isFile() && stats.size <= mostBytes ? readFileSync(path, "utf8").trim() : "";
+    return stats.isFile() && stats.size <= limitBytes ? readFileSync(path, "utf8").trim() : "";
   } catch {
     return "";
   }

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Secrets } from "../config/project.ts";
 import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
@@ -175,13 +174,11 @@ function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>
   return texts.join("\n");
 }
 
-/** The text of the file at `path`, or nothing if it is missing or not readable. */
+const mostSettingsBytes = 1024 ** 2;
+
+/** The text of the file at `path`, or nothing: a user can put anything in its place, and the service must go on. */
 function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
+  return readSecretFile(path, mostSettingsBytes);
 }
 
 /** In a linked work tree and in a submodule, `.git` is a file that names the directory. */

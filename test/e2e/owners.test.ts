@@ -17,7 +17,7 @@ onEngine("Hotpush in containers deploys the projects of two users", (env) => {
   before(async () => {
     machine = await startOwnedProjects(env, [alice, bob]);
     for (const user of [alice, bob]) {
-      const files = { ...filesOf(user.name, machine.image), version: "1\n" };
+      const files = { ...filesOf(machine.composeName(user.name), machine.image), version: "1\n" };
       checkouts.set(user.name, await machine.add({ ...user, files }));
     }
     await until("both are served", async () => {
@@ -58,7 +58,7 @@ onEngine("Hotpush in containers deploys the projects of two users", (env) => {
     const container = await machine.docker(
       "ps",
       "--quiet",
-      `--filter=label=com.docker.compose.project=alice`,
+      `--filter=label=com.docker.compose.project=${machine.composeName("alice")}`,
     );
     assert.equal(await machine.docker("exec", container, "cat", "/version"), "2");
   });
@@ -69,6 +69,12 @@ onEngine("Hotpush in containers deploys the projects of two users", (env) => {
     assert.equal(await machine.ending(5), "succeeded");
     await checkoutOf("bob").push({ version: "3\n" });
     await until("the script and its children run", async () => (await processesOf(bob.uid)).length === 3);
+    const [first = ""] = await processesOf(bob.uid);
+    assert.match(
+      await machine.inRun("cat", join(first, "environ")),
+      /\0DEPLOY_ID=6\0/,
+      "it is found by this",
+    );
     await machine.inRun("hotpush", "cancel", "--project", "bob");
     assert.equal(await machine.ending(6), "cancelled");
     assert.deepEqual(await processesOf(bob.uid), []);

@@ -16,6 +16,8 @@ const sender = join(import.meta.dirname, "send-push.ts");
 /** `receive` and `run` in containers of the real image, on a machine with users of its own. */
 export interface OwnedProjects {
   readonly image: string;
+  /** The compose project of a user's checkout. */
+  readonly composeName: (user: string) => string;
   readonly statePath: string;
   /** The state directory of the machine, with one for the scripts of each project. */
   readonly machineStatePath: string;
@@ -55,6 +57,7 @@ export async function startOwnedProjects(
   const image = `hotpush-e2e:${name}`;
   const env = { ...labEnv, COMPOSE_PROJECT_NAME: name };
   const at = (path: string) => join(root, path);
+  const composeName = (user: string) => `${name}-${user}`;
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env, cwd: root })).stdout.trim();
   for (const path of ["projects", "secrets", "srv", "home", "remotes", "state/run", "state/projects"])
@@ -73,15 +76,28 @@ export async function startOwnedProjects(
   const inRun = (...command: readonly string[]) => docker("compose", "exec", "-T", "run", ...command);
   const origin = `http://127.0.0.1:${port}`;
   return {
-    ...{ image, docker, inRun, statePath: at("state/run"), machineStatePath: at("state") },
+    ...{ image, composeName, docker, inRun, statePath: at("state/run"), machineStatePath: at("state") },
     ending: endingIn(at("state/run")),
     add: (project) => addProject(root, origin, project),
     async remove() {
       await docker("compose", "down", "--volumes", "--timeout", "1");
+      for (const user of users) await removeProject(docker, composeName(user.name));
       await removeImage(labEnv, image);
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+/** Without its compose file, which may be gone. */
+async function removeProject(docker: OwnedProjects["docker"], name: string): Promise<void> {
+  const label = `--filter=label=com.docker.compose.project=${name}`;
+  const removeAll = async (list: readonly string[], remove: readonly string[]) => {
+    const ids = (await docker(...list)).split("\n").filter(Boolean);
+    if (ids.length > 0) await docker(...remove, ...ids);
+  };
+  await removeAll(["ps", "--all", "--quiet", label], ["rm", "--force"]);
+  await removeAll(["network", "ls", "--quiet", label], ["network", "rm"]);
+  await removeAll(["images", "--quiet", `--filter=reference=${name}-*`], ["rmi", "--force"]);
 }
 
 /** As docs/projects.md has it, but with all paths in one directory. */
@@ -100,6 +116,7 @@ function composeFile(
   };
   const runs = {
     ...{ image, command: "run", read_only: true, tmpfs: ["/tmp"], security_opt: ["no-new-privileges"] },
+    cap_add: ["SYS_PTRACE"],
     environment: { ...paths, STATE_PATH: `${root}/state/run`, MACHINE_STATE_PATH: `${root}/state` },
     volumes: [
       ...["state/run", "state/projects", "state/receive", "srv", "home", "remotes"].map((path) => same(path)),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
 import { isTooShort, redactedPartsOf } from "../../src/redaction/redactor.ts";
@@ -97,6 +97,17 @@ test("a secret file that a variable names is read, and no other file", (t) => {
   const found = findSecrets(sources).map(({ value }) => value);
   assert.ok(found.includes("from a file") && found.includes("from a file that .env names"), found.join(", "));
   assert.ok(!found.some((value) => value === "no secret" || value.startsWith("xxx")));
+});
+
+test("a pipe in place of the settings of git or Docker holds up nothing", (t) => {
+  const { sources, repoPath } = place(t, {});
+  const paths = [join(repoPath, ".git/config"), join(sources.env.HOME, ".docker/config.json")];
+  for (const path of paths) {
+    mkdirSync(dirname(path), { recursive: true });
+    rmSync(path, { force: true });
+    execFileSync("mkfifo", [path]);
+  }
+  assert.doesNotThrow(() => findSecrets(sources));
 });
 
 test("passwords stored by docker login are found", (t) => {
