@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { machineServices } from "../config/machine-part.ts";
@@ -5,10 +6,11 @@ import { parseSubnet } from "../config/subnet.ts";
 import { NotRunningError, openHold } from "../control/client.ts";
 import { networkRangeDefault } from "../init/on-machine/machine-files.ts";
 import type { MachineSetup } from "../init/on-machine/plan-on-machine.ts";
-import { isMachinePartRunning, startMachinePart } from "../machine-part/engine.ts";
+import { isMachinePartRunning, isUserKnown, recreateRun, startMachinePart } from "../machine-part/engine.ts";
 import { makeProjectNetwork } from "../machine-part/networks.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
-import { hasSucceeded, runInForeground } from "../platform/run-command.ts";
+import { type CommandEnding, hasSucceeded, runInForeground } from "../platform/run-command.ts";
+import { readUser } from "../platform/users.ts";
 import { CommandError } from "../problems.ts";
 import { type SendRequest, secretToSend, send } from "../send/send.ts";
 
@@ -27,6 +29,7 @@ export async function startOnMachine(setup: MachineSetup, env: NodeJS.ProcessEnv
   else if (changedServices.includes(machineServices.run))
     await whileQuiet(setup, env, () => start(setup, env));
   else if (changedServices.length > 0) await start(setup, env);
+  if (isRunning && (await isOwnerNew(setup, env))) await whileQuiet(setup, env, () => showOwner(setup, env));
   await untilAccepted(setup);
 }
 
@@ -60,14 +63,27 @@ async function start(
   env: NodeJS.ProcessEnv,
   services: readonly string[] = [],
 ): Promise<void> {
-  const { files } = setup.place;
   for (const line of startTexts(setup)) progress(line);
-  const ending = await startMachinePart(files, env, services);
+  requireStart(setup.place, await startMachinePart(setup.place.files, env, services));
+}
+
+function requireStart({ files }: MachineSetup["place"], ending: CommandEnding): void {
   if (hasSucceeded(ending)) return;
   const reason = ending.lastLines.slice(-5).join("\n    ");
   throw new CommandError(
     `The machine part in ${files.path} did not start. The files are written; run this again when the cause is fixed. Compose says:\n    ${reason}`,
   );
+}
+
+/** A user that was added to the machine after `run` was started, and owns the checkout. */
+async function isOwnerNew({ project }: MachineSetup, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const { uid, gid } = statSync(project.root);
+  return readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
+}
+
+async function showOwner({ place }: MachineSetup, env: NodeJS.ProcessEnv): Promise<void> {
+  progress("Recreating run, because the owner of the checkout is a new user of this machine.");
+  requireStart(place, await recreateRun(place.files, env));
 }
 
 function startTexts({ place, changedServices }: MachineSetup): readonly string[] {

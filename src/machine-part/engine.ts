@@ -41,10 +41,33 @@ export async function isMachinePartRunning(env: NodeJS.ProcessEnv): Promise<bool
 }
 
 /**
+ * Whether `run` knows the user with this id. A container keeps the /etc/passwd that it was started with, because a change of
+ * that file is a new file.
+ */
+export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const labels = [`project=${machineProject}`, `service=${machineServices.run}`];
+  const filters = labels.flatMap((label) => ["--filter", `label=com.docker.compose.${label}`]);
+  const [container] = await list([...filters, "--format", "{{.ID}}"], env);
+  if (container === undefined) return true;
+  const argv = ["docker", "exec", container, "getent", "passwd", String(uid)] as const;
+  const ending = await runCommand({ argv, env, timeoutMs: getentTimeoutMs });
+  return !(ending.kind === "exited" && ending.code === getentNotFound);
+}
+
+const getentTimeoutMs = 10_000;
+/** As getent(1) has it. */
+const getentNotFound = 2;
+
+/** Makes a new container of `run` from the same definition, and waits until it is healthy. */
+export function recreateRun(files: MachineFiles, env: NodeJS.ProcessEnv): Promise<CommandEnding> {
+  return startMachinePart(files, env, ["--force-recreate", "--no-deps", machineServices.run]);
+}
+
+/**
  * Makes the containers of the machine part as its compose file says, starts them and waits until they are
  * healthy. Those that are right already stay as they are.
  *
- * @param services all of them by default
+ * @param services all of them by default; options of `up` may precede them
  */
 export async function startMachinePart(
   { path, composeFile, envFile }: MachineFiles,

@@ -1,4 +1,4 @@
-import { chownSync, lstatSync, mkdirSync, type Stats } from "node:fs";
+import { lchownSync, lstatSync, mkdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { serviceAlias } from "../config/machine-part.ts";
 import { ownUid, statOf } from "../platform/files.ts";
@@ -7,7 +7,7 @@ import { type Access, replaceFile } from "../platform/replace-file.ts";
 /**
  * Makes the live directory of a project, which belongs to the owner of its checkout, and the live files that its site reads.
  * A new one has the service's name on the project's network in it, so that Caddy finds the service before its first roll-out.
- * Directories and files that are there stay as they are. Without a checkout, nothing is made.
+ * Files that are there stay as they are. Without a checkout, nothing is made.
  *
  * @param site the text of its site, or ""
  * @throws the system's error
@@ -18,11 +18,10 @@ export function seedLiveDirectory(
   site: string,
 ): void {
   const directory = join(livePath, name);
-  const missing = servicesIn(site, name).filter((service) => !isThere(join(directory, service)));
-  if (isThere(directory) && missing.length === 0) return;
   const checkout = statOf(repoPath);
   if (checkout === null) return;
-  if (!isThere(directory)) makeDirectory(directory, checkout);
+  makeDirectory(directory, checkout);
+  const missing = servicesIn(site, name).filter((service) => !isThere(join(directory, service)));
   for (const service of missing)
     replaceFile(join(directory, service), serviceAlias(service, name), accessFor(checkout));
 }
@@ -32,9 +31,10 @@ function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
+/** If the checkout has changed hands, so does the directory. A roll-out can replace any file in it. */
 function makeDirectory(path: string, { uid, gid }: Stats): void {
-  mkdirSync(path, { mode: 0o755 });
-  if (ownUid() === 0) chownSync(path, uid, gid);
+  if (!isThere(path)) mkdirSync(path, { mode: 0o755 });
+  if (ownUid() === 0 && lstatSync(path).uid !== uid) lchownSync(path, uid, gid);
 }
 
 /** The services in lines such as `import service shop web 8080`. */

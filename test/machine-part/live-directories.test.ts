@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -11,7 +12,10 @@ import {
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { seedLiveDirectory } from "../../src/machine-part/live-directories.ts";
+import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+
+const asRoot = needs("root");
 
 const site =
   "shop.test {\n\timport deliveries shop\n\timport service shop web 8080\n\timport service shop admin 3000\n}\n";
@@ -38,6 +42,15 @@ test("a live file that a roll-out has written stays", (t) => {
   seedLiveDirectory(livePath, { name: "shop", repoPath }, site);
   assert.equal(readFileSync(join(directory, "web"), "utf8"), "shop-web-7");
   assert.ok(existsSync(join(directory, "admin")));
+});
+
+test("the directory belongs to the owner of the checkout, also after that has changed", asRoot, (t) => {
+  const { livePath, repoPath, directory } = place(t);
+  for (const uid of [0, 61_001, 61_002]) {
+    chownSync(repoPath, uid, uid);
+    seedLiveDirectory(livePath, { name: "shop", repoPath }, site);
+    assert.equal(statSync(directory).uid, uid);
+  }
 });
 
 test("a link in the directory of a project is not followed", (t) => {
