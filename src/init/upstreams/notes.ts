@@ -21,6 +21,7 @@ export function notesOf(
     ...recreatedNotes(services, plan),
     ...writerNotes(services, plan),
     ...proxyNotes(services, plan),
+    ...replicaNotes(services, plan),
   ];
 }
 
@@ -97,6 +98,17 @@ function proxyNotes(services: SetupServices, { upstreams }: UpstreamPlan): reado
     (name) =>
       `If ${name} passes requests on to other services, make it resolve their names again, because each deployment gives them other addresses; for nginx: resolver 127.0.0.11 valid=1s; set $app http://app:8080; proxy_pass $app;`,
   );
+}
+
+function replicaNotes(services: SetupServices, { upstreams }: UpstreamPlan): readonly string[] {
+  return upstreams.flatMap(({ service, port }) => {
+    const { deploy, scale } = services[service] ?? {};
+    const replicas = Number(deploy?.replicas ?? scale ?? 1);
+    if (replicas < 2) return [];
+    return [
+      `${service} runs ${replicas} times, and Caddy sends its requests to the first container. For all of them, write their live files into the site (docs/rollout.md, Replicas), with port ${port}.`,
+    ];
+  });
 }
 
 function list(words: readonly string[]): string {

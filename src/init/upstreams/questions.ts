@@ -63,21 +63,15 @@ export function questionsOf(
 function aboutMain(
   services: SetupServices,
   options: UpstreamOptions,
-  { equals: [first, ...others] }: UpstreamPlan,
+  { equals }: UpstreamPlan,
 ): readonly UpstreamQuestion[] {
   const { name } = options;
-  if (name === null || first === undefined) return [];
-  const names = [first, ...others];
-  return [
-    {
-      id: "main",
-      lines: [`Which service do visitors reach at ${name}? One of:`, `  ${names.join(" ")}`],
-      prompt: "Service",
-      fallback: first,
-      read: (text) =>
-        names.includes(text) ? tried(services, { ...options, main: text }) : `${text} is none of them.`,
-    },
-  ];
+  const [fallback] = equals;
+  if (name === null || fallback === undefined) return [];
+  const lines = [`Which service do visitors reach at ${name}? One of:`, `  ${equals.join(" ")}`];
+  const read = (text: string) =>
+    equals.includes(text) ? tried(services, { ...options, main: text }) : `${text} is none of them.`;
+  return [{ id: "main", lines, prompt: "Service", fallback, read }];
 }
 
 /** A project that another proxy used to reach over a network may publish nothing. */
@@ -113,7 +107,8 @@ function aboutProtocol(
   const { service, port } = endpoint;
   const lines = [
     `${service} publishes port ${publishedText(endpoint).join(", ")}, and nothing shows whether it speaks HTTP.`,
-    "If it does, Caddy can serve it: type a host name, or :port for a port of Caddy's own. Else: none.",
+    "If it does, Caddy can serve it at a host name.",
+    otherPlaces,
   ];
   return aboutPlace(services, options, {
     service,
@@ -137,11 +132,15 @@ function aboutName(
 ): UpstreamQuestion {
   const lines = [
     `${service} has a page too, at port ${published.join(", ")}. Caddy serves it at a host name.`,
-    "(Or type :port for a port of Caddy's own, or none to leave it as it is.)",
+    otherPlaces,
   ];
   const fallback = place.kind === "name" ? place.name : `:${place.port}`;
   return aboutPlace(services, options, { service, port, lines, fallback, prompt: `Address of ${service}` });
 }
+
+/** A new port recreates Caddy. */
+const otherPlaces =
+  "(none leaves it as it is; :port gives it a port of Caddy's, and no project of this machine answers for about a second.)";
 
 interface PlaceQuestion extends Pick<UpstreamQuestion, "lines" | "prompt" | "fallback"> {
   readonly service: string;
