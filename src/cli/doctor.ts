@@ -3,7 +3,6 @@ import { webhookUrl } from "../config/values.ts";
 import { type Check, checks } from "../doctor/checks.ts";
 import { examine } from "../doctor/examine.ts";
 import { countResults, jsonReport, textReport } from "../doctor/report.ts";
-import { readSettings } from "../doctor/settings.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, parser } from "./command.ts";
 
@@ -24,6 +23,7 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor --env-file /etc/hotpush.env   as for the systemd unit",
     "hotpush doctor --url https://example.com     as the git host reaches it",
     "docker compose exec hotpush hotpush doctor   in its container",
+    "sudo hotpush doctor                          the machine part, and this project",
     "hotpush doctor remote host-key               only these checks",
     "hotpush doctor --project shop                the service and one project",
   ])
@@ -60,10 +60,9 @@ async function runDoctor(
   { envFile, json, ...options }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const settings = readSettings(env, process.cwd(), envFile);
   const { url = null, project = null, all: isAll = false } = options;
-  const examination = { url, project, isAll, directory: process.cwd() };
-  const reports = await examine(settings, chosen, examination);
+  const examination = { env, envFile, url, project, isAll, directory: process.cwd() };
+  const reports = await examine(chosen, examination);
   const { paint } = openTerminal(process.stdout, env);
   process.stdout.write(json ? `${jsonReport(reports)}\n` : textReport(reports, paint));
   return countResults(reports).problems === 0 ? 0 : 1;

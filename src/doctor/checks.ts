@@ -21,6 +21,9 @@ import { lint } from "./lint/lint.ts";
 import { lintLiveFile } from "./lint/live-file.ts";
 import { lintContainerName, lintNetwork, lintPorts, lintVolumes } from "./lint/side-by-side.ts";
 import { lintDependsOn, lintRestart, lintStopGrace } from "./lint/start-and-stop.ts";
+import { checkCaddy, checkCertificates } from "./machine-part/caddy.ts";
+import { checkMachineContainers, checkMachineVersion } from "./machine-part/containers.ts";
+import { checkMachineNetworks } from "./machine-part/networks.ts";
 import { checkInbox } from "./projects/inbox.ts";
 import { checkProjects } from "./projects/projects.ts";
 import { checkSecrets } from "./projects/secrets.ts";
@@ -51,6 +54,17 @@ const table: Readonly<Record<string, readonly (readonly [id: string, subject: st
     ["projects", "each file in PROJECTS_PATH describes a project", checkProjects],
     ["script-secrets", "only the process that deploys can read the secrets of scripts", checkSecrets],
     ["inbox", "pushes go from receive to run", checkInbox],
+  ],
+  "Machine part": [
+    [
+      "machine-containers",
+      "Caddy, receive and run run, and start again after a reboot",
+      checkMachineContainers,
+    ],
+    ["machine-version", "the machine part runs the installed version", checkMachineVersion],
+    ["machine-networks", "Caddy reaches every project by its network", checkMachineNetworks],
+    ["caddy", "Caddy has loaded its present files", checkCaddy],
+    ["certificates", "every site has a valid certificate", checkCertificates],
   ],
   Service: [
     ["port", "the service has the port, or can take it", checkPort],
@@ -111,14 +125,20 @@ const ofService = new Set([
   ...["docker-socket", "docker-engine"],
 ]);
 
+/** In the machine part, the checks of its containers stand for these. */
+const ofOwnProcess = new Set(["port", "version", "restart"]);
+
 /** The checks of the service as a whole, or of one project; null: of a service with one project. */
-export function checksAbout(subject: "service" | "project" | null): readonly Check[] {
+export function checksAbout(subject: "service" | "project" | null, isMachinePart: boolean): readonly Check[] {
   return checks.filter(({ id, group }) => {
-    if (subject === null) return group !== "Projects";
-    const isOfService = ofService.has(id) || group === "Projects";
+    if (subject === null) return group !== "Projects" && group !== machinePartGroup;
+    if (isMachinePart ? ofOwnProcess.has(id) : group === machinePartGroup) return false;
+    const isOfService = ofService.has(id) || group === "Projects" || group === machinePartGroup;
     return id === "configuration" || isOfService === (subject === "service");
   });
 }
+
+const machinePartGroup = "Machine part";
 
 /** One check. Its `id` names it in the report, in the JSON and in docs/troubleshooting.md. */
 export interface Check {

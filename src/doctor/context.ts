@@ -1,5 +1,6 @@
 import type { Environment } from "../config/read-variables.ts";
 import { loadConfig, variables } from "../config.ts";
+import type { MachinePart } from "../machine-part/find.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
 import type { ProjectReading } from "../projects/read-project-file.ts";
@@ -7,6 +8,7 @@ import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
 import { probeCompose, probeEngine } from "./docker/probe-docker.ts";
 import { probeRemote } from "./git/probe-remote.ts";
+import { probeMachineContainers } from "./machine-part/probe-machine-part.ts";
 import { probeRoles } from "./projects/probe-roles.ts";
 import { probeService } from "./service/probe-service.ts";
 import type { Settings } from "./settings.ts";
@@ -19,11 +21,13 @@ export type DoctorContext = ReturnType<typeof makeDoctorContext>;
  * slow probes run at most once, when the first check asks for their answer.
  *
  * @param givenUrl the webhook's address from the command line
+ * @param machinePart the machine part that the service belongs to, if it does
  * @param project what the file of a project says, if there are several
  */
 export function makeDoctorContext(
   settings: Settings,
   givenUrl: string | null,
+  machinePart: MachinePart | null = null,
   project: ProjectReading | null = null,
 ) {
   const { env } = settings;
@@ -37,8 +41,9 @@ export function makeDoctorContext(
   const deployEnv = lenient(env, "DEPLOY_ENV");
   const scriptEnv = childEnvironment({ env, deployEnv, repoPath, user: scriptUser });
   const asScript = { env: scriptEnv, user: scriptUser };
+  const engine = once(() => probeEngine(scriptEnv));
   return {
-    ...{ settings, givenUrl, repoPath, port, host, scriptEnv, scriptUser, ...config },
+    ...{ settings, givenUrl, machinePart, repoPath, port, host, scriptEnv, scriptUser, ...config },
     /** null: the only project, or the service as a whole. */
     project: name,
     projectsPath: lenient(env, "PROJECTS_PATH") || null,
@@ -52,7 +57,12 @@ export function makeDoctorContext(
     readGit: (...args: readonly string[]) => gitOutput(repoPath, args, asScript),
     remote: once(() => probeRemote(repoPath, asScript)),
     compose: once(() => probeCompose(repoPath, scriptEnv)),
-    engine: once(() => probeEngine(scriptEnv)),
+    engine,
+    /** null if the engine cannot be asked. */
+    machineContainers: once(async () => {
+      const docker = await engine();
+      return docker.kind === "answers" ? await probeMachineContainers(docker.engine) : null;
+    }),
     service: once(() => probeService(host, port, config.secret, name)),
     roles: once(() => probeRoles(env, lenient(env, "STATE_PATH"))),
   };

@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { machineVariables } from "../config/machine.ts";
+import { findMachinePart, hasOwnHotpush, type MachinePart } from "../machine-part/find.ts";
 import { CommandError } from "../problems.ts";
 import { isProjectName } from "../projects/project.ts";
 import { projectNames } from "../projects/project-files.ts";
@@ -10,6 +11,9 @@ import { type DoctorContext, makeDoctorContext } from "./context.ts";
 import { readSettings, type Settings } from "./settings.ts";
 
 export interface Examination {
+  readonly env: NodeJS.ProcessEnv;
+  /** The file with the service's settings, if a person has named it. */
+  readonly envFile: string | undefined;
   /** The webhook's address from the command line, or null. */
   readonly url: string | null;
   /** The only project to check; null: that of `directory`, else all. */
@@ -27,19 +31,22 @@ const mostAtOnce = 4;
  * @throws CommandError if there is no such project
  */
 export async function examine(
-  settings: Settings,
   chosen: readonly Check[],
-  { url, project, isAll, directory }: Examination,
+  examination: Examination,
 ): Promise<readonly CheckReport[]> {
+  const { env, envFile, url, project, isAll, directory } = examination;
+  const machinePart = machinePartOf(examination);
   const about = (subject: Parameters<typeof checksAbout>[0]) =>
-    checksAbout(subject).filter((check) => chosen.includes(check));
-  const service = makeDoctorContext(settings, url);
+    checksAbout(subject, machinePart !== null).filter((check) => chosen.includes(check));
+  const ofService =
+    machinePart === null ? readSettings(env, directory, envFile) : settingsOf(machinePart, env);
+  const service = makeDoctorContext(ofService, url, machinePart);
   const { projectsPath } = service;
   if (projectsPath === null) {
     if (project === null) return await runChecks(service, chosen === checks ? about(null) : chosen);
     throw new CommandError("PROJECTS_PATH is not set, so there is one project, without a name.");
   }
-  const all = contexts(settings, projectsPath, url);
+  const all = contexts(ofService, projectsPath, url, machinePart);
   const wanted = project === null ? (isAll ? all : within(directory, all)) : named(project, all);
   const reports = [...(await runChecks(service, about("service")))];
   for (let next = 0; next < wanted.length; next += mostAtOnce) {
@@ -49,14 +56,39 @@ export async function examine(
   return reports;
 }
 
+/** The machine part, unless the settings describe another service, or the directory has a Hotpush of its own. */
+function machinePartOf({ env, envFile, directory, project }: Examination): MachinePart | null {
+  if (envFile !== undefined || (env.PROJECTS_PATH && !env.MACHINE_PATH)) return null;
+  const part = findMachinePart(env);
+  return part !== null && (project !== null || !hasOwnHotpush(part, directory)) ? part : null;
+}
+
+/** What its compose file gives `run`. The `.env` of the working directory is an app's. */
+function settingsOf({ files, state }: MachinePart, env: NodeJS.ProcessEnv): Settings {
+  const own = {
+    PROJECTS_PATH: files.projectsPath,
+    SECRETS_PATH: files.secretsPath,
+    STATE_PATH: state.run,
+    INBOX_SOCKET: join(state.receive, "inbox.sock"),
+    MACHINE_PATH: files.path,
+  };
+  return { ...readSettings({}, files.path, files.envFile), env: { ...env, ...own } };
+}
+
 /** Files with a name that no project can have are reported with the service. */
-function contexts(settings: Settings, projectsPath: string, url: string | null): readonly DoctorContext[] {
+function contexts(
+  settings: Settings,
+  projectsPath: string,
+  url: string | null,
+  machinePart: MachinePart | null,
+): readonly DoctorContext[] {
   return namesIn(projectsPath)
     .filter(isProjectName)
     .toSorted()
     .map((name) => {
       const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
-      return makeDoctorContext(projectSettings(settings, join(projectsPath, `${name}.env`)), url, reading);
+      const own = projectSettings(settings, join(projectsPath, `${name}.env`));
+      return makeDoctorContext(own, url, machinePart, reading);
     });
 }
 

@@ -10,9 +10,10 @@ const largeBytes = 2 * 1024 ** 2;
 
 /** Goes the way of a delivery: through DNS, the certificate and the proxy to this service. */
 export async function checkPublicUrl(context: DoctorContext): Promise<CheckFinding> {
-  const { givenUrl, secret, settings, project } = context;
+  const { givenUrl, secret, settings, project, machinePart } = context;
   const known = webhookUrl(givenUrl ?? settings.env.WEBHOOK_URL ?? "");
-  const publicUrl = known && webhookUrlOf(known, project).href;
+  // In the machine part, the site of a project passes /webhook on to its own path.
+  const publicUrl = known && webhookUrlOf(known, machinePart === null ? project : null).href;
   if (publicUrl === null)
     return skip("name the URL that your git host sends to: hotpush doctor --url https://…");
   if (secret === null) return skip("there is no secret to sign with");
@@ -23,9 +24,9 @@ export async function checkPublicUrl(context: DoctorContext): Promise<CheckFindi
   return okUnless(sizeFaults(large, publicUrl), `${publicUrl} has accepted a signed ping`);
 }
 
-function faultOf(reply: WebhookReply, url: string, { port, project }: DoctorContext): Fault | null {
-  const path = project === null ? "/webhook" : "/webhook/*";
-  if (reply.kind === "none") return unreached(reply, url, proxyLine(path, port));
+function faultOf(reply: WebhookReply, url: string, context: DoctorContext): Fault | null {
+  const line = proxyLine(context);
+  if (reply.kind === "none") return unreached(reply, url, line);
   if (reply.isPong) return null;
   if (reply.status >= 300 && reply.status < 400) {
     const text = `${url} redirects to ${reply.location}, and git hosts do not follow redirects: the push is lost. In the form of the git host, use the address that it redirects to:`;
@@ -35,8 +36,8 @@ function faultOf(reply: WebhookReply, url: string, { port, project }: DoctorCont
     const text = `A Hotpush answers at ${url}, but its secret is not the one that is set here. Either it is another service, or the secret was changed after it started.`;
     return problem(text);
   }
-  const text = `${url} answers with status ${reply.status}, but Hotpush did not send that: the proxy does not send /webhook to port ${port}.`;
-  return problem(text, proxyLine(path, port));
+  const text = `${url} answers with status ${reply.status}, but Hotpush did not send that: the proxy does not send /webhook to port ${context.port}.`;
+  return problem(text, line);
 }
 
 function unreached({ code, text }: NoReply, url: string, line: Fix): Fault {
@@ -61,6 +62,9 @@ function sizeFaults(reply: WebhookReply, url: string): readonly Fault[] {
   return [problem(text, { change: "client_max_body_size 25m;" })];
 }
 
-function proxyLine(path: string, port: number): Fix {
+function proxyLine({ port, project, machinePart }: DoctorContext): Fix {
+  if (machinePart !== null)
+    return { change: `${machinePart.files.sitesPath}/${project}.caddy: import deliveries ${project}` };
+  const path = project === null ? "/webhook" : "/webhook/*";
   return { change: `Caddyfile: reverse_proxy ${path} 127.0.0.1:${port}` };
 }
