@@ -23,7 +23,7 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor --env-file /etc/hotpush.env   as for the systemd unit",
     "hotpush doctor --url https://example.com     as the git host reaches it",
     "docker compose exec hotpush hotpush doctor   in its container",
-    "sudo hotpush doctor                          the machine part, and this project",
+    "sudo hotpush doctor                          the machine part and this project",
     "hotpush doctor remote host-key               only these checks",
     "hotpush doctor --project shop                the service and one project",
   ])

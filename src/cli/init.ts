@@ -20,10 +20,10 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
   const description =
     "Set up this project, and at the first time this machine: Caddy and Hotpush for all projects, a secret, a deploy.sh, and the values for the webhook's form at your git host. Your own files stay as they are. Run it on the server, in the checkout that is deployed; you can repeat it at any time.";
   return newCommand("init", description, [
-    "hotpush init                                  asks what it cannot detect",
+    "hotpush init                         asks what it cannot detect",
     "hotpush init --yes --url https://shop.example.org",
-    "hotpush init --check                          show what would change",
-    "hotpush init --alone                          Hotpush in this project's compose file",
+    "hotpush init --check                 shows what would change",
+    "hotpush init --alone                 Hotpush in this project's compose file",
   ])
     .option(
       "--url <address>",

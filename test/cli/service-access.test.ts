@@ -11,10 +11,11 @@ test("the state directory is that of the environment, the home, or a usual one i
   const [HOME, usual] = [join(root, "home"), join(root, "usual")] as const;
   const own = join(HOME, ".local/state/hotpush");
   for (const path of [own, usual]) mkdirSync(path, { recursive: true });
-  assert.equal(statePathOf({ HOME }, {}, usual), own);
+  const env = { HOME, MACHINE_PATH: join(root, "no-machine-part") };
+  assert.equal(statePathOf(env, {}, usual), own);
   writeFileSync(controlSocketPath(usual), "");
-  assert.equal(statePathOf({ HOME }, {}, usual), usual);
-  assert.equal(statePathOf({ HOME, STATE_PATH: "/given" }, {}, usual), "/given");
+  assert.equal(statePathOf(env, {}, usual), usual);
+  assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }, {}, usual), "/given");
   writeFileSync(controlSocketPath(own), "");
-  assert.equal(statePathOf({ HOME }, {}, usual), own);
+  assert.equal(statePathOf(env, {}, usual), own);
 });

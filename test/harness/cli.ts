@@ -2,6 +2,7 @@ import "./environment.ts";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { noMachinePart } from "./no-machine-part.ts";
 
 export const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
 
@@ -24,7 +25,10 @@ export async function runCli(
   args: readonly string[],
   { cwd, env = {}, input }: CliOptions,
 ): Promise<CliEnding> {
-  const child = spawn(launcher, args, { cwd, env: { PATH: process.env.PATH, HOME: cwd, ...env } });
+  const child = spawn(launcher, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: cwd, ...noMachinePart, ...env },
+  });
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     stdout += text;

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { controlSocketPath } from "../../src/control/control-socket.ts";
+import { noMachinePart } from "./no-machine-part.ts";
 import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
@@ -86,5 +87,5 @@ export async function startCommand(
 }
 
 export function commandEnvironment({ statePath, env }: Target): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, HOME: "/", STATE_PATH: statePath, ...env };
+  return { PATH: process.env.PATH, HOME: "/", ...noMachinePart, STATE_PATH: statePath, ...env };
 }
