@@ -2,7 +2,7 @@ import { parseEnv } from "node:util";
 import type { SetupServices } from "../init/compose-services.ts";
 import { type GivenOnMachine, type MachineSetup, planOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import { writeOnMachine } from "../init/on-machine/write.ts";
-import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
+import { buildOwnImage, hasImageOfVersion, hasOwnImage, ownImage } from "../init/own-image.ts";
 import type { SetupProject } from "../init/project.ts";
 import { print } from "./command.ts";
 import type { InitOptions } from "./init-options.ts";
@@ -26,7 +26,7 @@ export async function initOnMachine(
   const setup = await planOnMachine(project, services, env, givenIn(options), questionsFor(yes || check));
   printMachineProject(setup);
   await printPlan(setup, env);
-  const isImageThere = !needsImage(setup) || (await hasOwnImage(env));
+  const isImageThere = await hasNeededImage(setup, env);
   if (check) return reportCheck(setup, isImageThere);
   if (!(await mayChange(filesOf(setup), yes))) return 1;
   writeOnMachine(setup);
@@ -61,9 +61,10 @@ function filesOf({ machineFiles, checkoutFiles }: MachineSetup) {
   return [...machineFiles, ...checkoutFiles];
 }
 
-/** A machine part that is there keeps its image: `hotpush upgrade` replaces it. */
-function needsImage({ place }: MachineSetup): boolean {
-  return place.isNew;
+/** A machine part that is there keeps its image, unless an earlier run could not build it: `hotpush upgrade` replaces it. */
+async function hasNeededImage({ place }: MachineSetup, env: NodeJS.ProcessEnv): Promise<boolean> {
+  if (place.isNew) return await hasOwnImage(env);
+  return place.env.HOTPUSH_IMAGE !== ownImage || (await hasImageOfVersion(env));
 }
 
 function reportCheck(setup: MachineSetup, isImageThere: boolean): number {

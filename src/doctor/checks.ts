@@ -58,7 +58,7 @@ const table: Readonly<Record<string, readonly (readonly [id: string, subject: st
   "Machine part": [
     [
       "machine-containers",
-      "Caddy, receive and run run, and start again after a reboot",
+      "Caddy, receive and run are up, and start again after a reboot",
       checkMachineContainers,
     ],
     ["machine-version", "the machine part runs the installed version", checkMachineVersion],

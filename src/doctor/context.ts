@@ -8,7 +8,7 @@ import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
 import { probeCompose, probeEngine } from "./docker/probe-docker.ts";
 import { probeRemote } from "./git/probe-remote.ts";
-import { probeMachineContainers } from "./machine-part/probe-machine-part.ts";
+import { caddyAddress, probeMachineContainers } from "./machine-part/probe-machine-part.ts";
 import { probeRoles } from "./projects/probe-roles.ts";
 import { probeService } from "./service/probe-service.ts";
 import type { Settings } from "./settings.ts";
@@ -42,6 +42,8 @@ export function makeDoctorContext(
   const scriptEnv = childEnvironment({ env, deployEnv, repoPath, user: scriptUser });
   const asScript = { env: scriptEnv, user: scriptUser };
   const engine = once(() => probeEngine(scriptEnv));
+  /** In the machine part, `receive` has no port of its own. */
+  const address = machinePart === null ? { host, port } : caddyAddress(machinePart, "http");
   return {
     ...{ settings, givenUrl, machinePart, repoPath, port, host, scriptEnv, scriptUser, ...config },
     /** null: the only project, or the service as a whole. */
@@ -63,7 +65,7 @@ export function makeDoctorContext(
       const docker = await engine();
       return docker.kind === "answers" ? await probeMachineContainers(docker.engine) : null;
     }),
-    service: once(() => probeService(host, port, config.secret, name)),
+    service: once(() => probeService(address, config.secret, name)),
     roles: once(() => probeRoles(env, lenient(env, "STATE_PATH"))),
   };
 }

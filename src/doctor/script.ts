@@ -35,11 +35,17 @@ export async function checkDeployScript({
 }
 
 /** A pull brings what was committed: a mode that was only changed here is lost at the first deployment. */
-export async function checkCommittedScript({ repoPath, readGit }: DoctorContext): Promise<CheckFinding> {
+export async function checkCommittedScript({
+  repoPath,
+  readGit,
+  machinePart,
+}: DoctorContext): Promise<CheckFinding> {
   if (!statOf(join(repoPath, "deploy.sh"))?.isFile()) return skip("there is no deploy.sh");
   const staged = await readGit("ls-files", "--stage", "--", "deploy.sh");
   if (staged === null) return skip("git does not work in the repository yet");
   if (staged.startsWith("100755")) return ok("committed as executable");
+  if (staged === "" && machinePart !== null)
+    return ok("not in git: `hotpush init` writes it to each checkout");
   const command = `${gitIn(repoPath)} add --chmod=+x deploy.sh`;
   if (staged === "") {
     const text =

@@ -18,9 +18,19 @@ const sources = ["Dockerfile", "package.json", "package-lock.json", "bin", "exam
 
 /** Whether the image is on this machine, built from these very sources. */
 export async function hasOwnImage(env: NodeJS.ProcessEnv): Promise<boolean> {
+  return (await sourcesOfOwnImage(env)) === sourcesDigest();
+}
+
+/** Whether an image of this version is on this machine, from whatever sources. */
+export async function hasImageOfVersion(env: NodeJS.ProcessEnv): Promise<boolean> {
+  return (await sourcesOfOwnImage(env)) !== null;
+}
+
+/** @returns their digest; null without an image */
+async function sourcesOfOwnImage(env: NodeJS.ProcessEnv): Promise<string | null> {
   const format = `{{index .Config.Labels "${sourcesLabel}"}}`;
   const argv = ["docker", "image", "inspect", "--format", format, ownImage] as const;
-  return (await outputOf(argv, { env, timeoutMs: inspectTimeoutMs })) === sourcesDigest();
+  return await outputOf(argv, { env, timeoutMs: inspectTimeoutMs });
 }
 
 /**

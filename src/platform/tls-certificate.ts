@@ -4,6 +4,7 @@ import { once } from "node:events";
 export interface ShownCertificate {
   /** Why a client would refuse it, such as `CERT_HAS_EXPIRED`; null if it would not. */
   readonly refusal: string | null;
+  readonly validFromMs: number;
   readonly expiresAtMs: number;
 }
 
@@ -24,9 +25,11 @@ export async function readCertificate(
   try {
     await once(socket, "secureConnect", { signal: AbortSignal.timeout(timeoutMs) });
     const { authorizationError } = socket;
+    const { valid_from, valid_to } = socket.getPeerCertificate();
     return {
       refusal: socket.authorized ? null : String(Object(authorizationError).code ?? authorizationError),
-      expiresAtMs: Date.parse(socket.getPeerCertificate().valid_to),
+      validFromMs: Date.parse(valid_from),
+      expiresAtMs: Date.parse(valid_to),
     };
   } finally {
     socket.destroy();

@@ -24,8 +24,8 @@ const noSocket: readonly string[] = ["ENOENT", "ENOTDIR", "ENOTSOCK"];
 
 /** Containers are replaced through the socket. */
 export async function checkDockerSocket(context: DoctorContext): Promise<CheckFinding> {
-  const { repoPath, settings } = context;
-  if (!hasComposeFile(repoPath, settings.env)) return noComposeFile;
+  const { settings } = context;
+  if (!needsDocker(context)) return noComposeFile;
   const engine = await context.engine();
   if (engine.kind === "answers") return ok("it can be opened");
   const { code, socketPath } = engine;
@@ -37,6 +37,10 @@ export async function checkDockerSocket(context: DoctorContext): Promise<CheckFi
   if (code === "EACCES") return await notAllowed(socketPath, context);
   if (!noSocket.includes(code)) return ok("it can be opened");
   return problem(`There is no Docker socket at ${socketPath}.`, makeSocket(socketPath));
+}
+
+function needsDocker({ machinePart, repoPath, settings }: DoctorContext): boolean {
+  return machinePart !== null || hasComposeFile(repoPath, settings.env);
 }
 
 function makeSocket(socketPath: string): Fix {
@@ -70,7 +74,7 @@ function nameOfUser(): string | null {
 
 /** If the engine is down or too old, every roll-out fails. */
 export async function checkDockerEngine(context: DoctorContext): Promise<CheckFinding> {
-  if (!hasComposeFile(context.repoPath, context.settings.env)) return noComposeFile;
+  if (!needsDocker(context)) return noComposeFile;
   const answer = await context.engine();
   if (answer.kind === "failed") {
     const isReached = !["EACCES", "address", ...noSocket].includes(answer.code);

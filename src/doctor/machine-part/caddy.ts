@@ -3,11 +3,10 @@ import { isDeepStrictEqual } from "node:util";
 import { formatDuration } from "../../config/duration.ts";
 import { machineServices } from "../../config/machine-part.ts";
 import type { MachinePart } from "../../machine-part/find.ts";
-import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { readCertificate } from "../../platform/tls-certificate.ts";
 import { type CheckFinding, type Fault, okUnless, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
-import { askCaddy } from "./probe-machine-part.ts";
+import { askCaddy, caddyAddress } from "./probe-machine-part.ts";
 
 /** `run` loads a changed Caddyfile or site into Caddy within seconds. If Caddy rejects it, the earlier one stays. */
 export async function checkCaddy({ machinePart }: Pick<DoctorContext, "machinePart">): Promise<CheckFinding> {
@@ -82,16 +81,18 @@ function namesWithTls(config: CaddyConfig | null): readonly string[] {
 
 const answerTimeoutMs = 10_000;
 /** Caddy renews a certificate when a third of its time is left, 30 days of 90. */
-const soonMs = 7 * 24 * 3_600_000;
+const renewedShare = 1 / 4;
 
-async function faultsOf(name: string, { env }: MachinePart): Promise<readonly Fault[]> {
-  const host = isInContainer() ? machineServices.caddy : "127.0.0.1";
-  const port = isInContainer() ? 443 : Number(env.HTTPS_PORT || 443);
+async function faultsOf(name: string, machinePart: MachinePart): Promise<readonly Fault[]> {
   try {
-    const { refusal, expiresAtMs } = await readCertificate({ host, port, name }, answerTimeoutMs);
+    const address = caddyAddress(machinePart, "https");
+    const { refusal, validFromMs, expiresAtMs } = await readCertificate(
+      { ...address, name },
+      answerTimeoutMs,
+    );
     const leftMs = expiresAtMs - Date.now();
     if (refusal !== null) return [invalid(name, refusal)];
-    if (leftMs > soonMs) return [];
+    if (leftMs > (expiresAtMs - validFromMs) * renewedShare) return [];
     const text = `The certificate of ${name} expires in ${formatDuration(leftMs)}, and Caddy has not renewed it. Its log says why:`;
     return [warning(text, logOf(name))];
   } catch (error) {

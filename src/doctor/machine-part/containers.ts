@@ -13,7 +13,7 @@ export async function checkMachineContainers(context: Machine): Promise<CheckFin
   const containers = await context.machineContainers();
   if (containers === null) return skip("Docker cannot be asked");
   const faults = services.flatMap((service) => faultsOf(service, containers.get(service), context));
-  return okUnless(faults, `${services.join(", ")} run, and start again after a reboot`);
+  return okUnless(faults, "Caddy, receive and run are up, and start again after a reboot");
 }
 
 function faultsOf(

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { liveMount, machineProject } from "../../config/machine-part.ts";
+import { liveMount, machineProject, machineServices } from "../../config/machine-part.ts";
 import type { MachinePart } from "../../machine-part/find.ts";
 import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
@@ -27,6 +27,16 @@ export async function probeMachineContainers(engine: Engine): Promise<ReadonlyMa
     getJson<MachineContainer>(engine, `/containers/${Id}/json`);
   const containers = await Promise.all(listed.map(inspect));
   return new Map(containers.map((one) => [one.Config.Labels?.["com.docker.compose.service"] ?? "", one]));
+}
+
+/** Where Caddy listens: in a container of the machine part by its name, else at the ports of this machine. */
+export function caddyAddress(
+  { env }: MachinePart,
+  scheme: "http" | "https",
+): { readonly host: string; readonly port: number } {
+  const usual = scheme === "http" ? 80 : 443;
+  if (isInContainer()) return { host: machineServices.caddy, port: usual };
+  return { host: "127.0.0.1", port: Number(env[scheme === "http" ? "HTTP_PORT" : "HTTPS_PORT"] || usual) };
 }
 
 /** What Caddy's admin API answered, or why it did not. */

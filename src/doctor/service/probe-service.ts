@@ -10,8 +10,7 @@ export type ServiceAnswer =
 
 /** Asks at the service's port whether Hotpush is there, and whether it has this secret. */
 export async function probeService(
-  host: string,
-  port: number,
+  { host, port }: { readonly host: string; readonly port: number },
   secret: string | null,
   project: string | null,
 ): Promise<ServiceAnswer> {
