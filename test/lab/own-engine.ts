@@ -8,11 +8,13 @@ import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 const script = join(import.meta.dirname, "docker-lab.sh");
+const liveRestoreSetting = /"live-restore": (\w+)/;
 
 /** The engine of the lab, which a test may kill. */
 export interface OwnEngine {
   /** Kills it (SIGKILL). With `liveRestore`, containers keep running. */
   readonly kill: () => Promise<void>;
+  /** Starts it with the settings that it had. Does nothing if it runs. */
   readonly start: () => Promise<void>;
   /** Makes it a Swarm manager, if it is not one. */
   readonly joinSwarm: () => Promise<void>;
@@ -36,7 +38,9 @@ export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
       await until("the end of the engine", () => isGone(victim));
     },
     start: async () => {
-      await run(script, ["up"], { env: { ...env, LAB: directory, LIVE_RESTORE: "true" }, timeout: 120_000 });
+      // A member of a Swarm refuses to start with live-restore.
+      const [, isOn = "false"] = liveRestoreSetting.exec(await readFile(config, "utf8")) ?? [];
+      await run(script, ["up"], { env: { ...env, LAB: directory, LIVE_RESTORE: isOn }, timeout: 60_000 });
     },
     joinSwarm: async () => {
       if (await isInSwarm(labEnv)) return;
@@ -50,7 +54,7 @@ export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
     },
     liveRestore: async (isOn) => {
       const text = await readFile(config, "utf8");
-      await writeFile(config, text.replace(/"live-restore": \w+/, `"live-restore": ${isOn}`));
+      await writeFile(config, text.replace(liveRestoreSetting, `"live-restore": ${isOn}`));
       process.kill(await pid(), "SIGHUP");
     },
   };

@@ -98,7 +98,10 @@ export async function startMachinePart(labEnv: NodeJS.ProcessEnv): Promise<Machi
       return JSON.parse(printed) as WholeStatusJson;
     },
     async remove() {
-      for (const project of projects) await project.compose("down", "--timeout", "1").catch(() => {});
+      const format = '{{.Label "com.docker.compose.project"}}';
+      const present = (await docker("ps", "--all", "--format", format)).split("\n");
+      for (const project of projects.filter(({ name }) => present.includes(name)))
+        await project.compose("down", "--timeout", "1").catch(() => {});
       await compose("down", "--timeout", "1");
       await removeNetworks(docker);
       for (const image of [hotpushImage, appImage]) await removeImage(labEnv, image);
@@ -206,4 +209,12 @@ async function removeNetworks(docker: MachinePartLab["docker"]): Promise<void> {
 /** The text of a live file. */
 export function readLiveFile({ liveFile }: LabProject): string {
   return readFileSync(liveFile, "utf8");
+}
+
+/** Waits until the app of a project answers through Caddy. */
+export async function untilServed({ origin }: LabProject): Promise<void> {
+  await until(`an answer at ${origin}`, async () => {
+    const answer = await fetch(origin, { headers: { connection: "close" } }).catch(() => null);
+    return answer?.status === 200 && (await answer.text()).startsWith("first ");
+  });
 }
