@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 const script = join(import.meta.dirname, "docker-lab.sh");
@@ -15,6 +16,8 @@ export type Lab =
 /** The variable with the reason why there is no Docker, so that not every test file tries again. */
 export const unavailable = "HOTPUSH_LAB_UNAVAILABLE";
 
+/** So long an engine may be gone that another test file kills and starts. */
+const goneWithinMs = 60_000;
 /** The network may fail for a moment while packages are downloaded. */
 const attempts = 2;
 const startTimeoutMs = 300_000;
@@ -22,11 +25,17 @@ const startTimeoutMs = 300_000;
 /**
  * Returns an existing Docker, else starts the project's own lab (docker-lab.sh), which needs root and
  * Debian's packages. A lab that was started stays up, so that several test files share it: `closeLab` removes it.
+ *
+ * @throws Error if the Docker that DOCKER_HOST names does not answer, as after a test that has broken it
  */
 export async function openLab(): Promise<Lab> {
   const known = process.env[unavailable];
   if (known) return { kind: "unavailable", reason: known };
-  if (await answers(process.env)) return { kind: "ready", env: process.env, wasStarted: false };
+  const { DOCKER_HOST } = process.env;
+  if (DOCKER_HOST)
+    await until(`an answer of the Docker at ${DOCKER_HOST}`, () => answers(process.env), goneWithinMs);
+  if (DOCKER_HOST || (await answers(process.env)))
+    return { kind: "ready", env: process.env, wasStarted: false };
   const obstacle = obstacleToLab();
   if (obstacle) return { kind: "unavailable", reason: `No Docker answers here, and ${obstacle}.` };
   const failure = await start(attempts);
