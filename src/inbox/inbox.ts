@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import type { Schema } from "../platform/sqlite/open-database.ts";
 import { openStore, type Row, type Store } from "../platform/sqlite/store.ts";
 import { canWrite, checkAtMostEvery } from "../platform/sqlite/write-probe.ts";
 import type { Push, PushRecord, StoredPush, Would } from "../receiver/push.ts";
 import { mostOffered, type OfferedSecretUse, type TakeRequest, type TakeResponse } from "./offer.ts";
+import { inboxSchema } from "./schema.ts";
 import { createSenders, type Senders } from "./senders.ts";
 
 /** Keeps verified pushes on disk until another process has recorded them. */
@@ -33,21 +33,6 @@ const unwritable = "The inbox cannot be written. The log of the service says mor
 /** A use of a secret is passed on with the next push, or after this time. */
 const usesWaitMs = 1_000;
 
-const schema: Schema = {
-  file: "inbox.db",
-  checkedTable: "pushes",
-  migrations: [
-    `CREATE TABLE pushes (
-       seq            INTEGER PRIMARY KEY AUTOINCREMENT,
-       project        TEXT NOT NULL,
-       push           TEXT NOT NULL,     -- JSON
-       received_at_ms INTEGER NOT NULL
-     ) STRICT;
-     CREATE TABLE inbox (id TEXT NOT NULL) STRICT;
-     CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
-  ],
-};
-
 interface InboxState {
   readonly store: Store;
   id: string;
@@ -70,7 +55,7 @@ interface InboxState {
  * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
 export function openInbox(directory: string): Inbox {
-  const store = openStore(directory, schema);
+  const store = openStore(directory, inboxSchema);
   const state: InboxState = {
     ...{ store, id: inboxId(store), secretUses: new Map() },
     senders: createSenders(() => state.wake()),

@@ -50,6 +50,31 @@ for (let version = 1; version < deploymentsSchema.migrations.length; version += 
   });
 }
 
+test("the steps lead to the same tables and indexes as a new database has", (t) => {
+  const shapeOf = (sqls: readonly string[]) => {
+    const database = new DatabaseSync(":memory:");
+    t.after(() => database.close());
+    for (const sql of sqls) database.exec(sql);
+    const texts = database.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").all();
+    return texts.map(({ type, name, sql }) => [
+      type,
+      name,
+      plain(String(sql)),
+      columnsOf(database, String(name)),
+    ]);
+  };
+  assert.deepEqual(shapeOf(deploymentsSchema.migrations), shapeOf([deploymentsSchema.tables]));
+});
+
+/** The text of a definition without comments and layout. */
+function plain(sql: string): string {
+  return sql.replace(/--.*$/gm, "").replace(/"/g, "").replace(/\s+/g, "");
+}
+
+function columnsOf(database: DatabaseSync, table: string) {
+  return database.prepare("SELECT * FROM pragma_table_xinfo(?)").all(table);
+}
+
 test("while an update goes on, the Hotpush of version 4 still records pushes", (t) => {
   const directory = temporaryDirectory(t);
   writeOldDatabase(directory, 4);

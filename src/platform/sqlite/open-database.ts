@@ -6,9 +6,11 @@ import { ProblemError } from "../../problems.ts";
 export interface Schema {
   /** The name of its file. */
   readonly file: string;
+  /** The present tables, which a new database gets at once: each start also compares the database with them. */
+  readonly tables: string;
   /**
-   * Numbered steps: step N takes a database from version N to N + 1 (`PRAGMA user_version`), in one transaction. A
-   * released step never changes; a change of the schema is a new step.
+   * Numbered steps to the same tables: step N takes a database from version N to N + 1 (`PRAGMA user_version`), in one
+   * transaction. A released step never changes; a change of the schema is a new step.
    */
   readonly migrations: readonly string[];
   /** The table whose indexes are checked at each start: one that is wrong loses what waits in it. */
@@ -78,14 +80,14 @@ const busyTimeoutMs = 2_000;
  * waits for a lock by itself, unless waiting could end in a deadlock: if two instances switch a new database to WAL at the
  * same moment, both hold a shared lock, and one of them is refused at once.
  */
-export function openDatabase(path: string, { migrations }: Schema): DatabaseSync {
+export function openDatabase(path: string, schema: Schema): DatabaseSync {
   const deadlineMs = performance.now() + busyTimeoutMs;
   for (;;) {
     const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
     try {
       // With FULL, each commit is synced, so what was acknowledged survives a power cut. With NORMAL it does not.
       database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
-      migrate(database, migrations);
+      migrate(database, schema);
       return database;
     } catch (error) {
       database.close();
@@ -95,7 +97,7 @@ export function openDatabase(path: string, { migrations }: Schema): DatabaseSync
   }
 }
 
-function migrate(database: DatabaseSync, migrations: Schema["migrations"]): void {
+function migrate(database: DatabaseSync, { tables, migrations }: Schema): void {
   const versionOf = () => Number(database.prepare("PRAGMA user_version").get()?.user_version);
   if (versionOf() < 0) throw damaged(`its version is ${versionOf()}`);
   if (versionOf() > migrations.length) {
@@ -103,10 +105,9 @@ function migrate(database: DatabaseSync, migrations: Schema["migrations"]): void
     throw new ProblemError({ code: "state_unusable", detail });
   }
   database.exec("BEGIN IMMEDIATE");
-  for (let version = versionOf(); version < migrations.length; version += 1) {
-    database.exec(migrations[version] ?? "");
-    database.exec(`PRAGMA user_version = ${version + 1}`);
-  }
+  const version = versionOf();
+  for (const step of version === 0 ? [tables] : migrations.slice(version)) database.exec(step);
+  if (version < migrations.length) database.exec(`PRAGMA user_version = ${migrations.length}`);
   database.exec("COMMIT");
 }
 
@@ -128,7 +129,7 @@ function openIntact(path: string, schema: Schema): DatabaseSync {
  * SQLite keeps a schema as text, so a damaged schema can still be read, as another one. Only missing columns count,
  * because every statement would fail: a database that differs otherwise holds accepted pushes and must not be moved.
  */
-function hasColumns(database: DatabaseSync, { migrations }: Schema): boolean {
+function hasColumns(database: DatabaseSync, { tables }: Schema): boolean {
   const sql = `SELECT tables.name || '.' || columns.name AS name
     FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;
   const namesIn = (one: DatabaseSync) =>
@@ -137,7 +138,7 @@ function hasColumns(database: DatabaseSync, { migrations }: Schema): boolean {
       .all()
       .map(({ name }) => name);
   const model = new DatabaseSync(":memory:");
-  for (const migration of migrations) model.exec(migration);
+  model.exec(tables);
   const expected = namesIn(model);
   model.close();
   const actual = new Set(namesIn(database));

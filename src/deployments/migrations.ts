@@ -1,0 +1,156 @@
+/** How the record of deployments came to its present tables; see `Schema`. */
+export const migrations: readonly string[] = [
+  `CREATE TABLE deployments (
+   id             INTEGER PRIMARY KEY AUTOINCREMENT,
+   trigger        TEXT NOT NULL CHECK (trigger IN ('push', 'catch-up', 'manual', 'rollback')),
+   ref            TEXT NOT NULL,
+   before_commit  TEXT,                -- null: the branch was new, or nobody said
+   commit_id      TEXT NOT NULL,
+   repository     TEXT,
+   host           TEXT,
+   delivery_id    TEXT,                -- the host's own, unsigned
+   state          TEXT NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'timed_out',
+                                                 'cancelled', 'superseded', 'interrupted')),
+   queue_order    INTEGER NOT NULL,    -- the lowest is next
+   attempts       INTEGER NOT NULL DEFAULT 0,
+   superseded_by  INTEGER,
+   exit_code      INTEGER,
+   problem_code   TEXT,
+   problem_detail TEXT,
+   created_at_ms  INTEGER NOT NULL,
+   started_at_ms  INTEGER,
+   finished_at_ms INTEGER
+ ) STRICT;
+ -- single flight: the database itself refuses a second running deployment
+ CREATE UNIQUE INDEX one_running ON deployments (state) WHERE state = 'running';
+ CREATE INDEX states ON deployments (state, ref);
+ -- the newest of a branch, found without sorting all of it
+ CREATE INDEX branches ON deployments (ref);
+ CREATE INDEX places ON deployments (queue_order);
+ CREATE INDEX arrivals ON deployments (ref, commit_id);
+ CREATE INDEX departures ON deployments (ref, before_commit);
+ CREATE TABLE deliveries (
+   digest         TEXT PRIMARY KEY,    -- of the signed bytes
+   deployment_id  INTEGER NOT NULL,
+   ref            TEXT NOT NULL,
+   commit_id      TEXT NOT NULL,
+   last_state     TEXT,                -- set when the deployment itself is pruned
+   received_at_ms INTEGER NOT NULL
+ ) STRICT, WITHOUT ROWID;
+ CREATE INDEX deliveries_of ON deliveries (deployment_id);
+ CREATE INDEX deliveries_by_age ON deliveries (received_at_ms);
+ CREATE TABLE steps (
+   deployment_id  INTEGER NOT NULL,
+   attempt        INTEGER NOT NULL,
+   position       INTEGER NOT NULL,
+   name           TEXT NOT NULL,
+   started_at_ms  INTEGER NOT NULL,
+   PRIMARY KEY (deployment_id, attempt, position)
+ ) STRICT, WITHOUT ROWID;
+ CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+  `CREATE TABLE secret_uses (
+   fingerprint     TEXT PRIMARY KEY,   -- two bytes of a hash: they tell secrets apart, and nothing about one
+   known_since_ms  INTEGER NOT NULL,
+   last_used_at_ms INTEGER,
+   host            TEXT,
+   delivery_id     TEXT                -- of the last delivery it signed; the host's own, unsigned
+ ) STRICT, WITHOUT ROWID;`,
+  // When somebody cancelled the running deployment; null: nobody did.
+  "ALTER TABLE deployments ADD COLUMN cancel_asked_at_ms INTEGER",
+  `ALTER TABLE deployments ADD COLUMN checked_out_commit TEXT; -- in the repository when its script ended; null: not known
+ ALTER TABLE deployments ADD COLUMN subject TEXT;            -- of that commit; of a roll back, of commit_id
+ ALTER TABLE deployments ADD COLUMN author TEXT;
+ ALTER TABLE deployments ADD COLUMN pusher TEXT;             -- signed by the git host
+ ALTER TABLE deployments ADD COLUMN requested_by TEXT;       -- as a command reported it: no proof of anything
+ ALTER TABLE deployments ADD COLUMN cancelled_by TEXT;       -- likewise`,
+  // Several projects; a state for pushes that change nothing of a project; queues that are paused.
+  `CREATE TABLE new_deployments (
+   id             INTEGER PRIMARY KEY AUTOINCREMENT,
+   project        TEXT NOT NULL DEFAULT 'default',   -- for an earlier Hotpush that still records beside a new one
+   trigger        TEXT NOT NULL CHECK (trigger IN ('push', 'catch-up', 'manual', 'rollback')),
+   ref            TEXT NOT NULL,
+   before_commit  TEXT,                -- null: the branch was new, or nobody said
+   commit_id      TEXT NOT NULL,
+   repository     TEXT,
+   host           TEXT,
+   delivery_id    TEXT,                -- the host's own, unsigned
+   state          TEXT NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'timed_out',
+                                                 'cancelled', 'superseded', 'interrupted', 'skipped')),
+   queue_order    INTEGER NOT NULL,    -- the lowest of a project is next
+   attempts       INTEGER NOT NULL DEFAULT 0,
+   superseded_by  INTEGER,
+   exit_code      INTEGER,
+   problem_code   TEXT,
+   problem_detail TEXT,
+   mentions_skip  INTEGER NOT NULL DEFAULT 0, -- its payload has "[skip deploy]": worth a look at its commit
+   skip_reason    TEXT,
+   created_at_ms  INTEGER NOT NULL,
+   started_at_ms  INTEGER,
+   finished_at_ms INTEGER,
+   cancel_asked_at_ms INTEGER,
+   checked_out_commit TEXT,            -- in the repository when its script ended; null: not known
+   subject        TEXT,                -- of that commit; of a roll back, of commit_id
+   author         TEXT,
+   pusher         TEXT,                -- signed by the git host
+   requested_by   TEXT,                -- as a command reported it: no proof of anything
+   cancelled_by   TEXT                 -- likewise
+ ) STRICT;
+ INSERT INTO new_deployments (id, project, trigger, ref, before_commit, commit_id, repository, host, delivery_id, state,
+     queue_order, attempts, superseded_by, exit_code, problem_code, problem_detail, created_at_ms, started_at_ms,
+     finished_at_ms, cancel_asked_at_ms, checked_out_commit, subject, author, pusher, requested_by, cancelled_by)
+   SELECT id, 'default', trigger, ref, before_commit, commit_id, repository, host, delivery_id, state,
+     queue_order, attempts, superseded_by, exit_code, problem_code, problem_detail, created_at_ms, started_at_ms,
+     finished_at_ms, cancel_asked_at_ms, checked_out_commit, subject, author, pusher, requested_by, cancelled_by
+   FROM deployments;
+ -- no number is given twice, also not one whose deployment is pruned
+ DELETE FROM sqlite_sequence WHERE name = 'new_deployments';
+ INSERT INTO sqlite_sequence (name, seq) SELECT 'new_deployments', seq FROM sqlite_sequence WHERE name = 'deployments';
+ DROP TABLE deployments;
+ ALTER TABLE new_deployments RENAME TO deployments;
+ -- single flight: the database itself refuses a second running deployment of a project
+ CREATE UNIQUE INDEX one_running ON deployments (project) WHERE state = 'running';
+ CREATE INDEX states ON deployments (project, state, ref);
+ -- the newest of a branch, found without sorting all of it
+ CREATE INDEX branches ON deployments (project, ref);
+ CREATE INDEX newest ON deployments (project, id);
+ CREATE INDEX places ON deployments (queue_order);
+ CREATE INDEX arrivals ON deployments (project, ref, commit_id);
+ CREATE INDEX departures ON deployments (project, ref, before_commit);
+ CREATE TABLE new_deliveries (
+   project        TEXT NOT NULL DEFAULT 'default',
+   digest         TEXT NOT NULL,       -- of the signed bytes
+   deployment_id  INTEGER NOT NULL,
+   ref            TEXT NOT NULL,
+   commit_id      TEXT NOT NULL,
+   last_state     TEXT,                -- set when the deployment itself is pruned
+   received_at_ms INTEGER NOT NULL,
+   PRIMARY KEY (project, digest)
+ ) STRICT, WITHOUT ROWID;
+ INSERT INTO new_deliveries
+   SELECT 'default', digest, deployment_id, ref, commit_id, last_state, received_at_ms FROM deliveries;
+ DROP TABLE deliveries;
+ ALTER TABLE new_deliveries RENAME TO deliveries;
+ CREATE INDEX deliveries_of ON deliveries (deployment_id);
+ CREATE INDEX deliveries_by_age ON deliveries (project, received_at_ms);
+ CREATE TABLE new_secret_uses (
+   project         TEXT NOT NULL,
+   fingerprint     TEXT NOT NULL,      -- two bytes of a hash: they tell secrets apart, and nothing about one
+   known_since_ms  INTEGER NOT NULL,
+   last_used_at_ms INTEGER,
+   host            TEXT,
+   delivery_id     TEXT,               -- of the last delivery it signed; the host's own, unsigned
+   PRIMARY KEY (project, fingerprint)
+ ) STRICT, WITHOUT ROWID;
+ INSERT INTO new_secret_uses
+   SELECT 'default', fingerprint, known_since_ms, last_used_at_ms, host, delivery_id FROM secret_uses;
+ DROP TABLE secret_uses;
+ ALTER TABLE new_secret_uses RENAME TO secret_uses;
+ CREATE TABLE pauses (
+   project        TEXT PRIMARY KEY,
+   paused_at_ms   INTEGER NOT NULL,
+   reason         TEXT,
+   paused_by      TEXT                 -- as a command reported it
+ ) STRICT, WITHOUT ROWID;
+ -- up to which push an inbox is recorded
+ CREATE TABLE inboxes (id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
+];
