@@ -49,7 +49,7 @@ export async function startAnswering(scope: Scope, options: ServiceOptions = {})
 }
 
 /** A service logs its start when it accepts pushes, a moment before it has the lock to run them. */
-async function untilAnswering({ child, statePath }: Target): Promise<void> {
+export async function untilAnswering({ child, statePath }: Target): Promise<void> {
   if (child?.exitCode === null && child.signalCode === null) {
     await until("the control socket", () => existsSync(controlSocketPath(statePath)));
   }

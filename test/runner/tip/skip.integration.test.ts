@@ -82,8 +82,8 @@ test("a deployment by hand ignores both rules", async (t) => {
 test("[skip deploy] in the subject skips a push, in any case, and the log says why", async (t) => {
   const { deploy, service } = await startSkipping(t);
   assert.equal(await deploy("Fix a typo [Skip Deploy]"), "skipped");
-  const line = service.log.lines.find(({ event }) => event === "deployment.skipped");
-  assert.match(line?.msg ?? "", /^Deployment 2 was skipped: The subject of \w{7} has \[skip deploy\]\.$/);
+  const line = await service.log.waitFor(({ event }) => event === "deployment.skipped");
+  assert.match(line.msg ?? "", /^Deployment 2 was skipped: The subject of \w{7} has \[skip deploy\]\.$/);
   assert.equal(await deploy("Explain the marker\n\nIt is [skip deploy]."), "succeeded");
   assert.equal(await deploy("[skip deploy] Correct it"), "skipped");
   assert.equal(await deploy("Go on"), "succeeded");
