@@ -127,7 +127,8 @@ function createProgressPrinter(terminal: Terminal): ProgressPrinter {
       if (event.event === "deployment") printDeployment(event.deployment);
       else if (event.event === "step") printStep(event.step);
       else if (event.event === "line") print(lineText(event.line, terminal));
-      else print(`[${event.lines} lines left out here; hotpush logs has them all]`);
+      else if (event.event === "skipped")
+        print(`[${event.lines} lines left out here; hotpush logs has them all]`);
     },
   };
 }

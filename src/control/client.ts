@@ -59,6 +59,8 @@ export interface EventsOptions {
   readonly id: number | null;
   /** Whether to go on until the deployment has ended. */
   readonly isFollowing: boolean;
+  /** `<attempt>:<byte>`, the place after the last line that is known. */
+  readonly from?: string | null;
   /** Adds the project to a path. */
   readonly ofProject?: (path: string) => string;
   readonly signal: AbortSignal;
@@ -72,10 +74,11 @@ export interface EventsOptions {
  */
 export async function* readEvents(
   statePath: string,
-  { id, isFollowing, ofProject = String, signal }: EventsOptions,
+  { id, isFollowing, from = null, ofProject = String, signal }: EventsOptions,
 ): AsyncGenerator<ControlEvent, void, void> {
   try {
-    const path = `/deployments/${id ?? "latest"}/events?follow=${isFollowing}`;
+    const place = from === null ? "" : `&from=${from}`;
+    const path = `/deployments/${id ?? "latest"}/events?follow=${isFollowing}${place}`;
     yield* parseLines<ControlEvent>(await openStream(statePath, ofProject(path), signal));
   } catch (error) {
     if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;

@@ -31,11 +31,36 @@ export interface StepJson {
 /** What a follower of a deployment receives: one JSON object per line; docs/cli.md has each. */
 export type ControlEvent =
   | { readonly event: "deployment"; readonly deployment: DeploymentJson }
-  | { readonly event: "line"; readonly line: string }
+  | LineJson
   /** A step began; the same again with `durationMs` when it is over. */
   | { readonly event: "step"; readonly step: StepJson }
+  /** The log has no place that the reader could go on from: it is sent from its beginning. */
+  | { readonly event: "restarted" }
   /** So many lines were left out, because the reader was too slow; the log has them. */
   | { readonly event: "skipped"; readonly lines: number };
+
+/** A line that the script printed. */
+export interface LineJson {
+  readonly event: "line";
+  readonly line: string;
+  /** The place in the log at which the next line begins. */
+  readonly endByte: number;
+  /** null: not known, because the middle of the log was left out, or an earlier version kept it. */
+  readonly printedAt: string | null;
+}
+
+export function lineJson({
+  text,
+  endByte,
+  printedAtMs,
+}: {
+  readonly text: string;
+  readonly endByte: number;
+  readonly printedAtMs: number | null;
+}): LineJson {
+  const printedAt = printedAtMs === null ? null : instant(printedAtMs);
+  return { event: "line", line: text, endByte, printedAt };
+}
 
 export function deploymentJson(deployment: Deployment): DeploymentJson {
   const { createdAtMs, startedAtMs, finishedAtMs, problem, pusher, requestedBy, cancelledBy, ...same } =

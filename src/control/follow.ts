@@ -2,12 +2,14 @@ import type { ServerResponse } from "node:http";
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { type DeploymentEvent, listSteps } from "../deployments/progress.ts";
 import { isFinished } from "../deployments/states.ts";
-import type { Store } from "../platform/sqlite/store.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
-import { type ControlEvent, deploymentJson, stepJson } from "./deployment-json.ts";
+import { logPath } from "../runner/log-file.ts";
+import { readLogTimes } from "../runner/log-times.ts";
+import { deploymentJson, lineJson } from "./deployment-json.ts";
 import { notFound, wantedDeployment } from "./history.ts";
 import { type LogSnapshot, openLogSnapshot, sendSnapshot } from "./log.ts";
-import type { ControlContext, ControlReply, ControlRequest } from "./route.ts";
+import { type ControlContext, type ControlReply, type ControlRequest, refusal } from "./route.ts";
+import { createEventWriter, createStepWriter, type StepWriter, type WriteEvent } from "./write-events.ts";
 
 /** How soon a change by another instance is noticed, which no event in this process announces. */
 const lookIntervalMs = 1_000;
@@ -16,20 +18,30 @@ const mostHeld = 10_000;
 
 /**
  * Sends what a deployment has printed and done and, unless `follow=false`, what it does from now on, at once. The first
- * event is the deployment as it is, the last one the deployment as it ended.
+ * event is the deployment as it is, the last one the deployment as it ended. With `from=<attempt>:<byte>`, the place after
+ * the last line that a reader has, only the lines after it.
  */
 export function followDeployment(context: FollowContext, { id, query }: ControlRequest): ControlReply {
   const deployment = wantedDeployment(context.store, id);
   if (deployment === null) return notFound(id);
   const isFollowing = query.get("follow") !== "false";
+  const fromByte = placeIn(query.get("from"));
+  if (fromByte === null) return refusal(400, "The place to go on from must be <attempt>:<byte>.");
   return {
     kind: "stream",
     type: "application/x-ndjson",
     write(response) {
       const reader = { context, response };
-      follow(reader, deployment.id, isFollowing).catch((error) => giveUp(reader, error));
+      follow(reader, { id: deployment.id, fromByte, isFollowing }).catch((error) => giveUp(reader, error));
     },
   };
+}
+
+/** All attempts print to one log, so that the byte alone is enough. */
+function placeIn(text: string | null): number | null {
+  if (text === null) return 0;
+  const [, byte] = /^\d{1,9}:(\d{1,15})$/.exec(text) ?? [];
+  return byte === undefined ? null : Number(byte);
 }
 
 type FollowContext = Pick<ControlContext, "store" | "events" | "logStatePath" | "log">;
@@ -52,12 +64,21 @@ interface Following extends Reader {
   held: DeploymentEvent[] | null;
 }
 
-async function follow(reader: Reader, id: number, isFollowing: boolean): Promise<void> {
-  const following = startFollowing(reader, id);
-  const { response, writeSteps, snapshot, cutter } = following;
+interface Wanted {
+  readonly id: number;
+  readonly fromByte: number;
+  readonly isFollowing: boolean;
+}
+
+async function follow(reader: Reader, wanted: Wanted): Promise<void> {
+  const following = startFollowing(reader, wanted);
+  const { response, write, writeSteps, snapshot, cutter } = following;
   sendDeployment(following);
+  if (snapshot.startByte < wanted.fromByte) write({ event: "restarted" });
+  // The lines that announced them are not sent.
+  if (snapshot.startByte > 0) writeSteps(following.sent);
   await sendSnapshot(snapshot, response, cutter.push);
-  if (isFinished(following.sent.state) || !isFollowing) return conclude(following);
+  if (isFinished(following.sent.state) || !wanted.isFollowing) return conclude(following);
   const missed = following.held ?? [];
   following.held = null;
   // A step that began meanwhile has its place among the lines that came meanwhile.
@@ -72,7 +93,7 @@ async function follow(reader: Reader, id: number, isFollowing: boolean): Promise
 }
 
 /** Subscribes and opens the log in one turn of the event loop, so that no line is lost or sent twice. */
-function startFollowing({ context, response }: Reader, id: number): Following {
+function startFollowing({ context, response }: Reader, { id, fromByte }: Wanted): Following {
   const { store, events, logStatePath } = context;
   const write = createEventWriter(response);
   const writeSteps = createStepWriter(store, write);
@@ -86,12 +107,14 @@ function startFollowing({ context, response }: Reader, id: number): Following {
     clearInterval(timer);
   };
   response.on("close", stop);
-  let stepLines = 0;
-  const cutter = createLineCutter((line) => {
-    if (stepOf(line) !== null) writeSteps(following.sent, ++stepLines);
-    write({ event: "line", line });
-  });
-  const snapshot = openLogSnapshot(logStatePath, id);
+  const snapshot = openLogSnapshot(logStatePath, id, fromByte);
+  const timeOf = readLogTimes(logPath(logStatePath, id));
+  let [stepLines, lineByte] = [0, snapshot.startByte];
+  const cutter = createLineCutter((text, endByte) => {
+    if (snapshot.startByte === 0 && stepOf(text) !== null) writeSteps(following.sent, ++stepLines);
+    write(lineJson({ text, endByte, printedAtMs: timeOf(lineByte) }));
+    lineByte = endByte;
+  }, snapshot.startByte);
   const parts = { context, write, writeSteps, response, snapshot, cutter, stop };
   const sent = findDeployment(store, id) as Deployment;
   const following: Following = { ...parts, sent, hasLiveLines: false, held: [] };
@@ -107,7 +130,7 @@ function take(following: Following, event: DeploymentEvent): void {
   else if (event.kind === "step") following.writeSteps(following.sent);
   else {
     following.hasLiveLines = true;
-    following.write({ event: "line", line: event.line });
+    following.write(lineJson(event.line));
   }
 }
 
@@ -142,46 +165,4 @@ function conclude(following: Following): void {
 function giveUp({ context, response }: Reader, error: unknown): void {
   context.log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
   response.destroy();
-}
-
-type WriteEvent = (event: ControlEvent) => void;
-
-const mostWaitingBytes = 1024 ** 2;
-
-/** Writes events to one reader. If it is slow, lines are left out and counted; no other event is left out. */
-function createEventWriter(response: ServerResponse): WriteEvent {
-  let skipped = 0;
-  const writeNow = (event: ControlEvent) => {
-    if (!response.destroyed) response.write(`${JSON.stringify(event)}\n`);
-  };
-  return (event) => {
-    if (event.event === "line" && response.writableLength > mostWaitingBytes) {
-      skipped += 1;
-      return;
-    }
-    if (skipped > 0) writeNow({ event: "skipped", lines: skipped });
-    skipped = 0;
-    writeNow(event);
-  };
-}
-
-/** Writes the steps of a deployment that are known now, or only the first `count` of them, each not written before. */
-type StepWriter = (deployment: Deployment, count?: number) => void;
-
-/** Makes a writer that writes each step at most twice: when it has begun, and when it is over. */
-function createStepWriter(store: Store, write: WriteEvent): StepWriter {
-  let begun = 0;
-  const ended = new Set<number>();
-  return (deployment, count = Number.POSITIVE_INFINITY) => {
-    for (const [index, step] of listSteps(store, deployment).slice(0, count).entries()) {
-      if (index >= begun) {
-        begun += 1;
-        write({ event: "step", step: { ...stepJson(step), durationMs: null } });
-      }
-      // The end of the last one requested comes with the beginning of the next.
-      if (step.endedAtMs === null || ended.has(index) || index + 1 >= count) continue;
-      ended.add(index);
-      write({ event: "step", step: stepJson(step) });
-    }
-  };
 }

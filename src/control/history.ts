@@ -1,6 +1,8 @@
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
-import { type DeploymentJson, deploymentJson } from "./deployment-json.ts";
+import { listSteps } from "../deployments/progress.ts";
+import { logBytes, logPath } from "../runner/log-file.ts";
+import { type DeploymentJson, deploymentJson, type StepJson, stepJson } from "./deployment-json.ts";
 import {
   type ControlContext,
   type ControlReply,
@@ -31,10 +33,21 @@ export const showHistory = (
   return jsonReply({ deployments: deployments.map(deploymentJson) } satisfies HistoryJson);
 };
 
-export const showDeployment: Route = ({ store }, { id }) => {
+/** One deployment, with its steps and how long its log is. */
+export interface OneDeploymentJson {
+  readonly deployment: DeploymentJson;
+  readonly steps: readonly StepJson[];
+  readonly logBytes: number;
+}
+
+export const showDeployment: Route = ({ store, logStatePath }, { id }) => {
   const deployment = wantedDeployment(store, id);
   if (deployment === null) return notFound(id);
-  return jsonReply({ deployment: deploymentJson(deployment) });
+  return jsonReply({
+    deployment: deploymentJson(deployment),
+    steps: listSteps(store, deployment).map(stepJson),
+    logBytes: logBytes(logPath(logStatePath, deployment.id)),
+  } satisfies OneDeploymentJson);
 };
 
 /** The deployment with `id`; without one, the deployment that runs, else the last that did. */

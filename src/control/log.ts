@@ -2,13 +2,19 @@ import { closeSync, createReadStream, fstatSync, openSync, type ReadStream } fro
 import type { ServerResponse } from "node:http";
 import { logFiles } from "../runner/log-file.ts";
 import { notFound, wantedDeployment } from "./history.ts";
-import type { ControlContext, ControlReply, ControlRequest } from "./route.ts";
+import { type ControlContext, type ControlReply, type ControlRequest, refusal } from "./route.ts";
 
-/** What a deployment has printed so far, exactly as its log has it. */
-export function showLog({ store, logStatePath, log }: ControlContext, { id }: ControlRequest): ControlReply {
+/** What a deployment has printed so far, exactly as its log has it; with `from` and `to`, only the bytes between them. */
+export function showLog(
+  { store, logStatePath, log }: ControlContext,
+  { id, query }: ControlRequest,
+): ControlReply {
   const deployment = wantedDeployment(store, id);
   if (deployment === null) return notFound(id);
-  const snapshot = openLogSnapshot(logStatePath, deployment.id);
+  const [from, to] = [Number(query.get("from") ?? 0), Number(query.get("to") ?? Number.MAX_SAFE_INTEGER)];
+  if (![from, to].every(Number.isSafeInteger) || from < 0 || to < from)
+    return refusal(400, "The part of a log is given by two places in it: from=0&to=1000");
+  const snapshot = openLogSnapshot(logStatePath, deployment.id, from, to);
   return { kind: "stream", type: "text/plain; charset=utf-8", write: (response) => void pour(response) };
 
   async function pour(response: ServerResponse): Promise<void> {
@@ -23,24 +29,43 @@ export function showLog({ store, logStatePath, log }: ControlContext, { id }: Co
 }
 
 /** What a deployment had printed at one moment, to be read once. */
-export type LogSnapshot = readonly ReadStream[];
+export interface LogSnapshot {
+  readonly parts: readonly ReadStream[];
+  /** The place of its first byte in the log. */
+  readonly startByte: number;
+}
 
 /**
  * Opens the log of a deployment as it is now. The runner writes the log in the same turn of the event loop in which it
  * publishes the lines, so the lines published from now on continue exactly where this ends. Files stay open across a
  * rename.
+ *
+ * @param fromByte where to begin; a place after the end is none of this log, which then is sent from its beginning
  */
-export function openLogSnapshot(statePath: string, deploymentId: number): LogSnapshot {
-  return logFiles(statePath, deploymentId).flatMap(openIfThere);
-}
-
-function openIfThere(path: string): readonly ReadStream[] {
-  try {
-    const fd = openSync(path, "r");
-    const { size } = fstatSync(fd);
-    if (size > 0) return [createReadStream(path, { fd, start: 0, end: size - 1 })];
+export function openLogSnapshot(
+  statePath: string,
+  deploymentId: number,
+  fromByte = 0,
+  toByte = Number.MAX_SAFE_INTEGER,
+): LogSnapshot {
+  const files = logFiles(statePath, deploymentId).flatMap(openIfThere);
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  const startByte = fromByte > bytes ? 0 : fromByte;
+  let place = 0;
+  const parts = files.flatMap(({ fd, size }) => {
+    const [start, end] = [Math.max(0, startByte - place), Math.min(size, toByte - place)];
+    place += size;
+    if (start < end) return [createReadStream("", { fd, start, end: end - 1 })];
     closeSync(fd);
     return [];
+  });
+  return { parts, startByte };
+}
+
+function openIfThere(path: string): readonly { readonly fd: number; readonly size: number }[] {
+  try {
+    const fd = openSync(path, "r");
+    return [{ fd, size: fstatSync(fd).size }];
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
@@ -52,12 +77,12 @@ function openIfThere(path: string): readonly ReadStream[] {
  * files are closed at the end, also after a fault.
  */
 export async function sendSnapshot(
-  snapshot: LogSnapshot,
+  { parts }: LogSnapshot,
   response: ServerResponse,
   take: (piece: Buffer) => void,
 ): Promise<void> {
   try {
-    for (const part of snapshot) {
+    for (const part of parts) {
       for await (const piece of part as AsyncIterable<Buffer>) {
         if (response.destroyed) return;
         take(piece);
@@ -65,7 +90,7 @@ export async function sendSnapshot(
       }
     }
   } finally {
-    for (const part of snapshot) part.destroy();
+    for (const part of parts) part.destroy();
   }
 }
 

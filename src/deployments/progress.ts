@@ -1,6 +1,6 @@
 import type { Log } from "../log.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import type { Deployment, Source } from "./deployment.ts";
+import type { Deployment, OutputLine, Source } from "./deployment.ts";
 
 /** A step of one attempt. `endedAtMs` is null while it goes on, and if nobody saw its end. */
 export interface DeploymentStep {
@@ -89,7 +89,7 @@ async function note(store: Store, deployment: Deployment, readSource: ReadSource
 
 /** Something that happens to a deployment. */
 export type DeploymentEvent =
-  | { readonly kind: "line"; readonly line: string }
+  | { readonly kind: "line"; readonly line: OutputLine }
   | { readonly kind: "step" }
   /** Its state has changed; the database has the new one. */
   | { readonly kind: "changed" };

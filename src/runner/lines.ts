@@ -1,6 +1,4 @@
-import { StringDecoder } from "node:string_decoder";
-
-/** The most characters of a line that are passed on at once; the rest follows as a line of its own. */
+/** The most bytes of a line that are passed on at once; the rest follows as a line of its own. */
 export const longestLine = 8_192;
 
 /** Cuts a stream of bytes into lines of text. */
@@ -10,34 +8,64 @@ export interface LineCutter {
   readonly finish: () => void;
 }
 
-export function createLineCutter(onLine: (line: string) => void): LineCutter {
-  const decoder = new StringDecoder("utf8");
-  let rest = "";
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
 
-  function passOn(text: string): void {
-    for (let start = 0; start === 0 || start < text.length; start += longestLine) {
-      onLine(text.slice(start, start + longestLine));
-    }
+/**
+ * @param onLine gets each line without its end, and the place in the stream at which the next one begins
+ * @param startByte the place in the stream of the first byte that is pushed
+ */
+export function createLineCutter(onLine: (line: string, endByte: number) => void, startByte = 0): LineCutter {
+  let rest: Buffer = Buffer.alloc(0);
+  let at = startByte;
+
+  function passOn(bytes: Buffer): void {
+    at += bytes.length;
+    onLine(bytes.toString("utf8"), at);
   }
 
-  function take(text: string): void {
-    const lines = (rest + text).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) passOn(line.endsWith("\r") ? line.slice(0, -1) : line);
-    while (rest.length > longestLine) {
-      onLine(rest.slice(0, longestLine));
-      rest = rest.slice(longestLine);
+  /** @returns the rest, which is not too long */
+  function passLongPieces(bytes: Buffer): Buffer {
+    let from = 0;
+    while (bytes.length - from > longestLine) {
+      const end = endOfCharacters(bytes, from + longestLine);
+      passOn(bytes.subarray(from, end));
+      from = end;
     }
+    return bytes.subarray(from);
+  }
+
+  /** @param bytes a line with its end */
+  function passLine(bytes: Buffer): void {
+    const endsWithReturn = bytes.at(-2) === carriageReturn;
+    const last = passLongPieces(bytes.subarray(0, endsWithReturn ? -2 : -1));
+    at += last.length + (endsWithReturn ? 2 : 1);
+    onLine(last.toString("utf8"), at);
   }
 
   return {
-    push: (chunk) => take(decoder.write(chunk)),
+    push(chunk) {
+      const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      let from = 0;
+      for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
+        passLine(bytes.subarray(from, end + 1));
+        from = end + 1;
+      }
+      // A copy: a small rest must not keep a large chunk.
+      rest = Buffer.from(passLongPieces(bytes.subarray(from)));
+    },
     finish() {
-      take(decoder.end());
-      if (rest !== "") passOn(rest);
-      rest = "";
+      if (rest.length > 0) passOn(rest);
+      rest = Buffer.alloc(0);
     },
   };
+}
+
+/** The last place up to `end` at which no character of UTF-8 is cut. */
+function endOfCharacters(bytes: Buffer, end: number): number {
+  const isInside = (place: number) => ((bytes[place] ?? 0) & 0b1100_0000) === 0b1000_0000;
+  const starts = [end, end - 1, end - 2, end - 3];
+  return starts.find((place) => !isInside(place)) ?? end;
 }
 
 /** The name of the step that a line announces, such as `Build` in `==> Build`, or null. */

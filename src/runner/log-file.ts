@@ -21,6 +21,7 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { SystemUser } from "../platform/users.ts";
 import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
+import { dropLogTimes, logTimesPath } from "./log-times.ts";
 
 /** The log of one deployment. It keeps the beginning and the end; if it is too long, the middle is left out. */
 export interface LogFile {
@@ -41,7 +42,12 @@ export function logFiles(statePath: string, deploymentId: number): readonly stri
   return [path, olderPath(path), newerPath(path)];
 }
 
-const logName = /^(\d{1,15})\.log(?:\.tail-[12])?$/;
+/** How many bytes of the log at `path` are there: less than were printed if its middle is left out. */
+export function logBytes(path: string): number {
+  return [path, olderPath(path), newerPath(path)].reduce((sum, part) => sum + sizeOf(part), 0);
+}
+
+const logName = /^(\d{1,15})\.log(?:\.tail-[12]|\.times)?$/;
 
 /** The highest number of a deployment that has a log, 0 if none has. */
 export function lastLoggedId(statePath: string): number {
@@ -58,9 +64,13 @@ export function lastLoggedId(statePath: string): number {
 export function takeLogs(statePath: string, from: string, numbers: ReadonlyMap<number, number>): void {
   mkdirSync(join(statePath, "logs"), { recursive: true, mode: 0o700 });
   for (const [there, here] of numbers) {
-    const targets = logFiles(statePath, here);
-    for (const [index, source] of logFiles(from, there).entries()) takeFile(source, targets[index] as string);
+    const targets = filesOf(statePath, here);
+    for (const [index, source] of filesOf(from, there).entries()) takeFile(source, targets[index] as string);
   }
+}
+
+function filesOf(statePath: string, deploymentId: number): readonly string[] {
+  return [...logFiles(statePath, deploymentId), logTimesPath(logPath(statePath, deploymentId))];
 }
 
 /** A link takes no time and no space. */
@@ -162,7 +172,10 @@ export function openLogFile(path: string, limits = { headBytes, tailBytes }): Lo
     async close() {
       if (half) closeSync(half.fd);
       try {
-        if (leftOutBytes > 0) append(head, Buffer.from(`\n[${leftOutBytes} bytes left out here]\n`));
+        if (leftOutBytes > 0) {
+          append(head, Buffer.from(`\n[${leftOutBytes} bytes left out here]\n`));
+          dropLogTimes(path);
+        }
         await joinTail(path);
       } catch {
         // The tail stays in two files beside the log.

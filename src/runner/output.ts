@@ -1,12 +1,14 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
+import type { OutputLine } from "../deployments/deployment.ts";
 import type { RedactionStream, Redactor } from "../redaction/redactor.ts";
 import { createLineCutter, stepOf } from "./lines.ts";
-import { type LogFile, openLogFile } from "./log-file.ts";
+import { type LogFile, logBytes, openLogFile } from "./log-file.ts";
+import { openLogTimes } from "./log-times.ts";
 
 /** Receives a script's output. */
 export interface OutputSink {
-  readonly onLine: (line: string) => void;
+  readonly onLine: (line: OutputLine) => void;
   readonly onStep: (name: string) => void;
 }
 
@@ -73,7 +75,8 @@ export function lostOutput(
 ): OutputReader {
   const line = `[The rest of the output is lost: ${reason}]`;
   const sinceMs = performance.now();
-  sink.onLine(line);
+  const endByte = logBytes(logPath) + line.length + 1;
+  sink.onLine({ text: line, endByte, printedAtMs: Date.now() });
   return {
     lastLines: () => [line],
     step: () => null,
@@ -98,11 +101,15 @@ interface Destination {
 
 function readOutput(fd: number, { logPath, redaction, sink }: Destination): OutputReader {
   const log: LogFile = openLogFile(logPath);
+  const times = openLogTimes(logPath);
   const lastLines: string[] = [];
   let streamedBytes = 0;
   let steps = 0;
   let lastStep: string | null = null;
-  const cutter = createLineCutter((line) => {
+  const startByte = logBytes(logPath);
+  let writtenByte = startByte;
+  let printedAtMs = Date.now();
+  const cutter = createLineCutter((line, endByte) => {
     lastLines.push(line);
     if (lastLines.length > lastLineCount) lastLines.shift();
     const step = steps < mostSteps ? stepOf(line) : null;
@@ -112,9 +119,12 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
       sink.onStep(step);
     }
     streamedBytes += line.length + 1;
-    if (streamedBytes <= mostStreamedBytes) sink.onLine(line);
-  });
+    if (streamedBytes <= mostStreamedBytes) sink.onLine({ text: line, endByte, printedAtMs });
+  }, startByte);
   const pass = (redacted: Buffer) => {
+    printedAtMs = Date.now();
+    times.note(writtenByte, printedAtMs);
+    writtenByte += redacted.length;
     log.write(redacted);
     cutter.push(redacted);
   };

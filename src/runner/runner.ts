@@ -1,6 +1,6 @@
 import { closeSync, lchownSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { Deployment, Run, Runner, Start } from "../deployments/deployment.ts";
+import type { Deployment, OutputLine, Run, Runner, Start } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import { runAs } from "../platform/users.ts";
@@ -48,7 +48,7 @@ export interface RunnerOptions {
   /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
   /** Called with each line that a script prints, unchanged. */
-  readonly onLine?: (deployment: Deployment, line: string) => void;
+  readonly onLine?: (deployment: Deployment, line: OutputLine) => void;
 }
 
 /** Runs deploy scripts. The caller starts only one at a time. */
@@ -143,7 +143,10 @@ function contextOf(options: RunOptions, deployment: Deployment): RunContext {
     silenceMs: options.deploySilenceMs,
     sink: {
       onLine(line) {
-        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
+        log.info(
+          { event: "deployment.output", deployment: deployment.id },
+          printable(line.text, longestLine),
+        );
         options.onLine?.(deployment, line);
       },
       onStep: (name) => options.onStep(deployment, printable(name)),

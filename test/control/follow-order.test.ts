@@ -31,10 +31,10 @@ test("a step that begins while the log is sent stands between its lines", async 
     if (reply.kind !== "stream") return;
     reply.write(response);
     for (const name of ["Build", "Check"]) {
-      events.publish(1, { kind: "line", line: `before ${name}` });
+      events.publish(1, { kind: "line", line: lineOf(`before ${name}`) });
       noteStep(store, deployment, name, log);
       events.publish(1, { kind: "step" });
-      events.publish(1, { kind: "line", line: `==> ${name}` });
+      events.publish(1, { kind: "line", line: lineOf(`==> ${name}`) });
     }
   });
   const port = await listenHere(t, server);
@@ -57,6 +57,10 @@ test("a step that begins while the log is sent stands between its lines", async 
     "==> Check",
   ]);
 });
+
+function lineOf(text: string) {
+  return { text, endByte: 0, printedAtMs: 0 };
+}
 
 function nameOf({
   event,
