@@ -26,9 +26,10 @@ const kinds = [
   ["the npm package", (directory: string) => join(directory, pack(directory).filename)],
 ] as const;
 
-for (const [kind, place] of kinds) {
+for (const [kind, packageIn] of kinds) {
   const what = `the first deployment with ${kind}, by what the README says and nothing else`;
   onEngine(what, (labEnv) => {
+    let place: string;
     let directory: string;
     let env: NodeJS.ProcessEnv;
     let origin: string;
@@ -40,22 +41,28 @@ for (const [kind, place] of kinds) {
     const hasImage = async () => (await docker("images", "--quiet", ownImage)) !== "";
 
     before(async () => {
-      directory = await mkdtemp(join(tmpdir(), "hotpush-first-"));
+      place = await mkdtemp(join(tmpdir(), "hotpush-first-"));
+      directory = place;
       origin = `http://127.0.0.1:${await freePort()}`;
       const home = join(directory, "npm");
-      env = { ...labEnv, npm_config_prefix: home, npm_config_update_notifier: "false" };
+      env = {
+        ...labEnv,
+        npm_config_prefix: home,
+        npm_config_update_notifier: "false",
+        MACHINE_PATH: join(place, "etc"),
+      };
       // Replaces the registry: npx prefers what is installed globally.
       await run(
         "npm",
-        ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", place(directory)],
+        ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", packageIn(directory)],
         {
           env,
           cwd: directory,
         },
       );
       await makeRemote(directory, new URL(origin).port);
-      directory = join(directory, basename(directory).toLowerCase());
-      await git(join(directory, ".."), "clone", "--quiet", "remote.git", basename(directory));
+      directory = join(place, basename(place).toLowerCase());
+      await git(place, "clone", "--quiet", "remote.git", basename(directory));
       hadImage = await hasImage();
       // The project before Hotpush.
       await docker("compose", "up", "--detach", "--build", "--wait");
@@ -72,7 +79,7 @@ for (const [kind, place] of kinds) {
       const images = await docker("images", "--quiet", "--filter", label).catch(() => "");
       if (images) await docker("rmi", "--force", ...new Set(images.split("\n"))).catch(() => {});
       if (!hadImage) await docker("rmi", "--force", ownImage).catch(() => {});
-      await rm(join(directory, ".."), { recursive: true, force: true });
+      await rm(place, { recursive: true, force: true });
     });
 
     test("three commands and three values, then a push is live, and no request is lost", async (t) => {
