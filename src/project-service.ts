@@ -50,6 +50,7 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
       tidy: (id) => parts.runner.tidy(id),
     },
     readSource: (deployment, state) => parts.readSource(deployment, state),
+    takeReport: (id) => parts.takeReport(id),
     isHeld: () => !isServed || isReplaced(),
     onChange: (id) => events.publish(id, { kind: "changed" }),
   });

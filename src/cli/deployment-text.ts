@@ -4,6 +4,7 @@ import type { HoldJson } from "../control/hold.ts";
 import type { PauseJson } from "../control/pause.ts";
 import { columnsOf, fit, wrapText } from "../platform/terminal/layout.ts";
 import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
+import { requestsText } from "../site-requests.ts";
 
 const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {
   queued: "dim",
@@ -33,7 +34,13 @@ export function endingLines(deployment: DeploymentJson, { paint, columns }: Term
   const was = ["cancelled", "superseded", "skipped"].includes(state) ? "was " : "";
   const first = `Deployment ${id} ${was}${stateText(deployment, paint)}${byWhat(deployment)}${took}${what}.`;
   const reasons = (problem?.detail ?? skipReason)?.split("\n") ?? [];
-  return [first, ...reasons.flatMap((line) => wrapText(harmless(line), columns))];
+  const requests = requestLines(deployment).flatMap((line) => wrapText(line, columns));
+  return [first, ...requests, ...reasons.flatMap((line) => wrapText(harmless(line), columns))];
+}
+
+/** What the roll-out counted at the proxy, a line for each host. The deploy script may have written it. */
+export function requestLines({ requests }: DeploymentJson): readonly string[] {
+  return (requests ?? []).map((site) => harmless(requestsText(site)));
 }
 
 function byWhat({ state, supersededBy, cancelledBy }: DeploymentJson): string {

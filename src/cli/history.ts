@@ -4,6 +4,7 @@ import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { HistoryJson } from "../control/history.ts";
 import { fit, formatTable } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
+import { failedText } from "../site-requests.ts";
 import { type CommandContext, newCommand, numberParser, projectOption } from "./command.ts";
 import { branchOf, commitText, localTime, originText, stateText } from "./deployment-text.ts";
 import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
@@ -47,7 +48,7 @@ function historyLines(
   { paint, columns }: Terminal,
 ): readonly string[] {
   if (deployments.length === 0) return ["Nothing was deployed yet. Push to main, or run: hotpush deploy"];
-  const header = ["Id", "State", "Trigger", "Branch", "Recorded", "Took"];
+  const header = ["Id", "State", "Trigger", "Branch", "Recorded", "Took", "Failed"];
   const hasSeveral = new Set(deployments.map(({ project }) => project)).size > 1;
   const rows = [header, ...deployments.map(row)];
   // The last column, so that only a long name is cut.
@@ -64,9 +65,10 @@ function historyLines(
 }
 
 function row(deployment: DeploymentJson): readonly string[] {
-  const { id, trigger, ref, createdAt, durationMs } = deployment;
+  const { id, trigger, ref, createdAt, durationMs, requests } = deployment;
   const took = durationMs === null ? "" : formatDuration(durationMs);
-  return [String(id), stateText(deployment), trigger, branchOf(ref), localTime(createdAt), took];
+  const failed = requests === null ? "" : failedText(requests);
+  return [String(id), stateText(deployment), trigger, branchOf(ref), localTime(createdAt), took, failed];
 }
 
 function whatLine(deployment: DeploymentJson, columns: number): string {

@@ -6,6 +6,7 @@ import { ProblemError } from "../problems.ts";
 import { findStatePath } from "../rollout/compose/find-state-path.ts";
 import { locateProject, refuseOtherState } from "../rollout/compose/locate-project.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
+import { reportToService } from "../rollout/report/deployment-report.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
 import { type RolloutState, rolloutState } from "../rollout/state.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
@@ -64,15 +65,17 @@ async function runRollout(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const write = (text: string) => process.stdout.write(text);
-  const report = options.json ? reportJson(write) : reportText(write);
+  let report = options.json ? reportJson(write) : reportText(write);
   lowerPriority();
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   process.once("SIGTERM", stop).once("SIGINT", stop);
   const isBack = goesBack(options);
   try {
+    const located = await locateNamedProject(options, env);
+    report = reportToService(report, located.statePath, env.DEPLOY_ID);
     const request = {
-      ...(await locateNamedProject(options, env)),
+      ...located,
       ...{ env, names, report, signal: stopping.signal },
       commit: options.commit,
       livePath: options.live ?? env.HOTPUSH_LIVE_PATH,

@@ -12,6 +12,7 @@ import {
   localTime,
   originText,
   pauseText,
+  requestLines,
   since,
   stateText,
 } from "./deployment-text.ts";
@@ -57,7 +58,10 @@ function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
     ...holdRows(hold),
     ["Waiting", waiting.flatMap((one) => [named(one), ...origin(one, terminal)])],
     ...(paused === null ? [] : [["Queue", [pauseText(paused)]] as const]),
-    ["Last", last.flatMap((one) => [lastText(one, terminal), ...origin(one, terminal)])],
+    [
+      "Last",
+      last.flatMap((one) => [lastText(one, terminal), ...origin(one, terminal), ...requestLines(one)]),
+    ],
     ["Branch", [branchText(status)]],
     ["Health", [healthText(status, terminal)]],
     ...machineRows(status, terminal),

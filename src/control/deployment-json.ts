@@ -11,6 +11,7 @@ export interface DeploymentJson
   readonly problem: { readonly code: string; readonly title: string; readonly detail: string } | null;
   readonly createdAt: string;
   readonly startedAt: string | null;
+  readonly liveAt: string | null;
   readonly finishedAt: string | null;
   readonly durationMs: number | null;
 }
@@ -63,8 +64,17 @@ export function lineJson({
 }
 
 export function deploymentJson(deployment: Deployment): DeploymentJson {
-  const { createdAtMs, startedAtMs, finishedAtMs, problem, pusher, requestedBy, cancelledBy, ...same } =
-    deployment;
+  const {
+    createdAtMs,
+    startedAtMs,
+    liveAtMs,
+    finishedAtMs,
+    problem,
+    pusher,
+    requestedBy,
+    cancelledBy,
+    ...same
+  } = deployment;
   return {
     ...same,
     pusher: pusher === null ? null : { name: pusher },
@@ -73,6 +83,7 @@ export function deploymentJson(deployment: Deployment): DeploymentJson {
     problem: problem && { code: problem.code, title: problems[problem.code].title, detail: problem.detail },
     createdAt: instant(createdAtMs),
     startedAt: startedAtMs === null ? null : instant(startedAtMs),
+    liveAt: liveAtMs === null ? null : instant(liveAtMs),
     finishedAt: finishedAtMs === null ? null : instant(finishedAtMs),
     durationMs: startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs,
   };

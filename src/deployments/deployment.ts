@@ -1,5 +1,6 @@
 import type { Row, SqlValue, Store } from "../platform/sqlite/store.ts";
 import { type Problem, type ProblemCode, problems } from "../problems.ts";
+import { readSiteRequests, type SiteRequests } from "../site-requests.ts";
 
 export type Trigger = "push" | "catch-up" | "manual" | "rollback";
 
@@ -45,13 +46,20 @@ export interface Deployment {
   readonly problem: Problem | null;
   /** Why its script was not run, if it ended as skipped. */
   readonly skipReason: string | null;
+  /** What its roll-out counted at the proxy; null if nothing was counted. Its deploy script may have written it. */
+  readonly requests: readonly SiteRequests[] | null;
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
+  /** When users got the new version, as its roll-out reports; null if that is not known. */
+  readonly liveAtMs: number | null;
   readonly finishedAtMs: number | null;
 }
 
 /** What git reports about the source of a deployment. */
 export type Source = Pick<Deployment, "checkedOutCommit" | "subject" | "author">;
+
+/** What the roll-out of a deployment reports. */
+export type RolloutReport = Pick<Deployment, "liveAtMs" | "requests">;
 
 /** The commit that is live when the script of a deployment has succeeded. */
 export function liveCommit(of: Pick<Deployment, "commit" | "checkedOutCommit">): string {
@@ -136,13 +144,15 @@ export interface Runner {
 export const columns = `id, project, trigger, ref, before_commit AS "before", commit_id AS "commit", repository, host, delivery_id AS deliveryId,
   state, attempts, checked_out_commit AS checkedOutCommit, subject, author, pusher, requested_by AS requestedBy,
   cancelled_by AS cancelledBy, superseded_by AS supersededBy, exit_code AS exitCode, problem_code AS problemCode,
-  problem_detail AS problemDetail, skip_reason AS skipReason, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, finished_at_ms AS finishedAtMs`;
+  problem_detail AS problemDetail, skip_reason AS skipReason, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs,
+  live_at_ms AS liveAtMs, requests, finished_at_ms AS finishedAtMs`;
 
 /** Reads a deployment from a row. The schema's own checks vouch for the types. */
-export function toDeployment({ problemCode, problemDetail, ...row }: Row): Deployment {
+export function toDeployment({ problemCode, problemDetail, requests: text, ...row }: Row): Deployment {
   const isKnown = typeof problemCode === "string" && Object.hasOwn(problems, problemCode);
   const problem = isKnown ? { code: problemCode as ProblemCode, detail: String(problemDetail) } : null;
-  return { ...row, problem } as Deployment;
+  const requests = typeof text === "string" ? readSiteRequests(JSON.parse(text)) : null;
+  return { ...row, problem, requests } as Deployment;
 }
 
 /** The deployments that `clauses` select. They follow `SELECT … FROM deployments`. */

@@ -6,13 +6,14 @@ import {
   type Deployment,
   type Ending,
   liveCommit,
+  type RolloutReport,
   type Run,
   type Runner,
   type Skip,
   type Source,
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
-import { type ReadSource, recordSource } from "./progress.ts";
+import { type ReadSource, recordRollout, recordSource } from "./progress.ts";
 import type { Persist } from "./retry.ts";
 import { cancelGraceMs, cancelledEnding, cancelQueued, requestCancel, settle } from "./settle.ts";
 import { settleSkipped } from "./skips.ts";
@@ -37,6 +38,8 @@ export interface ExecutorOptions {
   readonly runner: Runner;
   readonly persist: Persist;
   readonly readSource: ReadSource;
+  /** Takes what the roll-out of a deployment has reported. */
+  readonly takeReport: (deploymentId: number) => RolloutReport;
   readonly onChange: (deploymentId: number) => void;
   /** Called before a wait in which nothing runs. */
   readonly onIdle: () => void;
@@ -59,7 +62,7 @@ interface Current {
 
 /** Makes the executor, which takes a deployment from its start to its recorded ending. */
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { store, runner, persist, readSource, onChange, onIdle, log, stopping } = options;
+  const { store, runner, persist, readSource, takeReport, onChange, onIdle, log, stopping } = options;
   let current: Current | null = null;
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
@@ -123,8 +126,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
   }
 
   async function record(deployment: Deployment, ending: Ending, source: Source | null): Promise<void> {
+    const report = takeReport(deployment.id);
     const recorded = await persist(() => {
       if (source !== null) recordSource(store, deployment, source);
+      recordRollout(store, deployment, report);
       const isCancelled = current?.isCancelled ?? false;
       return settle(store, deployment, ending, { isCancelled, doesResume: !stopping.aborted });
     });

@@ -153,4 +153,6 @@ export const migrations: readonly string[] = [
  ) STRICT, WITHOUT ROWID;
  -- up to which push an inbox is recorded
  CREATE TABLE inboxes (id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
+  `ALTER TABLE deployments ADD COLUMN live_at_ms INTEGER; -- when users got the new version; null: not known
+ ALTER TABLE deployments ADD COLUMN requests TEXT;      -- at the proxy during its roll-out: JSON, an object for each host`,
 ];

@@ -1,6 +1,6 @@
 import type { Log } from "../log.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import type { Deployment, OutputLine, Source } from "./deployment.ts";
+import type { Deployment, OutputLine, RolloutReport, Source } from "./deployment.ts";
 
 /** A step of one attempt. `endedAtMs` is null while it goes on, and if nobody saw its end. */
 export interface DeploymentStep {
@@ -51,6 +51,14 @@ export function recordSource(store: Store, { id, attempts }: Deployment, source:
     `UPDATE deployments SET checked_out_commit = ?, subject = ?, author = ?
      WHERE id = ? AND attempts = ? AND state = 'running'`,
     ...[source.checkedOutCommit, source.subject, source.author, id, attempts],
+  );
+}
+
+/** Records what the roll-out of a run reported, before it is settled. Call it in a transaction. */
+export function recordRollout(store: Store, { id, attempts }: Deployment, report: RolloutReport): void {
+  store.run(
+    "UPDATE deployments SET live_at_ms = ?, requests = ? WHERE id = ? AND attempts = ? AND state = 'running'",
+    ...[report.liveAtMs, report.requests && JSON.stringify(report.requests), id, attempts],
   );
 }
 

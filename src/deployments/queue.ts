@@ -3,7 +3,7 @@ import { createLogThrottle } from "../platform/log-throttle.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import type { Push } from "../receiver/push.ts";
 import type { Deployment, Runner } from "./deployment.ts";
-import { createExecutor } from "./execute.ts";
+import { createExecutor, type ExecutorOptions } from "./execute.ts";
 import type { OnSuperseded } from "./order.ts";
 import { findPause } from "./pauses.ts";
 import type { ReadSource } from "./progress.ts";
@@ -52,6 +52,8 @@ export interface QueueOptions {
   readonly onChange?: (deploymentId: number) => void;
   /** Reads what a run has checked out; without it nothing is known. */
   readonly readSource?: ReadSource;
+  /** Takes what the roll-out of a deployment has reported; without it nothing is known. */
+  readonly takeReport?: ExecutorOptions["takeReport"];
   /** Whether pushes may be forged: then they do not supersede what was requested. */
   readonly distrustsPushes?: boolean;
   readonly log: Log;
@@ -74,7 +76,8 @@ interface WaitingPush {
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
-  const { readSource = async () => null, makeTurn = createTurns(1).make, distrustsPushes = false } = options;
+  const { readSource = async () => null, takeReport = () => ({ liveAtMs: null, requests: null }) } = options;
+  const { makeTurn = createTurns(1).make, distrustsPushes = false } = options;
   const turn = makeTurn(wake);
   const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
     log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),
@@ -82,7 +85,7 @@ export function createQueue(options: QueueOptions): Queue {
   const controller = new AbortController();
   const stopping = controller.signal;
   const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
-  const executor = createExecutor({ ...shared, readSource, onChange, onIdle: turn.leave });
+  const executor = createExecutor({ ...shared, readSource, takeReport, onChange, onIdle: turn.leave });
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();

@@ -35,7 +35,9 @@ export const deploymentsSchema: Schema = {
       author         TEXT,
       pusher         TEXT,                -- signed by the git host
       requested_by   TEXT,                -- as a command reported it: no proof of anything
-      cancelled_by   TEXT                 -- likewise
+      cancelled_by   TEXT,                -- likewise
+      live_at_ms     INTEGER,             -- when users got the new version; null: not known
+      requests       TEXT                 -- at the proxy during its roll-out: JSON, an object for each host
     ) STRICT;
     -- single flight: the database itself refuses a second running deployment of a project
     CREATE UNIQUE INDEX one_running ON deployments (project) WHERE state = 'running';

@@ -67,7 +67,8 @@ export function transition(
 export function claimNext(store: Store): Deployment | null {
   const row = store.get(
     `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL,
-       cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL
+       cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL,
+       live_at_ms = NULL, requests = NULL
      WHERE id = (SELECT id FROM deployments WHERE project = $project AND state = 'queued' ORDER BY queue_order LIMIT 1)
        AND NOT EXISTS (SELECT 1 FROM deployments WHERE project = $project AND state = 'running')
        AND NOT EXISTS (SELECT 1 FROM pauses WHERE project = $project)

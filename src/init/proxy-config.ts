@@ -1,3 +1,4 @@
+import { answerLines, countingLines, indented } from "../rollout/requests/caddy-lines.ts";
 import type { ReverseProxy } from "./reverse-proxy.ts";
 import { isLoopback } from "./webhook-address.ts";
 
@@ -36,11 +37,15 @@ export function caddyfile({ service, target }: Extract<ReverseProxy, { kind: "ne
 		}
 	}
 
+	# Requests are logged while a roll-out counts them, without what identifies a person.
+${indented(countingLines("/run/live"), 1)}
+
 	# If the files name nothing that runs. Only requests that reached no container are sent on: one that was cut
 	# off may have done its work already.
 	handle_errors 502 503 {
 		@unreached expression \`{err.message}.contains("dial")\`
 		handle @unreached {
+${indented(answerLines, 3)}
 			reverse_proxy ${service}:${target} {
 				lb_try_duration 10s
 			}
@@ -96,6 +101,8 @@ export function proxyAdvice(proxy: Exclude<ReverseProxy, { kind: "new-caddy" | "
         "      keepalive off",
         "    }",
         "  }",
+        "there too, so that roll-outs can count requests:",
+        ...countingLines("/run/live").map((line) => `  ${line.replaceAll("\t", "  ")}`),
       ];
     }
     case "traefik":

@@ -1,4 +1,5 @@
 import { caddyMount, liveMount, receiveAlias, serviceAlias } from "../config/machine-part.ts";
+import { answerLines, countingLines, indented } from "../rollout/requests/caddy-lines.ts";
 
 /** The text of the machine part's Caddyfile: what the sites of all projects import. */
 export function machineCaddyfile(): string {
@@ -19,6 +20,8 @@ export function machineCaddyfile(): string {
 		lb_try_interval 50ms
 	}
 
+	import counted {args[0]}
+
 	# Before a reload, \`run\` makes clients close their kept connections.
 	@closing vars {file.${liveMount}/closing} yes
 	header @closing Connection close
@@ -30,11 +33,21 @@ export function machineCaddyfile(): string {
 			expression \`{err.message}.contains("dial")\`
 			not path /webhook /webhook/{args[0]}
 		}
+${indented(
+  answerLines.map((line) => line.replace(" ", " @unreached ")),
+  2,
+)}
 		reverse_proxy @unreached ${serviceAlias("{args[1]}", "{args[0]}")}:{args[2]} {
 			lb_try_duration 10s
 			lb_try_interval 50ms
 		}
 	}
+}
+
+# import counted <project>: a roll-out counts the requests by this log, which has nothing that identifies a person.
+(counted) {
+${indented(countingLines(`${liveMount}/{args[0]}`), 1)}
+	# The line with log_skip is also about other logs of the site. Without it, all requests are logged at all times.
 }
 
 # import deliveries <project>: /webhook of a site gets the deliveries of the project's git host.

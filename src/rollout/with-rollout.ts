@@ -11,6 +11,7 @@ import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { refuseForeignLiveFiles, refuseSharedLiveFile } from "./proxy/refuse-shared-live-files.ts";
 import { type ServiceOutcome, timed } from "./report/report.ts";
+import { withRequestsCounted } from "./requests/count-requests.ts";
 import { goodVersion, readVersions } from "./versions.ts";
 
 /** Holds the project's lock, reads the project, and does `work` with it; reports and throws as `inTurn`. */
@@ -21,7 +22,8 @@ export async function withRollout(
   await inTurn(request, async (context) => {
     const over = new AbortController();
     try {
-      return await work(await open(context, over.signal));
+      const rollout = await open(context, over.signal);
+      return await withRequestsCounted(rollout, () => work(rollout));
     } finally {
       over.abort();
     }

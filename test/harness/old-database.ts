@@ -34,9 +34,10 @@ export function writeOldDatabase(directory: string, version: number): Map<string
   database.prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'deployments'").run(lastNumber);
   database.prepare("INSERT INTO probes (id, at_ms) VALUES (1, ?)").run(timeMs);
   if (version > 1) {
-    database
-      .prepare("INSERT INTO secret_uses VALUES (?, ?, ?, ?, ?)")
-      .run("a1b2", timeMs, timeMs + 1, "github", "72d3162e");
+    // Projects came with version 5.
+    const project = version > 4 ? ["default"] : [];
+    const values = [...project, "a1b2", timeMs, timeMs + 1, "github", "72d3162e"];
+    database.prepare(`INSERT INTO secret_uses VALUES (${values.map(() => "?").join(", ")})`).run(...values);
   }
   const rowsOf = (table: string) =>
     database
@@ -73,7 +74,9 @@ function insertDeployment(database: DatabaseSync, state: DeploymentState): void 
       isBegun ? timeMs + id + 1 : null,
     );
   database
-    .prepare("INSERT INTO deliveries VALUES (?, ?, 'refs/heads/main', ?, NULL, ?)")
+    .prepare(
+      "INSERT INTO deliveries (digest, deployment_id, ref, commit_id, received_at_ms) VALUES (?, ?, 'refs/heads/main', ?, ?)",
+    )
     .run(digestOf(state), id, commitOf(state), timeMs + id);
   if (!isBegun) return;
   database.prepare("INSERT INTO steps VALUES (?, 1, 1, 'Pull', ?)").run(id, timeMs + id + 2);

@@ -107,6 +107,8 @@ export function deploymentWith(id: number): Deployment {
     supersededBy: null,
     exitCode: null,
     problem: null,
+    requests: null,
+    liveAtMs: null,
     createdAtMs: Date.now(),
     startedAtMs: Date.now(),
     finishedAtMs: null,

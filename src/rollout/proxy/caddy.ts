@@ -74,6 +74,12 @@ export async function liveFilesRead(live: LiveDirectory): Promise<ReadonlySet<st
   return answer === null ? null : new Set(filesIn(live, answer));
 }
 
+/** Whether Caddy's configuration has the log of the project's requests: the file `name` beside its live files. */
+export async function logsRequests(live: LiveDirectory, name: string): Promise<boolean> {
+  const file = live.project === null ? name : posix.join(live.project, name);
+  return (await get(live, "/config/"))?.includes(`/${file}"`) ?? false;
+}
+
 /**
  * The project's live files that `text` names. On the machine part the whole path counts: other projects have files of
  * the same name. A Caddy of the project's own may have them at any place.

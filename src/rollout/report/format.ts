@@ -1,6 +1,7 @@
 import { formatDuration } from "../../config/duration.ts";
 import { formatTable } from "../../platform/terminal/layout.ts";
 import { withoutSteering } from "../../platform/terminal/printable.ts";
+import { requestsText } from "../../site-requests.ts";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
 
 /** Prints each event as lines for a person: the service, the step, its duration, and the result. */
@@ -21,11 +22,24 @@ function linesOf(event: RolloutEvent): readonly string[] {
       return [columns("", event.step, "", event.line)];
     case "note":
       return [columns(event.service ?? "", "note", "", event.text)];
+    case "requests":
+      return ["", ...requestLines(event)];
     case "finished":
       return ["", ...outcomeTable(event.services), "", `Done in ${formatDuration(event.durationMs)}.`];
     case "failed":
       return ["", `FAILED: ${event.detail}`, ...event.evidence.map((line) => `    ${line}`)];
   }
+}
+
+function requestLines({
+  sites,
+  missingLines,
+}: Extract<RolloutEvent, { event: "requests" }>): readonly string[] {
+  if (sites !== null)
+    return sites.length === 0 ? ["No request came through the proxy."] : sites.map(requestsText);
+  const intro = "The requests were not counted, because Caddy does not log them.";
+  if (missingLines.length === 0) return [`${intro} Write its new Caddyfile: hotpush upgrade`];
+  return [`${intro} Add to each site in the Caddyfile that reads a live file:`, ...missingLines];
 }
 
 function columns(service: string, step: string, duration: string, detail: string): string {

@@ -1,4 +1,5 @@
 import type { ProblemCode } from "../../problems.ts";
+import type { SiteRequests } from "../../site-requests.ts";
 
 /** What a roll-out reports while it runs: lines for a person, or one JSON object per line (`--json`, a contract). */
 export type RolloutEvent =
@@ -18,6 +19,13 @@ export type RolloutEvent =
     }
   | { readonly event: "output"; readonly step: RolloutStep; readonly line: string }
   | { readonly event: "note"; readonly service: string | null; readonly text: string }
+  | {
+      readonly event: "requests";
+      /** Those that went through the proxy meanwhile; null if Caddy does not log them. */
+      readonly sites: readonly SiteRequests[] | null;
+      /** What to add to the sites in the Caddyfile; none on the machine part, where `hotpush upgrade` does it. */
+      readonly missingLines: readonly string[];
+    }
   | { readonly event: "finished"; readonly durationMs: number; readonly services: readonly ServiceOutcome[] }
   | {
       readonly event: "failed";

@@ -16,6 +16,9 @@ console.log(`version ${version} starts, ${behaviour}`);
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url, "http://app");
   if (pathname === "/health") return health(response);
+  if (pathname === "/fail") return answer(response, 500, "failed");
+  if (pathname === "/break") return breakOff(response);
+  if (pathname === "/reset") return request.socket.destroy();
   if (pathname === "/stream") return stream(response, Number(searchParams.get("lines")));
   if (behaviour === "broken" && startedMs + 500 < Date.now()) return answer(response, 500, "broken");
   if (behaviour === "falls") process.exit(4);
@@ -59,6 +62,12 @@ function stream(response, lines) {
   if (lines === 0) return response.end("end\n");
   response.write(`${version}\n`);
   setTimeout(() => stream(response, lines - 1), 200);
+}
+
+/** Ends the connection in the middle of the answer. */
+function breakOff(response) {
+  response.writeHead(200, { "content-length": 100 }).write("the beginning");
+  setTimeout(() => response.socket.destroy(), 50);
 }
 
 function answer(response, status, text) {

@@ -1,0 +1,55 @@
+/** Caddy logs requests as long as this file is in the directory of the live files. */
+export const countingFile = ".counting";
+/** Caddy's log of them, beside it. */
+export const requestsLog = ".requests.log";
+
+/** What would identify a person, and is not needed to count. */
+const leftOut = [
+  "request>headers",
+  "request>uri",
+  "request>remote_ip",
+  "request>remote_port",
+  "request>client_ip",
+  "request>tls",
+  "resp_headers",
+  "user_id",
+];
+
+/**
+ * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
+ * counts them.
+ *
+ * @param directory of the live files, as Caddy sees it
+ */
+export function countingLines(directory: string): readonly string[] {
+  return [
+    "log {",
+    `\toutput file ${directory}/${requestsLog} {`,
+    "\t\tmode 0644",
+    "\t\troll_size 10MiB",
+    "\t\troll_keep 1",
+    "\t\troll_uncompressed",
+    "\t}",
+    "\tformat filter {",
+    ...leftOut.map((field) => `\t\t${field} delete`),
+    "\t}",
+    "}",
+    "@uncounted not file {",
+    `\troot ${directory}`,
+    `\ttry_files ${countingFile}`,
+    "}",
+    "log_skip @uncounted",
+    ...answerLines,
+  ];
+}
+
+/** The lines that log which container answered, and how; also where a second reverse_proxy takes over a request. */
+export const answerLines: readonly string[] = [
+  "log_append upstream {rp.upstream.hostport}",
+  "log_append answered {rp.status_code}",
+];
+
+/** The lines as a part of a Caddyfile that is indented by `tabs`. */
+export function indented(lines: readonly string[], tabs: number): string {
+  return lines.map((line) => "\t".repeat(tabs) + line).join("\n");
+}

@@ -1,0 +1,111 @@
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { listContainers } from "../../platform/docker/container.ts";
+import type { SiteRequests } from "../../site-requests.ts";
+import type { LiveDirectory, Rollout } from "../context.ts";
+import { logsRequests } from "../proxy/caddy.ts";
+import { note } from "../report/report.ts";
+import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
+import { clientsThatLeft } from "./clients-that-left.ts";
+import { followLog } from "./follow-log.ts";
+import { createTally, readLoggedRequest } from "./tally.ts";
+
+type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
+
+/** Caddy begins a new log after 10 MiB, so this is often enough under any load. */
+const pollMs = 250;
+/** Caddy writes the line when the client has its answer already. */
+const settleMs = 100;
+
+/**
+ * Does `work` while the requests that go through the proxy are counted, and reports their number, whether it succeeds or not.
+ * Without the lines in the Caddyfile that this needs, it reports those lines. Nothing that goes wrong with the count changes
+ * the roll-out.
+ */
+export async function withRequestsCounted<Result>(
+  rollout: Counted,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const counting = await startCounting(rollout).catch((error: unknown) => noteFault(rollout, error));
+  try {
+    return await work();
+  } finally {
+    await counting?.end().catch((error: unknown) => noteFault(rollout, error));
+  }
+}
+
+function noteFault({ report }: Counted, error: unknown): null {
+  note({ report }, `the requests cannot be counted: ${error instanceof Error ? error.message : error}`);
+  return null;
+}
+
+interface Counting {
+  /** Reports the requests since the start. */
+  readonly end: () => Promise<void>;
+}
+
+async function startCounting(rollout: Counted): Promise<Counting | null> {
+  const { liveDirectory: live, liveFilesRead, report } = rollout;
+  if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
+  if (!(await logsRequests(live, requestsLog)))
+    return { end: async () => report({ event: "requests", sites: null, missingLines: linesFor(live) }) };
+  const count = await openCount(rollout, live);
+  return { end: async () => report({ event: "requests", sites: await count.end(), missingLines: [] }) };
+}
+
+/** On the machine part, `init` and `upgrade` write them. */
+function linesFor({ project }: LiveDirectory): readonly string[] {
+  return project === null ? countingLines("/run/live") : [];
+}
+
+/** A count of requests that goes on. */
+interface Count {
+  readonly end: () => Promise<readonly SiteRequests[]>;
+}
+
+/** Has Caddy log requests from now on, and counts them. */
+async function openCount(rollout: Counted, live: LiveDirectory): Promise<Count> {
+  const { engine, project } = rollout;
+  const sinceMs = Date.now();
+  const running = new Set((await listContainers(engine, project.name)).map(({ name }) => name));
+  const tally = createTally(
+    (container) => container.startsWith(`${project.name}-`) && !running.has(container),
+  );
+  const log = await followLog(join(live.path, requestsLog));
+  const countingPath = join(live.path, countingFile);
+  await writeFile(countingPath, "", { mode: 0o644 });
+  const over = new AbortController();
+  const read = async () => {
+    for (const line of await log.read()) {
+      const request = readLoggedRequest(line);
+      if (request !== null) tally.add(request);
+    }
+  };
+  const polling = poll(read, over.signal);
+  polling.catch(() => {}); // `end` reports it.
+  return {
+    async end() {
+      await rm(countingPath, { force: true });
+      over.abort();
+      await polling;
+      await sleep(settleMs);
+      await read();
+      await log.close();
+      const left = tally.cutOff() === 0 ? new Map() : await clientsThatLeft(engine, live, sinceMs);
+      if (left === null)
+        note(
+          rollout,
+          "some answers were cut off; whether the clients left is not known: Caddy's log cannot be read",
+        );
+      return tally.sites((host) => left?.get(host) ?? 0);
+    },
+  };
+}
+
+async function poll(read: () => Promise<void>, over: AbortSignal): Promise<void> {
+  while (!over.aborted) {
+    await read();
+    await sleep(pollMs, undefined, { signal: over }).catch(() => {});
+  }
+}

@@ -1,0 +1,84 @@
+/** The requests to one host name that went through the proxy while a roll-out lasted, by Caddy's own log of them. */
+export interface SiteRequests {
+  readonly host: string;
+  readonly requests: number;
+  /** Those that got no whole answer of the app: Caddy answered that it has none, or the answer broke off. */
+  readonly failed: number;
+  /** Of the failed ones, those whose answer broke off. */
+  readonly brokeOff: number;
+  /** Clients that left before the end of their answer. Their requests did not fail. */
+  readonly left: number;
+  /** What the containers answered that ran before the roll-out. */
+  readonly before: Answers;
+  /** What the new ones answered. */
+  readonly after: Answers;
+}
+
+export interface Answers {
+  readonly answers: number;
+  /** Those with 5xx. */
+  readonly serverErrors: number;
+}
+
+/** Describes the requests to one host for a person, in one line. */
+export function requestsText(site: SiteRequests): string {
+  const { host, requests, failed, brokeOff, left } = site;
+  const inTheMiddle = brokeOff === 0 ? "" : ` (${number(brokeOff)} in the middle of the answer)`;
+  const leaving = left === 0 ? "" : `; ${number(left)} clients left early`;
+  return `${host}: ${number(requests)} requests, ${number(failed)} failed${inTheMiddle}; ${errorsText(site)}${leaving}`;
+}
+
+function errorsText({ before, after }: SiteRequests): string {
+  const count = before.serverErrors + after.serverErrors;
+  if (count === 0) return "the app answered none with 5xx";
+  const shares = [
+    ...(after.answers === 0 ? [] : [share(after)]),
+    ...(before.answers === 0 ? [] : [`before ${share(before)}`]),
+  ];
+  return `the app answered ${number(count)} with 5xx (${shares.join(", ")})`;
+}
+
+/** The requests to all hosts together: `0 of 12,431`. */
+export function failedText(sites: readonly SiteRequests[]): string {
+  const sum = (of: (site: SiteRequests) => number) => sites.reduce((total, site) => total + of(site), 0);
+  return `${number(sum(({ failed }) => failed))} of ${number(sum(({ requests }) => requests))}`;
+}
+
+/** The share of answers with 5xx: `0.02 %`. */
+export function share({ answers, serverErrors }: Answers): string {
+  const percent = (100 * serverErrors) / answers;
+  if (percent > 0 && percent < 0.01) return "under 0.01 %";
+  return `${Number(percent.toFixed(2))} %`;
+}
+
+function number(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
+const counts = ["requests", "failed", "brokeOff", "left"] as const;
+const mostSites = 50;
+const longestHost = 253;
+
+/** The value as the requests to some hosts, or null if it is something else: a deploy script may have written it. */
+export function readSiteRequests(value: unknown): readonly SiteRequests[] | null {
+  if (!Array.isArray(value) || value.length > mostSites || !value.every(isSiteRequests)) return null;
+  return value;
+}
+
+function isSiteRequests(value: unknown): value is SiteRequests {
+  if (typeof value !== "object" || value === null) return false;
+  const site: Partial<Record<keyof SiteRequests, unknown>> = value;
+  const { host, before, after } = site;
+  const isHost = typeof host === "string" && host.length <= longestHost && /^[\x21-\x7e ]+$/.test(host);
+  return isHost && counts.every((name) => isCount(site[name])) && isAnswers(before) && isAnswers(after);
+}
+
+function isAnswers(value: unknown): value is Answers {
+  if (typeof value !== "object" || value === null) return false;
+  const { answers, serverErrors }: Partial<Record<keyof Answers, unknown>> = value;
+  return isCount(answers) && isCount(serverErrors);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HistoryJson } from "../../src/control/history.ts";
+import type { StatusJson } from "../../src/control/status.ts";
+import type { SiteRequests } from "../../src/site-requests.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+
+const site: SiteRequests = {
+  ...{ host: "shop.example.org", requests: 12_431, failed: 0, brokeOff: 0, left: 0 },
+  before: { answers: 10_000, serverErrors: 2 },
+  after: { answers: 2_431, serverErrors: 1 },
+};
+
+/** What a roll-out leaves for the service. */
+const script = `#!/bin/sh
+mkdir -p "$STATE_PATH/rollout"
+echo '${JSON.stringify({ liveAtMs: 1_790_000_000_000, requests: [site] })}' >"$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
+`;
+
+test("the requests of a roll-out are in the record of its deployment", async (t) => {
+  const service = await startAnswering(t, { script });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const { deployments } = await hotpushJson<HistoryJson>(service, "history");
+  assert.deepEqual(deployments[0]?.requests, [site]);
+  assert.equal(deployments[0]?.liveAt, "2026-09-21T14:13:20.000Z");
+  const { last } = await hotpushJson<StatusJson>(service, "status");
+  assert.deepEqual(last[0]?.requests, [site]);
+  assert.match((await hotpush(service, "history")).stdout, /^Id .* Took +Failed\n.*\n1 .* 0 of 12,431\n/);
+  const text = /\n {11}shop\.example\.org: 12,431 requests, 0 failed; the app answered 3 with\n {11}5xx \(0/;
+  assert.match((await hotpush(service, "status")).stdout, text);
+  assert.match((await hotpush(service, "logs")).stderr, /shop\.example\.org: 12,431 requests, 0 failed/);
+});
+
+test("a deployment without a roll-out has no requests", async (t) => {
+  const service = await startAnswering(t);
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const { deployments } = await hotpushJson<HistoryJson>(service, "history");
+  assert.deepEqual([deployments[0]?.requests, deployments[0]?.liveAt], [null, null]);
+});
