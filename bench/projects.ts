@@ -45,7 +45,7 @@ export async function measureProjects(pace: Pace): Promise<Section> {
   const starts = await perRound(startCases, rounds * 2, startOnce);
   return {
     title: "Many projects",
-    text: `${many} projects, each with a checkout and a secret of its own. Accepting: ${perSecond} pushes to main a second for ${seconds} s, to one project after the other, while a deployment runs; as above, but beside \`fdatasync\` before and after each case on the same disk. Two processes sync twice for each answer: \`receive\` its inbox, then \`run\` its record. Memory: ${settleMs / 1_000} s after the start, medians of ${rounds} in turns. Each process counts Node's own program, some 53 MB, which the two share. Start: from starting \`bin/hotpush\` to the first answer on /health, or, for \`run\`, to its control socket; medians of ${rounds * 2}.`,
+    text: `${many} projects, each with a checkout and a secret of its own. Accepting: ${perSecond} pushes to main a second for ${seconds} s, to one project after the other, while a deployment runs; as above, but beside \`fdatasync\` before and after each case on the same disk. Two processes sync once for each answer, as one does: \`receive\` its inbox. \`run\` syncs its record once a second. Memory: ${settleMs / 1_000} s after the start, medians of ${rounds} in turns. Each process counts Node's own program, some 53 MB, which the two share. Start: from starting \`bin/hotpush\` to the first answer on /health, or, for \`run\`, to its control socket; medians of ${rounds * 2}.`,
     tables: [
       { columns: ["Accepting", "p50", "p99", "longest", "`fdatasync`, p99"], rows: accepting.rows },
       {

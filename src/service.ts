@@ -48,7 +48,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { statePath } = machine;
   checkTools([]);
   checkSigningTools(options);
-  const store = openDeployments(statePath);
+  // A push stays in the inbox of the other process until its record is on disk.
+  const store = openDeployments(statePath, { syncsBatches: !options.takesFromInbox });
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
   const stopping = new AbortController();

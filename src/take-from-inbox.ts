@@ -4,6 +4,7 @@ import type { Offer } from "./inbox/offer.ts";
 import { type InboxCursor, type Taking, takePushes } from "./inbox/take-pushes.ts";
 import { createLogThrottle } from "./platform/log-throttle.ts";
 import type { Store } from "./platform/sqlite/store.ts";
+import { writeProbe } from "./platform/sqlite/write-probe.ts";
 import type { ProjectParts, SharedParts } from "./project-parts.ts";
 import type { ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
@@ -61,6 +62,7 @@ export function takeFromInbox(shared: SharedParts, services: ProjectServices, pr
     socketPath: machine.inboxSocket,
     readCursor: () => readCursor(store),
     skip: (cursor) => store.transaction(() => writeCursor(store, cursor)),
+    sync: () => writeProbe(store),
     record,
     async dryRun({ project, push }) {
       const service = services.find(project);

@@ -1,5 +1,5 @@
 import type { Schema } from "../platform/sqlite/open-database.ts";
-import { type OpenStore, openLeftStore, openStore } from "../platform/sqlite/store.ts";
+import { type OpenStore, openLeftStore, openStore, type StoreOptions } from "../platform/sqlite/store.ts";
 import { migrations } from "./migrations.ts";
 
 /** The record of deployments. */
@@ -94,8 +94,8 @@ export const deploymentsSchema: Schema = {
  *
  * @throws as `openStore`
  */
-export function openDeployments(directory: string): OpenStore {
-  return openStore(directory, deploymentsSchema);
+export function openDeployments(directory: string, options: StoreOptions = {}): OpenStore {
+  return openStore(directory, deploymentsSchema, options);
 }
 
 /**

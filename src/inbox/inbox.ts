@@ -39,8 +39,10 @@ interface InboxState {
   readonly senders: Senders;
   /** By project and secret: the last use of each. */
   readonly secretUses: Map<string, OfferedSecretUse>;
-  /** Every push up to this one is recorded by the other process. Its row may still be there. */
+  /** Every push up to this one is recorded by the other process. */
   recordedSeq: number;
+  /** The same on its disk. The row may still be here. */
+  syncedSeq: number;
   removalTimer: NodeJS.Timeout | undefined;
   usesTimer: NodeJS.Timeout | undefined;
   /** Called when there is something to take. */
@@ -59,13 +61,13 @@ export function openInbox(directory: string): Inbox {
   const state: InboxState = {
     ...{ store, id: inboxId(store), secretUses: new Map() },
     senders: createSenders(() => state.wake()),
-    ...{ recordedSeq: 0, removalTimer: undefined, usesTimer: undefined },
+    ...{ recordedSeq: 0, syncedSeq: 0, removalTimer: undefined, usesTimer: undefined },
     ...{ wake: () => {}, replace: () => {} },
   };
   return {
     async add(project, push) {
       const seq = await store.batch(() => {
-        removeRecorded(state);
+        removeSynced(state);
         return insert(store, project, push);
       });
       state.wake();
@@ -150,12 +152,14 @@ function isAhead({ store }: InboxState, { recordedSeq }: TakeRequest): boolean {
 }
 
 /**
- * Answers the senders of what is recorded. The rows are removed with the next push, or soon: a sync of the disk for that
- * alone would keep the senders of others waiting, and a row that comes back after a power cut is not recorded again.
+ * Answers the senders of what is recorded. When the record is on disk, the rows are removed with the next push, or soon: a
+ * sync for that alone would keep the senders of others waiting, and a row that comes back after a power cut is not
+ * recorded again.
  */
-function settle(state: InboxState, { recordedSeq, answers, dryRuns }: TakeRequest): void {
-  if (recordedSeq > state.recordedSeq) {
-    state.recordedSeq = recordedSeq;
+function settle(state: InboxState, { recordedSeq, syncedSeq, answers, dryRuns }: TakeRequest): void {
+  state.recordedSeq = Math.max(state.recordedSeq, recordedSeq);
+  if (syncedSeq > state.syncedSeq) {
+    state.syncedSeq = syncedSeq;
     state.removalTimer ??= setTimeout(() => removeSoon(state), removalMs).unref();
   }
   state.senders.answer({ answers, dryRuns });
@@ -164,12 +168,12 @@ function settle(state: InboxState, { recordedSeq, answers, dryRuns }: TakeReques
 function removeSoon(state: InboxState): void {
   state.removalTimer = undefined;
   // If the disk is full, the next push says so to somebody.
-  state.store.batch(() => removeRecorded(state)).catch(() => {});
+  state.store.batch(() => removeSynced(state)).catch(() => {});
 }
 
 /** Call it in a transaction. */
-function removeRecorded({ store, recordedSeq }: InboxState): void {
-  store.run("DELETE FROM pushes WHERE seq <= ?", recordedSeq);
+function removeSynced({ store, syncedSeq }: InboxState): void {
+  store.run("DELETE FROM pushes WHERE seq <= ?", syncedSeq);
 }
 
 function collect(state: InboxState, afterSeq: number): TakeResponse {

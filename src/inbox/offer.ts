@@ -28,8 +28,10 @@ export interface OfferedSecretUse {
 export interface TakeRequest {
   /** The inbox that the rest is about; null: not known yet. */
   readonly inbox: string | null;
-  /** Every push up to this one is recorded, and leaves the inbox. */
+  /** Every push up to this one is recorded: what is offered comes after it. */
   readonly recordedSeq: number;
+  /** Every push up to this one is recorded on disk, and leaves the inbox. */
+  readonly syncedSeq: number;
   readonly answers: readonly { readonly seq: number; readonly record: PushRecord }[];
   readonly dryRuns: readonly { readonly id: number; readonly would: Would | null }[];
 }
@@ -46,3 +48,6 @@ export const mostOffered = 20;
 
 /** How long a request to take waits for a push, in milliseconds. */
 export const takeWaitMs = 20_000;
+
+/** The same as long as pushes that are recorded are not on disk there: the next request says that they are. */
+export const unsyncedWaitMs = 1_500;

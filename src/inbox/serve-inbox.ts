@@ -3,7 +3,7 @@ import type { Log } from "../log.ts";
 import { createServer } from "../platform/http.ts";
 import { listenOnSocket, type UnixSocket } from "../platform/unix-socket.ts";
 import type { Inbox } from "./inbox.ts";
-import { type TakeRequest, takeWaitMs } from "./offer.ts";
+import { type TakeRequest, takeWaitMs, unsyncedWaitMs } from "./offer.ts";
 
 /** One request is under way, and the next one may come before the connection of the last is closed. */
 const mostConnections = 8;
@@ -11,8 +11,7 @@ const longestRequestBytes = 1024 * 1024;
 
 /**
  * Offers what is in the inbox on a Unix socket: `POST /take` settles what was taken before and gives what waits, and
- * `GET /waiting` counts. Only the
- * owner and the group of the socket may connect: a client can take pushes away.
+ * `GET /waiting` counts. Only the owner and the group of the socket may connect: a client can take pushes away.
  *
  * @throws Error if the socket cannot be made
  */
@@ -46,7 +45,8 @@ async function answer(inbox: Inbox, request: IncomingMessage, response: ServerRe
     return;
   }
   const over = new AbortController();
-  const timer = setTimeout(() => over.abort(), takeWaitMs);
+  const waitMs = asked.syncedSeq < asked.recordedSeq ? unsyncedWaitMs : takeWaitMs;
+  const timer = setTimeout(() => over.abort(), waitMs);
   response.on("close", () => {
     clearTimeout(timer);
     over.abort();

@@ -5,6 +5,7 @@ import { createLogThrottle } from "../platform/log-throttle.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import type { PushRecord, Would } from "../receiver/push.ts";
 import {
+  mostOffered,
   type Offer,
   type OfferedDryRun,
   type OfferedSecretUse,
@@ -32,6 +33,8 @@ export interface TakeOptions {
   readonly onSecretUse: (use: OfferedSecretUse) => void;
   /** Moves the cursor past pushes that are no pushes. */
   readonly skip: (cursor: InboxCursor) => void;
+  /** Puts on disk what was recorded. The other side keeps every push until then. @throws if that fails */
+  readonly sync: () => void;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -56,6 +59,8 @@ const answerMarginMs = 5_000;
 /** How far apart the responses are read at least, and the time that all dry runs of one response have. */
 const leastRoundMs = 5;
 const dryRunsMs = 100;
+/** Many pushes share one sync, and no sender waits for it. */
+const syncAfterMs = 1_000;
 const linesPerMinute = 10;
 
 type Answers = Pick<TakeRequest, "answers" | "dryRuns">;
@@ -63,6 +68,9 @@ const noAnswers: Answers = { answers: [], dryRuns: [] };
 
 interface TakingState extends TakeOptions {
   cursor: InboxCursor | null;
+  /** Up to where the record is on disk. */
+  syncedSeq: number;
+  syncTimer: NodeJS.Timeout | undefined;
   /** Whether the last request was answered. If not, the next one names no inbox, and is answered at once. */
   isReached: boolean;
   report: TakeReport;
@@ -79,8 +87,13 @@ export function takePushes(options: TakeOptions): Taking {
   const mayLog = createLogThrottle<string>(linesPerMinute, 60_000, (event, count) =>
     options.log.warn({ event: "inbox.more", kind: event, count }, `${count} more of ${event}`),
   );
-  const state: TakingState = { ...options, cursor: options.readCursor(), isReached: false, report, mayLog };
-  return { report: () => state.report, ended: takeAll(state) };
+  const state: TakingState = {
+    ...{ ...options, cursor: options.readCursor(), isReached: false, report, mayLog },
+    ...{ syncedSeq: 0, syncTimer: undefined },
+  };
+  // A process that was killed may have left what is recorded, and not on disk.
+  syncSoon(state);
+  return { report: () => state.report, ended: takeAll(state).finally(() => clearTimeout(state.syncTimer)) };
 }
 
 async function takeAll(state: TakingState): Promise<void> {
@@ -91,22 +104,37 @@ async function takeAll(state: TakingState): Promise<void> {
       if (!state.isReached) await reach(state);
       const response = await ask(state, state.cursor, answers);
       answers = noAnswers;
-      // A flood must leave half of the time for everything else. The rest comes here, so that no sender waits for it whose
-      // push is recorded already.
+      // A flood, whose responses are full, must leave half of the time for everything else. The rest comes here, so that no
+      // sender waits for it whose push is recorded already.
       const leftMs = restUntilMs - performance.now();
       if (leftMs > 0) await pause(leftMs, state.signal);
       const startMs = performance.now();
       const offers = read(state, response);
       answers = await settle(state, offers);
       const endMs = performance.now();
-      // One push is no flood.
-      const restMs = offers.pushes.length > 1 ? endMs - startMs : 0;
+      const restMs = (endMs - startMs) * (offers.pushes.length / mostOffered);
       restUntilMs = Math.max(endMs + restMs, startMs + leastRoundMs);
     } catch (error) {
       state.isReached = false;
       reportFailure(state, error);
       await pause(retryMs, state.signal);
     }
+  }
+}
+
+function syncSoon(state: TakingState): void {
+  state.syncTimer ??= setTimeout(() => syncNow(state), syncAfterMs).unref();
+}
+
+function syncNow(state: TakingState): void {
+  state.syncTimer = undefined;
+  try {
+    state.sync();
+    state.syncedSeq = state.cursor?.seq ?? 0;
+  } catch (error) {
+    if (state.mayLog("store.failed"))
+      state.log.error({ event: "store.failed", err: error }, "Recorded pushes cannot be put on disk");
+    syncSoon(state);
   }
 }
 
@@ -120,14 +148,16 @@ function startAgain(state: TakingState, inbox: string): void {
   if (state.cursor && state.mayLog("inbox.changed"))
     state.log.warn({ event: "inbox.changed" }, "The inbox is another one: it starts again");
   state.cursor = { inbox, seq: 0 };
+  state.syncedSeq = 0;
 }
 
 async function ask(
-  { socketPath, signal }: TakingState,
+  { socketPath, syncedSeq, signal }: TakingState,
   cursor: InboxCursor | null,
   answers: Answers,
 ): Promise<HttpAnswer> {
-  const request: TakeRequest = { inbox: cursor?.inbox ?? null, recordedSeq: cursor?.seq ?? 0, ...answers };
+  const [inbox, recordedSeq] = [cursor?.inbox ?? null, cursor?.seq ?? 0];
+  const request: TakeRequest = { inbox, recordedSeq, syncedSeq, ...answers };
   const body = JSON.stringify(request);
   const timeoutMs = takeWaitMs + answerMarginMs;
   const post = { method: "POST", body, timeoutMs, signal };
@@ -185,6 +215,7 @@ async function recordAll(
       state.log.error({ event: "inbox.refused", count: refusedSeqs.length }, text);
   }
   state.cursor = cursor;
+  if (cursor.seq > state.syncedSeq) syncSoon(state);
   return recorded.flatMap(({ seq, record }) => (record === null ? [] : [{ seq, record }]));
 }
 

@@ -6,8 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { cutPower, cutPowerOf, mountDisk } from "../harness/disk.ts";
 import { startLoad } from "../harness/load.ts";
 import { makeMutant } from "../harness/mutant.ts";
-import { findLost, readRecorded } from "../harness/recorded.ts";
+import { makeCheckout } from "../harness/projects.ts";
+import { findLost, readInbox, readRecorded } from "../harness/recorded.ts";
 import { needs } from "../harness/requirements.ts";
+import { makeMachine } from "../harness/roles.ts";
 import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
@@ -46,6 +48,65 @@ test("with synchronous=NORMAL accepted pushes are lost, so the test above can fa
   assert.notEqual(losing.length, 0);
 });
 
+test(`no push that receive accepted is lost over ${cuts} power cuts`, needed, async (t) => {
+  const { losing, removed } = await cutPowerOfRoles(t, cuts);
+  t.diagnostic(`${cuts} cuts, ${removed} pushes had left the inbox, ${losing.length} cuts lost any`);
+  assert.notEqual(removed, 0);
+  assert.deepEqual(losing, []);
+});
+
+test("pushes are lost if they leave the inbox before their record is synced", needed, async (t) => {
+  const mainPath = makeMutant(t, {
+    file: "take-from-inbox.ts",
+    from: "sync: () => writeProbe(store)",
+    to: "sync: () => {}",
+  });
+  const { losing } = await cutPowerOfRoles(t, 6, mainPath);
+  assert.notEqual(losing.length, 0);
+});
+
+/** Cuts the power of both processes `count` times while clients push. @returns the losses of each cut */
+async function cutPowerOfRoles(t: TestContext, count: number, mainPath?: string) {
+  const disk = mountDisk(t);
+  const machine = makeMachine(t, disk.path);
+  machine.addProject("shop", makeCheckout(t, "sleep 600"));
+  const receive = await machine.start("receive");
+  const run = await machine.start("run", {}, [], mainPath);
+  const load = startLoad(4, { paths: ["/webhook/shop"] });
+  load.aim(`http://127.0.0.1:${receive.port}`);
+  const losing: string[] = [];
+  let removed = 0;
+  // Pushes leave the inbox a while after they came.
+  await until(
+    "the first have left",
+    () => !readInbox(receive.statePath).has([...load.accepted.keys()][0] ?? ""),
+  );
+  for (let cut = 0; cut < count; cut += 1) {
+    await delay(50 + Math.random() * 100);
+    const promised = [...load.accepted.keys(), ...load.stored];
+    const pids = [receive, run].map(({ child }) => child.pid ?? 0);
+    const [fault, left] = await cutPowerOf(disk, pids, (path) => findFaultOfRoles(path, promised));
+    if (fault !== null) losing.push(`cut ${cut}: ${fault}`);
+    removed += left;
+  }
+  await load.stop();
+  return { losing, removed };
+}
+
+/** @returns also how many had left the inbox */
+function findFaultOfRoles(path: string, promised: readonly string[]): readonly [string | null, number] {
+  try {
+    const waiting = readInbox(join(path, "receive"));
+    const left = promised.filter((digest) => !waiting.has(digest));
+    const lost = readRecorded(join(path, "state"), ({ idOf }) =>
+      left.filter((digest) => idOf(digest) === null),
+    );
+    return [lost.length === 0 ? null : `${lost.length} of ${promised.length} lost`, left.length];
+  } catch (error) {
+    return [`unreadable: ${String(error)}`, 0];
+  }
+}
+
 /** Cuts the power `count` times while clients push. @returns the losses of each cut */
 async function cutPowerUnderLoad(t: TestContext, count: number, mainPath?: string) {
   const startedAtMs = performance.now();
@@ -62,7 +123,7 @@ async function cutPowerUnderLoad(t: TestContext, count: number, mainPath?: strin
     await delay(20 + Math.random() * 80);
     await until("pushes are accepted", () => load.accepted.size >= accepted + leastAccepted);
     const promised = new Map(load.accepted);
-    const fault = await cutPowerOf(disk, service.child.pid ?? 0, (path) =>
+    const fault = await cutPowerOf(disk, [service.child.pid ?? 0], (path) =>
       findFault(join(path, "state"), promised),
     );
     if (fault !== null) losing.push(`cut ${cut}: ${fault}`);

@@ -2,14 +2,13 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { isGone } from "../harness/is-gone.ts";
 import { type Load, startLoad } from "../harness/load.ts";
 import type { LogLine } from "../harness/log-reader.ts";
-import { digestOf, readRecorded } from "../harness/recorded.ts";
+import { digestOf, readInbox, readRecorded } from "../harness/recorded.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { type Machine, makeMachine, type RunningRole } from "../harness/roles.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -160,12 +159,12 @@ function createUnseen({ machine }: Site, load: Load) {
   return {
     add: (digest: string) => void unseen.set(digest, null),
     size: () => unseen.size,
-    countInInbox: () => inInbox(machine).size,
+    countInInbox: () => readInbox(machine.statePathOf("receive")).size,
     /** Those that are neither in the inbox nor recorded, or recorded under another id than the answer said. */
     findLost(): readonly string[] {
       takeNew();
       // In this order: a push leaves the inbox when it is recorded.
-      const waiting = inInbox(machine);
+      const waiting = readInbox(machine.statePathOf("receive"));
       return readRecorded(machine.statePathOf("run"), ({ idOf }) =>
         [...unseen].flatMap(([digest, answered]) => {
           const id = idOf(digest);
@@ -176,17 +175,6 @@ function createUnseen({ machine }: Site, load: Load) {
       );
     },
   };
-}
-
-function inInbox(machine: Machine): ReadonlySet<string> {
-  const path = join(machine.statePathOf("receive"), "inbox.db");
-  const database = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
-  try {
-    const rows = database.prepare("SELECT push FROM pushes").all();
-    return new Set(rows.map(({ push }) => (JSON.parse(String(push)) as { digest: string }).digest));
-  } finally {
-    database.close();
-  }
 }
 
 /** Kills the script that runs in a checkout, with all that belongs to it, while `run` is dead. */

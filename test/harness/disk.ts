@@ -30,20 +30,21 @@ export function cutPower<Result>(disk: Disk, look: (path: string) => Result): Re
 }
 
 /**
- * Simulates a power cut while process `pid` works: it is stopped while the copy is taken. Otherwise the copy could hold
+ * Simulates a power cut while processes work: they are stopped while the copy is taken. Otherwise the copy could hold
  * later writes without earlier ones, which does not happen on a disk that honours flushes.
  */
 export async function cutPowerOf<Result>(
   disk: Disk,
-  pid: number,
+  pids: readonly number[],
   look: (path: string) => Result,
 ): Promise<Result> {
-  process.kill(pid, "SIGSTOP");
+  for (const pid of pids) process.kill(pid, "SIGSTOP");
   try {
-    await until("the process is stopped", () => threadStates(pid).every((state) => state === "T"));
+    const isStopped = (pid: number) => threadStates(pid).every((state) => state === "T");
+    await until("the processes are stopped", () => pids.every(isStopped));
     writeFileSync(disk.copyPath, readAtOneInstant(disk.imagePath));
   } finally {
-    process.kill(pid, "SIGCONT");
+    for (const pid of pids) process.kill(pid, "SIGCONT");
   }
   return whileMounted(disk.copyPath, look);
 }

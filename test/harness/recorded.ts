@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { databasePath } from "./database.ts";
 import type { Delivery } from "./delivery.ts";
@@ -29,6 +30,17 @@ export function findLost(statePath: string, accepted: Iterable<readonly [string,
   return readRecorded(statePath, ({ idOf }) =>
     [...accepted].filter(([digest, id]) => idOf(digest) !== id).map(([digest, id]) => `${id} (${digest})`),
   );
+}
+
+/** The digests of the pushes in the inbox of `receive`, read directly from its file. */
+export function readInbox(statePath: string): ReadonlySet<string> {
+  const database = new DatabaseSync(join(statePath, "inbox.db"), { readOnly: true, timeout: 5_000 });
+  try {
+    const rows = database.prepare("SELECT push FROM pushes").all();
+    return new Set(rows.map(({ push }) => (JSON.parse(String(push)) as { digest: string }).digest));
+  } finally {
+    database.close();
+  }
 }
 
 /** The digest that identifies a delivery. */

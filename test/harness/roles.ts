@@ -18,11 +18,12 @@ export interface Machine {
   readonly statePathOf: (role: Role) => string;
   /** Writes the file of a project; `settings` are more lines of it. */
   readonly addProject: (name: string, repoPath: string, settings?: Readonly<Record<string, string>>) => void;
-  /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line. */
+  /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line, `code` another main.ts. */
   readonly start: (
     role: Role,
     env?: Readonly<Record<string, string>>,
     wrapper?: readonly string[],
+    code?: string,
   ) => Promise<RunningRole>;
 }
 
@@ -51,10 +52,10 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
       const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
       writeFileSync(join(projectsPath, `${name}.env`), lines.join(""));
     },
-    async start(role, env = {}, wrapper = []) {
+    async start(role, env = {}, wrapper = [], code = mainPath) {
       const statePath = statePathOf(role);
       const [program = "", ...before] = [...wrapper, process.execPath];
-      const child = spawn(program, [...before, mainPath, ...(role === "all" ? [] : [role])], {
+      const child = spawn(program, [...before, code, ...(role === "all" ? [] : [role])], {
         cwd: directory,
         env: {
           ...{ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },

@@ -44,6 +44,11 @@ async function startInbox(t: TestContext, directory = temporaryDirectory(t)): Pr
   return { inbox, socketPath };
 }
 
+interface TakerDisk {
+  cursor: InboxCursor | null;
+  isFull?: boolean;
+}
+
 interface Taker {
   readonly offers: Offer[];
   readonly logged: string[];
@@ -52,7 +57,7 @@ interface Taker {
 }
 
 /** The other side, which keeps what it has taken. `cursor` is its disk. */
-function startTaking(t: TestContext, socketPath: string, disk: { cursor: InboxCursor | null }): Taker {
+function startTaking(t: TestContext, socketPath: string, disk: TakerDisk): Taker {
   const stopping = new AbortController();
   const offers: Offer[] = [];
   const logged: string[] = [];
@@ -70,6 +75,9 @@ function startTaking(t: TestContext, socketPath: string, disk: { cursor: InboxCu
     onSecretUse: ({ slot }) => void logged.push(slot),
     skip: (cursor) => {
       disk.cursor = cursor;
+    },
+    sync() {
+      if (disk.isFull) throw new Error("disk full");
     },
     log: { info: keep, warn: keep, error: keep } as unknown as Log,
     signal: stopping.signal,
@@ -236,10 +244,10 @@ test("what is only for people is left out if it could steer a terminal", async (
 test("two that take at the same moment leave the inbox able to answer", async (t) => {
   const { inbox } = await startInbox(t);
   const { inbox: id } = await inbox.take(
-    { inbox: null, recordedSeq: 0, answers: [], dryRuns: [] },
+    { inbox: null, recordedSeq: 0, syncedSeq: 0, answers: [], dryRuns: [] },
     AbortSignal.abort(),
   );
-  const request = { inbox: id, recordedSeq: 0, answers: [], dryRuns: [] };
+  const request = { inbox: id, recordedSeq: 0, syncedSeq: 0, answers: [], dryRuns: [] };
   const signal = AbortSignal.timeout(2_000);
   const [older, newer] = [inbox.take(request, signal), inbox.take(request, signal)];
   assert.deepEqual((await older).pushes, []);
@@ -254,7 +262,7 @@ test("a flood leaves nothing behind that listens for the end of the service", as
   const stopping = new AbortController();
   const options = { readCursor: () => null, record: async () => null, dryRun: async () => null };
   const signal = stopping.signal;
-  const taking = takePushes({ ...options, socketPath, onSecretUse() {}, skip() {}, log, signal });
+  const taking = takePushes({ ...options, socketPath, onSecretUse() {}, skip() {}, sync() {}, log, signal });
   await until("all have left", () => inbox.countWaiting() === 0);
   assert(getEventListeners(signal, "abort").length <= 2);
   stopping.abort();
@@ -272,7 +280,7 @@ test("a repository in many nested groups is taken with its whole name", async (t
 
 test("the use of a secret is offered with the push that it came with", async (t) => {
   const { inbox } = await startInbox(t);
-  const request = { inbox: null, recordedSeq: 0, answers: [], dryRuns: [] };
+  const request = { inbox: null, recordedSeq: 0, syncedSeq: 0, answers: [], dryRuns: [] };
   const { signal } = new AbortController();
   const { inbox: id } = await inbox.take(request, signal);
   const taken = inbox.take({ ...request, inbox: id }, signal);
@@ -283,12 +291,18 @@ test("the use of a secret is offered with the push that it came with", async (t)
   await added;
 });
 
-test("a recorded push is soon removed from the disk, also if no other comes", async (t) => {
+test("a recorded push is soon removed from the disk, but not before its record is synced", async (t) => {
   const directory = temporaryDirectory(t);
   const { inbox, socketPath } = await startInbox(t, directory);
-  startTaking(t, socketPath, { cursor: null });
-  await inbox.add("shop", pushOf(1));
+  const disk = { cursor: null, isFull: true };
+  const taker = startTaking(t, socketPath, disk);
+  assert.equal((await inbox.add("shop", pushOf(1))).kind, "accepted");
+  await until("the sync has failed", () => taker.logged.includes("store.failed"));
   const database = new DatabaseSync(join(directory, "inbox.db"), { readOnly: true });
   t.after(() => database.close());
-  await until("no row is left", () => database.prepare("SELECT 1 FROM pushes").get() === undefined);
+  const countRows = () => database.prepare("SELECT 1 FROM pushes").all().length;
+  assert.equal(countRows(), 1);
+  disk.isFull = false;
+  await until("no row is left", () => countRows() === 0);
+  assert.equal(taker.offers.length, 1);
 });

@@ -45,6 +45,7 @@ async function takeFrom(
     dryRun: async () => null,
     onSecretUse() {},
     skip() {},
+    sync() {},
     log: { info: keep, warn: keep, error: keep } as unknown as Log,
     signal: stopping.signal,
     ...options,
@@ -111,7 +112,7 @@ test("an inbox of which more was taken than it ever had is another one, and lose
   const directory = temporaryDirectory(t);
   const inbox = openInbox(directory);
   t.after(inbox.close);
-  const rest = { answers: [], dryRuns: [] };
+  const rest = { syncedSeq: 0, answers: [], dryRuns: [] };
   const never = new AbortController().signal;
   const { inbox: id } = await inbox.take({ inbox: null, recordedSeq: 0, ...rest }, never);
   await inbox.add("shop", pushOf());

@@ -22,11 +22,20 @@ export interface Store {
   readonly transaction: <Result>(work: () => Result) => Result;
   /**
    * Runs `work` in the transaction of this turn of the event loop, so that all works of a turn, of all projects, share one
-   * sync of the disk. Resolves after that. If one of them throws, all are undone and rejected.
+   * sync of the disk. Resolves after that, or, with `syncsBatches: false`, when all later readers see it. If one of them
+   * throws, all are undone and rejected.
    */
   readonly batch: <Result>(work: () => Result) => Promise<Result>;
   /** The view of a project. It shares everything else. */
   readonly of: (project: string) => Store;
+}
+
+export interface StoreOptions {
+  /**
+   * false: a power cut undoes the batches since the last transaction that wrote something. For works that somebody else
+   * keeps until then.
+   */
+  readonly syncsBatches?: boolean;
 }
 
 /** A database that is open. */
@@ -42,8 +51,8 @@ export interface OpenStore extends Store {
  *
  * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
-export function openStore(directory: string, schema: Schema): OpenStore {
-  return openWith(openOrMoveAside, directory, schema);
+export function openStore(directory: string, schema: Schema, options: StoreOptions = {}): OpenStore {
+  return openWith(openOrMoveAside, directory, schema, options);
 }
 
 /**
@@ -55,11 +64,20 @@ export function openLeftStore(directory: string, schema: Schema): OpenStore {
   return openWith(openLeft, directory, schema);
 }
 
-function openWith(open: typeof openOrMoveAside, directory: string, schema: Schema): OpenStore {
+const syncedCommits = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000";
+const unsyncedCommits = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0";
+
+function openWith(
+  open: typeof openOrMoveAside,
+  directory: string,
+  schema: Schema,
+  { syncsBatches = true }: StoreOptions = {},
+): OpenStore {
   const path = join(directory, schema.file);
   const statements = new Map<string, StatementSync>();
   let { database, movedAsideTo } = open(directory, path, schema);
   let isSuspect = false;
+  let isSynced = true;
 
   function prepared(sql: string): StatementSync {
     const statement = statements.get(sql) ?? database.prepare(sql);
@@ -78,11 +96,20 @@ function openWith(open: typeof openOrMoveAside, directory: string, schema: Schem
     database = openDatabase(path, schema);
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     isSuspect = false;
+    isSynced = true;
   }
 
-  function transaction<Result>(work: () => Result): Result {
+  /** Chooses whether commits sync the disk. One that does not leaves the syncs of a checkpoint to others, too. */
+  function syncCommits(wanted: boolean): void {
+    if (isSynced === wanted) return;
+    database.exec(wanted ? syncedCommits : unsyncedCommits);
+    isSynced = wanted;
+  }
+
+  function commit<Result>(work: () => Result, sync: boolean): Result {
     if (isSuspect) renew();
     try {
+      syncCommits(sync);
       prepared("BEGIN IMMEDIATE").run();
       const result = work();
       prepared("COMMIT").run();
@@ -94,7 +121,8 @@ function openWith(open: typeof openOrMoveAside, directory: string, schema: Schem
     }
   }
 
-  const batch = createBatch(transaction);
+  const transaction = <Result>(work: () => Result) => commit(work, true);
+  const batch = createBatch((work) => commit(work, syncsBatches));
 
   function viewOf(project: string | null): Store {
     const named = project === null ? null : { $project: project };

@@ -1,10 +1,21 @@
 import type { Store } from "./store.ts";
 
-/** Whether the database can be written now. It must have the table `probes`. */
+/**
+ * Writes to the database, and so puts all earlier batches on disk. It must have the table `probes`.
+ *
+ * @throws if it cannot be written
+ */
+export function writeProbe(store: Store): void {
+  // A row that stays the same is not written.
+  const sql =
+    "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = max(at_ms + 1, excluded.at_ms)";
+  store.transaction(() => store.run(sql, Date.now()));
+}
+
+/** Whether the database can be written now. */
 export function canWrite(store: Store): boolean {
-  const sql = "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
   try {
-    store.transaction(() => store.run(sql, Date.now()));
+    writeProbe(store);
     return true;
   } catch {
     return false;
