@@ -47,8 +47,10 @@ export interface LoadResult {
 /**
  * Real load on `origin` without a retry: kept and new connections, GET and POST, and requests of two seconds. Anything but
  * a complete 2xx answer is a failure.
+ *
+ * @param host of the site, if several are at `origin`
  */
-export function startLoad(origin: string, pauseMs: number = 10): Load {
+export function startLoad(origin: string, pauseMs: number = 10, host: string = new URL(origin).host): Load {
   const answers: Answer[] = [];
   const state = { isStopping: false };
   const clients = mixture.flatMap((kind) =>
@@ -60,7 +62,7 @@ export function startLoad(origin: string, pauseMs: number = 10): Load {
     await sleep(delayMs);
     const agent = kind.keepsConnection ? new Agent({ keepAlive: true, maxSockets: 1 }) : false;
     while (!state.isStopping) {
-      answers.push(await ask(origin, kind, agent));
+      answers.push(await ask({ origin, host }, kind, agent));
       if (kind.workMs === 0) await sleep(pauseMs);
     }
     if (agent) agent.destroy();
@@ -77,13 +79,19 @@ export function startLoad(origin: string, pauseMs: number = 10): Load {
   return { answers, stop };
 }
 
-function ask(origin: string, kind: Clients, agent: Agent | false): Promise<Answer> {
+interface Site {
+  readonly origin: string;
+  readonly host: string;
+}
+
+function ask({ origin, host }: Site, kind: Clients, agent: Agent | false): Promise<Answer> {
   const atMs = performance.now();
   const { method, workMs } = kind;
   return new Promise((resolve) => {
     const end = (version: string | null, failure: string | null) =>
       resolve({ atMs, latencyMs: performance.now() - atMs, isFast: workMs === 0, version, failure });
-    const sent = request(`${origin}/?ms=${workMs}`, { method, agent, timeout: timeoutMs }, (response) => {
+    const options = { method, agent, headers: { host }, timeout: timeoutMs };
+    const sent = request(`${origin}/?ms=${workMs}`, options, (response) => {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", (error) => end(null, `${method}: ${error.message}`));
