@@ -1,8 +1,11 @@
-import { lchownSync, lstatSync, mkdirSync, type Stats } from "node:fs";
+import { chmodSync, lchownSync, lstatSync, mkdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { serviceAlias } from "../config/machine-part.ts";
 import { ownUid, statOf } from "../platform/files.ts";
 import { type Access, replaceFile } from "../platform/replace-file.ts";
+
+/** Caddy may run as any user. The directory around it is closed to all others. */
+const directoryMode = 0o755;
 
 /**
  * Makes the live directory of a project, which belongs to the owner of its checkout, and the live files that its site reads.
@@ -31,10 +34,17 @@ function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** If the checkout has changed hands, so does the directory. A roll-out can replace any file in it. */
+/**
+ * If the checkout has changed hands, so does the directory. A roll-out can replace any file in it. If Caddy was first, for its log
+ * of requests, the directory is closed to all others.
+ */
 function makeDirectory(path: string, { uid, gid }: Stats): void {
-  if (!isThere(path)) mkdirSync(path, { mode: 0o755 });
-  if (ownUid() === 0 && lstatSync(path).uid !== uid) lchownSync(path, uid, gid);
+  if (!isThere(path)) mkdirSync(path, { mode: directoryMode });
+  if (ownUid() !== 0) return;
+  const present = lstatSync(path);
+  if (present.uid !== uid) lchownSync(path, uid, gid);
+  // Only root can put a link here in the meantime.
+  if (present.isDirectory() && (present.mode & 0o777) !== directoryMode) chmodSync(path, directoryMode);
 }
 
 /** The services in lines such as `import service shop web 8080`. */

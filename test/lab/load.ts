@@ -19,6 +19,9 @@ const mixture: readonly Clients[] = [
   { count: 2, method: "POST", keepsConnection: true, workMs: 2_000 },
 ];
 
+/** How many clients send short requests. */
+export const fastClients = mixture.reduce((sum, { count, workMs }) => sum + (workMs === 0 ? count : 0), 0);
+
 const body = Buffer.alloc(1024, "x");
 const timeoutMs = 60_000;
 

@@ -1,6 +1,6 @@
 import "../harness/environment.ts";
 import { execFile } from "node:child_process";
-import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,21 +13,19 @@ import {
   machineStateAt,
   projectNetwork,
   receiveNetwork,
-  serviceAlias,
 } from "../../src/config/machine-part.ts";
 import type { WholeStatusJson } from "../../src/control/status.ts";
 import { machineCaddyfile } from "../../src/machine-part/caddyfile.ts";
 import { machineComposeFile } from "../../src/machine-part/compose-file.ts";
-import { testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { buildImage, removeImage } from "./image.ts";
+import { dockerIn, removeFromEngine } from "./project.ts";
+import { appImage, type LabProject, linesOf, receiveUid, writeProject } from "./project-behind-caddy.ts";
 
 const run = promisify(execFile);
 const appPath = join(import.meta.dirname, "app");
-const [hotpushImage, appImage] = ["hotpush-e2e:machine-part", "hotpush-e2e:machine-part-app"];
-/** The user of `receive`. */
-const receiveUid = 9000;
+const hotpushImage = "hotpush-e2e:machine-part";
 
 /** The machine part on a real engine, from its real files and image. An engine has only one. */
 export interface MachinePartLab {
@@ -46,18 +44,6 @@ export interface MachinePartLab {
   readonly remove: () => Promise<void>;
 }
 
-/** A project with one service, behind Caddy at an address of its own. */
-export interface LabProject {
-  readonly name: string;
-  readonly origin: string;
-  readonly liveFile: string;
-  readonly siteFile: string;
-  /** In the directory of the project. */
-  readonly compose: (...args: readonly string[]) => Promise<string>;
-  /** Removes its files of the machine part; its containers keep running. */
-  readonly forget: () => void;
-}
-
 /** Builds the images and starts the machine part without projects. */
 export async function startMachinePart(labEnv: NodeJS.ProcessEnv): Promise<MachinePartLab> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-part-"));
@@ -66,7 +52,8 @@ export async function startMachinePart(labEnv: NodeJS.ProcessEnv): Promise<Machi
   const port = await freePort();
   const docker = dockerIn(directory, labEnv);
   const compose: MachinePartLab["compose"] = (...args) => dockerIn(files.path, labEnv)("compose", ...args);
-  const projects: LabProject[] = [];
+  const names: string[] = [];
+  const started = new Set<string>();
   await buildImage(labEnv, hotpushImage);
   await docker("build", "--quiet", "--tag", appImage, await appSources(directory));
   writeMachinePart(files, state, { directory, port, socket: socketOf(labEnv) });
@@ -79,10 +66,9 @@ export async function startMachinePart(labEnv: NodeJS.ProcessEnv): Promise<Machi
     ...{ files, state, docker, compose, caddyNetworks },
     addProject(name) {
       // Each has an address of the loopback network, because names would have to be resolved.
-      const host = `127.0.0.${projects.length + 2}`;
-      const project = writeProject(name, { directory, files, state, host, port, env: labEnv });
-      projects.push(project);
-      return project;
+      const host = `127.0.0.${names.push(name) + 1}`;
+      const onStart = () => started.add(name);
+      return writeProject(name, { directory, files, state, host, port, env: labEnv, onStart });
     },
     async untilJoined(names, withinMs) {
       const wanted = [machineNetwork, receiveNetwork, ...names.map(projectNetwork)].sort().join();
@@ -98,21 +84,15 @@ export async function startMachinePart(labEnv: NodeJS.ProcessEnv): Promise<Machi
       return JSON.parse(printed) as WholeStatusJson;
     },
     async remove() {
-      const format = '{{.Label "com.docker.compose.project"}}';
-      const present = (await docker("ps", "--all", "--format", format)).split("\n");
-      for (const project of projects.filter(({ name }) => present.includes(name)))
-        await project.compose("down", "--timeout", "1").catch(() => {});
+      for (const name of started) await removeFromEngine(docker, name);
       await compose("down", "--timeout", "1");
       await removeNetworks(docker);
-      for (const image of [hotpushImage, appImage]) await removeImage(labEnv, image);
+      await removeImage(labEnv, hotpushImage);
+      // With the names that roll-outs have given it.
+      await docker("image", "rm", "--force", await docker("images", "--quiet", appImage));
       await rm(directory, { recursive: true, force: true });
     },
   };
-}
-
-function dockerIn(cwd: string, env: NodeJS.ProcessEnv) {
-  return async (...args: readonly string[]) =>
-    (await run("docker", args, { env, cwd, maxBuffer: 16 * 1024 ** 2 })).stdout.trim();
 }
 
 function socketOf({ DOCKER_HOST = "unix:///var/run/docker.sock" }: NodeJS.ProcessEnv): string {
@@ -156,65 +136,7 @@ function writeMachinePart(
   writeFileSync(files.caddyfile, machineCaddyfile());
 }
 
-function linesOf(variables: Readonly<Record<string, string>>): string {
-  return Object.entries(variables)
-    .map(([name, value]) => `${name}=${value}\n`)
-    .join("");
-}
-
-interface ProjectPlace {
-  readonly directory: string;
-  readonly files: MachineFiles;
-  readonly state: MachineState;
-  readonly host: string;
-  readonly port: number;
-  readonly env: NodeJS.ProcessEnv;
-}
-
-function writeProject(name: string, place: ProjectPlace): LabProject {
-  const { directory, files, state, host, port, env } = place;
-  const checkout = join(directory, name);
-  const [siteFile, file] = [join(files.sitesPath, `${name}.caddy`), join(files.projectsPath, `${name}.env`)];
-  mkdirSync(checkout);
-  writeFileSync(join(checkout, "compose.yaml"), JSON.stringify(composeFile(name)));
-  writeFileSync(
-    siteFile,
-    `http://${host} {\n\timport deliveries ${name}\n\timport service ${name} web 8080\n}\n`,
-  );
-  const settings = { REPO_PATH: checkout, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0" };
-  writeFileSync(file, linesOf(settings));
-  chownSync(file, 0, receiveUid);
-  return {
-    ...{ name, siteFile },
-    origin: `http://${host}:${port}`,
-    liveFile: join(state.live, name, "web"),
-    compose: (...args) => dockerIn(checkout, env)("compose", ...args),
-    forget() {
-      for (const path of [file, siteFile]) rmSync(path);
-    },
-  };
-}
-
-function composeFile(name: string): object {
-  const networks = { default: {}, hotpush: { aliases: [serviceAlias("web", name)] } };
-  const web = { image: appImage, init: true, restart: "unless-stopped", networks };
-  return { name, services: { web }, networks: { hotpush: { name: projectNetwork(name), external: true } } };
-}
-
 async function removeNetworks(docker: MachinePartLab["docker"]): Promise<void> {
   const ids = await docker("network", "ls", "--quiet", "--filter", "label=hotpush.project");
   if (ids !== "") await docker("network", "rm", ...ids.split("\n"));
-}
-
-/** The text of a live file. */
-export function readLiveFile({ liveFile }: LabProject): string {
-  return readFileSync(liveFile, "utf8");
-}
-
-/** Waits until the app of a project answers through Caddy. */
-export async function untilServed({ origin }: LabProject): Promise<void> {
-  await until(`an answer at ${origin}`, async () => {
-    const answer = await fetch(origin, { headers: { connection: "close" } }).catch(() => null);
-    return answer?.status === 200 && (await answer.text()).startsWith("first ");
-  });
 }

@@ -53,6 +53,15 @@ test("the directory belongs to the owner of the checkout, also after that has ch
   }
 });
 
+test("a directory that Caddy has made for itself is the owner's, for all to read", asRoot, (t) => {
+  const { livePath, repoPath, directory } = place(t);
+  chownSync(repoPath, 1000, 1000);
+  mkdirSync(directory, { mode: 0o700 });
+  seedLiveDirectory(livePath, { name: "shop", repoPath }, site);
+  const { uid, mode } = statSync(directory);
+  assert.deepEqual([uid, mode & 0o777], [1000, 0o755]);
+});
+
 test("a link in the directory of a project is not followed", (t) => {
   const { root, livePath, repoPath, directory } = place(t);
   mkdirSync(directory);
