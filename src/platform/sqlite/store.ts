@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { codes, isOneOf, openDatabase, openLeft, openOrMoveAside, type Schema } from "./open-database.ts";
+import { reserveLog } from "./reserve-log.ts";
 
 export type SqlValue = SQLInputValue;
 
@@ -52,7 +53,17 @@ export interface OpenStore extends Store {
  * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
 export function openStore(directory: string, schema: Schema, options: StoreOptions = {}): OpenStore {
-  return openWith(openOrMoveAside, directory, schema, options);
+  const store = openWith(openOrMoveAside, directory, schema, options);
+  // Later, because it takes the disk for a moment. Without it, pushes are only stored more slowly.
+  const reserve = () => void reserveLog(join(directory, schema.file)).catch(() => {});
+  const timer = setTimeout(reserve, reserveAfterMs).unref();
+  return {
+    ...store,
+    close() {
+      clearTimeout(timer);
+      store.close();
+    },
+  };
 }
 
 /**
@@ -64,6 +75,7 @@ export function openLeftStore(directory: string, schema: Schema): OpenStore {
   return openWith(openLeft, directory, schema);
 }
 
+const reserveAfterMs = 1_000;
 const syncedCommits = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000";
 const unsyncedCommits = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0";
 
