@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { openControlSocket } from "./control/control-socket.ts";
+import { openControlSocket, openPageSocket } from "./control/control-socket.ts";
 import type { ControlSources } from "./control/route.ts";
 import type { Taking } from "./inbox/take-pushes.ts";
 import { type HeldLock, waitForLock } from "./platform/file-lock.ts";
@@ -10,14 +10,15 @@ import type { UnixSocket } from "./platform/unix-socket.ts";
 export interface LeaderOptions extends Omit<ControlSources, "taking"> {
   /** Begins to run deployments, and to take pushes from an inbox if that is where they come from. */
   readonly onLeading: () => Taking | null;
+  readonly pageSocket: string;
   readonly stopping: AbortSignal;
 }
 
-/** What only the leader has: the runner lock, the pushes of an inbox, and the control socket, if it could be opened. */
+/** What only the leader has: the runner lock, the pushes of an inbox, and the sockets that could be opened. */
 export interface Leadership {
   readonly lock: HeldLock;
   readonly taking: Taking | null;
-  readonly controlSocket: UnixSocket | null;
+  readonly sockets: readonly UnixSocket[];
 }
 
 /**
@@ -35,5 +36,7 @@ export async function becomeLeader(options: LeaderOptions): Promise<Leadership |
   const lock = await keepTrying(lockOnce, { what, canPass: isSystemError, signal: stopping, log });
   if (lock === null) return null;
   const taking = options.onLeading();
-  return { lock, taking, controlSocket: await openControlSocket({ ...options, taking }) };
+  const sources = { ...options, taking };
+  const sockets = [await openControlSocket(sources), await openPageSocket(sources, options.pageSocket)];
+  return { lock, taking, sockets: sockets.filter((socket) => socket !== null) };
 }

@@ -8,13 +8,14 @@ import type { RunningService } from "./service.ts";
 /** How much longer than the grace of a running deployment stopping may take. */
 const stopMarginMs = 4_000;
 
-/** The service as a whole, or one of its two halves. */
-type Role = "all" | "receive" | "run";
+/** The service as a whole, one of its two halves, or the page. */
+type Role = "all" | "receive" | "run" | "page";
 
 const roles: ReadonlyMap<string | undefined, Role> = new Map([
   [undefined, "all"],
   ["receive", "receive"],
   ["run", "run"],
+  ["page", "page"],
 ]);
 
 /** Everything that a role needs is loaded at the same time: the start is faster than if each part loads the next. */
@@ -22,6 +23,7 @@ const loadRole: Readonly<Record<Role, () => readonly Promise<unknown>[]>> = {
   all: () => [import("./service.ts"), import("./own-receiver.ts")],
   receive: () => [import("./receive.ts")],
   run: () => [import("./service.ts"), import("./take-from-inbox.ts")],
+  page: () => [import("./page/page.ts")],
 };
 
 try {
@@ -45,18 +47,23 @@ async function main(role: Role): Promise<void> {
     ...loadRole[role](),
   ]);
   const env = withDotenv(process.env, process.cwd());
-  const { machine, project, warnings } = loadConfig(env);
+  // The page has no project and no webhook.
+  const { machine, project, warnings } =
+    role === "page" ? { machine: null, project: null, warnings: [] } : loadConfig(env);
   forgetSecrets();
-  const log = openLog(machine.logLevel);
+  const log = openLog(machine?.logLevel ?? "info");
   for (const warning of warnings) log.warn({ event: "config.unwise" }, warning);
   process.on("uncaughtException", (error) => die(log, error));
   process.on("unhandledRejection", (error) => die(log, error));
   // A closed terminal must not stop the service, and a lost reader must not kill it. SIGUSR1 would start Node's
   // debugger, which lets any user of the machine run code in the service.
   for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
-  const service = await start(role, { machine, project, env, log });
+  const service =
+    machine === null
+      ? await (await import("./page/page.ts")).startPage(env, log)
+      : await start(role, { machine, project, env, log });
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => stop(signal, service, log, machine.shutdownGraceMs));
+    process.on(signal, () => stop(signal, service, log, machine?.shutdownGraceMs ?? 0));
   }
   if (service.address === null) {
     log.info({ event: "service.started" }, "Hotpush runs deployments");

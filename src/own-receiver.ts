@@ -1,11 +1,12 @@
 import type { AddressInfo } from "node:net";
 import type { MachineSettings } from "./config/machine.ts";
 import type { Log } from "./log.ts";
+import { closeServer, listen } from "./platform/listening.ts";
 import type { ProjectService } from "./project-service.ts";
 import type { ProjectServices } from "./project-services.ts";
 import { onlyProjectName } from "./projects/project.ts";
 import { namedWebhooks } from "./receiver/named-webhooks.ts";
-import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
+import { createReceiver } from "./receiver/server.ts";
 import type { Webhook } from "./receiver/webhook.ts";
 
 /** How long open requests may take to be answered when everything else has stopped. */
@@ -41,10 +42,10 @@ export async function openOwnReceiver(options: OwnReceiverOptions): Promise<OwnR
     findFault: () => (stopping.aborted ? "The service is stopping." : findFault()),
     isStopping: () => stopping.aborted,
   });
-  await listen(receiver, machine);
+  await listen(receiver, machine, "WEBHOOK");
   return {
     address: receiver.address() as AddressInfo,
-    close: () => closeReceiver(receiver, lastAnswersMs),
+    close: () => closeServer(receiver, lastAnswersMs),
   };
 }
 

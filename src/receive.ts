@@ -6,11 +6,12 @@ import { serveInbox } from "./inbox/serve-inbox.ts";
 import type { Log } from "./log.ts";
 import { waitForLock } from "./platform/file-lock.ts";
 import { keepTrying } from "./platform/keep-trying.ts";
+import { closeServer, listen } from "./platform/listening.ts";
 import { isSystemError } from "./platform/run-command.ts";
 import type { Project, Projects } from "./projects/project.ts";
 import { namedWebhooks } from "./receiver/named-webhooks.ts";
 import { refsOf } from "./receiver/push.ts";
-import { closeReceiver, createReceiver, listen } from "./receiver/server.ts";
+import { createReceiver } from "./receiver/server.ts";
 import type { Webhook } from "./receiver/webhook.ts";
 import type { RunningService } from "./service.ts";
 
@@ -40,7 +41,7 @@ export async function startReceive(
     isStopping: () => stopping.signal.aborted,
     log,
   });
-  await listen(receiver, machine);
+  await listen(receiver, machine, "WEBHOOK");
   const offering = offerInbox(machine, inbox, log, stopping.signal);
   projects.watch(() => {});
   return {
@@ -49,7 +50,7 @@ export async function startReceive(
       if (stopping.signal.aborted) return;
       stopping.abort();
       projects.stop();
-      await closeReceiver(receiver, lastAnswersMs);
+      await closeServer(receiver, lastAnswersMs);
       (await offering)?.close();
       inbox.close();
     },

@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { accessIn } from "./access/schema.ts";
 import { becomeLeader } from "./become-leader.ts";
 import type { MachineSettings } from "./config/machine.ts";
 import type { Environment } from "./config/read-variables.ts";
@@ -52,6 +53,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const store = openDeployments(statePath, { syncsBatches: !options.takesFromInbox });
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
+  const access = accessIn(statePath, log);
   const stopping = new AbortController();
   let isLeader = false;
   const turns = createTurns(machine.maxRunning);
@@ -83,6 +85,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   let keeping: Reconciling | null = null;
   const leading = becomeLeader({
     ...{ store, services, projects, turns, findFault, statePath, address, log },
+    access: access.store,
+    pageSocket: machine.pageSocket,
     findMachineFaults: () => keeping?.faults() ?? [],
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
     onLeading() {
@@ -109,9 +113,10 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;
     await leadership?.taking?.ended;
-    leadership?.controlSocket?.close();
+    for (const socket of leadership?.sockets ?? []) socket.close();
     leadership?.lock.release();
     services.close();
+    access.close();
     store.close();
   }
 }

@@ -55,7 +55,9 @@ export function takeFromInbox(shared: SharedParts, services: ProjectServices, pr
   function isExpected(project: string, push: Push): boolean {
     if (projects.faults().has(project)) return true;
     const service = services.find(project);
-    return service ? isWanted(service.parts(), push) : listDeployments(store.of(project), 1).length > 0;
+    return service
+      ? isWanted(service.parts(), push)
+      : listDeployments(store.of(project), { limit: 1 }).length > 0;
   }
 
   return takePushes({

@@ -28,6 +28,7 @@ test("with only a secret, every value is its default", () => {
     secretsPath: null,
     maxRunning: 1,
     inboxSocket: "/home/octo/.local/state/hotpush/inbox.sock",
+    pageSocket: "/home/octo/.local/state/hotpush/page.sock",
     machinePath: null,
     machineStatePath: null,
     networkRange: { firstAddress: 0x0ae70000, addressCount: 65_536 },

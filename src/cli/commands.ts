@@ -22,14 +22,19 @@ const summaries = {
     pause: "Hold the queue of a project",
     resume: "Let the queue of a project go on",
   },
+  "The API:": {
+    token: "Make and revoke tokens for the API",
+    audit: "List what was done over the API",
+  },
   "What is served:": {
     rollout: "Replace containers without dropping a request",
     rollback: "Roll back to an earlier version",
     prune: "Remove old images of this project",
   },
-  "The service in two processes:": {
+  "The service in several processes:": {
     receive: "Receive and store pushes; listens on the port",
     run: "Run the deployments; has no port",
+    page: "Serve the API; listens on a port of its own",
   },
 } as const;
 
@@ -49,11 +54,14 @@ const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
   cancel: async () => (await import("./cancel.ts")).makeCancelCommand,
   pause: async () => (await import("./pause.ts")).makePauseCommand,
   resume: async () => (await import("./pause.ts")).makeResumeCommand,
+  token: async () => (await import("./token.ts")).makeTokenCommand,
+  audit: async () => (await import("./audit.ts")).makeAuditCommand,
   rollout: async () => (await import("./rollout.ts")).makeRolloutCommand,
   rollback: async () => (await import("./rollback.ts")).makeRollbackCommand,
   prune: async () => (await import("./prune.ts")).makePruneCommand,
   receive: async () => (await import("./roles.ts")).makeReceiveCommand,
   run: async () => (await import("./roles.ts")).makeRunCommand,
+  page: async () => (await import("./roles.ts")).makePageCommand,
 };
 
 /** The commands that change nothing: they end if the reader of their output goes away. */
@@ -64,6 +72,7 @@ export const onlyPrinting: readonly string[] = [
   "history",
   "logs",
   "projects",
+  "audit",
 ];
 
 /**

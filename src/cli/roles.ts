@@ -18,3 +18,10 @@ export function makeRunCommand(_context: CommandContext): Command {
     "hotpush run   with the same PROJECTS_PATH, and INBOX_SOCKET of hotpush receive",
   ]);
 }
+
+/** `hotpush page`, for its help: main.ts starts the role. */
+export function makePageCommand(_context: CommandContext): Command {
+  const description =
+    "Serve the API for people and programs at PAGE_URL: projects, deployments, logs, deploy, cancel, roll back. It asks hotpush run on the Unix socket PAGE_SOCKET, with the token of its visitor, and keeps nothing (docs/api.md).";
+  return newCommand("page", description, ["hotpush page   with PAGE_URL and PAGE_SOCKET in its environment"]);
+}

@@ -25,6 +25,8 @@ export interface MachineSettings {
   readonly maxRunning: number;
   /** The socket on which `receive` offers pushes to `run`. */
   readonly inboxSocket: string;
+  /** The socket on which `hotpush page` calls. */
+  readonly pageSocket: string;
   /** The directory of the machine part, which `run` keeps as its files say; null: there is none. */
   readonly machinePath: string | null;
   /** The networks of projects get their subnets from it. */
@@ -84,6 +86,11 @@ export const machineVariables = {
     expected: "the absolute path of a socket",
     read: (text) => (text === "" ? "" : absolutePath(text)),
   },
+  PAGE_SOCKET: {
+    fallback: () => "",
+    expected: "the absolute path of a socket",
+    read: (text) => (text === "" ? "" : absolutePath(text)),
+  },
   MACHINE_PATH: {
     fallback: () => "",
     expected: "the absolute path of a directory",
@@ -124,6 +131,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     secretsPath: values.SECRETS_PATH || null,
     maxRunning: values.MAX_RUNNING,
     inboxSocket: values.INBOX_SOCKET || `${values.STATE_PATH}/inbox.sock`,
+    pageSocket: values.PAGE_SOCKET || `${values.STATE_PATH}/page.sock`,
     machinePath: values.MACHINE_PATH || null,
     networkRange: values.NETWORK_RANGE,
     shutdownGraceMs: values.SHUTDOWN_GRACE,

@@ -1,11 +1,13 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
-import { listenOnSocket, type UnixSocket } from "../platform/unix-socket.ts";
+import { type ListenOptions, listenOnSocket, type UnixSocket } from "../platform/unix-socket.ts";
 import type { ControlSources } from "./route.ts";
 
 /** A person has a terminal or two; more at once is a mistake, and must not cost the receiver its descriptors. */
-const mostConnections = 32;
+const mostCommands = 32;
+/** The page shares its streams among its readers. */
+const mostPageCalls = 128;
 
 /** The control socket of the service whose state is in `statePath`. */
 export function controlSocketPath(statePath: string): string {
@@ -13,20 +15,59 @@ export function controlSocketPath(statePath: string): string {
 }
 
 /**
- * Opens the control socket. Only the holder of the runner lock calls this, so a socket that is there was left by a service
- * that is gone. The server behind it is loaded at the first connection, because most services never get one. If the socket
- * cannot be made, this is logged, and the service runs without it.
+ * Opens the operator's socket. Only the holder of the runner lock calls this, so a socket that is there was left by a service
+ * that is gone.
  *
- * @returns the socket, or null if it could not be made
+ * @returns the socket, or null if it could not be made: then the service runs without it
  */
-export async function openControlSocket(sources: ControlSources): Promise<UnixSocket | null> {
-  const { statePath, log } = sources;
+export function openControlSocket(sources: ControlSources): Promise<UnixSocket | null> {
+  return open({
+    ...{
+      sources,
+      path: controlSocketPath(sources.statePath),
+      consequence: "Commands such as hotpush status",
+    },
+    options: { mode: 0o600, mostConnections: mostCommands },
+    load: async () => (await import("./server.ts")).createControlServer(sources),
+  });
+}
+
+/**
+ * Opens the page's socket, on which every call carries the credential of a visitor. It belongs to the owner of its
+ * directory, because the page is a process of another user.
+ *
+ * @returns as `openControlSocket`
+ */
+export function openPageSocket(sources: ControlSources, path: string): Promise<UnixSocket | null> {
+  return open({
+    ...{ sources, path, consequence: "Calls of hotpush page" },
+    options: { mode: 0o600, mostConnections: mostPageCalls, isOfDirectoryOwner: true },
+    load: async () => (await import("./page-server.ts")).createPageServer(sources),
+  });
+}
+
+interface Opening {
+  readonly sources: ControlSources;
+  readonly path: string;
+  readonly options: ListenOptions;
+  /** What cannot be answered without it. */
+  readonly consequence: string;
+  readonly load: () => Promise<Server>;
+}
+
+/** The server is loaded at the first connection, because most services never get one. */
+async function open({
+  sources: { log },
+  path,
+  options,
+  consequence,
+  load,
+}: Opening): Promise<UnixSocket | null> {
   let server: Promise<Server> | null = null;
-  const loadServer = async () => (await import("./server.ts")).createControlServer(sources);
 
   async function serve(socket: Socket): Promise<void> {
     try {
-      server ??= loadServer();
+      server ??= load();
       (await server).emit("connection", socket);
       socket.resume();
     } catch (error) {
@@ -35,11 +76,10 @@ export async function openControlSocket(sources: ControlSources): Promise<UnixSo
     }
   }
 
-  const path = controlSocketPath(statePath);
   try {
-    return await listenOnSocket(path, { mode: 0o600, mostConnections }, (socket) => void serve(socket));
+    return await listenOnSocket(path, options, (socket) => void serve(socket));
   } catch (error) {
-    const text = `Commands such as hotpush status cannot be answered: ${path} cannot be created`;
+    const text = `${consequence} cannot be answered: ${path} cannot be created`;
     log.error({ event: "control.unavailable", err: error }, text);
     return null;
   }

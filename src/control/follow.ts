@@ -7,7 +7,7 @@ import { logPath } from "../runner/log-file.ts";
 import { readLogTimes } from "../runner/log-times.ts";
 import { deploymentJson, lineJson } from "./deployment-json.ts";
 import { notFound, wantedDeployment } from "./history.ts";
-import { type LogSnapshot, openLogSnapshot, sendSnapshot } from "./log.ts";
+import { type LogSnapshot, lastLineByte, openLogSnapshot, sendSnapshot } from "./log.ts";
 import { type ControlContext, type ControlReply, type ControlRequest, refusal } from "./route.ts";
 import { createEventWriter, createStepWriter, type StepWriter, type WriteEvent } from "./write-events.ts";
 
@@ -19,13 +19,14 @@ const mostHeld = 10_000;
 /**
  * Sends what a deployment has printed and done and, unless `follow=false`, what it does from now on, at once. The first
  * event is the deployment as it is, the last one the deployment as it ended. With `from=<attempt>:<byte>`, the place after
- * the last line that a reader has, only the lines after it.
+ * the last line that a reader has, only the lines after it; with `from=end` those that end from now on.
  */
 export function followDeployment(context: FollowContext, { id, query }: ControlRequest): ControlReply {
   const deployment = wantedDeployment(context.store, id);
   if (deployment === null) return notFound(id);
   const isFollowing = query.get("follow") !== "false";
-  const fromByte = placeIn(query.get("from"));
+  const from = query.get("from");
+  const fromByte = from === "end" ? lastLineByte(context.logStatePath, deployment.id) : placeIn(from);
   if (fromByte === null) return refusal(400, "The place to go on from must be <attempt>:<byte>.");
   return {
     kind: "stream",
@@ -156,7 +157,8 @@ function look(following: Following): void {
 function conclude(following: Following): void {
   const { response, writeSteps, cutter, stop, sent, hasLiveLines } = following;
   stop();
-  if (!hasLiveLines) cutter.finish();
+  // The end of its last line may still come.
+  if (!hasLiveLines && isFinished(sent.state)) cutter.finish();
   writeSteps(sent);
   sendDeployment(following);
   response.end();

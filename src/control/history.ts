@@ -1,6 +1,7 @@
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
 import { listSteps } from "../deployments/progress.ts";
+import { isState } from "../deployments/states.ts";
 import { logBytes, logPath } from "../runner/log-file.ts";
 import { type DeploymentJson, deploymentJson, type StepJson, stepJson } from "./deployment-json.ts";
 import {
@@ -19,6 +20,8 @@ const largestLimit = 1_000;
 /** What `hotpush history --json` prints. */
 export interface HistoryJson {
   readonly deployments: readonly DeploymentJson[];
+  /** Older ones follow with `before` of this number; null: these were all. */
+  readonly next: number | null;
 }
 
 /** Of one project, or of all. */
@@ -29,8 +32,15 @@ export const showHistory = (
   const limit = Number(query.get("limit") ?? usualLimit);
   if (!Number.isSafeInteger(limit) || limit < 1)
     return refusal(400, "The limit must be a number from 1 to 1,000.");
-  const deployments = listDeployments(store, Math.min(limit, largestLimit));
-  return jsonReply({ deployments: deployments.map(deploymentJson) } satisfies HistoryJson);
+  const before = Number(query.get("before") ?? Number.MAX_SAFE_INTEGER);
+  if (!Number.isSafeInteger(before)) return refusal(400, "`before` must be the number of a deployment.");
+  const state = query.get("state");
+  if (state !== null && !isState(state)) return refusal(400, `There is no state ${state}.`);
+  const wanted = { limit: Math.min(limit, largestLimit) + 1, before, ...(state !== null && { state }) };
+  const found = listDeployments(store, wanted);
+  const deployments = found.slice(0, wanted.limit - 1).map(deploymentJson);
+  const next = found.length === wanted.limit ? (deployments.at(-1)?.id ?? null) : null;
+  return jsonReply({ deployments, next } satisfies HistoryJson);
 };
 
 /** One deployment, with its steps and how long its log is. */

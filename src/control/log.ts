@@ -1,4 +1,12 @@
-import { closeSync, createReadStream, fstatSync, openSync, type ReadStream } from "node:fs";
+import {
+  closeSync,
+  createReadStream,
+  existsSync,
+  fstatSync,
+  openSync,
+  type ReadStream,
+  readFileSync,
+} from "node:fs";
 import type { ServerResponse } from "node:http";
 import { logFiles } from "../runner/log-file.ts";
 import { notFound, wantedDeployment } from "./history.ts";
@@ -60,6 +68,23 @@ export function openLogSnapshot(
     return [];
   });
   return { parts, startByte };
+}
+
+/** The place at which the last line of a log begins that has no end yet; the end of the log if every line has one. */
+export function lastLineByte(statePath: string, deploymentId: number): number {
+  let place = 0;
+  let lineByte = 0;
+  for (const path of logFiles(statePath, deploymentId)) {
+    const bytes = readIfThere(path);
+    const index = bytes.lastIndexOf(0x0a);
+    if (index !== -1) lineByte = place + index + 1;
+    place += bytes.length;
+  }
+  return lineByte;
+}
+
+function readIfThere(path: string): Buffer {
+  return existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
 }
 
 function openIfThere(path: string): readonly { readonly fd: number; readonly size: number }[] {

@@ -53,7 +53,7 @@ function projectJson({ project, store, repoPath, refs, fault, isServed }: Contro
   const good = findLastGood(store);
   const last =
     findRunning(store) ??
-    listDeployments(store, 100).find(({ state }) => state !== "superseded" && state !== "skipped");
+    listDeployments(store, { limit: 100 }).find(({ state }) => state !== "superseded" && state !== "skipped");
   const waiting = store.get(
     "SELECT count(*) AS n FROM deployments WHERE project = $project AND state = 'queued'",
   );

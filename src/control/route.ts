@@ -59,6 +59,8 @@ export interface ControlSources
   > {
   /** The whole database. */
   readonly store: Store;
+  /** Who may visit; opened when it is first asked for. */
+  readonly access: () => Store;
   readonly statePath: string;
   readonly services: ProjectServices;
   readonly projects: Projects;
@@ -96,6 +98,6 @@ export function jsonReply(value: object, status = 200): ControlReply {
 }
 
 /** A refusal that the person at the terminal reads: what is refused, why, and the next step. */
-export function refusal(status: 400 | 404 | 409 | 500, detail: string): ControlReply {
+export function refusal(status: 400 | 401 | 403 | 404 | 409 | 429 | 500, detail: string): ControlReply {
   return jsonReply({ detail }, status);
 }

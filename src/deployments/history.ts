@@ -1,10 +1,24 @@
 import type { Store } from "../platform/sqlite/store.ts";
 import { mainRefs } from "../receiver/push.ts";
-import { type Deployment, selectDeployment, selectDeployments } from "./deployment.ts";
+import { type Deployment, type DeploymentState, selectDeployment, selectDeployments } from "./deployment.ts";
+
+/** Which deployments to list. */
+export interface Listed {
+  readonly limit: number;
+  /** Only those with a lower number. */
+  readonly before?: number;
+  readonly state?: DeploymentState;
+}
 
 /** The newest deployments, newest first. */
-export function listDeployments(store: Store, limit: number): readonly Deployment[] {
-  return selectDeployments(store, `WHERE ${inScope(store)} ORDER BY id DESC LIMIT ?`, limit);
+export function listDeployments(
+  store: Store,
+  { limit, before = Number.MAX_SAFE_INTEGER, state }: Listed,
+): readonly Deployment[] {
+  const inState = state === undefined ? "" : "AND state = ?";
+  const values = state === undefined ? [before, limit] : [before, state, limit];
+  const clauses = `WHERE ${inScope(store)} AND id < ? ${inState} ORDER BY id DESC LIMIT ?`;
+  return selectDeployments(store, clauses, ...values);
 }
 
 /** What waits, in the order in which it will run. */

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import {
   chmodSync,
+  chownSync,
   closeSync,
   constants,
   lstatSync,
@@ -9,6 +10,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
 } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { basename, dirname, join } from "node:path";
@@ -23,6 +25,8 @@ export interface ListenOptions {
   /** Who may connect. */
   readonly mode: number;
   readonly mostConnections: number;
+  /** Gives the socket to the owner of its directory, if this process may. */
+  readonly isOfDirectoryOwner?: boolean;
 }
 
 /**
@@ -37,7 +41,7 @@ export interface ListenOptions {
  */
 export async function listenOnSocket(
   path: string,
-  { mode, mostConnections }: ListenOptions,
+  { mode, mostConnections, isOfDirectoryOwner = false }: ListenOptions,
   onConnection: (socket: Socket) => void,
 ): Promise<UnixSocket> {
   const sockets = new Set<Socket>();
@@ -59,6 +63,7 @@ export async function listenOnSocket(
   try {
     await Promise.race([once(server, "listening"), rejectOnError(server)]);
     chmodSync(directory.at("socket"), mode);
+    if (isOfDirectoryOwner) giveToOwner(directory.at("socket"), dirname(path));
     renameSync(join(unfinished, "socket"), path);
     rmdirSync(unfinished);
   } catch (error) {
@@ -74,6 +79,11 @@ export async function listenOnSocket(
       if (own !== null && identity(path) === own) rmSync(path, { force: true });
     },
   };
+}
+
+function giveToOwner(path: string, directory: string): void {
+  const { uid, gid } = statSync(directory);
+  if (process.getuid?.() === 0 && uid !== 0) chownSync(path, uid, gid);
 }
 
 /**

@@ -1,16 +1,14 @@
-import { once } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import type { BlockList } from "node:net";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Log } from "../log.ts";
+import { clientAddress } from "../platform/client-address.ts";
 import { createServer } from "../platform/http.ts";
-import { ProblemError } from "../problems.ts";
 import { type Answer, isClosing, jsonAnswer, problemAnswer, type Refusal, sendAnswer } from "./answer.ts";
 import { createBodyBudget } from "./body-budget.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { hardenServer, serverOptions } from "./hardening.ts";
 import { internalError, methodNotAllowed, pathUnknown } from "./refusals.ts";
-import { checkHead, clientAddress } from "./request-head.ts";
+import { checkHead } from "./request-head.ts";
 import { type AnswerDelivery, createWebhook, type Webhook } from "./webhook.ts";
 
 export interface ReceiverOptions {
@@ -78,58 +76,4 @@ export function createReceiver(options: ReceiverOptions): Server {
 function refuse(request: IncomingMessage, misdirected: Refusal | null): Refusal | null {
   const fault = checkHead(request);
   return misdirected && fault ? { ...misdirected, closing: "refused" } : (fault ?? misdirected);
-}
-
-/**
- * Starts to listen.
- *
- * @throws ProblemError `address_unavailable` if the address cannot be used, with what to set instead
- */
-export async function listen(
-  receiver: Server,
-  { host, port }: { readonly host: string; readonly port: number },
-): Promise<void> {
-  try {
-    receiver.listen({ host, port });
-    await once(receiver, "listening");
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new ProblemError({ code: "address_unavailable", detail: addressDetail(code, host, port) }, error);
-  }
-}
-
-function addressDetail(code: string | undefined, host: string, port: number): string {
-  if (code === "EADDRINUSE")
-    return `Port ${port} is taken by another program. Set WEBHOOK_PORT to a free one.`;
-  if (code === "EACCES")
-    return `Port ${port} may not be taken by this user. Set WEBHOOK_PORT to one above 1023.`;
-  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set WEBHOOK_HOST to an address of this machine.`;
-}
-
-/** A turn of the event loop that takes longer had something to do: others may have connected meanwhile. */
-const quietTurnMs = 0.5;
-const longestWaitMs = 500;
-
-/**
- * Stops listening and gives open requests `lastAnswersMs` to be answered.
- *
- * When a listening socket is closed, the kernel resets the connections that it has taken and that nobody has accepted
- * yet, and git hosts do not retry. So it is closed at the end of a turn of the event loop that did little but accept.
- */
-export async function closeReceiver(receiver: Server, lastAnswersMs: number): Promise<void> {
-  await quietTurn();
-  const closed = new Promise((resolve) => receiver.close(resolve));
-  await Promise.race([closed, pause(lastAnswersMs, null, { ref: false })]);
-  receiver.closeAllConnections();
-  await closed;
-}
-
-async function quietTurn(): Promise<void> {
-  const startMs = performance.now();
-  for (let turnMs = startMs; ; turnMs = performance.now()) {
-    await new Promise(setImmediate);
-    const nowMs = performance.now();
-    const isWholeTurn = turnMs !== startMs;
-    if ((isWholeTurn && nowMs - turnMs < quietTurnMs) || nowMs - startMs > longestWaitMs) return;
-  }
 }

@@ -17,7 +17,7 @@ for (let version = 1; version <= newest; version += 1) {
     const shop = temporaryStore(t).of("shop");
     const { added } = importFrom(t, shop, oldState(t, version));
     assert.deepEqual([...added.keys()].sort(), [...added.values()].sort());
-    const found = listDeployments(shop, 100);
+    const found = listDeployments(shop, { limit: 100 });
     assert.deepEqual(
       found.map(({ id, commit }) => [id, commit]),
       states.map((state) => [idOf(state), commitOf(state)]).reverse(),
@@ -67,7 +67,7 @@ test("a second import adds only what is new", (t) => {
   old.close();
   const { added, known } = importFrom(t, shop, directory);
   assert.deepEqual([added.size, known], [1, states.length]);
-  assert.equal(listDeployments(shop, 1)[0]?.id, [...added.values()][0]);
+  assert.equal(listDeployments(shop, { limit: 1 })[0]?.id, [...added.values()][0]);
 });
 
 test("what waited is deployed here, and what ended stays as it ended", (t) => {
@@ -98,7 +98,7 @@ test("a script that was interrupted by the stop runs again, and not more than th
     view.transaction(() => view.run("UPDATE deployments SET attempts = ?", attempts));
     old.close();
     importFrom(t, shop, directory);
-    assert.equal(listDeployments(shop, 1)[0]?.state, state);
+    assert.equal(listDeployments(shop, { limit: 1 })[0]?.state, state);
   }
 });
 

@@ -1,0 +1,63 @@
+import type { Log } from "../log.ts";
+import type { Schema } from "../platform/sqlite/open-database.ts";
+import { type OpenStore, openStore, type Store } from "../platform/sqlite/store.ts";
+
+/** Of a token only the SHA-256 is kept: who reads the file cannot use it. */
+const tables = `
+  CREATE TABLE tokens (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash            TEXT NOT NULL UNIQUE,
+    name            TEXT NOT NULL,
+    scope           TEXT NOT NULL CHECK (scope IN ('read', 'deploy')),
+    created_at_ms   INTEGER NOT NULL,
+    last_used_at_ms INTEGER
+  ) STRICT;
+  -- answers to requests that may be sent again
+  CREATE TABLE repeats (
+    visitor TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    status  INTEGER NOT NULL,
+    answer  TEXT NOT NULL,
+    at_ms   INTEGER NOT NULL,
+    PRIMARY KEY (visitor, key)
+  ) STRICT, WITHOUT ROWID;
+  -- what was done over the page's socket, by whom
+  CREATE TABLE audit (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ms      INTEGER NOT NULL,
+    visitor    TEXT NOT NULL,
+    action     TEXT NOT NULL,
+    project    TEXT,
+    deployment INTEGER,
+    address    TEXT,
+    status     INTEGER NOT NULL          -- of the answer
+  ) STRICT;`;
+
+const accessSchema: Schema = { file: "access.db", checkedTable: "tokens", tables, migrations: [tables] };
+
+/** The record of who may visit. */
+export interface AccessRecord {
+  /**
+   * Opens it when it is first asked for: most services never have a page. A damaged one is moved aside, and new tokens
+   * have to be made.
+   *
+   * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
+   */
+  readonly store: () => Store;
+  readonly close: () => void;
+}
+
+export function accessIn(directory: string, log: Log): AccessRecord {
+  let open: OpenStore | null = null;
+  return {
+    store() {
+      if (open !== null) return open;
+      open = openStore(directory, accessSchema);
+      const { movedAsideTo: path } = open;
+      const text = `The record of tokens was damaged and is now ${path}; new ones have to be made`;
+      if (path !== null) log.error({ event: "store.moved_aside", path }, text);
+      return open;
+    },
+    close: () => open?.close(),
+  };
+}

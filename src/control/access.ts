@@ -1,0 +1,66 @@
+import { type AuditEntry, listActions } from "../access/audit.ts";
+import { createToken, listTokens, revokeToken, type Token } from "../access/tokens.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import { instant } from "./deployment-json.ts";
+import { jsonReply, refusal, type WholeRoute } from "./route.ts";
+
+/** Times as commands print them with --json. */
+type Dated<Of> = {
+  readonly [Key in keyof Of as Key extends `${infer Name}AtMs`
+    ? `${Name}At`
+    : Key extends "atMs"
+      ? "at"
+      : Key]: Key extends `${string}tMs` ? Exclude<Of[Key], number> | string : Of[Key];
+};
+
+export type TokenJson = Dated<Token>;
+export type AuditJson = Dated<AuditEntry>;
+
+const longestName = 60;
+
+export const makeToken: WholeRoute = ({ access }, { body }) => {
+  const name = nameIn(body);
+  if (name === null)
+    return refusal(400, "What is the token for? Give a name: hotpush token create --name ci");
+  if (body.scope !== "read" && body.scope !== "deploy")
+    return refusal(400, "Give the token a scope: --read or --deploy.");
+  return jsonReply({
+    ...createToken(access(), { name, scope: body.scope }, Date.now()),
+    name,
+    scope: body.scope,
+  });
+};
+
+export const showTokens: WholeRoute = ({ access }) => {
+  const tokens = listTokens(access()).map(
+    ({ createdAtMs, lastUsedAtMs, ...same }): TokenJson => ({
+      ...same,
+      createdAt: instant(createdAtMs),
+      lastUsedAt: lastUsedAtMs === null ? null : instant(lastUsedAtMs),
+    }),
+  );
+  return jsonReply({ tokens });
+};
+
+export const endToken: WholeRoute = ({ access }, { body }) => {
+  const id = Number(body.id);
+  if (revokeToken(access(), id)) return jsonReply({ id });
+  return refusal(404, `There is no token ${id}. See: hotpush token list`);
+};
+
+const usualLimit = 50;
+const largestLimit = 1_000;
+
+export const showAudit: WholeRoute = ({ access }, { query }) => {
+  const limit = Number(query.get("limit") ?? usualLimit);
+  if (!Number.isSafeInteger(limit) || limit < 1)
+    return refusal(400, "The limit must be a number from 1 to 1,000.");
+  const entries = listActions(access(), Math.min(limit, largestLimit)).map(
+    ({ atMs, ...same }): AuditJson => ({ at: instant(atMs), ...same }),
+  );
+  return jsonReply({ entries });
+};
+
+function nameIn({ name }: Readonly<Record<string, unknown>>): string | null {
+  return typeof name === "string" ? printable(name, longestName).trim() || null : null;
+}

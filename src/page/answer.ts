@@ -1,0 +1,46 @@
+import type { ServerResponse } from "node:http";
+import { STATUS_CODES } from "../platform/http.ts";
+import type { Refused } from "./run-client.ts";
+
+/** What the page answers to one request. */
+export type PageAnswer =
+  | { readonly kind: "body"; readonly status: number; readonly type: string; readonly body: string }
+  /** It writes for as long as it goes on, and ends the response. */
+  | { readonly kind: "stream"; readonly type: string; readonly write: (response: ServerResponse) => void };
+
+/** For every answer. Nothing of it may be kept, framed, or sniffed as something else. */
+const commonHeaders = {
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+} as const;
+
+export function jsonPage(value: object, status = 200): PageAnswer {
+  return { kind: "body", status, type: "application/json", body: JSON.stringify(value) };
+}
+
+/** A problem of RFC 9457. Its type is `about:blank`: the status says what kind it is, and the detail what to do. */
+export function problemPage({ status, detail }: Pick<Refused, "status" | "detail">): PageAnswer {
+  const title = STATUS_CODES[status] ?? "Error";
+  const body = JSON.stringify({ title, status, detail });
+  return { kind: "body", status, type: "application/problem+json", body };
+}
+
+export function sendPage(response: ServerResponse, answer: PageAnswer): void {
+  if (answer.kind === "stream") {
+    response.writeHead(200, { ...commonHeaders, "content-type": answer.type });
+    response.flushHeaders();
+    answer.write(response);
+    return;
+  }
+  const { status, type, body } = answer;
+  response.writeHead(status, {
+    ...commonHeaders,
+    ...(status === 401 && { "www-authenticate": "Bearer" }),
+    ...(status === 429 && { "retry-after": "60" }),
+    "content-type": type,
+    "content-length": Buffer.byteLength(body),
+  });
+  response.end(body);
+}

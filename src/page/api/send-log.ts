@@ -1,0 +1,23 @@
+import { pipeline } from "node:stream/promises";
+import { type PageAnswer, problemPage } from "../answer.ts";
+import type { Api, ApiRequest } from "./route.ts";
+
+/** A log is passed on as it is read: it may be long. */
+export async function sendLog({ run }: Api, { visit, parameters, query }: ApiRequest): Promise<PageAnswer> {
+  const asEvents = query.get("format") === "ndjson";
+  const part = new URLSearchParams();
+  for (const name of ["from", "to"]) if (query.has(name)) part.set(name, query.get(name) ?? "");
+  const path = asEvents ? `events?follow=false` : `log?${part}`;
+  const ending = new AbortController();
+  const answer = await run.open(visit, `/deployments/${parameters.id}/${path}`, ending.signal);
+  if ("kind" in answer) return problemPage(answer);
+  return {
+    kind: "stream",
+    type: asEvents ? "application/x-ndjson" : "text/plain; charset=utf-8",
+    write(response) {
+      // A reader that goes away, or a run that stops, ends it: both sides see a connection that broke off.
+      pipeline(answer, response).catch(() => response.destroy());
+      response.once("close", () => ending.abort());
+    },
+  };
+}

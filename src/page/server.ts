@@ -1,0 +1,104 @@
+import type { IncomingMessage, Server } from "node:http";
+import type { Log } from "../log.ts";
+import { clientAddress } from "../platform/client-address.ts";
+import { createServer } from "../platform/http.ts";
+import { type PageAnswer, problemPage, sendPage } from "./answer.ts";
+import type { Api, ApiRoute } from "./api/route.ts";
+import { apiRoutes } from "./api/routes.ts";
+import type { Visit } from "./run-client.ts";
+import type { PageSettings } from "./settings.ts";
+
+const longestBodyBytes = 16 * 1024;
+/** A reader of events may be silent for hours; a request may not. */
+const requestTimeoutMs = 10_000;
+const mostConnections = 2_000;
+
+/** The HTTP server of the page. It does not listen yet. */
+export function createPage(settings: PageSettings, api: Api, log: Log): Server {
+  const options = {
+    maxHeaderSize: 16 * 1024,
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: requestTimeoutMs,
+  };
+  const server = createServer(options, (request, response) => {
+    response.on("error", () => response.destroy());
+    void answer(request, settings, api)
+      .catch((error: unknown) => {
+        log.error(
+          { event: "page.failed", err: error },
+          "A request to the page failed because of a fault in Hotpush",
+        );
+        return problemPage({
+          status: 500,
+          detail: "This is a fault in Hotpush. See the log of hotpush page.",
+        });
+      })
+      .then((answered) => sendPage(response, answered));
+  });
+  server.maxConnections = mostConnections;
+  return server;
+}
+
+async function answer(request: IncomingMessage, settings: PageSettings, api: Api): Promise<PageAnswer> {
+  const { pathname, searchParams: query } = new URL(request.url ?? "/", settings.url);
+  if (pathname === "/health")
+    return { kind: "body", status: 200, type: "application/json", body: '{"status":"ok"}' };
+  // Another site's name that leads here must not read anything with a visitor's browser (DNS rebinding).
+  if (request.headers.host !== settings.url.host)
+    return problemPage({ status: 421, detail: `The page is at ${settings.url.origin}.` });
+  const found = findRoute(request.method ?? "", pathname);
+  if (found === null) return problemPage({ status: 404, detail: "Nothing is here. See /api/openapi.json." });
+  const body = request.method === "POST" ? await readBody(request) : {};
+  if (body === null)
+    return problemPage({ status: 400, detail: "The body is not a JSON object, or is larger than 16 KiB." });
+  const visit = visitOf(request, settings);
+  return await found.route.handle(api, {
+    visit,
+    parameters: found.parameters,
+    query,
+    body,
+    headers: request.headers,
+  });
+}
+
+const patterns = Object.entries(apiRoutes).map(([key, route]) => {
+  const [method = "", path = ""] = key.split(" ");
+  // The number of a deployment, or the name of a project: nothing that could change the path on the other side.
+  const source = path
+    .replace("{id}", "(?<id>\\d{1,15})")
+    .replace("{project}", "(?<project>[a-z0-9][a-z0-9-]{0,38})");
+  return { method, pattern: new RegExp(`^${source}$`), route };
+});
+
+function findRoute(
+  method: string,
+  path: string,
+): { readonly route: ApiRoute; readonly parameters: Readonly<Record<string, string>> } | null {
+  for (const one of patterns) {
+    const match = one.method === method ? one.pattern.exec(path) : null;
+    if (match) return { route: one.route, parameters: { ...match.groups } };
+  }
+  return null;
+}
+
+function visitOf(request: IncomingMessage, { trustedProxies }: PageSettings): Visit {
+  const [, token = null] = /^Bearer (\S{1,100})$/i.exec(request.headers.authorization ?? "") ?? [];
+  return { token, address: clientAddress(request, trustedProxies) ?? "" };
+}
+
+async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>> | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > longestBodyBytes) return null;
+    chunks.push(chunk);
+  }
+  if (bytes === 0) return {};
+  try {
+    const value = JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,58 @@
+import type { BlockList } from "node:net";
+import { isIP } from "node:net";
+import { machineVariables } from "../config/machine.ts";
+import { type Environment, readVariables, type Variable } from "../config/read-variables.ts";
+import { wholeNumber } from "../config/values.ts";
+import { ProblemError } from "../problems.ts";
+
+/** The settings of `hotpush page`. */
+export interface PageSettings {
+  readonly port: number;
+  readonly host: string;
+  /** Where people reach it. Requests for any other host are refused. */
+  readonly url: URL;
+  /** The socket of `hotpush run`. */
+  readonly socket: string;
+  /** The proxies whose X-Forwarded-For is trusted. */
+  readonly trustedProxies: BlockList;
+}
+
+export const pageVariables = {
+  PAGE_URL: {
+    fallback: () => "",
+    expected: "an address without a path, such as https://hotpush.example.com",
+    read: readPageUrl,
+  },
+  PAGE_PORT: {
+    fallback: () => "9001",
+    expected: "a TCP port, 1 to 65535 (0 takes any free one)",
+    read: (text) => wholeNumber(text, 0, 65_535),
+  },
+  PAGE_HOST: {
+    fallback: () => "0.0.0.0",
+    expected: "an IP address of this machine, or localhost",
+    read: (text) => (isIP(text) !== 0 || text === "localhost" ? text : null),
+  },
+} as const satisfies Record<string, Variable<unknown>>;
+
+/** @throws ProblemError `configuration_invalid` with a sentence for each error */
+export function readPageSettings(env: Environment): PageSettings {
+  const faults: string[] = [];
+  const own = readVariables(pageVariables, env, faults);
+  const { PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES } = machineVariables;
+  const shared = readVariables({ PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES }, env, faults);
+  if (faults.length > 0) throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
+  return Object.freeze({
+    port: own.PAGE_PORT,
+    host: own.PAGE_HOST,
+    url: own.PAGE_URL,
+    socket: shared.PAGE_SOCKET || `${shared.STATE_PATH}/page.sock`,
+    trustedProxies: shared.TRUSTED_PROXIES,
+  });
+}
+/** The page has a host name of its own: below the address of an app, that app could act for its visitors. */
+function readPageUrl(text: string): URL | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href;
+  return isOrigin ? url : null;
+}

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { callService } from "../../src/control/client.ts";
+import { openHttp, sendHttp } from "../../src/platform/http.ts";
+import { withShortPath } from "../../src/platform/unix-socket.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { startAnswering } from "../harness/hotpush.ts";
+import { untilDeployment } from "../harness/records.ts";
+import type { RunningService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
+
+const reads = [
+  "GET /visitor",
+  "GET /projects",
+  "GET /deployments",
+  "GET /deployments/1",
+  "GET /deployments/1/log",
+  "GET /deployments/1/events?follow=false",
+];
+const deploys = ["POST /deployments", "POST /deployments/1/cancel", "POST /rollback"];
+/** Only who has the operator's socket lets others in, and changes how the service works. */
+const operatorsOnly = [
+  "GET /tokens",
+  "POST /tokens",
+  "POST /tokens/revoke",
+  "GET /audit",
+  "POST /pause",
+  "POST /resume",
+  "POST /hold",
+  "POST /import",
+  "GET /status",
+  "GET /health",
+];
+
+test("without a token, and with a wrong one, everything is refused", async (t) => {
+  const service = await startAnswering(t);
+  for (const call of [...reads, ...deploys, ...operatorsOnly])
+    assert.equal((await ask(service, call, null)).status, 401, call);
+  for (const wrong of ["hpt_", `hpt_${"A".repeat(43)}`])
+    assert.equal((await ask(service, "GET /projects", wrong)).status, 401, wrong);
+});
+
+test("a token does what its scope allows, and nothing makes another one", async (t) => {
+  const service = await startAnswering(t);
+  await deliver(service.url, githubPush());
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  for (const [scope, allowed] of [
+    ["read", reads],
+    ["deploy", [...reads, ...deploys]],
+  ] as const) {
+    const token = await makeToken(service, scope);
+    for (const call of [...reads, ...deploys]) {
+      const { status } = await ask(service, call, token);
+      assert.equal(status === 403, !allowed.includes(call), `${scope}: ${call}: ${status}`);
+      assert.notEqual(status, 401);
+    }
+    for (const call of operatorsOnly) assert.equal((await ask(service, call, token)).status, 404, call);
+  }
+});
+
+test("the record and the audit log name the token, whatever the page says", async (t) => {
+  const service = await startAnswering(t, { script: "#!/bin/sh\n" });
+  await deliver(service.url, githubPush());
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  const [reading, deploying] = [await makeToken(service, "read"), await makeToken(service, "deploy")];
+  const lie = { requestedBy: "somebody else", directory: "/etc" };
+  await ask(service, "POST /rollback", deploying, lie);
+  await ask(service, "POST /rollback?project=default", reading, lie);
+  const { entries } = await callService<{ entries: Record<string, unknown>[] }>(
+    service.statePath,
+    "GET",
+    "/audit",
+  );
+  assert.deepEqual(
+    entries.map(({ visitor, action, address, status }) => [visitor, action, address, status]),
+    [
+      ["ci (token 1)", "roll back", "192.0.2.7", 403],
+      ["ci (token 2)", "roll back", "192.0.2.7", 409],
+    ],
+  );
+});
+
+test("after ten wrong tokens an address waits, and no other does", async (t) => {
+  const service = await startAnswering(t);
+  const token = await makeToken(service, "read");
+  const guess = () => ask(service, "GET /projects", `hpt_${"A".repeat(43)}`);
+  for (let attempt = 0; attempt < 10; attempt += 1) assert.equal((await guess()).status, 401);
+  assert.equal((await guess()).status, 429);
+  assert.equal((await ask(service, "GET /projects", token, {}, "198.51.100.9")).status, 200);
+});
+
+test("when a token is revoked, a stream that it opened ends", async (t) => {
+  const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\n`;
+  const service = await startAnswering(t, { script });
+  await deliver(service.url, githubPush());
+  const token = await makeToken(service, "read");
+  const headers = { authorization: `Bearer ${token}` };
+  const stream = await withShortPath(join(service.statePath, "page.sock"), (socketPath) =>
+    openHttp({ socketPath, path: "/deployments/1/events" }, { headers }),
+  );
+  let isOver = false;
+  stream.on("close", () => {
+    isOver = true;
+  });
+  stream.on("error", () => {}).resume();
+  await callService(service.statePath, "POST", "/tokens/revoke", { id: 1 });
+  assert.equal((await ask(service, "GET /projects", token)).status, 401);
+  await until("the end of the stream", () => isOver, 10_000);
+});
+
+async function ask(
+  { statePath }: RunningService,
+  call: string,
+  token: string | null,
+  body: object = {},
+  address = "192.0.2.7",
+) {
+  const [method = "", path = ""] = call.split(" ");
+  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+  const headers = { ...authorization, "x-visitor-address": address };
+  const request = { method, headers, ...(method === "POST" && { body: JSON.stringify(body) }) };
+  return await withShortPath(join(statePath, "page.sock"), (socketPath) =>
+    sendHttp({ socketPath, path }, request),
+  );
+}
+
+async function makeToken({ statePath }: RunningService, scope: string): Promise<string> {
+  const body = { name: "ci", scope };
+  return (await callService<{ secret: string }>(statePath, "POST", "/tokens", body)).secret;
+}
