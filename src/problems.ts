@@ -80,6 +80,8 @@ export const problems = {
   container_start_failed: { title: "The new container could not be started" },
   container_not_healthy: { title: "The new version did not become healthy" },
   proxy_check_failed: { title: "The new version did not answer through the proxy" },
+  version_worse: { title: "The new version was worse than the one before" },
+  version_unwanted: { title: "A roll back was requested while the new version was guarded" },
   run_once_failed: { title: "A one-shot service failed" },
   rollout_interrupted: { title: "The roll-out was interrupted" },
   swarm_inactive: { title: "The Docker engine is not a Swarm manager" },

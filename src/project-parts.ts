@@ -7,7 +7,7 @@ import type { Environment } from "./config/read-variables.ts";
 import { secretFingerprint } from "./config/secret.ts";
 import { stateDirectoryOf } from "./config/state-path.ts";
 import { type CatchUp, createCatchUp } from "./deployments/catch-up.ts";
-import type { RemoteHead, RolloutReport, Runner } from "./deployments/deployment.ts";
+import type { RemoteHead, RolloutExchange, Runner } from "./deployments/deployment.ts";
 import { findLastDeployedCommit } from "./deployments/history.ts";
 import { createSourceNote, type EventBus, noteStep, type ReadSource } from "./deployments/progress.ts";
 import type { Queue } from "./deployments/queue.ts";
@@ -19,7 +19,8 @@ import type { Log } from "./log.ts";
 import type { Store } from "./platform/sqlite/store.ts";
 import { onlyProjectName, type Project } from "./projects/project.ts";
 import { type MainRef, type Push, refsOf, type Would } from "./receiver/push.ts";
-import { takeDeploymentReport } from "./rollout/report/deployment-report.ts";
+import { giveGuardOrder, removeGuardOrder } from "./rollout/guard/order.ts";
+import { readDeploymentReport, removeDeploymentReport } from "./rollout/report/deployment-report.ts";
 import { logScriptFault } from "./runner/check-script.ts";
 import { createProjectScript, findUnredacted, type ProjectScript } from "./runner/known-secrets.ts";
 import { readRemoteHead, readSource } from "./runner/repository.ts";
@@ -54,8 +55,7 @@ export interface ProjectParts {
   readonly catchUp: CatchUp;
   readonly secretUses: SecretUses;
   readonly readSource: ReadSource;
-  /** Takes what the roll-out of a deployment has reported. */
-  readonly takeReport: (deploymentId: number) => RolloutReport;
+  readonly exchange: RolloutExchange;
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
   /** The path of a directory on the host, which identifies a project in roll-outs; the same outside of a container. */
   readonly hostDirectory: (directory: string) => Promise<string>;
@@ -89,7 +89,7 @@ export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Proj
   const fingerprints = { current: secretFingerprint(secrets.current), previous };
   return {
     ...{ settings, refs, script, readSource: readSourceOf, readRemoteHead: readHead },
-    takeReport: (id) => takeDeploymentReport(stateDirectoryOf(script().environment), id),
+    exchange: exchangeWith(() => stateDirectoryOf(script().environment)),
     runner: makeRunner(own, { settings, refs, script, readSource: readSourceOf }),
     catchUp: createCatchUp({
       store,
@@ -127,6 +127,18 @@ function makeRunner(
     },
     onLine: ({ id }, line) => events.publish(id, { kind: "line", line }),
   });
+}
+
+/** @param statePath STATE_PATH of the project's scripts */
+function exchangeWith(statePath: () => string): RolloutExchange {
+  return {
+    read: (id) => readDeploymentReport(statePath(), id),
+    order: (id, order) => giveGuardOrder(statePath(), id, order),
+    tidy(id) {
+      removeDeploymentReport(statePath(), id);
+      removeGuardOrder(statePath(), id);
+    },
+  };
 }
 
 /** Nothing in the service loads code for Docker before somebody rolls back. */

@@ -50,7 +50,11 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
       tidy: (id) => parts.runner.tidy(id),
     },
     readSource: (deployment, state) => parts.readSource(deployment, state),
-    takeReport: (id) => parts.takeReport(id),
+    exchange: {
+      read: (id) => parts.exchange.read(id),
+      order: (id, order) => parts.exchange.order(id, order),
+      tidy: (id) => parts.exchange.tidy(id),
+    },
     isHeld: () => !isServed || isReplaced(),
     onChange: (id) => events.publish(id, { kind: "changed" }),
   });

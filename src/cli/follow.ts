@@ -31,13 +31,15 @@ export function addWaitOptions(command: Command): Command {
  * because the deployment runs only when that script has ended.
  *
  * @param summary what was recorded, in a sentence
- * @returns the exit code: 0 if the deployment succeeded or is not waited for, else 1
+ * @param wanted the state in which it should end
+ * @returns the exit code: 0 if the deployment ended as wanted or is not waited for, else 1
  */
 export async function waitForDeployment(
   service: ServiceAccess,
   { deployment, paused }: RequestedJson,
   summary: string,
   { detach, json }: WaitOptions,
+  wanted: DeploymentJson["state"] = "succeeded",
 ): Promise<number> {
   const { print, columns } = service.terminal;
   const printJson = (value: DeploymentJson) => print(JSON.stringify({ deployment: value }));
@@ -50,7 +52,7 @@ export async function waitForDeployment(
   const ended = await follow(service, deployment.id, json ? "silent" : "text");
   if (ended === null) return interruptedExitCode;
   if (json) printJson(ended);
-  return ended.state === "succeeded" ? 0 : 1;
+  return ended.state === wanted ? 0 : 1;
 }
 
 /** As after a signal: 128 and the number of SIGINT. */

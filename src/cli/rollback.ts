@@ -43,6 +43,9 @@ async function rollback(
     if (!(error instanceof NotRunningError) || error.isForbidden) throw error;
     throw new NotRunningError(`${error.message}. Without the service: hotpush rollout --back`, error);
   });
-  const { id, commit } = requested.deployment;
-  return await waitForDeployment(service, requested, `Deployment ${id} goes back to ${commit}.`, options);
+  const { id, commit, trigger } = requested.deployment;
+  if (trigger === "rollback")
+    return await waitForDeployment(service, requested, `Deployment ${id} goes back to ${commit}.`, options);
+  const summary = `Deployment ${id} was still guarded. It fails now: the version before it gets the requests again.`;
+  return await waitForDeployment(service, requested, summary, options, "failed");
 }

@@ -49,7 +49,10 @@ export const deployNow: Route = async (context, { body }) => {
   return accepted(store, deployment);
 };
 
-/** Records a roll back to a good version: that of a deployment or a commit, else the previous one. */
+/**
+ * Records a roll back to a good version: that of a deployment or a commit, else the previous one. While a new version is
+ * guarded, the previous one still runs: then that deployment goes back itself.
+ */
 export const requestRollback: Route = async (context, { body }) => {
   if (!context.isServed) return noSettings(context);
   const { store, queue, refs, rolloutStatePath, repoPath, hostDirectory, log } = context;
@@ -66,9 +69,16 @@ export const requestRollback: Route = async (context, { body }) => {
   if (directory !== project && !(await areSame(directory, repoPath)))
     return refusal(409, otherProject(repoPath, directory, commit));
   const versions = await readVersions(rolloutState(rolloutStatePath, project).versionsPath);
+  const requestedBy = reportedName(body);
+  const guarded = queue.findGuarded();
+  if (guarded !== null && isMeant(versions.at(-1), commit)) {
+    queue.goBack(guarded.id);
+    const text = `Deployment ${guarded.id} was guarded, and goes back to the version before`;
+    log.info({ event: "control.rollback", deployment: guarded.id, requestedBy }, text);
+    return accepted(store, guarded);
+  }
   const version = previousVersion(versions, commit);
   if (!version) return refusal(409, `${noGoodVersion(versions, commit)}${passedBy(store, versions, commit)}`);
-  const requestedBy = reportedName(body);
   const ref = findRollbackRef(store, refs);
   if (ref === null) return refusal(409, "Nothing was deployed yet, so there is nothing to go back from.");
   const deployment = queue.request({ trigger: "rollback", ref, commit: version.commit, requestedBy });
@@ -76,6 +86,11 @@ export const requestRollback: Route = async (context, { body }) => {
   log.info({ event: "control.rollback", deployment: deployment.id, requestedBy }, text);
   return accepted(store, deployment);
 };
+
+/** While a version is guarded, the present one is the one before it. */
+function isMeant(present: Version | undefined, commit: string | undefined): boolean {
+  return present !== undefined && (commit === undefined || present.commit.startsWith(commit));
+}
 
 /** Cancels a deployment: a queued one at once; a running one by terminating its script, which takes a moment. */
 export const cancelDeployment: Route = ({ store, queue, log }, { id: wanted, body }) => {

@@ -18,7 +18,7 @@ export interface ControlContext {
   readonly project: string;
   /** The project's view of the database. */
   readonly store: Store;
-  readonly queue: Pick<Queue, "request" | "cancel" | "wake">;
+  readonly queue: Pick<Queue, "request" | "cancel" | "wake" | "findGuarded" | "goBack">;
   readonly events: EventBus;
   readonly secretUses: Pick<SecretUses, "read">;
   /** The branches that are deployed: both, or the one that BRANCH names. */

@@ -61,6 +61,22 @@ export type Source = Pick<Deployment, "checkedOutCommit" | "subject" | "author">
 /** What the roll-out of a deployment reports. */
 export type RolloutReport = Pick<Deployment, "liveAtMs" | "requests">;
 
+/** To end the guard with the verdict so far, or to go back to the version before. */
+export type GuardOrder = "end" | "back";
+
+/** What the service and the roll-out of a deployment that it runs exchange. */
+export interface RolloutExchange {
+  /** What the roll-out has reported so far. */
+  readonly read: (deploymentId: number) => RolloutReport & {
+    /** Whether the new version is live, and only watched. */
+    readonly isGuarding: boolean;
+  };
+  /** @throws the system's error */
+  readonly order: (deploymentId: number, order: GuardOrder) => void;
+  /** Removes what was exchanged. */
+  readonly tidy: (deploymentId: number) => void;
+}
+
 /** The commit that is live when the script of a deployment has succeeded. */
 export function liveCommit(of: Pick<Deployment, "commit" | "checkedOutCommit">): string {
   return of.checkedOutCommit ?? of.commit;

@@ -6,7 +6,7 @@ import {
   type Deployment,
   type Ending,
   liveCommit,
-  type RolloutReport,
+  type RolloutExchange,
   type Run,
   type Runner,
   type Skip,
@@ -18,6 +18,7 @@ import type { Persist } from "./retry.ts";
 import { cancelGraceMs, cancelledEnding, cancelQueued, requestCancel, settle } from "./settle.ts";
 import { settleSkipped } from "./skips.ts";
 import { putBack } from "./states.ts";
+import { watchGuard } from "./watch-guard.ts";
 
 /** Executes one deployment at a time. The caller makes sure that it is one. */
 export interface Executor {
@@ -38,8 +39,9 @@ export interface ExecutorOptions {
   readonly runner: Runner;
   readonly persist: Persist;
   readonly readSource: ReadSource;
-  /** Takes what the roll-out of a deployment has reported. */
-  readonly takeReport: (deploymentId: number) => RolloutReport;
+  readonly exchange: RolloutExchange;
+  /** Called when the new version of the deployment is live and only watched, and when that is over. */
+  readonly onGuard: (isGuarding: boolean) => void;
   readonly onChange: (deploymentId: number) => void;
   /** Called before a wait in which nothing runs. */
   readonly onIdle: () => void;
@@ -62,7 +64,7 @@ interface Current {
 
 /** Makes the executor, which takes a deployment from its start to its recorded ending. */
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { store, runner, persist, readSource, takeReport, onChange, onIdle, log, stopping } = options;
+  const { store, runner, persist, readSource, exchange, onGuard, onChange, onIdle, log, stopping } = options;
   let current: Current | null = null;
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
@@ -98,7 +100,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
     current = { isCancelled: false, ...current, id: deployment.id, run };
     if (current.isCancelled) run.end("cancelled", cancelGraceMs);
     if (isInterrupting) run.end("interrupted", interruptGraceMs);
+    const stopWatching = watchGuard(deployment, { store, exchange, onGuard, onChange, stopping });
     const ending = await run.ended;
+    stopWatching();
     if (ending.state === "not_started") return await retryLater(deployment, ending.detail);
     startRetryMs = firstStartRetryMs;
     await conclude(deployment, ending);
@@ -126,7 +130,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   }
 
   async function record(deployment: Deployment, ending: Ending, source: Source | null): Promise<void> {
-    const report = takeReport(deployment.id);
+    const report = exchange.read(deployment.id);
     const recorded = await persist(() => {
       if (source !== null) recordSource(store, deployment, source);
       recordRollout(store, deployment, report);
@@ -138,6 +142,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     logEnding(log, deployment, recorded ?? ending);
     onChange(deployment.id);
     runner.tidy(deployment.id);
+    exchange.tidy(deployment.id);
     await persist(() => pruneHistory(store));
   }
 

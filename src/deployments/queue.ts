@@ -2,8 +2,9 @@ import type { Log } from "../log.ts";
 import { createLogThrottle } from "../platform/log-throttle.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import type { Push } from "../receiver/push.ts";
-import type { Deployment, Runner } from "./deployment.ts";
-import { createExecutor, type ExecutorOptions } from "./execute.ts";
+import type { Deployment, RolloutExchange, Runner } from "./deployment.ts";
+import { createExecutor } from "./execute.ts";
+import { findRunning } from "./history.ts";
 import type { OnSuperseded } from "./order.ts";
 import { findPause } from "./pauses.ts";
 import type { ReadSource } from "./progress.ts";
@@ -35,6 +36,10 @@ export interface Queue {
    * @returns false if it neither runs here nor waits
    */
   readonly cancel: (deploymentId: number, by?: string | null) => boolean;
+  /** The running deployment whose new version is live and only watched, or null. */
+  readonly findGuarded: () => Deployment | null;
+  /** Has that deployment go back to the version before; then it fails. @throws the system's error */
+  readonly goBack: (deploymentId: number) => void;
   /** Whether a deployment runs here, or the recovery. */
   readonly isBusy: () => boolean;
   /** Starts nothing more. Lets the running deployment go on for `graceMs`, then interrupts it. */
@@ -52,8 +57,8 @@ export interface QueueOptions {
   readonly onChange?: (deploymentId: number) => void;
   /** Reads what a run has checked out; without it nothing is known. */
   readonly readSource?: ReadSource;
-  /** Takes what the roll-out of a deployment has reported; without it nothing is known. */
-  readonly takeReport?: ExecutorOptions["takeReport"];
+  /** Without it, nothing is known of roll-outs. */
+  readonly exchange?: RolloutExchange;
   /** Whether pushes may be forged: then they do not supersede what was requested. */
   readonly distrustsPushes?: boolean;
   readonly log: Log;
@@ -70,13 +75,19 @@ interface WaitingPush {
   readonly reject: (error: unknown) => void;
 }
 
+const noExchange: RolloutExchange = {
+  read: () => ({ liveAtMs: null, requests: null, isGuarding: false }),
+  order: () => {},
+  tidy: () => {},
+};
+
 /**
  * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs: this queue, the
  * database, and the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
-  const { readSource = async () => null, takeReport = () => ({ liveAtMs: null, requests: null }) } = options;
+  const { readSource = async () => null, exchange = noExchange } = options;
   const { makeTurn = createTurns(1).make, distrustsPushes = false } = options;
   const turn = makeTurn(wake);
   const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
@@ -85,12 +96,18 @@ export function createQueue(options: QueueOptions): Queue {
   const controller = new AbortController();
   const stopping = controller.signal;
   const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
-  const executor = createExecutor({ ...shared, readSource, takeReport, onChange, onIdle: turn.leave });
+  const executor = createExecutor({ ...shared, readSource, exchange, onGuard, onChange, onIdle: turn.leave });
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();
   let waiting: WaitingPush[] = [];
   let lookTimer: NodeJS.Timeout | undefined;
+
+  /** Other projects may run meanwhile. */
+  function onGuard(isGuarding: boolean): void {
+    if (isGuarding) turn.rest();
+    else turn.hold();
+  }
 
   /** Nothing else starts until `task` is done. */
   function occupy(task: () => Promise<void>): void {
@@ -206,6 +223,11 @@ export function createQueue(options: QueueOptions): Queue {
     request,
     wake,
     cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
+    findGuarded() {
+      const running = findRunning(store);
+      return running !== null && exchange.read(running.id).isGuarding ? running : null;
+    },
+    goBack: (id) => exchange.order(id, "back"),
     isBusy: () => mode === "busy",
     start() {
       occupy(() => recover({ ...shared, executor }));

@@ -4,6 +4,8 @@ export interface Turn {
   readonly claim: <Claimed>(claim: () => Claimed | null) => Claimed | null;
   /** Takes the right in any case: for a script that runs already. */
   readonly hold: () => void;
+  /** Lets others run, though a script of this one still watches what it has deployed. */
+  readonly rest: () => void;
   /** Gives the right back, or stops waiting for it. */
   readonly leave: () => void;
 }
@@ -37,6 +39,7 @@ export interface Hold {
  */
 export function createTurns(mostRunning: number): Turns {
   const running = new Set<Turn>();
+  const resting = new Set<Turn>();
   const waiting = new Map<Turn, () => void>();
   const lastTurns = new Map<Turn, number>();
   const holds = new Map<Hold, () => void>();
@@ -58,7 +61,7 @@ export function createTurns(mostRunning: number): Turns {
   }
 
   function callHolders(): void {
-    if (running.size > 0) return;
+    if (running.size > 0 || resting.size > 0) return;
     for (const [hold, onQuiet] of holds) {
       holds.set(hold, () => {});
       onQuiet();
@@ -68,7 +71,7 @@ export function createTurns(mostRunning: number): Turns {
   function make(onFree: () => void): Turn {
     const turn: Turn = {
       claim(claim) {
-        if (running.has(turn)) return null;
+        if (running.has(turn) || resting.has(turn)) return null;
         const first = next();
         const isNext = first === null || lastOf(turn) <= lastOf(first);
         if (!mayRun() || !isNext) {
@@ -84,11 +87,18 @@ export function createTurns(mostRunning: number): Turns {
       hold() {
         count += 1;
         lastTurns.set(turn, count);
+        resting.delete(turn);
         running.add(turn);
+      },
+      rest() {
+        running.delete(turn);
+        resting.add(turn);
+        callNext();
       },
       leave() {
         waiting.delete(turn);
         running.delete(turn);
+        resting.delete(turn);
         callHolders();
         callNext();
       },

@@ -23,7 +23,7 @@ export async function withRollout(
     const over = new AbortController();
     try {
       const rollout = await open(context, over.signal);
-      return await withRequestsCounted(rollout, () => work(rollout));
+      return await withRequestsCounted(rollout, (countRequests) => work({ ...rollout, countRequests }));
     } finally {
       over.abort();
     }
@@ -67,7 +67,7 @@ async function lockedContext(request: RolloutRequest, lockDescriptor: number): P
   return { ...request, lockDescriptor, commit, version, current: versions.at(-1) ?? null };
 }
 
-async function open(context: LockedContext, over: AbortSignal): Promise<Rollout> {
+async function open(context: LockedContext, over: AbortSignal): Promise<Omit<Rollout, "countRequests">> {
   const read = () => readRollout(context, over);
   const { result } = await timed(context, "read", read, ({ project, liveDirectory }) =>
     liveDirectory === null
@@ -79,7 +79,10 @@ async function open(context: LockedContext, over: AbortSignal): Promise<Rollout>
   return { ...result, services: [...services.filter((one) => !isOwn(one)), ...services.filter(isOwn)] };
 }
 
-async function readRollout(context: LockedContext, over: AbortSignal): Promise<Omit<Rollout, "services">> {
+async function readRollout(
+  context: LockedContext,
+  over: AbortSignal,
+): Promise<Omit<Rollout, "services" | "countRequests">> {
   const { engine, target, env, signal } = context;
   const model = await loadModel(context);
   const containers = await listContainers(engine, model.name);

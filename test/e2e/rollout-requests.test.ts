@@ -3,8 +3,9 @@ import { writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { answerLines, countingLines, indented } from "../../src/rollout/requests/caddy-lines.ts";
+import { countingLines } from "../../src/rollout/requests/caddy-lines.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
+import { countingCaddyfile } from "../lab/counting-caddyfile.ts";
 import { startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeProject, type TestProject, untilPrinted } from "../lab/project.ts";
@@ -15,7 +16,7 @@ function declare(env: NodeJS.ProcessEnv): void {
 
   before(async () => {
     project = await makeProject(env);
-    await writeFile(join(project.directory, "Caddyfile"), caddyfile);
+    await writeFile(join(project.directory, "Caddyfile"), countingCaddyfile);
     await project.write("first", "graceful");
     const { code, output } = await project.rollOut({ args: ["app", "caddy"] });
     assert.equal(code, 0, output);
@@ -81,30 +82,6 @@ function declare(env: NodeJS.ProcessEnv): void {
 }
 
 onEngine("the requests of a roll-out", declare);
-
-/** As `init` writes it, but more impatient. */
-const caddyfile = `{
-	admin unix//run/live/admin.sock|0600
-	grace_period 30s
-}
-:80 {
-	reverse_proxy {file./run/live/app}:8080 {
-		lb_try_duration 300ms
-		lb_try_interval 50ms
-	}
-${indented(countingLines("/run/live"), 1)}
-	handle_errors 502 503 {
-		@unreached {
-			expression \`{err.message}.contains("dial")\`
-			not path /webhook
-		}
-		handle @unreached {
-${indented(answerLines, 3)}
-			reverse_proxy app:8080
-		}
-	}
-}
-`;
 
 /** Sends requests, each with an ending of its own, and checks what the client sees. */
 async function sendEachKind(project: TestProject): Promise<void> {

@@ -43,6 +43,7 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: null,
     checkUrl: null,
+    guardMs: 0,
     ...differences,
   };
 }

@@ -11,6 +11,7 @@ const labels = new Map<string, Label>([
   ["hotpush.healthy-timeout", ["a duration such as 90s", isDuration]],
   ["hotpush.drain-timeout", ["a duration such as 5m", isDuration]],
   ["hotpush.check", ["a URL such as http://caddy/", (value) => /^(?:https?:\/\/\S+)?$/.test(value)]],
+  ["hotpush.guard", ["a duration such as 10s, or 0", (value) => parseDurationMs(value) !== null]],
   ["hotpush.engine", ["compose or swarm", (value) => /^(?:compose|swarm)$/.test(value)]],
 ]);
 

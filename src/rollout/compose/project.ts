@@ -30,6 +30,8 @@ export interface RolloutService {
   readonly drainTimeoutMs: number | null;
   /** Requested through the proxy after the switch; null if the compose file has none. */
   readonly checkUrl: string | null;
+  /** How long the new version is watched after the switch; 0: not at all. */
+  readonly guardMs: number;
 }
 
 export interface Network {
@@ -73,6 +75,7 @@ function readService(
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
     drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout"),
     checkUrl: service.labels?.["hotpush.check"] || null,
+    guardMs: guardMs(service),
   };
 }
 
@@ -111,6 +114,14 @@ export function namesRunToTheirEnd(services: ComposeModel["services"]): Readonly
       condition === "service_completed_successfully" ? [name] : [],
     ),
   );
+}
+
+const defaultGuardMs = 10_000;
+
+/** @throws ProblemError `compose_invalid` if the label `hotpush.guard` has no duration */
+function guardMs(service: ComposeService): number {
+  if (service.labels?.["hotpush.guard"] === "0") return 0;
+  return durationLabelMs(service, "hotpush.guard") ?? defaultGuardMs;
 }
 
 /** Long enough for most services. Docker itself calls no container unhealthy during its start period. */

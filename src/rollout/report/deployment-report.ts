@@ -11,9 +11,11 @@ export interface DeploymentReport {
   readonly liveAtMs: number | null;
   /** Null if they were not counted. */
   readonly requests: readonly SiteRequests[] | null;
+  /** Whether a new version has the requests and is only watched. */
+  readonly isGuarding: boolean;
 }
 
-const nothing: DeploymentReport = { liveAtMs: null, requests: null };
+const nothing: DeploymentReport = { liveAtMs: null, requests: null, isGuarding: false };
 const longestBytes = 64 * 1024;
 
 function reportPath(statePath: string, deploymentId: number): string {
@@ -31,16 +33,25 @@ export function reportToService(report: Report, statePath: string, deploymentId:
   if (!Number.isSafeInteger(id) || id < 1) return report;
   let known = nothing;
   return (event) => {
-    report(event);
     known = withEvent(known, event);
-    if (event.event === "finished" || event.event === "failed") write(reportPath(statePath, id), known);
+    // First: who reads the event may ask the service.
+    if (isWritten(event)) write(reportPath(statePath, id), known);
+    report(event);
   };
 }
 
 function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentReport {
   if (event.event === "step" && event.step === "switch") return { ...known, liveAtMs: Date.now() };
+  if (event.event === "guarding") return { ...known, isGuarding: true };
+  if (event.event === "step" && event.step === "guard") return { ...known, isGuarding: false };
   if (event.event === "requests") return { ...known, requests: event.sites };
   return event.event === "failed" ? { ...known, liveAtMs: null } : known;
+}
+
+/** While the guard goes on, the service already knows that the new version is live. */
+function isWritten(event: RolloutEvent): boolean {
+  if (event.event === "step") return event.step === "guard";
+  return ["guarding", "finished", "failed"].includes(event.event);
 }
 
 /** The deployment counts, not what is known about it. */
@@ -52,19 +63,26 @@ function write(path: string, known: DeploymentReport): void {
   }
 }
 
-/** Takes the report that the roll-out of a deployment has left. The script's user may have written anything there. */
-export function takeDeploymentReport(statePath: string, deploymentId: number): DeploymentReport {
+/** Reads the report of the roll-out of a deployment so far. The script's user may have written anything there. */
+export function readDeploymentReport(statePath: string, deploymentId: number): DeploymentReport {
   const path = reportPath(statePath, deploymentId);
   try {
-    const { liveAtMs, requests }: Record<keyof DeploymentReport, unknown> = JSON.parse(readShortFile(path));
-    rmSync(path, { force: true });
+    const { liveAtMs, requests, isGuarding }: Record<keyof DeploymentReport, unknown> = JSON.parse(
+      readShortFile(path),
+    );
     return {
       liveAtMs: Number.isSafeInteger(liveAtMs) ? Number(liveAtMs) : null,
       requests: readSiteRequests(requests),
+      isGuarding: isGuarding === true,
     };
   } catch {
     return nothing;
   }
+}
+
+/** Removes a report that is recorded. If it cannot be removed, it does no harm. */
+export function removeDeploymentReport(statePath: string, deploymentId: number): void {
+  rmSync(reportPath(statePath, deploymentId), { force: true });
 }
 
 function readShortFile(path: string): string {

@@ -22,6 +22,8 @@ function linesOf(event: RolloutEvent): readonly string[] {
       return [columns("", event.step, "", event.line)];
     case "note":
       return [columns(event.service ?? "", "note", "", event.text)];
+    case "guarding":
+      return [columns(event.service, "live", "", `guarded for ${formatDuration(event.guardMs)}`)];
     case "requests":
       return ["", ...requestLines(event)];
     case "finished":

@@ -18,6 +18,8 @@ export type RolloutEvent =
       readonly detail: string;
     }
   | { readonly event: "output"; readonly step: RolloutStep; readonly line: string }
+  /** Users have the new version of a service, and for so long it is watched. The step `guard` ends that. */
+  | { readonly event: "guarding"; readonly service: string; readonly guardMs: number }
   | { readonly event: "note"; readonly service: string | null; readonly text: string }
   | {
       readonly event: "requests";
@@ -49,6 +51,7 @@ export type RolloutStep =
   | "switch"
   | "check"
   | "drain"
+  | "guard"
   | "stop"
   | "recreate"
   | "run"

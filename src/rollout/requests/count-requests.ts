@@ -9,27 +9,27 @@ import { note } from "../report/report.ts";
 import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
 import { clientsThatLeft } from "./clients-that-left.ts";
 import { followLog } from "./follow-log.ts";
-import { createTally, readLoggedRequest } from "./tally.ts";
+import { type CountRequests, createTally, readLoggedRequest } from "./tally.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
 
-/** Caddy begins a new log after 10 MiB, so this is often enough under any load. */
-const pollMs = 250;
+/** The guard sees what went wrong this much later. */
+const pollMs = 100;
 /** Caddy writes the line when the client has its answer already. */
 const settleMs = 100;
 
 /**
- * Does `work` while the requests that go through the proxy are counted, and reports their number, whether it succeeds or not.
+ * Does `work` while the requests that go through the proxy are counted, gives it the count so far, and reports their number, whether it succeeds or not.
  * Without the lines in the Caddyfile that this needs, it reports those lines. Nothing that goes wrong with the count changes
  * the roll-out.
  */
 export async function withRequestsCounted<Result>(
   rollout: Counted,
-  work: () => Promise<Result>,
+  work: (countRequests: CountRequests | null) => Promise<Result>,
 ): Promise<Result> {
   const counting = await startCounting(rollout).catch((error: unknown) => noteFault(rollout, error));
   try {
-    return await work();
+    return await work(counting?.count ?? null);
   } finally {
     await counting?.end().catch((error: unknown) => noteFault(rollout, error));
   }
@@ -41,6 +41,8 @@ function noteFault({ report }: Counted, error: unknown): null {
 }
 
 interface Counting {
+  /** Null if Caddy does not log requests. */
+  readonly count: CountRequests | null;
   /** Reports the requests since the start. */
   readonly end: () => Promise<void>;
 }
@@ -49,9 +51,13 @@ async function startCounting(rollout: Counted): Promise<Counting | null> {
   const { liveDirectory: live, liveFilesRead, report } = rollout;
   if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
   if (!(await logsRequests(live, requestsLog)))
-    return { end: async () => report({ event: "requests", sites: null, missingLines: linesFor(live) }) };
+    return {
+      count: null,
+      end: async () => report({ event: "requests", sites: null, missingLines: linesFor(live) }),
+    };
   const count = await openCount(rollout, live);
-  return { end: async () => report({ event: "requests", sites: await count.end(), missingLines: [] }) };
+  const end = async () => report({ event: "requests", sites: await count.end(), missingLines: [] });
+  return { count: count.soFar, end };
 }
 
 /** On the machine part, `init` and `upgrade` write them. */
@@ -61,6 +67,7 @@ function linesFor({ project }: LiveDirectory): readonly string[] {
 
 /** A count of requests that goes on. */
 interface Count {
+  readonly soFar: CountRequests;
   readonly end: () => Promise<readonly SiteRequests[]>;
 }
 
@@ -85,6 +92,7 @@ async function openCount(rollout: Counted, live: LiveDirectory): Promise<Count> 
   const polling = poll(read, over.signal);
   polling.catch(() => {}); // `end` reports it.
   return {
+    soFar: tally.count,
     async end() {
       await rm(countingPath, { force: true });
       over.abort();

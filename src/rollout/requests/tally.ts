@@ -61,8 +61,18 @@ function outcomeOf(line: Line, status: number): Outcome {
   return { kind: "answered", isServerError: false };
 }
 
+/** The requests to some containers, and those of them that got 5xx, or that the containers did not answer. */
+export interface Answered {
+  readonly requests: number;
+  readonly bad: number;
+}
+
+/** Counts the requests so far to the containers of these names. */
+export type CountRequests = (containers: readonly string[]) => Answered;
+
 /** The requests so far. */
 export interface Tally {
+  readonly count: CountRequests;
   readonly add: (request: LoggedRequest) => void;
   /** @param leftInTheMiddle how many of the cut off requests of a host were cut off by the client */
   readonly sites: (leftInTheMiddle: (host: string) => number) => readonly SiteRequests[];
@@ -87,6 +97,15 @@ const otherHosts = "other hosts";
 /** Makes a tally of requests by host. `isNew` says whether a container was started by the roll-out. */
 export function createTally(isNew: (container: string) => boolean): Tally {
   const sites = new Map<string, Site>();
+  const containers = new Map<string, Mutable<Answered>>();
+
+  function addTo(container: string, outcome: Outcome): void {
+    if (outcome.kind !== "answered" && outcome.kind !== "failed") return;
+    const answered = containers.get(container) ?? { requests: 0, bad: 0 };
+    containers.set(container, answered);
+    answered.requests += 1;
+    if (outcome.kind === "failed" || outcome.isServerError) answered.bad += 1;
+  }
 
   function siteOf(host: string): Site {
     const name = sites.has(host) || sites.size < mostHosts ? host : otherHosts;
@@ -96,12 +115,18 @@ export function createTally(isNew: (container: string) => boolean): Tally {
   }
 
   return {
+    count(names) {
+      const answered = names.flatMap((name) => containers.get(name) ?? []);
+      const sum = (of: (one: Answered) => number) => answered.reduce((total, one) => total + of(one), 0);
+      return { requests: sum(({ requests }) => requests), bad: sum(({ bad }) => bad) };
+    },
     add({ host, container, outcome }) {
       const site = siteOf(host);
       site.requests += 1;
       if (outcome.kind === "failed") site.failed += 1;
       if (outcome.kind === "cut off") site.cutOff += 1;
       if (outcome.kind === "left") site.left += 1;
+      if (container !== null) addTo(container, outcome);
       if (outcome.kind !== "answered" || container === null) return;
       const answers = isNew(container) ? site.after : site.before;
       answers.answers += 1;

@@ -81,7 +81,9 @@ async function goBack(on: ServiceRollout, old: Containers): Promise<void> {
     const isChanged = old.some(({ configHash }) => !configHashes.includes(configHash));
     const configuration = isChanged ? ", with the configuration that the compose file has now" : "";
     note(on, `goes back to the old version, because another service failed${configuration}`);
-    await rollService(on, await containersOf(on));
+    // It served before, and a guard would only hold up the others.
+    const unguarded = { ...on, service: { ...on.service, guardMs: 0 } };
+    await rollService(unguarded, await containersOf(on));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     note(on, `could not go back and serves the new version: ${reason}`);

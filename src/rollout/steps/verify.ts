@@ -3,6 +3,7 @@ import { diagnose } from "../../platform/docker/diagnosis.ts";
 import { isServing, waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Containers, ServiceRollout } from "../context.ts";
+import { guardNewVersion } from "../guard/guard.ts";
 import { checkThroughProxy } from "../proxy/check.ts";
 import { type DrainSummary, drainOld } from "../proxy/drain.ts";
 import { switchTraffic } from "../proxy/live-file.ts";
@@ -51,8 +52,8 @@ function describe(states: readonly State[]): string {
 }
 
 /**
- * With the traffic on the new containers, runs the check through the proxy while the old ones drain, and looks at the
- * new ones once more. The check runs only if a live file has moved the traffic: otherwise the old ones may answer it.
+ * With the traffic on the new containers, runs the check through the proxy while the old ones drain and the guard watches
+ * the new ones, and looks at these once more. The check runs only if a live file has moved the traffic: otherwise the old ones may answer it.
  * The old ones still run, so going back is one more switch. (After a first start there is nothing to go back to, and
  * the proxy itself may not run yet: its check comes when all services have started.)
  *
@@ -69,6 +70,7 @@ export async function verifyInService(
     const [moved] = await Promise.all([
       drainOld(on, old, draining.signal),
       on.traffic.by === "live file" && checkThroughProxy(on),
+      guardNewVersion(on, old, fresh, draining.signal),
     ]);
     await requireStillServing(on, fresh);
     return moved;

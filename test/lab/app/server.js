@@ -3,9 +3,10 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { acceptWebSocket, closeWebSockets } from "./websocket.js";
 
-const { version, behaviour } = JSON.parse(readFileSync("behaviour.json", "utf8"));
+const { version, behaviour, errs } = JSON.parse(readFileSync("behaviour.json", "utf8"));
 const startedMs = Date.now();
 let isStopping = false;
+let requests = 0;
 
 if (behaviour === "crashes") {
   console.error(`version ${version} cannot start: no database named "shop" (${process.env.DATABASE})`);
@@ -21,6 +22,7 @@ const server = createServer((request, response) => {
   if (pathname === "/reset") return request.socket.destroy();
   if (pathname === "/stream") return stream(response, Number(searchParams.get("lines")));
   if (behaviour === "broken" && startedMs + 500 < Date.now()) return answer(response, 500, "broken");
+  if (errs && isBad(pathname)) return answer(response, 500, "an error of this version");
   if (behaviour === "falls") process.exit(4);
   const chunks = [];
   request.on("data", (chunk) => chunks.push(chunk));
@@ -44,6 +46,13 @@ server.on("upgrade", (request, socket) => {
 });
 server.keepAliveTimeout = 75_000;
 server.listen(8080);
+
+/** A version may be healthy and still answer each tenth request badly, or only one route, or only later. */
+function isBad(pathname) {
+  const { every, path = pathname, afterMs = 0 } = errs;
+  requests += 1;
+  return path === pathname && requests % every === 0 && startedMs + afterMs < Date.now();
+}
 
 function health(response) {
   if (behaviour === "sick")

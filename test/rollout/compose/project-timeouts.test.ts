@@ -4,6 +4,7 @@ import {
   defaultHealthyTimeoutMs,
   durationLabelMs,
   parseGoDurationMs,
+  readProject,
 } from "../../../src/rollout/compose/project.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 
@@ -22,6 +23,19 @@ test("the time-out is a minute without a health check, or with a quick one", () 
 test("the time-out covers a long start period, and Docker's own verdict", () => {
   const healthcheck = { start_period: "2m", interval: "10s", timeout: "5s", retries: 4 };
   assert.equal(defaultHealthyTimeoutMs(healthcheck), 120_000 + 4 * 15_000 + 10_000);
+});
+
+test("a new version is guarded for 10 s, or as the label says, and not at all with 0", () => {
+  const guardOf = (labels: Readonly<Record<string, string>>) =>
+    readProject({ name: "shop", services: { app: { labels } } }).services[0]?.guardMs;
+  assert.deepEqual(
+    [{}, { "hotpush.guard": "1m" }, { "hotpush.guard": "0" }].map(guardOf),
+    [10_000, 60_000, 0],
+  );
+  assert.throws(
+    () => guardOf({ "hotpush.guard": "long" }),
+    isProblem("compose_invalid", /hotpush\.guard is "long"/),
+  );
 });
 
 const label = "hotpush.healthy-timeout";

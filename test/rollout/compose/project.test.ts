@@ -60,6 +60,7 @@ test("image, replicas and labels are read as compose prints them", () => {
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: null,
     checkUrl: "http://localhost/",
+    guardMs: 10_000,
   });
 });
 

@@ -3,12 +3,16 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { reportToService, takeDeploymentReport } from "../../../src/rollout/report/deployment-report.ts";
+import {
+  readDeploymentReport,
+  removeDeploymentReport,
+  reportToService,
+} from "../../../src/rollout/report/deployment-report.ts";
 import type { Report, RolloutEvent } from "../../../src/rollout/report/report.ts";
 import type { SiteRequests } from "../../../src/site-requests.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
-const nothing = { liveAtMs: null, requests: null };
+const nothing = { liveAtMs: null, requests: null, isGuarding: false };
 const site: SiteRequests = {
   ...{ host: "shop.example.org", requests: 3, failed: 0, brokeOff: 0, left: 0 },
   before: { answers: 1, serverErrors: 0 },
@@ -19,26 +23,37 @@ const switched: RolloutEvent = { event: "step", service: "app", step: "switch", 
 const finished: RolloutEvent = { event: "finished", durationMs: 1, services: [] };
 const failed: RolloutEvent = { event: "failed", code: "proxy_check_failed", detail: "", evidence: [] };
 
-test("the service takes what the roll-out of its deployment reported, once", (t) => {
+test("the service takes what the roll-out of its deployment reported", (t) => {
   const { statePath, report } = stateOf(t);
   const startedMs = Date.now();
   for (const event of [switched, counted, finished]) report(event);
-  const taken = takeDeploymentReport(statePath, 7);
+  const taken = readDeploymentReport(statePath, 7);
   assert.deepEqual(taken.requests, [site]);
   assert.ok(Number(taken.liveAtMs) >= startedMs);
-  assert.deepEqual(takeDeploymentReport(statePath, 7), nothing);
+  removeDeploymentReport(statePath, 7);
+  assert.deepEqual(readDeploymentReport(statePath, 7), nothing);
+});
+
+test("the service knows of a guard while it goes on, and when the version went live", (t) => {
+  const { statePath, report } = stateOf(t);
+  report(switched);
+  report({ event: "guarding", service: "app", guardMs: 10_000 });
+  const during = readDeploymentReport(statePath, 7);
+  assert.ok(during.isGuarding && during.liveAtMs !== null);
+  report({ ...switched, step: "guard" });
+  assert.deepEqual(readDeploymentReport(statePath, 7), { ...during, isGuarding: false });
 });
 
 test("a version that does not serve any more has no time at which it went live", (t) => {
   const { statePath, report } = stateOf(t);
   for (const event of [switched, counted, failed]) report(event);
-  assert.deepEqual(takeDeploymentReport(statePath, 7), { liveAtMs: null, requests: [site] });
+  assert.deepEqual(readDeploymentReport(statePath, 7), { ...nothing, requests: [site] });
 });
 
 test("a roll-out by hand, and that of another deployment, report nothing", (t) => {
   const { statePath, report } = stateOf(t);
   report(finished);
-  assert.deepEqual(takeDeploymentReport(statePath, 8), nothing);
+  assert.deepEqual(readDeploymentReport(statePath, 8), nothing);
   const passed: RolloutEvent[] = [];
   const own: Report = (event) => passed.push(event);
   assert.equal(reportToService(own, statePath, undefined), own);
@@ -58,7 +73,7 @@ test("a link, a pipe, a long file and no report in it are nothing", (t) => {
   writeFileSync(path(4), `${" ".repeat(70_000)}{}`);
   writeFileSync(path(5), "null");
   writeFileSync(path(6), JSON.stringify({ liveAtMs: "now", requests: [{ host: 1 }] }));
-  for (const id of [2, 3, 4, 5, 6]) assert.deepEqual(takeDeploymentReport(statePath, id), nothing, `${id}`);
+  for (const id of [2, 3, 4, 5, 6]) assert.deepEqual(readDeploymentReport(statePath, id), nothing, `${id}`);
   assert.ok(existsSync(path(1)));
 });
 

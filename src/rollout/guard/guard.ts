@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatDuration } from "../../config/duration.ts";
+import { serviceAlias } from "../../config/machine-part.ts";
+import { inspectContainer, namesOf } from "../../platform/docker/container.ts";
+import { diagnose } from "../../platform/docker/diagnosis.ts";
+import { isServing } from "../../platform/docker/health.ts";
+import { ProblemError } from "../../problems.ts";
+import type { Containers, LiveDirectory, ServiceRollout } from "../context.ts";
+import { timed } from "../report/report.ts";
+import type { CountRequests } from "../requests/tally.ts";
+import { readGuardOrder } from "./order.ts";
+import { type GuardVerdict, judge } from "./verdict.ts";
+
+const pollMs = 100;
+/** Docker is asked less often than the count. */
+const looksPerInspection = 5;
+
+/** What the guard of a service watches. */
+interface Watched {
+  readonly on: ServiceRollout;
+  readonly over: AbortSignal;
+  readonly fresh: Containers;
+  readonly count: CountRequests;
+  /** Caddy logs requests of the old version under these names. */
+  readonly oldNames: readonly string[];
+}
+
+/**
+ * Watches the new containers for a while after the traffic has moved to them: the share of requests that go wrong, their restarts and
+ * their health. The old ones still run, so that the caller can go back at once. There is no guard without a count of
+ * requests, without an old version, in a roll back, and of Hotpush itself.
+ *
+ * @param over ends the guard if the traffic goes back for another reason
+ * @throws ProblemError `version_worse` or `container_not_healthy` if the new version must go
+ */
+export async function guardNewVersion(
+  on: ServiceRollout,
+  old: Containers,
+  fresh: Containers,
+  over: AbortSignal,
+): Promise<void> {
+  const { service, traffic, countRequests: count, report } = on;
+  const isOwn = on.own?.service === service.name;
+  if (traffic.by !== "live file" || count === null || service.guardMs === 0) return;
+  if (old.length === 0 || on.version !== null || isOwn) return;
+  report({ event: "guarding", service: service.name, guardMs: service.guardMs });
+  const watched = { on, over, fresh, count, oldNames: namesOfOld(traffic.directory, service.name, old) };
+  await timed(
+    on,
+    "guard",
+    () => watch(watched),
+    (text) => text,
+  );
+}
+
+/** Until the first roll-out, and while a live file is stale, requests reach the service by its own name. */
+function namesOfOld({ project }: LiveDirectory, service: string, old: Containers): readonly string[] {
+  const own = project === null ? service : serviceAlias(service, project);
+  return [own, ...old.map(({ name }) => name)];
+}
+
+/** @returns the verdict on a version that may stay */
+async function watch(watched: Watched): Promise<string> {
+  const { on } = watched;
+  const startedMs = performance.now();
+  for (let look = 1; performance.now() - startedMs < on.service.guardMs; look += 1) {
+    await sleep(pollMs);
+    if (watched.over.aborted) return "ended: the requests go back for another reason";
+    const verdict = verdictOn(watched);
+    if (verdict.kind === "worse") throw worse(watched, verdict, performance.now() - startedMs);
+    if (look % looksPerInspection === 0) await requireServing(watched);
+    const order = on.signal.aborted ? "end" : readGuardOrder(on.statePath, on.env.DEPLOY_ID);
+    if (order === "back") throw unwanted(watched, verdict);
+    if (order === "end") return `ended early: ${verdict.text}`;
+  }
+  return verdictOn(watched).text;
+}
+
+function verdictOn({ fresh, count, oldNames }: Watched): GuardVerdict {
+  const names = fresh.map(({ name }) => name);
+  return judge(count(names), count(oldNames));
+}
+
+async function requireServing({ on: { engine }, fresh }: Watched): Promise<void> {
+  for (const container of fresh) {
+    const now = await inspectContainer(engine, container.id);
+    if (now && isServing(now) && now.restartCount === 0) continue;
+    throw await diagnose(engine, container, { kind: "fell" });
+  }
+}
+
+function worse({ on, fresh }: Watched, { text }: GuardVerdict, afterMs: number): ProblemError {
+  const detail = `The new version of ${on.service.name} (${namesOf(fresh)}) is worse than the one before: ${text}. Its requests went back to the old version ${formatDuration(afterMs)} after the guard began.`;
+  return new ProblemError({ code: "version_worse", detail });
+}
+
+function unwanted({ on }: Watched, { text }: GuardVerdict): ProblemError {
+  const detail = `A roll back was requested while the new version of ${on.service.name} was guarded, so its requests went back to the old version: ${text}.`;
+  return new ProblemError({ code: "version_unwanted", detail });
+}

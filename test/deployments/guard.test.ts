@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import {
+  type Ending,
+  findDeployment,
+  type GuardOrder,
+  type RolloutExchange,
+  type Runner,
+} from "../../src/deployments/deployment.ts";
+import { createQueue } from "../../src/deployments/queue.ts";
+import { createTurns } from "../../src/deployments/turns.ts";
+import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
+import { until } from "../harness/until.ts";
+
+const log = pino({ enabled: false });
+const liveAtMs = 1_790_000_000_000;
+const succeeded: Ending = { state: "succeeded", exitCode: 0, problem: null };
+
+test("while a new version is guarded, its deployment runs and is live, and another project may run", async (t) => {
+  const { queue, store, guard, turns } = await startGuarded(t);
+  guard(true);
+  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+  assert.equal(findDeployment(store, 1)?.state, "running");
+  assert.equal(queue.findGuarded()?.id, 1);
+  const other = turns.make(() => {});
+  assert.equal(
+    other.claim(() => "claimed"),
+    "claimed",
+  );
+  other.leave();
+});
+
+test("when the guard is over, the deployment has its turn again", async (t) => {
+  const { queue, store, guard, turns } = await startGuarded(t);
+  guard(true);
+  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+  guard(false);
+  const other = turns.make(() => {});
+  await until("the turn is taken", () => {
+    const isFree = other.claim(() => "claimed") !== null;
+    other.leave();
+    return !isFree;
+  });
+  assert.equal(queue.findGuarded(), null);
+});
+
+test("a newer push ends the guard with the verdict so far, and is deployed then", async (t) => {
+  const { queue, store, guard, orders, end } = await startGuarded(t);
+  guard(true);
+  await queue.accept(pushOf({ commit: commitOf("2"), digest: "2" }));
+  await until("the order", () => orders.length > 0);
+  assert.deepEqual(orders, ["end"]);
+  assert.equal(findDeployment(store, 2)?.state, "queued");
+  guard(false);
+  end(succeeded);
+  await until("its end", () => findDeployment(store, 1)?.state === "succeeded");
+  await until("the newer one", () => findDeployment(store, 2)?.state === "failed");
+});
+
+test("a roll back that waits makes a guarded version go back", async (t) => {
+  const { queue, guard, orders } = await startGuarded(t);
+  guard(true);
+  queue.request({ trigger: "rollback", ref: "refs/heads/main", commit: commitOf("0") });
+  await until("the order", () => orders.length > 0);
+  assert.deepEqual(orders, ["back"]);
+});
+
+test("a service that stops ends the guard", async (t) => {
+  const { queue, guard, orders, end } = await startGuarded(t);
+  guard(true);
+  const stopped = queue.stop(60_000);
+  await until("the order", () => orders.length > 0);
+  assert.deepEqual(orders, ["end"]);
+  end(succeeded);
+  await stopped;
+});
+
+test("a hold waits until nothing is guarded", async (t) => {
+  const { store, guard, turns, end } = await startGuarded(t);
+  guard(true);
+  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+  let isQuiet = false;
+  turns.holdAll({ sinceMs: 0, reason: "", heldBy: null }, () => {
+    isQuiet = true;
+  });
+  assert.equal(isQuiet, false);
+  end(succeeded);
+  await until("it is quiet", () => isQuiet);
+});
+
+/** A queue whose first deployment runs, and may be guarded. Later ones fail at once. */
+async function startGuarded(t: TestContext) {
+  const store = temporaryStore(t);
+  const ended = Promise.withResolvers<Ending>();
+  let isGuarding = false;
+  const orders: GuardOrder[] = [];
+  const runner: Runner = {
+    start: async ({ id }) =>
+      id === 1
+        ? { kind: "started", run: { ended: ended.promise, end: () => {} } }
+        : { kind: "refused", problem: { code: "script_missing", detail: "" } },
+    adopt: async () => ({ kind: "gone" }),
+    tidy: () => {},
+  };
+  const exchange: RolloutExchange = {
+    read: (id) => ({
+      liveAtMs: id === 1 ? liveAtMs : null,
+      requests: null,
+      isGuarding: id === 1 && isGuarding,
+    }),
+    order: (_id, order) => void orders.push(order),
+    tidy: () => {},
+  };
+  const turns = createTurns(1);
+  const queue = createQueue({ store, runner, exchange, makeTurn: turns.make, log });
+  queue.start();
+  await queue.accept(pushOf());
+  await until("it runs", () => findDeployment(store, 1)?.state === "running");
+  t.after(async () => {
+    ended.resolve(succeeded);
+    await queue.stop(0);
+  });
+  const guard = (isOn: boolean) => {
+    isGuarding = isOn;
+  };
+  return { queue, store, guard, orders, turns, end: ended.resolve };
+}
