@@ -1,5 +1,5 @@
 import type { Deployment } from "../deployments/deployment.ts";
-import type { DeploymentStep } from "../deployments/progress.ts";
+import type { DeploymentStep } from "../deployments/steps.ts";
 import { problems } from "../problems.ts";
 
 /** A deployment as commands print it with --json; docs/cli.md has each member. */

@@ -1,7 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
-import { type DeploymentEvent, listSteps } from "../deployments/progress.ts";
+import type { DeploymentEvent } from "../deployments/events.ts";
 import { isFinished } from "../deployments/states.ts";
+import { listSteps } from "../deployments/steps.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
 import { logPath } from "../runner/log-file.ts";
 import { readLogTimes } from "../runner/log-times.ts";

@@ -1,7 +1,7 @@
 import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import { findLatest, listDeployments } from "../deployments/history.ts";
-import { listSteps } from "../deployments/progress.ts";
 import { isState } from "../deployments/states.ts";
+import { listSteps } from "../deployments/steps.ts";
 import { logBytes, logPath } from "../runner/log-file.ts";
 import { type DeploymentJson, deploymentJson, type StepJson, stepJson } from "./deployment-json.ts";
 import {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
 import type { RemoteHead } from "../deployments/deployment.ts";
-import type { EventBus } from "../deployments/progress.ts";
+import type { EventBus } from "../deployments/events.ts";
 import type { Queue } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
 import type { Turns } from "../deployments/turns.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Deployment } from "../deployments/deployment.ts";
-import { listSteps } from "../deployments/progress.ts";
+import { listSteps } from "../deployments/steps.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { type ControlEvent, stepJson } from "./deployment-json.ts";
 

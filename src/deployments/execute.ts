@@ -2,6 +2,8 @@ import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
 import { pause } from "../platform/keep-trying.ts";
 import type { Store } from "../platform/sqlite/store.ts";
+import { cancelGraceMs, cancelledEnding, cancelQueued, requestCancel } from "./cancel.ts";
+import { type ReadSource, recordRollout, recordSource } from "./checked-out.ts";
 import {
   type Deployment,
   type Ending,
@@ -13,9 +15,8 @@ import {
   type Source,
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
-import { type ReadSource, recordRollout, recordSource } from "./progress.ts";
+import { settle } from "./record-ending.ts";
 import type { Persist } from "./retry.ts";
-import { cancelGraceMs, cancelledEnding, cancelQueued, requestCancel, settle } from "./settle.ts";
 import { settleSkipped } from "./skips.ts";
 import { putBack } from "./states.ts";
 import { watchGuard } from "./watch-guard.ts";

@@ -1,6 +1,6 @@
 import type { Row, SqlValue, Store } from "../platform/sqlite/store.ts";
 import type { DeploymentState } from "./deployment.ts";
-import { resume } from "./settle.ts";
+import { resume } from "./record-ending.ts";
 
 /** What an import has found. */
 export interface Imported {

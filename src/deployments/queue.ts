@@ -2,16 +2,16 @@ import type { Log } from "../log.ts";
 import { createLogThrottle } from "../platform/log-throttle.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import type { Push } from "../receiver/push.ts";
+import { cancelQueued } from "./cancel.ts";
+import type { ReadSource } from "./checked-out.ts";
 import type { Deployment, RolloutExchange, Runner } from "./deployment.ts";
 import { createExecutor } from "./execute.ts";
 import { findRunning } from "./history.ts";
 import type { OnSuperseded } from "./order.ts";
 import { findPause } from "./pauses.ts";
-import type { ReadSource } from "./progress.ts";
 import { type DeploymentRequest, type RecordedPush, recordPush, recordRequest } from "./record.ts";
 import { recover } from "./recovery.ts";
 import { createPersist } from "./retry.ts";
-import { cancelQueued } from "./settle.ts";
 import { claimNext } from "./states.ts";
 import { createTurns, type Turn } from "./turns.ts";
 

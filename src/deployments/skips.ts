@@ -1,7 +1,7 @@
 import type { Store } from "../platform/sqlite/store.ts";
+import { recordSource } from "./checked-out.ts";
 import type { Deployment, Skip, SkipRules } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
-import { recordSource } from "./progress.ts";
 import { putBack, transition } from "./states.ts";
 
 /** Notes that a payload has `[skip deploy]` somewhere. Call it in a transaction. */

@@ -1,6 +1,6 @@
 import type { Store } from "../platform/sqlite/store.ts";
+import { recordRollout } from "./checked-out.ts";
 import type { Deployment, GuardOrder, RolloutExchange } from "./deployment.ts";
-import { recordRollout } from "./progress.ts";
 
 export interface GuardWatchOptions {
   readonly store: Store;

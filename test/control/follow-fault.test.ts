@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import { pino } from "pino";
 import { followDeployment } from "../../src/control/follow.ts";
-import { createEventBus } from "../../src/deployments/progress.ts";
+import { createEventBus } from "../../src/deployments/events.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import { listenHere } from "../harness/listen.ts";
 import { openDefault, pushOf, record } from "../harness/store.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { type BelieveHead, createBelieveHead, type Doubt } from "../../src/deployments/doubts.ts";
 import { recordPush, recordRequest } from "../../src/deployments/record.ts";
-import { settle } from "../../src/deployments/settle.ts";
+import { settle } from "../../src/deployments/record-ending.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import type { Store } from "../../src/platform/sqlite/store.ts";
 import type { Push } from "../../src/receiver/push.ts";

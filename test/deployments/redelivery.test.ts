@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { findDeployment } from "../../src/deployments/deployment.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import { settle } from "../../src/deployments/settle.ts";
+import { settle } from "../../src/deployments/record-ending.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 

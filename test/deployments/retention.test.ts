@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { pino } from "pino";
 import { findDeployment } from "../../src/deployments/deployment.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
-import { noteStep } from "../../src/deployments/progress.ts";
 import { recordPush } from "../../src/deployments/record.ts";
+import { noteStep } from "../../src/deployments/steps.ts";
 import type { Store } from "../../src/platform/sqlite/store.ts";
 import { countOf, pushOf, temporaryStore } from "../harness/store.ts";
 
