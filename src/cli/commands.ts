@@ -10,6 +10,7 @@ const summaries = {
     doctor: "Find what would keep a push from being deployed, and how to fix it",
     secret: "Replace the secret while the old one still works",
     upgrade: "Replace the machine part's Hotpush by this version",
+    remove: "Take a project off the machine part",
     completion: "Print the completion script for bash, zsh or fish",
   },
   "Watch and act:": {
@@ -45,6 +46,7 @@ const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
   doctor: async () => (await import("./doctor.ts")).makeDoctorCommand,
   secret: async () => (await import("./secret.ts")).makeSecretCommand,
   upgrade: async () => (await import("./upgrade.ts")).makeUpgradeCommand,
+  remove: async () => (await import("./remove.ts")).makeRemoveCommand,
   completion: async () => (await import("./completion.ts")).makeCompletionCommand,
   status: async () => (await import("./status.ts")).makeStatusCommand,
   history: async () => (await import("./history.ts")).makeHistoryCommand,

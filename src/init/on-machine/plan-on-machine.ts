@@ -30,6 +30,7 @@ import { findMachinePlace, type MachinePlace } from "./machine-place.ts";
 import { findPortHolders } from "./port-holders.ts";
 import { chooseProjectName } from "./project-name.ts";
 import { projectFile } from "./project-settings.ts";
+import { findRemovedProject, formerProjectName, withRemovedFiles } from "./removed-project.ts";
 import { portsOfOthers, refuseTakenNames, siteFile } from "./sites.ts";
 
 /** Options of the command line. */
@@ -106,7 +107,9 @@ export async function planOnMachine(
   const ofProject = { name, project, known, payloadUrl: address.payloadUrl, host, given, owner };
   const site = siteFile(plan, { project: name, ...address });
   const wantedFiles = [...machineWideFiles(options), projectFile(ofProject), site];
-  const machineFiles = wantedFiles.map((file) => planFile(place.files.path, file));
+  const machineFiles = withRemovedFiles(place, { root, name }, wantedFiles).map((file) =>
+    planFile(place.files.path, file),
+  );
   return {
     ...{ project, name, place, services, plan, address, host, override },
     notes: notesOf(services, settled.options, plan),
@@ -125,7 +128,8 @@ export function settingsOnMachine(root: string, env: NodeJS.ProcessEnv): Environ
 }
 
 function settingsIn(part: MachinePart, root: string): Environment | null {
-  return listMachineProjects(part).find(({ env }) => env.REPO_PATH === root)?.env ?? null;
+  const present = listMachineProjects(part).find(({ env }) => env.REPO_PATH === root);
+  return (present ?? findRemovedProject(part, root))?.env ?? null;
 }
 
 function changedIn([compose]: readonly PlannedFile[]): readonly string[] {
@@ -166,7 +170,7 @@ function nameOf(project: SetupProject, place: MachinePlace, given: GivenOnMachin
   const isThis = (env: Environment) => env.REPO_PATH === project.root;
   return chooseProjectName({
     path: project.remote?.path ?? project.root,
-    given: given.project,
+    given: given.project ?? formerProjectName(place, project.root),
     known: projects.find(({ env }) => isThis(env))?.name ?? null,
     others: new Map(
       projects.filter(({ env }) => !isThis(env)).map(({ name, env }) => [name, env.REPO_PATH ?? ""]),

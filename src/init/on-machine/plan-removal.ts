@@ -1,0 +1,66 @@
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { composeFileNames, namedFiles, namingFiles } from "../../platform/compose/commands.ts";
+import { asWritten, withoutVariable, withVariable } from "../../platform/env-file.ts";
+import { rewriteFile } from "../../platform/replace-file.ts";
+import { ownComposeFile } from "../compose-file.ts";
+import { findOverride, isWrittenByInit } from "../project.ts";
+
+/** A file in a checkout that `init` wrote for the machine part. */
+export interface CheckoutChange {
+  readonly path: string;
+  /** Its text without what is Hotpush's; null: nothing else is in it, so it is removed. */
+  readonly text: string | null;
+}
+
+/** Finds what `init` added to the checkout in `root` so that the machine part serves it. */
+export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
+  const override = findOverride(root);
+  const names = [ownComposeFile, ...(override === null ? [] : [override])];
+  const written = names
+    .map((name) => join(root, name))
+    .filter((path) => existsSync(path) && isWrittenByInit(path));
+  return [...written.map((path) => ({ path, text: null })), ...dotenvChange(root, written)];
+}
+
+/** Makes the changes. A file keeps its mode and its owner. */
+export function applyChange({ path, text }: CheckoutChange): void {
+  if (text === null) rmSync(path, { force: true });
+  else rewriteFile(path, text);
+}
+
+function dotenvChange(root: string, removed: readonly string[]): readonly CheckoutChange[] {
+  const path = join(root, ".env");
+  if (!existsSync(path)) return [];
+  const before = readFileSync(path, "utf8");
+  const env = parseEnv(before);
+  const named = namedFiles(env).map((file) => resolve(root, file));
+  const kept = named.filter((file) => !removed.includes(file));
+  if (kept.length === named.length) return [];
+  const text = withoutHeading(withComposeFile(before, isUsual(root, kept) ? [] : kept, env));
+  return [{ path, text: text.trim() === "" ? null : text }];
+}
+
+function withComposeFile(
+  text: string,
+  files: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const value = files.length === 0 ? null : asWritten(namingFiles(files, env));
+  return value === null
+    ? withoutVariable(text, "COMPOSE_FILE")
+    : withVariable(text, "COMPOSE_FILE", value, "COMPOSE_FILE");
+}
+
+/** Whether compose uses these files by itself. */
+function isUsual(root: string, files: readonly string[]): boolean {
+  const main = composeFileNames.find((name) => existsSync(join(root, name)));
+  const override = findOverride(root);
+  const usual = [main, override].flatMap((name) => (name ? [join(root, name)] : []));
+  return files.join("\n") === usual.join("\n");
+}
+
+function withoutHeading(text: string): string {
+  return text.replace(/\n?^# Hotpush, by `hotpush init`\n(?=\s*$)/m, "");
+}

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { applyChange, planCheckoutRemoval } from "../../../src/init/on-machine/plan-removal.ts";
+import { type Scope, temporaryDirectory } from "../../harness/temporary.ts";
+
+const heading = "# Hotpush, by `hotpush init`\n";
+const written = "# Written by `hotpush init`.\nservices: {}\n";
+
+test("an .env with nothing but Hotpush's lines is removed with the override", (t) => {
+  const { root, at } = makeCheckout(t, { "compose.yaml": "", "compose.hotpush.yaml": written });
+  writeFileSync(at(".env"), `${heading}COMPOSE_FILE=${at("compose.yaml")}:${at("compose.hotpush.yaml")}\n`);
+  remove(root);
+  assert.deepEqual([".env", "compose.hotpush.yaml", "compose.yaml"].map(at).map(existsSync), [
+    false,
+    false,
+    true,
+  ]);
+});
+
+test("the other lines of .env stay, and so do its mode and further compose files", (t) => {
+  const { root, at } = makeCheckout(t, {
+    "compose.yaml": "",
+    "more.yaml": "",
+    "compose.hotpush.yaml": written,
+  });
+  const files = ["compose.yaml", "more.yaml", "compose.hotpush.yaml"].join(":");
+  writeFileSync(at(".env"), `TITLE=The shop\n\n${heading}COMPOSE_FILE=${files}\n`);
+  chmodSync(at(".env"), 0o640);
+  remove(root);
+  const [shop, more] = [at("compose.yaml"), at("more.yaml")];
+  assert.equal(
+    readFileSync(at(".env"), "utf8"),
+    `TITLE=The shop\n\n${heading}COMPOSE_FILE=${shop}:${more}\n`,
+  );
+  assert.equal(statSync(at(".env")).mode & 0o777, 0o640);
+});
+
+test("compose finds its usual files without COMPOSE_FILE, an override of the project too", (t) => {
+  const usual = { "compose.yaml": "", "compose.override.yaml": "services: {}\n" };
+  const { root, at } = makeCheckout(t, { ...usual, "compose.hotpush.yaml": written });
+  const files = [...Object.keys(usual), "compose.hotpush.yaml"].map(at).join(":");
+  writeFileSync(at(".env"), `TITLE=The shop\nCOMPOSE_FILE=${files}\n`);
+  remove(root);
+  assert.equal(readFileSync(at(".env"), "utf8"), "TITLE=The shop\n");
+  assert.ok(existsSync(at("compose.override.yaml")));
+});
+
+test("an override that init wrote under compose's own name is removed, and a tracked .env stays", (t) => {
+  const dotenv = "TITLE=The shop\n";
+  const { root, at } = makeCheckout(t, {
+    "compose.yaml": "",
+    "compose.override.yaml": written,
+    ".env": dotenv,
+  });
+  assert.deepEqual(planCheckoutRemoval(root), [{ path: at("compose.override.yaml"), text: null }]);
+});
+
+test("a checkout without files of Hotpush stays as it is", (t) => {
+  const files = { "compose.yaml": "", ".env": "COMPOSE_FILE=compose.yaml\n" };
+  assert.deepEqual(planCheckoutRemoval(makeCheckout(t, files).root), []);
+  assert.deepEqual(planCheckoutRemoval(join(temporaryDirectory(t), "gone")), []);
+});
+
+function remove(root: string): void {
+  planCheckoutRemoval(root).forEach(applyChange);
+}
+
+function makeCheckout(scope: Scope, files: Readonly<Record<string, string>>) {
+  const root = temporaryDirectory(scope);
+  const at = (name: string) => join(root, name);
+  for (const [name, text] of Object.entries(files)) writeFileSync(at(name), text);
+  return { root, at };
+}
