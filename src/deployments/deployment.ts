@@ -115,6 +115,8 @@ export interface Run {
 export interface SkipRules {
   /** What is live. */
   readonly live: Deployment;
+  /** The commits of the branch that earlier deployments were about: only pushes between them and this one were lost. */
+  readonly known: readonly string[];
   /** Whether `[skip deploy]` in the subject of its commit counts. */
   readonly byMarker: boolean;
   /** Whether DEPLOY_PATHS counts. */

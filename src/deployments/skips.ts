@@ -17,18 +17,27 @@ export function noteSkipMention(store: Store, id: number): void {
  * @param isLikely whether to look closely although its payload does not have `[skip deploy]`
  * @returns null if it must be deployed in any case, as always before there is a good version
  */
-export function findSkipRules(
-  store: Store,
-  { id, trigger }: Deployment,
-  isLikely: boolean,
-): SkipRules | null {
+export function findSkipRules(store: Store, deployment: Deployment, isLikely: boolean): SkipRules | null {
+  const { id, trigger } = deployment;
   if (trigger !== "push" && trigger !== "catch-up") return null;
   // Nearly all deployments end here.
   if (!isLikely && trigger === "push" && !mentionsSkip(store, id)) return null;
   const live = findLastGood(store);
   const replaced = listReplaced(store, id);
   if (live === null || replaced.includes("manual") || replaced.includes("rollback")) return null;
-  return { live, byMarker: replaced.length === 0, byPaths: !hasTriedSince(store, live, id) };
+  const known = listKnown(store, deployment);
+  return { live, known, byMarker: replaced.length === 0, byPaths: !hasTriedSince(store, live, id) };
+}
+
+/** Of the newest deployments: an older one is contained in them, unless somebody has rewritten the branch since. */
+const mostKnown = 100;
+
+function listKnown(store: Store, { id, ref }: Deployment): readonly string[] {
+  const sql = `SELECT commit_id, checked_out_commit FROM deployments
+    WHERE project = $project AND ref = ? AND id < ? ORDER BY id DESC LIMIT ?`;
+  const rows = store.all(sql, ref, id, mostKnown);
+  const commits = rows.flatMap(({ commit_id, checked_out_commit }) => [commit_id, checked_out_commit]);
+  return [...new Set(commits.filter((commit) => typeof commit === "string"))];
 }
 
 /** The triggers of what a deployment has taken the place of, directly or not. */

@@ -97,6 +97,33 @@ export async function isAncestor(
   return (await readHistory(repository, ["merge-base", "--is-ancestor", ancestor, commit], reader)) !== null;
 }
 
+/**
+ * Counts the commits of `tip` that none of `known` contains; a known commit that `repository` does not have counts as none.
+ *
+ * @returns at most `most`; null if `repository` does not have `tip`
+ */
+export async function countNewCommits(
+  repository: string,
+  tip: string,
+  { known, most }: { readonly known: readonly string[]; readonly most: number },
+  reader: GitReader,
+): Promise<number | null> {
+  const present = await readCommit(repository, tip, reader);
+  if (present === null || !known.every(isFullCommit)) return null;
+  const args = [
+    "rev-list",
+    "--count",
+    `--max-count=${most}`,
+    "--ignore-missing",
+    present.id,
+    "--not",
+    ...known,
+    "--",
+  ];
+  const output = await readHistory(repository, args, reader);
+  return output === null ? null : Number(output);
+}
+
 /** The environment in which git ignores replaced objects of a repository, which would be other commits with the same id. */
 export function withoutReplacements<Env extends NodeJS.ProcessEnv>(
   env: Env,

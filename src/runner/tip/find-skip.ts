@@ -1,5 +1,11 @@
 import { type Deployment, liveCommit, type Skip, type SkipRules } from "../../deployments/deployment.ts";
-import { type GitReader, readCommit, runGit, withoutReplacements } from "../../platform/git.ts";
+import {
+  countNewCommits,
+  type GitReader,
+  readCommit,
+  runGit,
+  withoutReplacements,
+} from "../../platform/git.ts";
 import type { ProjectScript } from "../known-secrets.ts";
 import { sourceOf } from "../repository.ts";
 
@@ -13,14 +19,16 @@ export interface FindSkipOptions {
 /** Why a deployment whose commit was fetched can be skipped, or null. If git cannot tell, it is deployed. */
 export async function findSkip(
   { script, paths, rules }: FindSkipOptions,
-  { commit }: Deployment,
+  deployment: Deployment,
 ): Promise<Skip | null> {
+  const { commit } = deployment;
   const { repoPath, environment, user } = script;
   const reader = { env: withoutReplacements(environment), user };
   const found = await readCommit(repoPath, commit, reader);
   if (found === null) return null;
   const source = sourceOf(found, null);
-  if (rules.byMarker && /\[skip deploy\]/i.test(found.subject)) {
+  const isMarked = rules.byMarker && /\[skip deploy\]/i.test(found.subject);
+  if (isMarked && (await speaksForAll(repoPath, deployment, rules.known, reader))) {
     return { rule: "byMarker", reason: `The subject of ${commit.slice(0, 7)} has [skip deploy].`, source };
   }
   const live = liveCommit(rules.live);
@@ -28,6 +36,22 @@ export async function findSkip(
     return null;
   const reason = `No file that DEPLOY_PATHS names differs between ${live.slice(0, 7)}, which is live, and ${commit.slice(0, 7)}.`;
   return { rule: "byPaths", reason, source };
+}
+
+/**
+ * Whether all commits that no deployment was about belong to the push whose newest is marked. If the deliveries of others
+ * were lost, the mark says nothing about them. Without a commit before, only the newest is known to belong to it.
+ */
+async function speaksForAll(
+  repoPath: string,
+  { before, commit }: Deployment,
+  known: readonly string[],
+  reader: GitReader,
+): Promise<boolean> {
+  if (before !== null && known.includes(before)) return true;
+  const [tip, own] = before === null ? [commit, 1] : [before, 0];
+  const count = await countNewCommits(repoPath, tip, { known, most: own + 1 }, reader);
+  return count !== null && count <= own;
 }
 
 const diffTimeoutMs = 60_000;

@@ -11,10 +11,18 @@ import type { RunningService } from "../../harness/service.ts";
 interface Skipping {
   readonly project: Project;
   readonly service: RunningService;
-  /** Pushes a commit with its delivery. @returns the answer */
-  readonly push: (message: string, files?: Readonly<Record<string, string>>) => ReturnType<typeof deliver>;
+  /** Pushes a commit with its delivery, from the commit pushed last or from `from`. @returns the answer */
+  readonly push: (
+    message: string,
+    files?: Readonly<Record<string, string>>,
+    from?: string,
+  ) => ReturnType<typeof deliver>;
   /** The same, and waits for the end of its deployment. */
-  readonly deploy: (message: string, files?: Readonly<Record<string, string>>) => Promise<string>;
+  readonly deploy: (
+    message: string,
+    files?: Readonly<Record<string, string>>,
+    from?: string,
+  ) => Promise<string>;
 }
 
 const quick = { DEPLOY_RETRY_PAUSES: "0", DEPLOY_ENV: "DEPLOY_RETRY_PAUSES" };
@@ -25,14 +33,14 @@ async function startSkipping(t: TestContext, env: Readonly<Record<string, string
   project.script("#!/bin/sh\ngit pull --quiet\n");
   const service = await startAnswering(t, { repoPath: project.repoPath, env: { ...quick, ...env } });
   let before = "0".repeat(40);
-  const push: Skipping["push"] = (message, files) => {
+  const push: Skipping["push"] = (message, files, from = before) => {
     const after = project.push(message, files);
-    const delivery = githubPush({ before, after, mark: message });
+    const delivery = githubPush({ before: from, after, mark: message });
     before = after;
     return deliver(service.url, delivery);
   };
-  const deploy: Skipping["deploy"] = async (message, files) => {
-    const { json } = await push(message, files);
+  const deploy: Skipping["deploy"] = async (message, files, from) => {
+    const { json } = await push(message, files, from);
     const isOver = ({ state }: { state: string }) => !["queued", "running"].includes(state);
     return (await untilDeployment(service.statePath, json.deployment?.id ?? 0, isOver)).state;
   };
@@ -135,6 +143,27 @@ test("catch-up skips a commit that says so, once", async (t) => {
   const tip = project.push("A change");
   const next = await untilDeployment(service.statePath, 3, ({ state }) => state === "succeeded");
   assert.equal(next.commit, tip);
+});
+
+test("a push with the marker is deployed if the delivery of the push before it was lost", async (t) => {
+  const { project, deploy } = await startSkipping(t);
+  const lost = project.push("A change");
+  assert.equal(await deploy("Notes [skip deploy]", {}, lost), "succeeded");
+  assert.equal(await deploy("More notes [skip deploy]"), "skipped");
+});
+
+test("catch-up deploys what was lost with a newer push that has the marker", async (t) => {
+  const { project, service } = await startSkipping(t);
+  await service.end();
+  project.push("A change");
+  project.push("Notes [skip deploy]");
+  await service.again({ env: { ...quick, CATCH_UP_INTERVAL: "1s" } });
+  const caughtUp = await untilDeployment(
+    service.statePath,
+    2,
+    ({ state }) => state !== "queued" && state !== "running",
+  );
+  assert.deepEqual([caughtUp.trigger, caughtUp.state], ["catch-up", "succeeded"]);
 });
 
 test("where git cannot compare, a push is deployed", async (t) => {
