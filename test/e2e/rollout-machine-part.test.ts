@@ -66,6 +66,7 @@ function declare(env: NodeJS.ProcessEnv): void {
         for (let round = 1; round <= rollouts; round += 1) {
           const { code, output } = await shop.deploy(`round-${round}`, "dies-on-sigterm");
           assert.equal(code, 0, output);
+          assert.match(output, /^127\.0\.0\.1: [\d,]+ requests, 0 failed; the app answered none with 5xx$/m);
         }
       });
     });

@@ -100,7 +100,7 @@ function composeFile(name: string, origin: string, replicas: number): object {
       start_period: "30s",
       start_interval: "500ms",
     },
-    labels: { "hotpush.check": `${origin}/`, "hotpush.healthy-timeout": "10s" },
+    labels: { "hotpush.check": `${origin}/`, "hotpush.healthy-timeout": "10s", "hotpush.guard": "0" },
     deploy: { replicas },
   };
   return { name, services: { web } };

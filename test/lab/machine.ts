@@ -12,6 +12,7 @@ import {
   serviceAlias,
 } from "../../src/config/machine-part.ts";
 import { sendHttp } from "../../src/platform/http.ts";
+import { countingLines, indented } from "../../src/rollout/requests/caddy-lines.ts";
 import { freePort } from "../harness/free-port.ts";
 
 const run = promisify(execFile);
@@ -115,6 +116,7 @@ const caddyfile = `{
 	grace_period 30s
 }
 (service) {
+${indented(countingLines("/run/live/{args[0]}"), 1)}
 	reverse_proxy {file./run/live/{args[0]}/{args[1]}}:{args[2]} {
 		lb_try_duration 5s
 		lb_try_interval 50ms
