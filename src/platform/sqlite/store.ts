@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { codes, isOneOf, openDatabase, openLeft, openOrMoveAside, type Schema } from "./open-database.ts";
-import { reserveLog } from "./reserve-log.ts";
 
 export type SqlValue = SQLInputValue;
 
@@ -55,8 +54,8 @@ export interface OpenStore extends Store {
 export function openStore(directory: string, schema: Schema, options: StoreOptions = {}): OpenStore {
   const store = openWith(openOrMoveAside, directory, schema, options);
   // Later, because it takes the disk for a moment. Without it, pushes are only stored more slowly.
-  const reserve = () => void reserveLog(join(directory, schema.file)).catch(() => {});
-  const timer = setTimeout(reserve, reserveAfterMs).unref();
+  const reserve = async () => (await import("./reserve-log.ts")).reserveLog(join(directory, schema.file));
+  const timer = setTimeout(() => void reserve().catch(() => {}), reserveAfterMs).unref();
   return {
     ...store,
     close() {
