@@ -1,15 +1,13 @@
 import type { Log } from "../log.ts";
-import { createLogThrottle } from "../platform/log-throttle.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import type { Push } from "../receiver/push.ts";
+import { createAcceptor } from "./accept.ts";
 import { cancelQueued } from "./cancel.ts";
 import type { ReadSource } from "./checked-out.ts";
 import type { Deployment, RolloutExchange, Runner } from "./deployment.ts";
 import { createExecutor } from "./execute.ts";
 import { findRunning } from "./history.ts";
-import type { OnSuperseded } from "./order.ts";
-import { findPause } from "./pauses.ts";
-import { type DeploymentRequest, type RecordedPush, recordPush, recordRequest } from "./record.ts";
+import type { DeploymentRequest, RecordedPush } from "./record.ts";
 import { recover } from "./recovery.ts";
 import { createPersist } from "./retry.ts";
 import { claimNext } from "./states.ts";
@@ -65,16 +63,6 @@ export interface QueueOptions {
 }
 
 const lookIntervalMs = 1_000;
-/** No project is pushed to so often; a flood must not fill the disk with lines. */
-const supersededPerMinute = 100;
-
-interface WaitingPush {
-  readonly push: Push;
-  readonly alongside: (() => void) | undefined;
-  readonly resolve: (recorded: RecordedPush) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 const noExchange: RolloutExchange = {
   read: () => ({ liveAtMs: null, requests: null, isGuarding: false }),
   order: () => {},
@@ -82,17 +70,14 @@ const noExchange: RolloutExchange = {
 };
 
 /**
- * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs: this queue, the
- * database, and the lock that a running script holds.
+ * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs:
+ * this queue, the database, and the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
   const { readSource = async () => null, exchange = noExchange } = options;
   const { makeTurn = createTurns(1).make, distrustsPushes = false } = options;
   const turn = makeTurn(wake);
-  const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
-    log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),
-  );
   const controller = new AbortController();
   const stopping = controller.signal;
   const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
@@ -100,7 +85,6 @@ export function createQueue(options: QueueOptions): Queue {
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();
-  let waiting: WaitingPush[] = [];
   let lookTimer: NodeJS.Timeout | undefined;
 
   /** Other projects may run meanwhile. */
@@ -136,71 +120,21 @@ export function createQueue(options: QueueOptions): Queue {
     }
   }
 
+  const acceptor = createAcceptor({
+    ...{ store, onChange, distrustsPushes, log },
+    claim: () => (mayStart() ? turn.claim(() => claimNext(store)) : null),
+    onClaimed: (claimed) => occupy(() => executor.execute(claimed)),
+    onUndone() {
+      if (mode !== "busy") turn.leave();
+    },
+  });
+
   /** If that cannot be read, for lack of a descriptor, the push is still recorded, and `wake` checks again. */
   function mayStart(): boolean {
     try {
       return mode === "idle" && !isHeld();
     } catch {
       return false;
-    }
-  }
-
-  /** Makes the work that records something and, if nothing runs, claims the next deployment in the same transaction. */
-  function recording<Result>(write: (onSuperseded: OnSuperseded) => Result) {
-    const superseded: [number, number][] = [];
-    const work = () => ({
-      result: write((id, by) => superseded.push([id, by])),
-      claimed: mayStart() ? turn.claim(() => claimNext(store)) : null,
-    });
-    /** Call it when the work is on disk. */
-    const onRecorded = (claimed: Deployment | null) => {
-      for (const [id, by] of superseded) {
-        if (mayLogSuperseded(null)) logSuperseded(log, id, by);
-        onChange(id);
-      }
-      if (claimed) occupy(() => executor.execute(claimed));
-    };
-    /** Call it if it is not. */
-    const onUndone = () => {
-      if (mode !== "busy") turn.leave();
-    };
-    return { work, onRecorded, onUndone };
-  }
-
-  function request(request: DeploymentRequest): Deployment {
-    const { work, onRecorded, onUndone } = recording((onSuperseded) =>
-      recordRequest(store, request, onSuperseded),
-    );
-    try {
-      const { result, claimed } = store.transaction(work);
-      onRecorded(claimed);
-      return result;
-    } catch (error) {
-      onUndone();
-      throw error;
-    }
-  }
-
-  async function flush(): Promise<void> {
-    let batch: WaitingPush[] = [];
-    const { work, onRecorded, onUndone } = recording((onSuperseded) => {
-      [batch, waiting] = [waiting, []];
-      const isPaused = findPause(store) !== null;
-      return batch.map(({ push, alongside }) => {
-        const recorded = recordPush(store, push, onSuperseded, distrustsPushes);
-        alongside?.();
-        return isPaused ? withPause(recorded) : recorded;
-      });
-    });
-    try {
-      const { result, claimed } = await store.batch(work);
-      onRecorded(claimed);
-      for (const [index, recorded] of result.entries()) batch[index]?.resolve(asClaimed(recorded, claimed));
-    } catch (error) {
-      onUndone();
-      // If the work of another project failed before ours, ours has not begun.
-      if (batch.length === 0) [batch, waiting] = [waiting, []];
-      for (const { reject } of batch) reject(error);
     }
   }
 
@@ -215,12 +149,7 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   return {
-    accept: (push, alongside) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ push, alongside, resolve, reject });
-        if (waiting.length === 1) void flush();
-      }),
-    request,
+    ...acceptor,
     wake,
     cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
     findGuarded() {
@@ -247,21 +176,4 @@ export function createQueue(options: QueueOptions): Queue {
 function hasQueued(store: Store): boolean {
   const sql = "SELECT 1 FROM deployments WHERE project = $project AND state = 'queued' LIMIT 1";
   return store.get(sql) !== undefined;
-}
-
-/** The sender gets the state `running` if the deployment was claimed in the same moment. */
-function asClaimed(recorded: RecordedPush, claimed: Deployment | null): RecordedPush {
-  if (recorded.deployment.id !== claimed?.id) return recorded;
-  return { ...recorded, deployment: { ...recorded.deployment, state: "running" } };
-}
-
-function withPause(recorded: RecordedPush): RecordedPush {
-  if (recorded.kind !== "accepted" || recorded.deployment.state !== "queued") return recorded;
-  const detail = "The queue of this project is paused. The push is recorded, and waits until hotpush resume.";
-  return { ...recorded, detail };
-}
-
-function logSuperseded(log: Log, id: number, by: number): void {
-  const fields = { event: "deployment.superseded", deployment: id, by };
-  log.info(fields, `Deployment ${id} is superseded by ${by}, a newer push of the branch`);
 }
