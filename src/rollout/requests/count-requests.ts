@@ -8,8 +8,8 @@ import { logsRequests } from "../proxy/caddy.ts";
 import { note } from "../report/report.ts";
 import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
 import { clientsThatLeft } from "./clients-that-left.ts";
-import { followLog } from "./follow-log.ts";
-import { type CountRequests, createTally, readLoggedRequest } from "./tally.ts";
+import { followLog, type LogFollower } from "./follow-log.ts";
+import { type CountRequests, createTally, readLoggedRequest, type Tally } from "./tally.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
 
@@ -19,9 +19,9 @@ const pollMs = 100;
 const settleMs = 100;
 
 /**
- * Does `work` while the requests that go through the proxy are counted, gives it the count so far, and reports their number, whether it succeeds or not.
- * Without the lines in the Caddyfile that this needs, it reports those lines. Nothing that goes wrong with the count changes
- * the roll-out.
+ * Does `work` while the requests that go through the proxy are counted, gives it the count so far, and reports their
+ * number, whether it succeeds or not. Without the lines in the Caddyfile that this needs, it reports those lines. Nothing
+ * that goes wrong with the count changes the roll-out.
  */
 export async function withRequestsCounted<Result>(
   rollout: Counted,
@@ -73,42 +73,53 @@ interface Count {
 
 /** Has Caddy log requests from now on, and counts them. */
 async function openCount(rollout: Counted, live: LiveDirectory): Promise<Count> {
-  const { engine, project } = rollout;
   const sinceMs = Date.now();
-  const running = new Set((await listContainers(engine, project.name)).map(({ name }) => name));
-  const tally = createTally(
-    (container) => container.startsWith(`${project.name}-`) && !running.has(container),
-  );
+  const tally = createTally(await newContainers(rollout));
   const log = await followLog(join(live.path, requestsLog));
-  const countingPath = join(live.path, countingFile);
-  await writeFile(countingPath, "", { mode: 0o644 });
+  const stopLogging = await startLogging(live);
   const over = new AbortController();
-  const read = async () => {
-    for (const line of await log.read()) {
-      const request = readLoggedRequest(line);
-      if (request !== null) tally.add(request);
-    }
-  };
-  const polling = poll(read, over.signal);
+  const polling = poll(() => readInto(tally, log), over.signal);
   polling.catch(() => {}); // `end` reports it.
   return {
     soFar: tally.count,
     async end() {
-      await rm(countingPath, { force: true });
+      await stopLogging();
       over.abort();
       await polling;
       await sleep(settleMs);
-      await read();
+      await readInto(tally, log);
       await log.close();
-      const left = tally.cutOff() === 0 ? new Map() : await clientsThatLeft(engine, live, sinceMs);
-      if (left === null)
-        note(
-          rollout,
-          "some answers were cut off; whether the clients left is not known: Caddy's log cannot be read",
-        );
+      const left = tally.cutOff() === 0 ? null : await findLeavers(rollout, live, sinceMs);
       return tally.sites((host) => left?.get(host) ?? 0);
     },
   };
+}
+
+/** @returns whether a container is one that the roll-out has started, by its name */
+async function newContainers({ engine, project }: Counted): Promise<(container: string) => boolean> {
+  const running = new Set((await listContainers(engine, project.name)).map(({ name }) => name));
+  return (container) => container.startsWith(`${project.name}-`) && !running.has(container);
+}
+
+/** @returns a function that ends it */
+async function startLogging(live: LiveDirectory): Promise<() => Promise<void>> {
+  const path = join(live.path, countingFile);
+  await writeFile(path, "", { mode: 0o644 });
+  return () => rm(path, { force: true });
+}
+
+async function readInto(tally: Tally, log: LogFollower): Promise<void> {
+  for (const line of await log.read()) {
+    const request = readLoggedRequest(line);
+    if (request !== null) tally.add(request);
+  }
+}
+
+async function findLeavers(rollout: Counted, live: LiveDirectory, sinceMs: number) {
+  const left = await clientsThatLeft(rollout.engine, live, sinceMs);
+  const text = "some answers were cut off; whether the clients left is not known: Caddy's log cannot be read";
+  if (left === null) note(rollout, text);
+  return left;
 }
 
 async function poll(read: () => Promise<void>, over: AbortSignal): Promise<void> {
