@@ -1,5 +1,6 @@
 import { type Container, discardContainers, namesOf, removeContainer } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
+import { withOwnHealth } from "../platform/docker/health-check.ts";
 import { ProblemError } from "../problems.ts";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
 import { checkThroughProxy } from "./proxy/check.ts";
@@ -17,7 +18,7 @@ import { longestGraceS } from "./steps/remove.ts";
  */
 export async function recoverService(on: ServiceRollout): Promise<Containers> {
   const { service, own, traffic } = on;
-  const containers = await containersOf(on);
+  const containers = await withOwnHealth(on.engine, await containersOf(on));
   const { how } = service.replacement;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const named = await namesReceiving(on);

@@ -14,15 +14,15 @@ import { adoptLiveFiles } from "./proxy/live-directory.ts";
 import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
 import { recoverService } from "./recover.ts";
 import type { ServiceOutcome } from "./report/report.ts";
-import { bringUpToDate } from "./steps/bring-up-to-date.ts";
+import { bringAllUpToDate } from "./side-by-side/bring-all-up-to-date.ts";
 import { removeService } from "./steps/remove.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { withRollout } from "./with-rollout.ts";
 
 /**
  * Brings the services of a compose project up to date with the compose file and their sources, without dropping a
- * request: lock, recover, build and tag, then each changed service in the order of its dependencies. If one fails,
- * the old versions serve again, including those of services that were replaced before it.
+ * request: lock, recover, build and tag, then each changed service as soon as those are that it depends on. If one
+ * fails, the old versions serve again, including those of services that were replaced before it.
  */
 export async function rollOut(request: RolloutRequest): Promise<void> {
   await withRollout(request, async (rollout) => {
@@ -35,8 +35,7 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
     try {
       if (version) await nameImages(rollout, services, version);
       else await prepareImages(rollout, services, running, () => pruneProject(rollout, project.name));
-      for (const service of services.filter(({ replicas }) => replicas > 0))
-        outcomes.push(await bringUpToDate(onService(rollout, service), running.get(service.name) ?? []));
+      await bringAllUpToDate(rollout, running, outcomes);
     } catch (error) {
       await rollBackEarlier(rollout, running, outcomes);
       throw error;
@@ -48,8 +47,17 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
     await adoptLiveFiles(rollout);
     await checkFirstStarts(rollout, outcomes);
     await recordVersion(rollout, () => servingImages(rollout), ranToTheirEnd(rollout, outcomes));
-    return outcomes;
+    return inOrder(outcomes, services);
   });
+}
+
+/** Services end in any order; the closing table has that of the roll-out. */
+function inOrder(
+  outcomes: readonly ServiceOutcome[],
+  services: Rollout["services"],
+): readonly ServiceOutcome[] {
+  const names = services.map(({ name }) => name);
+  return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
 }
 
 /**

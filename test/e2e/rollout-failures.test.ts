@@ -172,6 +172,8 @@ onEngine("a version that fails on a real engine, under load", (env) => {
   test("when one service fails, those replaced before it go back, so that versions belong together", async () => {
     await project.serving("known");
     const others = await project.containers("other");
+    const override = join(project.directory, "compose.override.yaml");
+    await writeFile(override, JSON.stringify({ services: { other: { depends_on: ["app"] } } }));
     await withDockerfile(
       "other",
       () => 'FROM debian:trixie-slim\nCMD ["false"]\n',
@@ -186,6 +188,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     );
     assert.equal(await project.version(), "known");
     assert.deepEqual(await project.containers("other"), others);
+    await rm(override);
   });
 
   /** Does `work` with another Dockerfile of a service. */

@@ -37,6 +37,7 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     isBuilt: true,
     hasBuild: true,
     networks: [],
+    dependsOn: [],
     replicas: 1,
     replacement: { how: "roll" },
     mayEnd: false,

@@ -37,10 +37,18 @@ export function pullCommand(target: ComposeTarget, services: readonly string[]):
   return [...compose(target), "pull", "--ignore-buildable", ...services];
 }
 
-/** Starts more containers of one service and leaves the present ones as they are (see refuse-changed-networks.ts). */
-export function scaleUpCommand(target: ComposeTarget, service: string, count: number): Argv {
-  const scale = ["--no-recreate", "--scale", `${service}=${count}`];
-  return [...compose(target), "up", "--detach", "--no-deps", "--no-build", ...scale, service];
+/** A service, and how many containers it shall have. */
+export interface Scale {
+  readonly service: string;
+  readonly count: number;
+}
+
+/** Starts more containers of services and leaves the present ones as they are (see refuse-changed-networks.ts). */
+export function scaleUpCommand(target: ComposeTarget, scales: readonly Scale[]): Argv {
+  const options = scales.flatMap(({ service, count }) => ["--scale", `${service}=${count}`]);
+  const services = scales.map(({ service }) => service);
+  const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate"];
+  return [...compose(target), ...up, ...options, ...services];
 }
 
 /** The same command as a dry run: compose only prints, line by line, what it would do. */

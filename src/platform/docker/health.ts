@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Container, inspectContainer } from "./container.ts";
 import type { Engine } from "./engine.ts";
+import { startProbing } from "./health-check.ts";
 
 export type Readiness =
   | { readonly kind: "ready"; readonly hasHealthCheck: boolean }
@@ -10,7 +11,7 @@ export type Readiness =
   | { readonly kind: "late"; readonly waitedMs: number }
   | { readonly kind: "gone" };
 
-const pollMs = 150;
+const pollMs = 50;
 
 /** A container without a health check counts as ready when it has run this long without a restart. */
 const steadyMs = 3_000;
@@ -26,26 +27,38 @@ export async function waitReady(
   signal?: AbortSignal,
 ): Promise<Readiness> {
   const startedMs = performance.now();
-  for (;;) {
-    const container = await inspectContainer(engine, id);
-    const readiness = readinessOf(container, performance.now() - startedMs, timeoutMs);
-    if (readiness) return readiness;
-    await sleep(pollMs, undefined, { signal });
+  const probing = startProbing(engine, id);
+  try {
+    for (;;) {
+      const hasPassed = probing.hasPassed();
+      const container = await inspectContainer(engine, id);
+      const readiness = readinessOf(container, performance.now() - startedMs, timeoutMs, hasPassed);
+      if (readiness) return readiness;
+      await sleep(pollMs, undefined, { signal });
+    }
+  } finally {
+    probing.end();
   }
 }
 
-/** The readiness of `container` after `waitedMs`, or null while it is undecided. */
+/**
+ * The readiness of `container` after `waitedMs`, or null while it is undecided.
+ *
+ * @param hasPassed whether its health check has passed, though Docker may not have run it yet
+ */
 export function readinessOf(
   container: Container | null,
   waitedMs: number,
   timeoutMs: number,
+  hasPassed: boolean = false,
 ): Readiness | null {
   if (container === null) return { kind: "gone" };
   const { status, health, exitCode, restartCount } = container;
   if (status === "restarting" || restartCount > 0) return { kind: "restarting", restartCount };
   if (status === "exited" || status === "dead" || status === "removing") return { kind: "ended", exitCode };
   if (health === "unhealthy") return { kind: "unhealthy" };
-  if (status === "running" && health === "healthy") return { kind: "ready", hasHealthCheck: true };
+  if (status === "running" && (health === "healthy" || (health === "starting" && hasPassed)))
+    return { kind: "ready", hasHealthCheck: true };
   if (status === "running" && health === null && waitedMs >= steadyMs)
     return { kind: "ready", hasHealthCheck: false };
   return waitedMs > timeoutMs ? { kind: "late", waitedMs } : null;
@@ -59,4 +72,9 @@ export function hasEndedWell({ status, exitCode }: Container): boolean {
 /** Whether the container serves now: healthy, or running without a health check. */
 export function isServing(container: Container): boolean {
   return container.status === "running" && (container.health === "healthy" || container.health === null);
+}
+
+/** Whether a container that was ready still is. Docker itself may not have run its health check yet. */
+export function isStillReady({ status, health, restartCount }: Container): boolean {
+  return status === "running" && health !== "unhealthy" && restartCount === 0;
 }

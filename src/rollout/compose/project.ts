@@ -20,6 +20,8 @@ export interface RolloutService {
   readonly hasBuild: boolean;
   /** Those that compose creates for the project. */
   readonly networks: readonly Network[];
+  /** The services that it must wait for, also those that they wait for. */
+  readonly dependsOn: readonly string[];
   readonly replicas: number;
   readonly replacement: Replacement;
   /** Whether exit code 0 may be its good end: nothing in the compose file says that it keeps running. */
@@ -68,6 +70,7 @@ function readService(
     image: service.image ?? `${model.name}-${name}`,
     hasBuild: service.build !== undefined,
     networks: networksOf(model, service),
+    dependsOn: dependenciesOf(model.services, name),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
     replacement: replacementOf(service, isAwaited),
     mayEnd: mayEnd(service),
@@ -104,6 +107,12 @@ function inDependencyOrder(services: ComposeModel["services"]): readonly string[
   };
   for (const name of Object.keys(services)) visit(name);
   return [...ordered];
+}
+
+/** All that `name` depends on, by others too. Compose has refused cycles already. */
+function dependenciesOf(services: ComposeModel["services"], name: string): readonly string[] {
+  const direct = Object.keys(services[name]?.depends_on ?? {});
+  return [...new Set(direct.flatMap((one) => [one, ...dependenciesOf(services, one)]))];
 }
 
 /** Services that others wait for until they have succeeded, such as a database migration. */

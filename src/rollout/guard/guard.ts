@@ -3,7 +3,7 @@ import { formatDuration } from "../../config/duration.ts";
 import { serviceAlias } from "../../config/machine-part.ts";
 import { inspectContainer, namesOf } from "../../platform/docker/container.ts";
 import { diagnose } from "../../platform/docker/diagnosis.ts";
-import { isServing } from "../../platform/docker/health.ts";
+import { isStillReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Containers, LiveDirectory, ServiceRollout } from "../context.ts";
 import { timed } from "../report/report.ts";
@@ -84,7 +84,7 @@ function verdictOn({ fresh, count, oldNames }: Watched): GuardVerdict {
 async function requireServing({ on: { engine }, fresh }: Watched): Promise<void> {
   for (const container of fresh) {
     const now = await inspectContainer(engine, container.id);
-    if (now && isServing(now) && now.restartCount === 0) continue;
+    if (now && isStillReady(now)) continue;
     throw await diagnose(engine, container, { kind: "fell" });
   }
 }

@@ -34,7 +34,7 @@ export async function prepareImages(
   const builders = buildersOf(project.services, built);
   await requireDiskSpace(rollout, builders, prune);
   await runReported(rollout, "build", buildCommand(target, names(builders)), names(builders));
-  for (const service of built) await tagBuilt(rollout, service);
+  await Promise.all(built.map((service) => tagBuilt(rollout, service)));
 }
 
 /** The services whose `build` makes the images of `built`: a worker may use the image that the app builds. */

@@ -62,7 +62,7 @@ function drainText(drained: Drained, names: readonly string[]): string {
 export interface DrainLimits {
   /**
    * Caddy chooses the upstream a moment before it counts the request: a count of zero is believed only after this
-   * time.
+   * time, and if the next one is zero too.
    */
   readonly settleMs: number;
   readonly pollMs: number;
@@ -78,7 +78,7 @@ const longestRequestMs = 10_000;
 /** The limits of a drain, from the label `hotpush.drain-timeout` in milliseconds; null without the label. */
 export function drainLimits(labelMs: number | null): DrainLimits {
   const [timeoutMs, blindMs] = [labelMs ?? defaultDrainTimeoutMs, labelMs ?? longestRequestMs];
-  return { settleMs: 500, pollMs: 100, timeoutMs, blindMs };
+  return { settleMs: 200, pollMs: 50, timeoutMs, blindMs };
 }
 
 export type Drained =
@@ -118,6 +118,7 @@ async function countDown(
   await wait(settleMs);
   const deadlineMs = performance.now() + timeoutMs;
   let unnamedSinceMs: number | null = null;
+  let wasIdle = false;
   for (;;) {
     const inFlight = await requestsInFlight(live, service, containers);
     if (inFlight === null) {
@@ -125,7 +126,9 @@ async function countDown(
       return { kind: "blind", why: "no answer", waitedMs: blindMs };
     }
     const { count, unnamed } = inFlight;
-    if (count === 0 && unnamed === 0) return { kind: "drained" };
+    const isIdle = count === 0 && unnamed === 0;
+    if (isIdle && wasIdle) return { kind: "drained" };
+    wasIdle = isIdle;
     const nowMs = performance.now();
     // A request that arrives while Caddy counts may be in only one of the numbers. The next poll sees both.
     unnamedSinceMs = count === 0 ? (unnamedSinceMs ?? nowMs) : null;

@@ -5,6 +5,7 @@ import { anonymousVolume, planService } from "../plan.ts";
 import { recoverService, removeLeftovers } from "../recover.ts";
 import { note, outcomeOf, reportSkipped, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
 import { requestRecreation, requestRemoval } from "../self-update/replacement-request.ts";
+import type { AccompaniedRollout } from "../side-by-side/company.ts";
 import { recreateService } from "./recreate-service.ts";
 import { rollService } from "./roll-service.ts";
 import { endEarlierRun, runService } from "./run-service.ts";
@@ -15,9 +16,10 @@ import { endEarlierRun, runService } from "./run-service.ts";
  * @param found its containers when the roll-out began
  * @throws ProblemError if the new version fails: then the old one serves
  */
-export async function bringUpToDate(on: ServiceRollout, found: Containers): Promise<ServiceOutcome> {
+export async function bringUpToDate(on: AccompaniedRollout, found: Containers): Promise<ServiceOutcome> {
   const { service, own } = on;
   on.signal.throwIfAborted();
+  on.company.failed.throwIfAborted();
   const containers = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
   const isOwn = own?.service === service.name;
   if (isOwn && !containers.some(({ id }) => id === own.id)) {
@@ -39,9 +41,9 @@ export async function bringUpToDate(on: ServiceRollout, found: Containers): Prom
       return rollService(on, containers);
     case "recreate":
       if (isOwn) return requestRecreation(on, containers, action.reason);
-      return recreateService(on, containers, action.reason);
+      return recreateAlone(on, containers, action.reason);
     case "run":
-      return runService(on);
+      return on.company.turns.beside(0, () => runService(on));
     case "skip":
       reportSkipped(on);
       return outcomeOf(service, "skipped", {});
@@ -49,13 +51,21 @@ export async function bringUpToDate(on: ServiceRollout, found: Containers): Prom
 }
 
 /** None of its containers ran when the roll-out began. One that was crashing may have recovered during the build. */
-async function startService(on: ServiceRollout): Promise<ServiceOutcome> {
+async function startService(on: AccompaniedRollout): Promise<ServiceOutcome> {
   const recovered = (await recoverService(on)).filter(({ status }) => status === "running");
   const present = recovered.length > 0 ? recovered : await containersOf(on);
   const volume = anonymousVolume(on.service, present);
-  if (volume !== null) return recreateService(on, present, `anonymous volume ${volume}`);
+  if (volume !== null) return recreateAlone(on, present, `anonymous volume ${volume}`);
   if (recovered.length === 0) await removeLeftovers(on);
   return rollService(on, recovered);
+}
+
+/** It may be what the others are checked through: the proxy, or a database. */
+function recreateAlone(on: AccompaniedRollout, old: Containers, reason: string): Promise<ServiceOutcome> {
+  return on.company.turns.alone(async () => {
+    on.company.failed.throwIfAborted();
+    return recreateService(on, old, reason);
+  });
 }
 
 /**

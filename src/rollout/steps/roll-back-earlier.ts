@@ -9,6 +9,7 @@ import {
   type ServiceRollout,
 } from "../context.ts";
 import { note, type ServiceOutcome } from "../report/report.ts";
+import { createCompany } from "../side-by-side/company.ts";
 import { rollService } from "./roll-service.ts";
 
 const dataMayNotSuit = "it was recreated, and its data may not suit the old version";
@@ -81,9 +82,10 @@ async function goBack(on: ServiceRollout, old: Containers): Promise<void> {
     const isChanged = old.some(({ configHash }) => !configHashes.includes(configHash));
     const configuration = isChanged ? ", with the configuration that the compose file has now" : "";
     note(on, `goes back to the old version, because another service failed${configuration}`);
+    const company = await createCompany(on, new AbortController().signal);
     // It served before, and a guard would only hold up the others.
-    const unguarded = { ...on, service: { ...on.service, guardMs: 0 } };
-    await rollService(unguarded, await containersOf(on));
+    const unguarded = { ...on.service, guardMs: 0 };
+    await rollService({ ...on, company, service: unguarded }, await containersOf(on));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     note(on, `could not go back and serves the new version: ${reason}`);

@@ -1,6 +1,6 @@
 import { type Container, inspectContainer, namesOf, stopContainer } from "../../platform/docker/container.ts";
 import { diagnose } from "../../platform/docker/diagnosis.ts";
-import { isServing, waitReady } from "../../platform/docker/health.ts";
+import { isStillReady, waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Containers, ServiceRollout } from "../context.ts";
 import { guardNewVersion } from "../guard/guard.ts";
@@ -8,6 +8,7 @@ import { checkThroughProxy } from "../proxy/check.ts";
 import { type DrainSummary, drainOld } from "../proxy/drain.ts";
 import { switchTraffic } from "../proxy/live-file.ts";
 import { timed } from "../report/report.ts";
+import type { AccompaniedRollout } from "../side-by-side/company.ts";
 import { abandon } from "./remove.ts";
 
 export interface AllReady {
@@ -58,20 +59,22 @@ function describe(states: readonly State[]): string {
  * the proxy itself may not run yet: its check comes when all services have started.)
  *
  * @returns what was seen of the requests to the old ones
- * @throws ProblemError if the new ones fail; the old ones serve again, and the new ones are removed
+ * @throws ProblemError if the new ones fail, or the signal's reason if another service does; the old ones serve again, and the new ones
+ * are removed
  */
 export async function verifyInService(
-  on: ServiceRollout,
+  on: AccompaniedRollout,
   old: Containers,
   fresh: Containers,
 ): Promise<DrainSummary> {
   const draining = new AbortController();
   try {
-    const [moved] = await Promise.all([
+    const verified = Promise.all([
       drainOld(on, old, draining.signal),
       on.traffic.by === "live file" && checkThroughProxy(on),
       guardNewVersion(on, old, fresh, draining.signal),
     ]);
+    const [moved] = await Promise.race([verified, rejectionAt(on.company.failed)]);
     await requireStillServing(on, fresh);
     return moved;
   } catch (error) {
@@ -82,11 +85,19 @@ export async function verifyInService(
   }
 }
 
+/** The old containers still run when another service fails, so going back with it is one more switch. */
+function rejectionAt(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
 /** A version can be healthy until its first real request. */
 async function requireStillServing({ engine }: ServiceRollout, containers: Containers): Promise<void> {
   for (const container of containers) {
     const now = await inspectContainer(engine, container.id);
-    if (now && isServing(now) && now.restartCount === 0) continue;
+    if (now && isStillReady(now)) continue;
     throw await diagnose(engine, container, { kind: "fell" });
   }
 }

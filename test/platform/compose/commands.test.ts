@@ -25,7 +25,7 @@ test("each compose command is this list of arguments", () => {
 
 test("scaling up leaves old containers, dependencies and the image alone", () => {
   const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate", "--scale", "app=2", "app"];
-  assert.deepEqual(scaleUpCommand(target, "app", 2), [...start, ...files, ...up]);
+  assert.deepEqual(scaleUpCommand(target, [{ service: "app", count: 2 }]), [...start, ...files, ...up]);
 });
 
 test("a service is recreated alone", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Container } from "../../../src/platform/docker/container.ts";
-import { type Readiness, readinessOf } from "../../../src/platform/docker/health.ts";
+import { isStillReady, type Readiness, readinessOf } from "../../../src/platform/docker/health.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 
 const unchecked = { health: null } as const;
@@ -22,6 +22,23 @@ const cases: readonly (readonly [string, Partial<Container>, number, Readiness["
 for (const [situation, container, waitedMs, kind] of cases) {
   test(`a container that is ${situation} is ${kind ?? "waited for"}`, () => {
     assert.equal(readinessOf(sampleContainer(container), waitedMs, 60_000)?.kind ?? null, kind);
+  });
+}
+
+test("a container whose health check passes is ready, though Docker has not run it yet", () => {
+  const container = sampleContainer({ health: "starting" });
+  assert.deepEqual(readinessOf(container, 0, 60_000, true), { kind: "ready", hasHealthCheck: true });
+});
+
+for (const [situation, container, isStill] of [
+  ["whose health check Docker has not run", { health: "starting" }, true],
+  ["without a health check", { health: null }, true],
+  ["that became unhealthy", { health: "unhealthy" }, false],
+  ["that was restarted", { restartCount: 1 }, false],
+  ["that has ended", { status: "exited" }, false],
+] as const) {
+  test(`a ready container ${situation} ${isStill ? "is still" : "is no longer"} ready`, () => {
+    assert.equal(isStillReady(sampleContainer(container)), isStill);
   });
 }
 

@@ -54,6 +54,7 @@ test("image, replicas and labels are read as compose prints them", () => {
     isBuilt: true,
     hasBuild: true,
     networks: [],
+    dependsOn: [],
     replicas: 3,
     replacement: { how: "roll" },
     mayEnd: false,

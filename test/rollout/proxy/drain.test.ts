@@ -25,6 +25,13 @@ test("drain ends when the old container has no request left", async (t) => {
   assert.equal(counts.length, 0);
 });
 
+test("a count of zero is believed when the next one is zero too", async (t) => {
+  const counts = [0, 2, 0, 0, 1];
+  const live = await caddy(t, () => [{ address: "shop-app-1:8080", num_requests: counts.shift() }]);
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
+  assert.deepEqual(counts, [1]);
+});
+
 test("an upstream that Caddy no longer lists is drained", async (t) => {
   const live = await caddy(t, () => null);
   assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
@@ -63,7 +70,7 @@ test("a Caddy that counts requests only by live file counts as silent", async (t
   const blind = { kind: "blind", why: "no names", waitedMs: 20 };
   assert.deepEqual(await drain(old, "app", ["shop-app-1"], limits), blind);
   const answers = [[byFile], [{ ...byFile, num_requests: 0 }]];
-  const idle = await caddy(t, () => answers.shift());
+  const idle = await caddy(t, () => answers.shift() ?? []);
   assert.deepEqual(await drain(idle, "app", ["shop-app-1"], limits), { kind: "drained" });
   const counted = [byFile, { address: "shop-app-2:8080", num_requests: 3 }];
   const newer = await caddy(t, () => counted);
@@ -88,10 +95,10 @@ test("a stream that Caddy counts under no container is waited for up to the limi
 
 test("the label hotpush.drain-timeout also counts if Caddy does not report", () => {
   assert.deepEqual(drainLimits(300_000), {
-    settleMs: 500,
-    pollMs: 100,
+    settleMs: 200,
+    pollMs: 50,
     timeoutMs: 300_000,
     blindMs: 300_000,
   });
-  assert.deepEqual(drainLimits(null), { settleMs: 500, pollMs: 100, timeoutMs: 30_000, blindMs: 10_000 });
+  assert.deepEqual(drainLimits(null), { settleMs: 200, pollMs: 50, timeoutMs: 30_000, blindMs: 10_000 });
 });
