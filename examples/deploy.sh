@@ -83,20 +83,24 @@ remove_left_locks() {
 # some seconds that service does not answer, and if the new container turns out unhealthy, the old one is gone.
 replace_containers() {
   echo "==> Build and replace"
-  docker compose version ||
-    fail "There is a compose or stack file, but no docker compose. Install it: https://docs.docker.com/engine/install/"
-  docker version --format 'Docker Engine {{.Server.Version}}' ||
-    fail "Docker does not answer. Start it (systemctl start docker), or let this user at its socket (group docker)."
   if command -v hotpush >/dev/null; then
-    hotpush rollout
+    hotpush rollout || { code=$?; check_docker; exit "$code"; }
     echo "==> Prune" # Of this project, but what `hotpush rollback` needs.
     hotpush prune || echo "Could not prune; going on."
     return
   fi
+  check_docker
   docker compose up -d --build --wait --remove-orphans
   echo "==> Prune" # Only images of this project that a newer build took the tag from.
   project=$(docker compose config | sed -nE 's/^name: "?([a-z0-9_-]+)"?$/\1/p')
   docker image prune --force --filter "label=com.docker.compose.project=$project" || echo "Could not prune; going on."
+}
+
+check_docker() {
+  docker compose version ||
+    fail "There is a compose or stack file, but no docker compose. Install it: https://docs.docker.com/engine/install/"
+  docker version --format 'Docker Engine {{.Server.Version}}' ||
+    fail "Docker does not answer. Start it (systemctl start docker), or let this user at its socket (group docker)."
 }
 
 # Its output goes through a file, and every other descriptor is closed: else a process that restart.sh leaves running

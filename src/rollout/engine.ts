@@ -1,4 +1,3 @@
-import { loadModel } from "../platform/compose/ask-compose.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import type { RolloutRequest } from "./context.ts";
@@ -38,7 +37,7 @@ export async function findRolloutEngine(
 const engines: Readonly<Record<EngineName, RolloutEngine>> = {
   compose: {
     rollOut,
-    prune: async (request) => pruneProject(request, (await loadModel(request)).name),
+    prune: pruneProject,
   },
   swarm: {
     rollOut: rollOutStack,

@@ -34,7 +34,7 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
     const outcomes: ServiceOutcome[] = [];
     try {
       if (version) await nameImages(rollout, services, version);
-      else await prepareImages(rollout, services, running, () => pruneProject(rollout, project.name));
+      else await prepareImages(rollout, services, running, () => pruneProject(rollout));
       await bringAllUpToDate(rollout, running, outcomes);
     } catch (error) {
       await rollBackEarlier(rollout, running, outcomes);

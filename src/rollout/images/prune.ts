@@ -1,4 +1,4 @@
-import { loadImageNames } from "../../platform/compose/ask-compose.ts";
+import { loadImageNames, loadModel } from "../../platform/compose/ask-compose.ts";
 import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
 import {
   type Engine,
@@ -12,15 +12,13 @@ import { inspectImage, isNamedByCommit, splitReference } from "../../platform/do
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "../versions.ts";
 
 /**
- * Removes old images of the compose project `name`, as `prune` does.
+ * Removes old images of a compose project, as `prune` does.
  *
  * @param request.keep how many good versions before the present one keep their images
  */
-export async function pruneProject(
-  request: ComposeOptions & Omit<PruneRequest, "project">,
-  name: string,
-): Promise<Pruned> {
-  return prune({ ...request, project: { name, images: await loadImageNames(request) } });
+export async function pruneProject(request: ComposeOptions & Omit<PruneRequest, "project">): Promise<Pruned> {
+  const [{ name }, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
+  return prune({ ...request, project: { name, images } });
 }
 
 /** A compose project as prune sees it. */
@@ -66,8 +64,10 @@ export async function prune({
 }: PruneRequest): Promise<Pruned> {
   const versions = await readVersions(versionsPath);
   const kept = keptVersions(versions, keep);
-  const beforeBytes = await layersBytes(engine);
-  const images = await projectImages(engine, project, versions);
+  const [beforeBytes, images] = await Promise.all([
+    layersBytes(engine),
+    projectImages(engine, project, versions),
+  ]);
   const keptImages = [...inUse, ...kept.flatMap((version) => Object.values(version.images))];
   const keptIds = await neededIds(engine, project, keptImages);
   const keptTags = new Set(keptImages.map(({ tag }) => tag));
@@ -77,9 +77,12 @@ export async function prune({
       if (await removeImage(engine, name)) removed.push(name);
     }
   }
-  const freedBytes = beforeBytes - (await layersBytes(engine)) + (await pruneBuildCache(engine));
+  const [leftBytes, cacheBytes] = await Promise.all([
+    removed.length === 0 ? beforeBytes : layersBytes(engine),
+    pruneBuildCache(engine),
+  ]);
   if (versions.length > 0) await writeVersions(versionsPath, kept);
-  return { removed, freedBytes: Math.max(0, freedBytes) };
+  return { removed, freedBytes: Math.max(0, beforeBytes - leftBytes + cacheBytes) };
 }
 
 interface ProjectImage {
