@@ -2,12 +2,14 @@ import type { Command } from "commander";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import { connectEngine, type Engine } from "../platform/docker/engine.ts";
 import { lowerPriority } from "../platform/lower-priority.ts";
+import { openTerminal } from "../platform/terminal/terminal.ts";
 import { ProblemError } from "../problems.ts";
 import { findStatePath } from "../rollout/compose/find-state-path.ts";
 import { locateProject, refuseOtherState } from "../rollout/compose/locate-project.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportToService } from "../rollout/report/deployment-report.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
+import { reportLiveLines } from "../rollout/report/live-lines.ts";
 import { type RolloutState, rolloutState } from "../rollout/state.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 
@@ -65,7 +67,9 @@ async function runRollout(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const write = (text: string) => process.stdout.write(text);
-  let report = options.json ? reportJson(write) : reportText(write);
+  const { isInteractive, columns } = openTerminal(process.stdout, env);
+  const reportToPerson = isInteractive ? reportLiveLines(write, columns) : reportText(write);
+  let report = options.json ? reportJson(write) : reportToPerson;
   lowerPriority();
   const stopping = new AbortController();
   const stop = () => stopping.abort();

@@ -37,7 +37,7 @@ export interface CheckLimits {
 }
 
 export const checkLimits: CheckLimits = {
-  wanted: 3,
+  wanted: 6,
   tolerated: 5,
   pollMs: 100,
   answerMs: 5_000,

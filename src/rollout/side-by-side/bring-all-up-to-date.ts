@@ -1,4 +1,5 @@
-import { type Containers, onService, type Rollout, type RunningContainers } from "../context.ts";
+import type { RolloutService } from "../compose/project.ts";
+import { onService, type Rollout, type RunningContainers } from "../context.ts";
 import type { ServiceOutcome } from "../report/report.ts";
 import { bringUpToDate } from "../steps/bring-up-to-date.ts";
 import { createCompany } from "./company.ts";
@@ -17,27 +18,25 @@ export async function bringAllUpToDate(
 ): Promise<void> {
   const failing = new AbortController();
   const company = await createCompany(rollout, failing.signal);
-  let failure: { readonly error: unknown } | null = null;
+  const failures: unknown[] = [];
   const ends = new Map<string, Promise<unknown>>();
 
-  async function bring(name: string, awaited: readonly Promise<unknown>[]): Promise<void> {
-    await Promise.all(awaited);
-    const service = rollout.services.find((one) => one.name === name);
-    if (service === undefined) return;
-    const found: Containers = running.get(name) ?? [];
-    outcomes.push(await bringUpToDate({ ...onService(rollout, service), company }, found));
+  async function bring(service: RolloutService): Promise<void> {
+    const { name, dependsOn } = service;
+    const isOwn = name === rollout.own?.service;
+    await Promise.all(isOwn ? ends.values() : dependsOn.flatMap((one) => ends.get(one) ?? []));
+    const on = { ...onService(rollout, service), company };
+    outcomes.push(await bringUpToDate(on, running.get(name) ?? []));
   }
 
-  for (const { name, dependsOn } of rollout.services.filter(({ replicas }) => replicas > 0)) {
-    const isOwn = name === rollout.own?.service;
-    const awaited = isOwn ? [...ends.values()] : dependsOn.flatMap((one) => ends.get(one) ?? []);
-    const end = bring(name, awaited).catch((error: unknown) => {
-      failure ??= { error };
+  for (const service of rollout.services.filter(({ replicas }) => replicas > 0)) {
+    const end = bring(service).catch((error: unknown) => {
+      failures.push(error);
       failing.abort();
       throw error;
     });
-    ends.set(name, end);
+    ends.set(service.name, end);
   }
   await Promise.allSettled(ends.values());
-  if (failure !== null) throw (failure as { readonly error: unknown }).error;
+  if (failures.length > 0) throw failures[0];
 }

@@ -43,7 +43,7 @@ export async function bringUpToDate(on: AccompaniedRollout, found: Containers): 
       if (isOwn) return requestRecreation(on, containers, action.reason);
       return recreateAlone(on, containers, action.reason);
     case "run":
-      return on.company.turns.beside(0, () => runService(on));
+      return on.company.room.beside(0, () => runService(on));
     case "skip":
       reportSkipped(on);
       return outcomeOf(service, "skipped", {});
@@ -62,7 +62,7 @@ async function startService(on: AccompaniedRollout): Promise<ServiceOutcome> {
 
 /** It may be what the others are checked through: the proxy, or a database. */
 function recreateAlone(on: AccompaniedRollout, old: Containers, reason: string): Promise<ServiceOutcome> {
-  return on.company.turns.alone(async () => {
+  return on.company.room.alone(async () => {
     on.company.failed.throwIfAborted();
     return recreateService(on, old, reason);
   });

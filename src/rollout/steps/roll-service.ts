@@ -22,11 +22,11 @@ const firstStart: DrainSummary = { drainedMs: null, downtimeMs: null, reason: nu
  * @throws ProblemError if the new ones fail: the old ones still serve, and the new ones are removed
  */
 export async function rollService(on: AccompaniedRollout, old: Containers): Promise<ServiceOutcome> {
-  const { turns, failed } = on.company;
+  const { room, failed } = on.company;
   const signal = AbortSignal.any([on.signal, failed]);
   const bytes = await memoryOf(on.engine, old);
   try {
-    return await turns.beside(bytes, () => replace({ ...on, signal }, old));
+    return await room.beside(bytes, () => replace({ ...on, signal }, old));
   } catch (error) {
     if (failed.aborted) note(on, "is given up, because another service failed");
     throw error;

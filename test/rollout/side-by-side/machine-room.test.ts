@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createTurns } from "../../../src/rollout/side-by-side/turns.ts";
+import { createMachineRoom } from "../../../src/rollout/side-by-side/machine-room.ts";
 
 /** Works that begin and end when the test says so. */
 function watched() {
@@ -19,7 +19,7 @@ function watched() {
 
 test("works begin as long as there is room, in the order in which they came", async () => {
   const { begun, work, end } = watched();
-  const { beside } = createTurns({ works: 2, bytes: 100 });
+  const { beside } = createMachineRoom({ works: 2, bytes: 100 });
   for (const name of ["a", "b", "c"]) beside(10, work(name));
   await end("none");
   assert.deepEqual(begun, ["a", "b"]);
@@ -29,7 +29,7 @@ test("works begin as long as there is room, in the order in which they came", as
 
 test("a work waits until there is memory for it, and those after it wait too", async () => {
   const { begun, work, end } = watched();
-  const { beside } = createTurns({ works: 9, bytes: 100 });
+  const { beside } = createMachineRoom({ works: 9, bytes: 100 });
   beside(60, work("a"));
   beside(60, work("b"));
   beside(1, work("c"));
@@ -41,7 +41,7 @@ test("a work waits until there is memory for it, and those after it wait too", a
 
 test("a work that needs more than there is has its turn when no other has", async () => {
   const { begun, work, end } = watched();
-  const { beside } = createTurns({ works: 9, bytes: 100 });
+  const { beside } = createMachineRoom({ works: 9, bytes: 100 });
   beside(50, work("a"));
   beside(500, work("large"));
   beside(1, work("b"));
@@ -54,7 +54,7 @@ test("a work that needs more than there is has its turn when no other has", asyn
 
 test("a work alone waits for the others, and they wait for it", async () => {
   const { begun, work, end } = watched();
-  const { beside, alone } = createTurns({ works: 9, bytes: 100 });
+  const { beside, alone } = createMachineRoom({ works: 9, bytes: 100 });
   beside(1, work("a"));
   alone(work("proxy"));
   beside(1, work("b"));
@@ -67,7 +67,7 @@ test("a work alone waits for the others, and they wait for it", async () => {
 });
 
 test("a work that fails gives its turn to the next", async () => {
-  const { alone } = createTurns({ works: 1, bytes: 1 });
+  const { alone } = createMachineRoom({ works: 1, bytes: 1 });
   await assert.rejects(
     alone(async () => Promise.reject(new Error("sick"))),
     /sick/,

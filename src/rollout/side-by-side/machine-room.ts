@@ -1,8 +1,8 @@
-/** Lets works have their turn, in the order in which they came. */
-export interface Turns {
+/** Lets works begin in the order in which they came, as far as the machine has room for them. */
+export interface MachineRoom {
   /** Does `work` beside others, as long as the machine has room for its `bytes` of memory. */
   readonly beside: Turn<[bytes: number]>;
-  /** Does `work` while nothing else has its turn. */
+  /** Does `work` while nothing else goes on. */
   readonly alone: Turn<[]>;
 }
 
@@ -10,8 +10,8 @@ type Turn<Needs extends readonly unknown[]> = <Result>(
   ...args: [...Needs, work: () => Promise<Result>]
 ) => Promise<Result>;
 
-/** Both ends of what a machine can do at the same time. */
-export interface Room {
+/** The most that a machine does at the same time. */
+export interface RoomLimits {
   readonly works: number;
   readonly bytes: number;
 }
@@ -22,14 +22,14 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** Makes turns for a machine with `room`. A work that needs more than all of it has its turn when no other has. */
-export function createTurns(room: Room): Turns {
+/** Makes the room of a machine with these limits. A work that needs more than all of it begins when no other goes on. */
+export function createMachineRoom(limits: RoomLimits): MachineRoom {
   const waiting: Waiting[] = [];
   const held = { works: 0, bytes: 0, isAlone: false };
 
   function fits({ bytes, isAlone }: Waiting): boolean {
     if (held.works === 0) return true;
-    return !isAlone && !held.isAlone && held.works < room.works && held.bytes + bytes <= room.bytes;
+    return !isAlone && !held.isAlone && held.works < limits.works && held.bytes + bytes <= limits.bytes;
   }
 
   function beginNext(): void {
