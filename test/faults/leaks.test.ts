@@ -41,7 +41,9 @@ test("the logs of 50 deployments are kept, with the scripts' own logs", async (t
     [join(service.statePath, "logs"), "55.log", "6.log"],
     [join(temporaryPath, ownDirectory), "deploy-55.log", "deploy-6.log"],
   ] as const) {
-    await until("the oldest are removed", () => readdirSync(directory).length === 50);
+    const namesOf = (pattern: RegExp) => readdirSync(directory).filter((name) => pattern.test(name));
+    await until("the oldest are removed", () => namesOf(/\.log$/).length === 50);
+    await until("and nothing of them is left", () => namesOf(/\b[1-5]\.log/).length === 0);
     assert.ok(readdirSync(directory).includes(newest));
     assert.ok(readdirSync(directory).includes(oldest));
   }
