@@ -1,0 +1,50 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { constants, setPriority } from "node:os";
+import type { ServicesProject } from "./services.ts";
+
+/** The end of a step of a roll-out. */
+export interface TimedEvent {
+  readonly step: string;
+  readonly durationMs: number;
+  readonly atMs: number;
+}
+
+/** As the script of examples/ does. */
+export async function rollOutAndPrune(project: ServicesProject): Promise<readonly TimedEvent[]> {
+  const { code, output } = await project.rollOut({ args: ["--json"] });
+  if (code !== 0) throw new Error(output);
+  const rolledMs = Date.now();
+  await project.hotpush("prune");
+  const events = output
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const steps = events.filter(({ event }) => event === "step");
+  const prune = { step: "prune", durationMs: Date.now() - rolledMs, atMs: Date.now() };
+  return [
+    ...steps.map(({ step, durationMs, at }) => ({ step, durationMs, atMs: Date.parse(at) })),
+    { step: "rolled out", durationMs: 0, atMs: rolledMs },
+    prune,
+  ];
+}
+
+/** With the priority of a roll-out, so that what else runs on this machine slows both down alike. */
+export async function upAtSamePriority({ env, directory }: ServicesProject): Promise<readonly TimedEvent[]> {
+  const argv = ["compose", "up", "--detach", "--build", "--wait"];
+  const child = spawn("docker", argv, { env, cwd: directory, detached: true, stdio: "ignore" });
+  lower(child.pid ?? 0);
+  const [code] = await once(child, "exit");
+  if (code !== 0) throw new Error(`docker compose ended with exit code ${code}`);
+  return [];
+}
+
+function lower(pid: number): void {
+  setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, String(constants.priority.PRIORITY_BELOW_NORMAL));
+  } catch {
+    // A kernel that does not divide the cores by session.
+  }
+}
