@@ -37,16 +37,19 @@ export async function initOnMachine(
   return 0;
 }
 
-function givenIn(options: InitOptions): GivenOnMachine {
+/** What the command line gives. */
+export function givenIn(options: InitOptions): GivenOnMachine {
   const { url = null, host = null, service = null, project = null, at: places = [] } = options;
   return { url, host, service, project, places };
 }
 
-function questionsFor(asksNothing: boolean) {
+/** The questions for a person at the terminal; none if nobody is there, or if `asksNothing`. */
+export function questionsFor(asksNothing: boolean) {
   return canAsk() && !asksNothing ? personAtTerminal : takeDefaults;
 }
 
-async function printPlan(
+/** Prints what happens to each file. */
+export async function printPlan(
   { place, project, machineFiles, checkoutFiles }: MachineSetup,
   env: NodeJS.ProcessEnv,
 ) {

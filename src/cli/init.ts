@@ -1,17 +1,16 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { type Command, Option } from "commander";
-import { ownComposeFile } from "../init/compose-file.ts";
 import { gitHosts } from "../init/git-host.ts";
+import { findOldSetup } from "../init/move/old-setup.ts";
 import { settingsOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import { readOwnServices } from "../init/plan-setup.ts";
-import { findProject, type SetupProject } from "../init/project.ts";
+import { findProject } from "../init/project.ts";
 import { parsePlace } from "../init/upstreams/choices.ts";
 import { findOwnProxy } from "../init/upstreams/own-proxy.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
 import { isProjectName } from "../projects/project.ts";
 import { type CommandContext, newCommand, parser, print } from "./command.ts";
 import { initAlone } from "./init-alone.ts";
+import { initMoving } from "./init-moving.ts";
 import { initOnMachine } from "./init-on-machine.ts";
 import type { InitOptions } from "./init-options.ts";
 
@@ -57,17 +56,13 @@ function collect<Value>(read: (text: string) => Value | null, fault: string) {
 async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const project = await findProject(process.cwd(), (root) => settingsOnMachine(root, env));
   const services = await readOwnServices(project, env);
-  const isAlone = options.alone === true || project.composeFiles.length === 0 || isSetUpAlone(project);
+  const isAlone = options.alone === true || project.composeFiles.length === 0;
   if (isAlone) return await initAlone(project, services, options, env);
   const chosen = (options.at ?? []).map(({ service }) => service);
   const ownProxy = findOwnProxy(services, chosen);
+  const old = ownProxy === null ? await findOldSetup(project.root, project.env, env) : null;
+  if (old !== null) return await initMoving(project, services, old, options, env);
   if (ownProxy === null) return await initOnMachine(project, services, options, env);
   print(`${ownProxy} has the certificates of this project, so it gets a Hotpush of its own.`, "");
   return await initAlone(project, services, options, env);
-}
-
-/** Whether an earlier run has put Hotpush into the project's own compose files. */
-function isSetUpAlone({ root }: SetupProject): boolean {
-  const path = join(root, ownComposeFile);
-  return existsSync(path) && /^ {2}hotpush:\n {4}image:/m.test(readFileSync(path, "utf8"));
 }

@@ -70,16 +70,25 @@ export function recreateRun(files: MachineFiles, env: NodeJS.ProcessEnv): Promis
  * @param services all of them by default; options of `up` may precede them
  */
 export async function startMachinePart(
-  { path, composeFile, envFile }: MachineFiles,
+  files: MachineFiles,
   env: NodeJS.ProcessEnv,
   services: readonly string[] = [],
+): Promise<CommandEnding> {
+  return await upMachinePart(files, ["--detach", "--wait", ...services], env);
+}
+
+/** Runs `docker compose up` for the machine part, with `args`. */
+export async function upMachinePart(
+  { path, composeFile, envFile }: MachineFiles,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
 ): Promise<CommandEnding> {
   const project = ["--project-name", machineProject, "--project-directory", path];
   const files = ["--file", composeFile, "--env-file", envFile];
   // A person's shell may have values for the variables of the file, and they would have priority.
   const own = Object.keys(parseEnv(readFileSync(envFile, "utf8"))).map((name) => [name, undefined]);
   return await runCommand({
-    argv: [...composeProgram(env), ...project, ...files, "up", "--detach", "--wait", ...services],
+    argv: [...composeProgram(env), ...project, ...files, "up", ...args],
     cwd: path,
     env: { ...env, ...Object.fromEntries(own) },
     timeoutMs: startTimeoutMs,

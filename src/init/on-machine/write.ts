@@ -14,7 +14,8 @@ export function writeOnMachine({ directories, machineFiles, checkoutFiles }: Mac
   for (const file of [...machineFiles, ...checkoutFiles]) writePlanned(file);
 }
 
-function makeDirectory({ path, mode, owner: { uid, gid } }: PlannedDirectory): void {
+/** @throws SetupError if this user may not */
+export function makeDirectory({ path, mode, owner: { uid, gid } }: PlannedDirectory): void {
   if (existsSync(path)) return;
   try {
     mkdirSync(path, { recursive: true });
