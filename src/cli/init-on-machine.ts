@@ -4,6 +4,7 @@ import { type GivenOnMachine, type MachineSetup, planOnMachine } from "../init/o
 import { writeOnMachine } from "../init/on-machine/write.ts";
 import { buildOwnImage, hasImageOfVersion, hasOwnImage, ownImage } from "../init/own-image.ts";
 import type { SetupProject } from "../init/project.ts";
+import { wrapFor } from "../platform/terminal/layout.ts";
 import { print } from "./command.ts";
 import type { InitOptions } from "./init-options.ts";
 import { canAsk, mayChange, personAtTerminal, takeDefaults } from "./init-questions.ts";
@@ -89,6 +90,6 @@ async function printEnd(setup: MachineSetup, env: NodeJS.ProcessEnv): Promise<vo
   const result = isUnchanged(setup)
     ? await dryRun({ project, payloadUrl, host, settings: { ...settings, ...env } })
     : null;
-  if (result !== null) print(`\n${result}`);
+  if (result !== null) print(`\n${wrapFor(process.stdout, result)}`);
   else print("\nNext:", "  docker compose up -d", "  npx hotpush send --dry-run");
 }

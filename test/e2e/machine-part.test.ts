@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { isPortTaken } from "../../src/platform/listener.ts";
+import { memoryOf } from "../harness/memory.ts";
+import { until } from "../harness/until.ts";
+import { makeNewServer, type NewServer, type TestCheckout } from "../lab/new-server.ts";
+import { onEngine } from "../lab/on-engine.ts";
+
+/** Projects of different shapes, as people have them. */
+const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  one: {
+    "compose.yaml":
+      "services:\n  app:\n    build: app\n    restart: always\n    ports: ['8080:8080']\n    healthcheck: {test: [CMD, node, healthcheck.js], interval: 1s}\n",
+  },
+  two: {
+    ".env": "GREETING=hello\n",
+    "docker-compose.yml":
+      "services:\n  web:\n    build: app\n    container_name: two-web\n    ports: ['127.0.0.1:8080:8080']\n    environment: {GREETING: $GREETING}\n  worker:\n    build: app\n    command: [sleep, infinity]\n",
+  },
+  three: {
+    "compose.yaml":
+      "services:\n  site:\n    build: app\n    networks: [front]\n    ports: ['80:8080', '9229:9229']\nnetworks: {front: {}}\n",
+  },
+};
+
+const skip = [80, 443].some(isPortTaken) && "ports 80 and 443 of this machine are taken";
+
+onEngine("the machine part", (labEnv) => {
+  let machine: NewServer;
+  const checkouts: TestCheckout[] = [];
+
+  before(async () => {
+    machine = await makeNewServer(labEnv);
+  });
+  after(() => machine.remove());
+
+  for (const [name, files] of Object.entries(shapes)) {
+    test(`three commands set up project ${name}, and prove it`, { skip }, async (t) => {
+      checkouts.push(await setUp(name, files, (text) => t.diagnostic(text)));
+    });
+  }
+
+  test("a real push to each project is deployed", { skip }, async () => {
+    for (const one of checkouts) assert.equal(await one.push(2), 202);
+    for (const one of checkouts) {
+      await until(`version 2 of ${one.name}`, async () => /version 2 /.test(await one.page()), 120_000);
+    }
+  });
+
+  test("docker compose down of one project leaves the others and the receiver", { skip }, async () => {
+    const [first, ...others] = checkouts as [TestCheckout, ...TestCheckout[]];
+    await first.type("docker compose down");
+    for (const one of others) assert.match(await one.page(), /version 2 /);
+    for (const one of others) assert.match(await one.type("hotpush send --dry-run"), proof);
+    await first.type("docker compose up -d");
+    await until("the first answers again", async () => /version \d /.test(await first.page()));
+  });
+
+  test("running init again changes no byte", { skip }, async () => {
+    for (const { type, directory } of checkouts) {
+      const before = [...snapshot(machine.path), ...snapshot(directory)];
+      assert.match(await type("hotpush init --yes"), proof);
+      await type("hotpush init --check");
+      assert.deepEqual([...snapshot(machine.path), ...snapshot(directory)], before);
+    }
+  });
+
+  test("ten projects share one Caddy and one Hotpush, which stay small", { skip }, async (t) => {
+    await machine.addCheckoutPath();
+    for (const number of [4, 5, 6, 7, 8, 9, 10]) {
+      checkouts.push(await setUp(`p${number}`, shapes.one ?? {}, (text) => t.diagnostic(text)));
+    }
+    for (const one of checkouts) assert.match(await one.page(), /version \d /, one.name);
+    const memory = await Promise.all(["receive", "run"].map(residentBytes));
+    const total = memory.reduce((sum, bytes) => sum + bytes, 0);
+    t.diagnostic(`receive and run hold ${memory.map(mebibytes).join(" and ")} MiB`);
+    assert.ok(total < 150 * 1024 ** 2, `${mebibytes(total)} MiB`);
+  });
+
+  async function setUp(
+    name: string,
+    files: Readonly<Record<string, string>>,
+    report: (text: string) => void,
+  ): Promise<TestCheckout> {
+    const checkout = await machine.addCheckout(name, files);
+    const startMs = performance.now();
+    await checkout.type(`hotpush init --yes --url http://${name}.test`);
+    report(`init took ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
+    await checkout.type("docker compose up -d");
+    assert.match(await checkout.type("hotpush send --dry-run"), proof);
+    await until(`${name} answers`, async () => /version 1 /.test(await checkout.page()));
+    return checkout;
+  }
+
+  async function residentBytes(service: string): Promise<number> {
+    const pids = await machine.docker("top", `hotpush-${service}-1`, "-o", "pid");
+    const own = pids.split("\n").slice(1).map(Number);
+    return own.reduce((sum, pid) => sum + memoryOf(pid).residentBytes, 0);
+  }
+});
+
+const proof = /A signed test push reached the service and would deploy [0-9a-f]{7}/;
+
+function mebibytes(bytes: number): string {
+  return (bytes / 1024 ** 2).toFixed(0);
+}
+
+/** The files of a directory that `init` writes, with mode, owner and content. */
+function snapshot(directory: string): readonly string[] {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const written = files.filter(
+    (path) => !path.includes("/state/") && (!path.includes("/.git/") || path.endsWith("exclude")),
+  );
+  return written.sort().map((path) => {
+    const { mode, uid, gid } = statSync(path);
+    return `${path} ${mode.toString(8)} ${uid}:${gid} ${readFileSync(path, "utf8")}`;
+  });
+}

@@ -1,0 +1,142 @@
+import "../harness/environment.ts";
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { pathToFileURL } from "node:url";
+import { parseEnv, promisify } from "node:util";
+import { machineFilesAt } from "../../src/config/machine-part.ts";
+import { withCheckoutPath } from "../../src/machine-part/compose-file.ts";
+import { launcher } from "../harness/cli.ts";
+import { githubPush } from "../harness/delivery.ts";
+import { git } from "./newcomer.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+const names = pathToFileURL(join(import.meta.dirname, "test-names.js")).href;
+
+/** A server on which `hotpush init` makes the machine part in a temporary directory. */
+export interface NewServer {
+  /** MACHINE_PATH */
+  readonly path: string;
+  readonly docker: (...args: readonly string[]) => Promise<string>;
+  /** Makes a bare remote and a checkout of it, whose host name is `<name>.test`. */
+  readonly addCheckout: (name: string, files: Readonly<Record<string, string>>) => Promise<TestCheckout>;
+  /** Gives `run` the directory of all checkouts, as a person may do by hand, so that no further one is added alone. */
+  readonly addCheckoutPath: () => Promise<void>;
+  readonly remove: () => Promise<void>;
+}
+
+export interface TestCheckout {
+  readonly name: string;
+  readonly directory: string;
+  /** Runs a command as a person types it. @returns its standard output */
+  readonly type: (command: string) => Promise<string>;
+  /** The page at its host name, through Caddy. */
+  readonly page: () => Promise<string>;
+  /** Pushes another version of the app to the remote, and reports it as the git host does. @returns the answer's status */
+  readonly push: (version: number) => Promise<number>;
+}
+
+export async function makeNewServer(labEnv: NodeJS.ProcessEnv): Promise<NewServer> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
+  const path = join(directory, "etc");
+  const env = {
+    ...labEnv,
+    MACHINE_PATH: path,
+    PATH: `${dirname(launcher)}:${labEnv.PATH}`,
+    NODE_OPTIONS: `--import=${names}`,
+  };
+  const docker = async (...args: readonly string[]) =>
+    (await run("docker", args, { env, cwd: directory })).stdout.trim();
+  const checkouts: TestCheckout[] = [];
+  return {
+    path,
+    docker,
+    async addCheckout(name, files) {
+      const checkout = await makeCheckout(join(directory, name), name, files, { env, path });
+      checkouts.push(checkout);
+      return checkout;
+    },
+    async addCheckoutPath() {
+      const file = machineFilesAt(path).composeFile;
+      await writeFile(file, withCheckoutPath(await readFile(file, "utf8"), directory, false));
+      await run("docker", ["compose", "up", "--detach", "--wait"], { env, cwd: path });
+    },
+    async remove() {
+      for (const checkout of checkouts)
+        await checkout.type("docker compose down --volumes --rmi local --timeout 1").catch(() => {});
+      await docker("compose", "--project-name", "hotpush", "down", "--timeout", "1").catch(() => {});
+      for (const { name } of checkouts) {
+        await docker("network", "rm", `hotpush-${name}`).catch(() => {});
+        await removeImages(docker, name);
+      }
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function removeImages(docker: NewServer["docker"], project: string): Promise<void> {
+  const images = await docker("images", "--quiet", "--filter", `label=com.docker.compose.project=${project}`);
+  if (images !== "") await docker("rmi", "--force", ...new Set(images.split("\n")));
+}
+
+async function makeCheckout(
+  place: string,
+  name: string,
+  files: Readonly<Record<string, string>>,
+  { env, path }: { readonly env: NodeJS.ProcessEnv; readonly path: string },
+): Promise<TestCheckout> {
+  const [developer, directory] = [join(place, "developer"), join(place, name)];
+  await cp(join(root, "examples/compose/app"), join(developer, "app"), { recursive: true });
+  for (const [file, content] of Object.entries(files)) {
+    await mkdir(dirname(join(developer, file)), { recursive: true });
+    await writeFile(join(developer, file), content);
+  }
+  await git(place, "init", "--quiet", "--bare", "--initial-branch=main", `${name}.git`);
+  await git(developer, "init", "--quiet", "--initial-branch=main");
+  await git(developer, "remote", "add", "origin", `../${name}.git`);
+  await commitAndPush(developer, "Version 1");
+  await git(place, "clone", "--quiet", `${name}.git`, name);
+  return {
+    ...{ name, directory },
+    type: async (command) => (await run("bash", ["-c", command], { cwd: directory, env })).stdout,
+    page: async () => (await ask(`${name}.test`, "GET", "/")).body,
+    async push(version) {
+      const server = join(developer, "app/server.js");
+      await writeFile(server, (await readFile(server, "utf8")).replace(/version \d+/, `version ${version}`));
+      const before = await git(developer, "rev-parse", "HEAD");
+      const after = await commitAndPush(developer, `Version ${version}`);
+      const { WEBHOOK_SECRET } = parseEnv(await readFile(join(path, `projects/${name}.env`), "utf8"));
+      const { headers, body } = githubPush({ before, after }, WEBHOOK_SECRET);
+      return (await ask(`${name}.test`, "POST", "/webhook", headers, String(body))).status;
+    },
+  };
+}
+
+async function commitAndPush(developer: string, message: string): Promise<string> {
+  await git(developer, "add", "--all");
+  await git(developer, "commit", "--quiet", "--message", message);
+  await git(developer, "push", "--quiet", "origin", "main");
+  return await git(developer, "rev-parse", "HEAD");
+}
+
+/** A request to Caddy of the machine with this host name. */
+function ask(
+  host: string,
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  body = "",
+): Promise<{ readonly status: number; readonly body: string }> {
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", method, path, headers: { ...headers, host }, agent: false };
+    request(options, async (response) => {
+      resolve({ status: response.statusCode ?? 0, body: await text(response) });
+    })
+      .once("error", reject)
+      .end(body);
+  });
+}
