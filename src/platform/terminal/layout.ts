@@ -69,7 +69,10 @@ export function wrapText(text: string, columns: number, indent = leadingSpaces(t
  * @param indent what each line but the first begins with
  */
 export function wrapFor({ columns }: { readonly columns?: number }, text: string, indent = ""): string {
-  return columns === undefined ? text : wrapText(text, Math.min(widest, columns), indent).join("\n");
+  // A terminal that does not know its width says 0.
+  return columns === undefined
+    ? text
+    : wrapText(text, Math.min(widest, columns || widest), indent).join("\n");
 }
 
 function leadingSpaces(text: string): string {

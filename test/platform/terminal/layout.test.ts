@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnsOf, fit } from "../../../src/platform/terminal/layout.ts";
+import { columnsOf, fit, wrapFor } from "../../../src/platform/terminal/layout.ts";
 
 test("text is cut off at the column that it may not pass, and only if it is too long", () => {
   const cases = [
@@ -19,4 +19,10 @@ test("text is cut off at the column that it may not pass, and only if it is too 
     assert.equal(fit(text, most), expected);
     assert.ok(columnsOf(fit(text, most)) <= most);
   }
+});
+
+test("a terminal that does not know its width has 80 columns", () => {
+  const text = "Caddy of this machine serves the project at its host name. ".repeat(5).trim();
+  assert.equal(wrapFor({ columns: 0 }, text), wrapFor({ columns: 80 }, text));
+  assert.equal(wrapFor({}, text), text);
 });
