@@ -233,6 +233,7 @@ test("a flood of forged pushes stalls nothing, and what it leaves is bounded", a
   const { machine, run, commits, ran } = site;
   const inbox = await startLiar(t, machine.inboxSocket);
   const hub = randomCommit();
+  const startMs = performance.now();
   let longestMs = 0;
   for (let sent = 0; sent < floodOfPushes; ) {
     for (let count = 0; count < 1_000; count += 1, sent += 1) {
@@ -250,9 +251,17 @@ test("a flood of forged pushes stalls nothing, and what it leaves is bounded", a
   await until("the other project is deployed", () => ran("blog").length === 1);
   const rows = recorded(site).length;
   assert(rows < 1_700, `${rows} deployments are kept`);
-  assert(run.log.lines.length < 1_000, `${run.log.lines.length} lines were logged`);
-  assert.deepEqual(ran("shop"), []);
-  t.diagnostic(`${floodOfPushes} offers: the longest wait for a command was ${longestMs.toFixed(0)} ms`);
+  const minutes = (performance.now() - startMs) / 60_000;
+  const lines = run.log.lines.length;
+  assert(lines < 1_000 + 300 * minutes, `${lines} lines were logged in ${minutes.toFixed(1)} min`);
+  // In a long flood, the remote is asked and its head is deployed; nothing else is.
+  assert.deepEqual(
+    ran("shop").filter((one) => one !== `refs/heads/main ${commits.head}`),
+    [],
+  );
+  t.diagnostic(
+    `${floodOfPushes} offers, ${lines} lines: the longest wait for a command was ${longestMs.toFixed(0)} ms`,
+  );
 });
 
 test("what an operator requests is deployed amid forged pushes", async (t) => {
