@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { isIP } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { machineServices } from "../config/machine-part.ts";
@@ -9,6 +10,7 @@ import type { MachineSetup } from "../init/on-machine/plan-on-machine.ts";
 import { isMachinePartRunning, isUserKnown, recreateRun, startMachinePart } from "../machine-part/engine.ts";
 import { makeProjectNetwork } from "../machine-part/networks.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
+import { sendHttp } from "../platform/http.ts";
 import { type CommandEnding, hasSucceeded, runInForeground } from "../platform/run-command.ts";
 import { readUser } from "../platform/users.ts";
 import { CommandError } from "../problems.ts";
@@ -31,6 +33,7 @@ export async function startOnMachine(setup: MachineSetup, env: NodeJS.ProcessEnv
   else if (changedServices.length > 0) await start(setup, env);
   if (isRunning && (await isOwnerNew(setup, env))) await whileQuiet(setup, env, () => showOwner(setup, env));
   await untilAccepted(setup);
+  await untilServed(setup);
 }
 
 function networkRange({ place }: MachineSetup) {
@@ -125,6 +128,7 @@ async function whileQuiet(
 
 const acceptedWithinMs = 10_000;
 const pauseMs = 200;
+const answerTimeoutMs = 2_000;
 
 /** `receive` reads the files of projects every two seconds, and a change counts at the next reading. */
 async function untilAccepted({ name, place, project, host, machineFiles }: MachineSetup): Promise<void> {
@@ -140,6 +144,20 @@ async function untilAccepted({ name, place, project, host, machineFiles }: Machi
   const deadlineMs = performance.now() + acceptedWithinMs;
   while (performance.now() < deadlineMs) {
     if ((await send(request)).isGood) return;
+    await sleep(pauseMs);
+  }
+}
+
+/** `run` loads a new site into Caddy within two seconds. Until then Caddy answers 404 at any name that it does not know. */
+async function untilServed({ place, address }: MachineSetup): Promise<void> {
+  const { hostname } = address.payloadUrl;
+  const url = new URL(`http://127.0.0.1:${place.ports.http}/webhook`);
+  const deadlineMs = performance.now() + acceptedWithinMs;
+  while (isIP(hostname.replace(/^\[|\]$/g, "")) === 0 && performance.now() < deadlineMs) {
+    const answer = await sendHttp(url, { headers: { host: hostname }, timeoutMs: answerTimeoutMs }).catch(
+      () => null,
+    );
+    if (answer !== null && answer.status !== 404) return;
     await sleep(pauseMs);
   }
 }

@@ -162,6 +162,6 @@ onEngine("a roll-out from inside a container", (env) => {
 
   test("a repository that is not mounted from the host is an error", async () => {
     const output = await inside("/app", [], "rollout", "--directory", "/usr/local/lib/hotpush");
-    assert.match(output, /\/opt\/hotpush is not mounted from the host/);
+    assert.match(output, /\/usr\/local\/lib\/hotpush is not mounted from the host/);
   });
 });
