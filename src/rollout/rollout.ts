@@ -9,7 +9,7 @@ import {
 import { nameImages, prepareImages } from "./images/prepare-images.ts";
 import { pruneProject } from "./images/prune.ts";
 import { oneShotsOf } from "./plan.ts";
-import { checkThroughProxy } from "./proxy/check.ts";
+import { checkThroughProxy, patientLimits } from "./proxy/check.ts";
 import { adoptLiveFiles } from "./proxy/live-directory.ts";
 import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
 import { recoverService } from "./recover.ts";
@@ -81,11 +81,14 @@ async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
   return running;
 }
 
-/** There is no old version to go back to: new containers stay, so that an operator can look at them. */
+/**
+ * There is no old version to go back to: new containers stay, so that an operator can look at them. The proxy itself may have
+ * started just now.
+ */
 async function checkFirstStarts(rollout: Rollout, outcomes: readonly ServiceOutcome[]): Promise<void> {
   const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
   for (const service of rollout.services.filter(({ name }) => started.includes(name)))
-    await checkThroughProxy({ ...rollout, service });
+    await checkThroughProxy({ ...rollout, service }, patientLimits);
 }
 
 /** The one-shot services that ran at this commit, in this roll-out or before. */

@@ -30,16 +30,16 @@ function declare(env: NodeJS.ProcessEnv): void {
     const rollout = project.spawnRollout({ args: ["--json", "app"] });
     const { code, output } = await untilPrinted(rollout, /"step":"start"/, () => sendEachKind(project));
     assert.equal(code, 0, output);
-    // The check of the app through the proxy is three good answers more, of the new version.
+    // The check of the app through the proxy is six good answers more, of the new version.
     assert.deepEqual(requestsIn(output), [
       {
         host: "127.0.0.1",
-        requests: 20 + 5 + 4 + 3 + 6 + 2 + 7 + 1 + 2 + 3,
+        requests: 20 + 5 + 4 + 3 + 6 + 2 + 7 + 1 + 2 + 6,
         failed: 4 + 3 + 1 + 2,
         brokeOff: 3 + 1,
         left: 6 + 2,
         before: { answers: 20 + 5 + 7, serverErrors: 5 },
-        after: { answers: 3, serverErrors: 0 },
+        after: { answers: 6, serverErrors: 0 },
       },
     ]);
   });

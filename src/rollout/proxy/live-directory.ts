@@ -6,6 +6,7 @@ import { loadModel } from "../../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
 import { type Engine, getJson, nullIfMissing } from "../../platform/docker/engine.ts";
 import { isServing } from "../../platform/docker/health.ts";
+import { withOwnHealth } from "../../platform/docker/health-check.ts";
 import { hasMounts } from "../../platform/docker/mountinfo.ts";
 import { isAllowed } from "../../platform/files.ts";
 import { ProblemError } from "../../problems.ts";
@@ -120,7 +121,7 @@ async function findAgain(rollout: Rollout): Promise<LiveDirectory | null> {
 }
 
 async function adopt(on: ServiceRollout): Promise<void> {
-  const serving = (await containersOf(on)).filter(isServing);
+  const serving = (await withOwnHealth(on.engine, await containersOf(on))).filter(isServing);
   const named = await namesReceiving(on);
   if (!serving.some(({ name }) => named.includes(name))) await switchTraffic(on, serving);
 }
