@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import { machineServices } from "../config/machine-part.ts";
 import { isOwnImage, type PlannedUpgrade, planUpgrade } from "../init/on-machine/plan-upgrade.ts";
-import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
+import { buildOwnImage, hasOwnImage } from "../init/own-image.ts";
 import { type PlannedFile, writePlanned } from "../init/planned-file.ts";
 import { findMachinePart, type MachinePart } from "../machine-part/find.ts";
 import { findOutdated, listMachineContainers, type MachineServices } from "../machine-part/services.ts";
@@ -55,10 +55,7 @@ async function upgrade({ yes = false, check = false }: UpgradeOptions, env: Node
   }
   if (check) return 1;
   if (!(yes || (await isAgreed(plan.files, replaced)))) return 1;
-  if (!isImageThere) {
-    process.stderr.write(`Building the image ${ownImage}; this can take a minute or two.\n`);
-    await buildOwnImage(env);
-  }
+  if (!isImageThere) await buildOwnImage(env);
   const ending = await upgradeMachinePart(machine, filesOf(part, plan), eventsFor(left));
   return printEnding(ending, plan);
 }

@@ -47,7 +47,7 @@ export async function planCheckoutFiles(
 ): Promise<readonly PlannedFile[]> {
   const { root } = project;
   const compose: WantedFile = {
-    ...{ name: override.name, mode: null, purpose: "your services as Caddy of this machine reaches them" },
+    ...{ name: override.name, mode: null, purpose: "your services as Caddy reaches them" },
     make: () => overrideText,
   };
   const wanted = [deployScript, compose, ...(override.foundBy === "dotenv" ? [dotenv(project)] : [])];
@@ -60,7 +60,7 @@ export async function planCheckoutFiles(
 function dotenv(project: SetupProject): WantedFile {
   const settings = [{ name: "COMPOSE_FILE", value: composeFileList(project), isOpen: false }];
   return {
-    ...{ name: ".env", mode: null, purpose: `joins ${ownComposeFile} to your own compose file` },
+    ...{ name: ".env", mode: null, purpose: `adds ${ownComposeFile} to your compose file` },
     make: (before) => withSettings(before ?? "", settings),
     shown: (text) => withoutOtherValues(text, settings),
   };
