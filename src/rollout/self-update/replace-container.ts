@@ -3,6 +3,7 @@ import type { Log } from "../../log.ts";
 import { listContainers, removeContainer } from "../../platform/docker/container.ts";
 import { connectEngine, type Engine } from "../../platform/docker/engine.ts";
 import { isServing } from "../../platform/docker/health.ts";
+import { withOwnHealth } from "../../platform/docker/health-check.ts";
 import { findOwnService, type OwnService } from "../../platform/docker/own-container.ts";
 import { ProblemError } from "../../problems.ts";
 import { lockRollout, type RolloutLock } from "../lock.ts";
@@ -123,7 +124,11 @@ async function leave(
 /** The name of another container of the service that serves beside `own`; null if there is none. */
 async function findSuccessor(engine: Engine, own: OwnService): Promise<string | null> {
   const containers = await listContainers(engine, own.project, own.service);
-  return containers.find((container) => container.id !== own.id && isServing(container))?.name ?? null;
+  const others = await withOwnHealth(
+    engine,
+    containers.filter(({ id }) => id !== own.id),
+  );
+  return others.find(isServing)?.name ?? null;
 }
 
 async function concludeHelper(
