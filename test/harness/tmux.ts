@@ -23,7 +23,7 @@ export function openTestTerminal(scope: Scope, env: Readonly<Record<string, stri
   const variables = { ...env, PATH: `${dirname(launcher)}:${process.env.PATH}`, PS1: "ready> " };
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
   const shell = ["env", ...settings, "bash", "--norc", "--noprofile"];
-  tmux("new-session", "-d", "-x", "80", "-y", "50", "-s", "test", ...shell);
+  tmux("new-session", "-d", "-x", "80", "-y", "80", "-s", "test", ...shell);
   scope.after(() => tmux("kill-server"));
   const screen = () => tmux("capture-pane", "-p", "-t", "test").trimEnd().split("\n");
   return {
