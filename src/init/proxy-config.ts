@@ -38,7 +38,7 @@ export function caddyfile({ service, target }: Extract<ReverseProxy, { kind: "ne
 	}
 
 	# Requests are logged while a roll-out counts them, without what identifies a person.
-${indented(countingLines("/run/live"), 1)}
+${indented(countingLines("/run/live", null), 1)}
 
 	# If the files name nothing that runs. Only requests that reached no container are sent on: one that was cut
 	# off may have done its work already.
@@ -102,7 +102,7 @@ export function proxyAdvice(proxy: Exclude<ReverseProxy, { kind: "new-caddy" | "
         "    }",
         "  }",
         "there too, so that roll-outs can count requests:",
-        ...countingLines("/run/live").map((line) => `  ${line.replaceAll("\t", "  ")}`),
+        ...countingLines("/run/live", null).map((line) => `  ${line.replaceAll("\t", "  ")}`),
       ];
     }
     case "traefik":

@@ -46,7 +46,7 @@ ${indented(
 
 # import counted <project>: a roll-out counts the requests by this log, which has nothing that identifies a person.
 (counted) {
-${indented(countingLines(`${liveMount}/{args[0]}`), 1)}
+${indented(countingLines(liveMount, "{args[0]}"), 1)}
 	# The line with log_skip is also about other logs of the site. Without it, all requests are logged at all times.
 }
 

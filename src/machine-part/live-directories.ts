@@ -3,9 +3,22 @@ import { join } from "node:path";
 import { serviceAlias } from "../config/machine-part.ts";
 import { ownUid, statOf } from "../platform/files.ts";
 import { type Access, replaceFile } from "../platform/replace-file.ts";
+import { requestsDirectory } from "../rollout/requests/caddy-lines.ts";
 
 /** Caddy may run as any user. The directory around it is closed to all others. */
 const directoryMode = 0o755;
+
+/**
+ * Makes the directory of Caddy's logs of requests. Roll-outs read them as the owners of the checkouts, but if Caddy was first,
+ * it has closed the directory to them.
+ *
+ * @throws the system's error
+ */
+export function openRequestsDirectory(livePath: string): void {
+  const directory = join(livePath, requestsDirectory);
+  if (!isThere(directory)) mkdirSync(directory);
+  if ((lstatSync(directory).mode & 0o777) !== directoryMode) chmodSync(directory, directoryMode);
+}
 
 /**
  * Makes the live directory of a project, which belongs to the owner of its checkout, and the live files that its site reads.
@@ -34,17 +47,10 @@ function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/**
- * If the checkout has changed hands, so does the directory. A roll-out can replace any file in it. If Caddy was first, for its log
- * of requests, the directory is closed to all others.
- */
+/** If the checkout has changed hands, so does the directory. A roll-out can replace any file in it. */
 function makeDirectory(path: string, { uid, gid }: Stats): void {
   if (!isThere(path)) mkdirSync(path, { mode: directoryMode });
-  if (ownUid() !== 0) return;
-  const present = lstatSync(path);
-  if (present.uid !== uid) lchownSync(path, uid, gid);
-  // Only root can put a link here in the meantime.
-  if (present.isDirectory() && (present.mode & 0o777) !== directoryMode) chmodSync(path, directoryMode);
+  if (ownUid() === 0 && lstatSync(path).uid !== uid) lchownSync(path, uid, gid);
 }
 
 /** The services in lines such as `import service shop web 8080`. */

@@ -11,7 +11,7 @@ import { projectNames } from "../projects/project-files.ts";
 import { type CaddyContainer, listCaddyContainers } from "./caddy-container.ts";
 import { followCaddyFiles, listSites, sitePath } from "./follow-caddy-files.ts";
 import { joinNetworks } from "./join-networks.ts";
-import { seedLiveDirectory } from "./live-directories.ts";
+import { openRequestsDirectory, seedLiveDirectory } from "./live-directories.ts";
 import { writeClosing } from "./load-caddyfile.ts";
 import { renewLiveFiles } from "./renew-live-files.ts";
 
@@ -115,6 +115,7 @@ async function reconcileNetworks(
 function seedLiveDirectories({ projects, files, livePath }: ReconcileOptions): null {
   // Left by a process that was killed during a reload, or never written.
   if (readText(`${livePath}/closing`) !== "no") writeClosing(livePath, "no");
+  openRequestsDirectory(livePath);
   for (const { name, settings } of projects.list())
     seedLiveDirectory(livePath, { name, repoPath: settings.repoPath }, readText(sitePath(files, name)));
   return null;

@@ -8,6 +8,7 @@ import { type Engine, EngineRefusal } from "../platform/docker/engine.ts";
 import { sendHttp } from "../platform/http.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError, ProblemError } from "../problems.ts";
+import { requestsLog } from "../rollout/requests/caddy-lines.ts";
 import type { MachinePart } from "./find.ts";
 
 /** A file of a project, and where it is kept when the project is removed. */
@@ -73,7 +74,7 @@ export async function removeProject(
   const isNoticed = await untilUnserved(part, name, onRunning);
   for (const file of [secrets, site]) keepAside(file);
   const isOutOfCaddy = await within(noticedWithinMs, () => hasNoSite(part, name));
-  if (isOutOfCaddy) rmSync(join(part.state.live, name), { recursive: true, force: true });
+  if (isOutOfCaddy) removeLiveFiles(part.state.live, name);
   const isNetworkLeft = !(await within(isOutOfCaddy ? 3_000 : 0, () => removeNetwork(engine, name)));
   return { isNoticed, isOutOfCaddy, isNetworkLeft };
 }
@@ -129,6 +130,11 @@ async function hasNoSite({ state }: MachinePart, name: string): Promise<boolean>
     sendHttp({ socketPath, path: "/config/" }, { headers: { host: "localhost" }, timeoutMs: 5_000 }),
   ).catch(() => null);
   return !config?.body.includes(`${liveMount}/${name}/`);
+}
+
+function removeLiveFiles(livePath: string, name: string): void {
+  for (const path of [join(livePath, name), requestsLog(livePath, name)])
+    rmSync(path, { recursive: true, force: true });
 }
 
 /** Caddy leaves the network of a project without a site by itself. Other containers may be on it. */

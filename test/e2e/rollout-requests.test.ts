@@ -74,7 +74,7 @@ function declare(env: NodeJS.ProcessEnv): void {
       const { code, output } = await plain.rollOut({ args: ["app", "caddy"] });
       assert.equal(code, 0, output);
       assert.match(output, /The requests were not counted/);
-      for (const line of countingLines("/run/live")) assert.ok(output.includes(`\n${line}\n`), line);
+      for (const line of countingLines("/run/live", null)) assert.ok(output.includes(`\n${line}\n`), line);
     } finally {
       await plain.remove();
     }

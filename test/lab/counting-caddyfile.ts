@@ -10,7 +10,7 @@ export const countingCaddyfile = `{
 		lb_try_duration 300ms
 		lb_try_interval 50ms
 	}
-${indented(countingLines("/run/live"), 1)}
+${indented(countingLines("/run/live", null), 1)}
 	handle_errors 502 503 {
 		@unreached {
 			expression \`{err.message}.contains("dial")\`

@@ -11,6 +11,7 @@ import {
   projectNetwork,
   serviceAlias,
 } from "../../src/config/machine-part.ts";
+import { openRequestsDirectory } from "../../src/machine-part/live-directories.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { countingLines, indented } from "../../src/rollout/requests/caddy-lines.ts";
 import { freePort } from "../harness/free-port.ts";
@@ -69,6 +70,7 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   await Promise.all(
     [files.sitesPath, state.live, state.caddy, state.projects].map((one) => mkdir(one, { recursive: true })),
   );
+  openRequestsDirectory(state.live);
   await writeFile(files.composeFile, JSON.stringify(composeFile(ports)));
   await writeFile(files.caddyfile, caddyfile);
   await writeFile(files.envFile, `STATE_PATH=${state.path}\n`);
@@ -116,7 +118,7 @@ const caddyfile = `{
 	grace_period 30s
 }
 (service) {
-${indented(countingLines("/run/live/{args[0]}"), 1)}
+${indented(countingLines("/run/live", "{args[0]}"), 1)}
 	reverse_proxy {file./run/live/{args[0]}/{args[1]}}:{args[2]} {
 		lb_try_duration 5s
 		lb_try_interval 50ms

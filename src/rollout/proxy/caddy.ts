@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import { liveMount, serviceAlias } from "../../config/machine-part.ts";
 import { sendHttp } from "../../platform/http.ts";
 import type { LiveDirectory } from "../context.ts";
+import { requestsLog } from "../requests/caddy-lines.ts";
 import { isLiveFileOf, readLiveFiles } from "./live-file.ts";
 
 const answerTimeoutMs = 5_000;
@@ -74,10 +75,9 @@ export async function liveFilesRead(live: LiveDirectory): Promise<ReadonlySet<st
   return answer === null ? null : new Set(filesIn(live, answer));
 }
 
-/** Whether Caddy's configuration has the log of the project's requests: the file `name` beside its live files. */
-export async function logsRequests(live: LiveDirectory, name: string): Promise<boolean> {
-  const file = live.project === null ? name : posix.join(live.project, name);
-  return (await get(live, "/config/"))?.includes(`/${file}"`) ?? false;
+/** Whether Caddy's configuration has the log of the project's requests, under whatever path Caddy sees the live files. */
+export async function logsRequests(live: LiveDirectory): Promise<boolean> {
+  return (await get(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`) ?? false;
 }
 
 /**

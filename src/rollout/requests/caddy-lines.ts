@@ -1,7 +1,21 @@
+import { posix } from "node:path";
+
 /** Caddy logs requests as long as this file is in the directory of the live files. */
 export const countingFile = ".counting";
-/** Caddy's log of them, beside it. */
-export const requestsLog = ".requests.log";
+/** On the machine part, the logs of all projects. Caddy writes them as root, so no project may put a link here. */
+export const requestsDirectory = ".requests";
+
+/**
+ * Caddy's log of the requests.
+ *
+ * @param livePath the directory of the live files, on the machine part that of all projects
+ * @param project on the machine part
+ */
+export function requestsLog(livePath: string, project: string | null): string {
+  return project === null
+    ? posix.join(livePath, ".requests.log")
+    : posix.join(livePath, requestsDirectory, `${project}.log`);
+}
 
 /** What would identify a person, and is not needed to count. */
 const leftOut = [
@@ -19,12 +33,13 @@ const leftOut = [
  * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
  * counts them.
  *
- * @param directory of the live files, as Caddy sees it
+ * @param livePath the directory of the live files, as Caddy sees it; on the machine part that of all projects
+ * @param project on the machine part
  */
-export function countingLines(directory: string): readonly string[] {
+export function countingLines(livePath: string, project: string | null): readonly string[] {
   return [
     "log {",
-    `\toutput file ${directory}/${requestsLog} {`,
+    `\toutput file ${requestsLog(livePath, project)} {`,
     "\t\tmode 0644",
     "\t\troll_size 10MiB",
     "\t\troll_keep 1",
@@ -35,7 +50,7 @@ export function countingLines(directory: string): readonly string[] {
     "\t}",
     "}",
     "@uncounted not file {",
-    `\troot ${directory}`,
+    `\troot ${posix.join(livePath, project ?? "")}`,
     `\ttry_files ${countingFile}`,
     "}",
     "log_skip @uncounted",

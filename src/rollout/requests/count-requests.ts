@@ -1,5 +1,5 @@
 import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listContainers } from "../../platform/docker/container.ts";
 import type { SiteRequests } from "../../site-requests.ts";
@@ -50,7 +50,7 @@ interface Counting {
 async function startCounting(rollout: Counted): Promise<Counting | null> {
   const { liveDirectory: live, liveFilesRead, report } = rollout;
   if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
-  if (!(await logsRequests(live, requestsLog)))
+  if (!(await logsRequests(live)))
     return {
       count: null,
       end: async () => report({ event: "requests", sites: null, missingLines: linesFor(live) }),
@@ -62,7 +62,11 @@ async function startCounting(rollout: Counted): Promise<Counting | null> {
 
 /** On the machine part, `init` and `upgrade` write them. */
 function linesFor({ project }: LiveDirectory): readonly string[] {
-  return project === null ? countingLines("/run/live") : [];
+  return project === null ? countingLines("/run/live", null) : [];
+}
+
+function logOf({ path, project }: LiveDirectory): string {
+  return requestsLog(project === null ? path : dirname(path), project);
 }
 
 /** A count of requests that goes on. */
@@ -75,7 +79,7 @@ interface Count {
 async function openCount(rollout: Counted, live: LiveDirectory): Promise<Count> {
   const sinceMs = Date.now();
   const tally = createTally(await newContainers(rollout));
-  const log = await followLog(join(live.path, requestsLog));
+  const log = await followLog(logOf(live));
   const stopLogging = await startLogging(live);
   const over = new AbortController();
   const polling = poll(() => readInto(tally, log), over.signal);

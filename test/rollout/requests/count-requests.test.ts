@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { LiveDirectory, Rollout } from "../../../src/rollout/context.ts";
 import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
@@ -12,10 +12,10 @@ const line = `${JSON.stringify({ status: 200, answered: 200, request: { host: "a
 
 test("Caddy logs requests only while the work lasts, and what comes then is reported after it", async (t) => {
   const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
-  appendFileSync(join(live.path, requestsLog), line);
+  appendFileSync(requestsLog(live.path, null), line);
   const result = await withRequestsCounted(rollout, async () => {
     assert.ok(existsSync(join(live.path, countingFile)));
-    appendFileSync(join(live.path, requestsLog), line.repeat(3));
+    appendFileSync(requestsLog(live.path, null), line.repeat(3));
     return "done";
   });
   assert.equal(result, "done");
@@ -38,11 +38,23 @@ test("a roll-out that fails reports the requests too", async (t) => {
 test("without the log in Caddy's configuration, its lines are reported", async (t) => {
   const { rollout, events } = await rolloutWith(t, "/var/log/access.log");
   await withRequestsCounted(rollout, async () => {});
-  assert.deepEqual(events, [{ event: "requests", sites: null, missingLines: countingLines("/run/live") }]);
+  assert.deepEqual(events, [
+    { event: "requests", sites: null, missingLines: countingLines("/run/live", null) },
+  ]);
+});
+
+test("on the machine part, the log is out of reach of the projects", async (t) => {
+  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests/shop.log", "shop");
+  const log = join(dirname(live.path), ".requests", "shop.log");
+  mkdirSync(dirname(log));
+  await withRequestsCounted(rollout, async () => appendFileSync(log, line));
+  const [event] = events;
+  assert.ok(event?.event === "requests");
+  assert.equal(event.sites?.[0]?.requests, 1);
 });
 
 test("the log of another project on the machine part is not this one's", async (t) => {
-  const { rollout, events } = await rolloutWith(t, "/run/live/blog/.requests.log", "shop");
+  const { rollout, events } = await rolloutWith(t, "/run/live/.requests/blog.log", "shop");
   await withRequestsCounted(rollout, async () => {});
   assert.deepEqual(events, [{ event: "requests", sites: null, missingLines: [] }]);
 });
