@@ -86,7 +86,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const leading = becomeLeader({
     ...{ store, services, projects, turns, findFault, statePath, address, log },
     access: access.store,
-    pageSocket: machine.pageSocket,
+    ...{ pageSocket: machine.pageSocket, pageUrl: machine.pageUrl },
     findMachineFaults: () => keeping?.faults() ?? [],
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
     onLeading() {

@@ -2,8 +2,24 @@ import type { Log } from "../log.ts";
 import type { Schema } from "../platform/sqlite/open-database.ts";
 import { type OpenStore, openStore, type Store } from "../platform/sqlite/store.ts";
 
-/** Of a token only the SHA-256 is kept: who reads the file cannot use it. */
+/** Of a link, a session and a token only the SHA-256 is kept: who reads the file cannot sign in with it. */
 const tables = `
+  CREATE TABLE links (
+    hash          TEXT PRIMARY KEY,
+    name          TEXT NOT NULL,
+    role          TEXT NOT NULL CHECK (role IN ('viewer', 'operator')),
+    expires_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE sessions (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT, -- names it in commands
+    hash            TEXT NOT NULL UNIQUE,
+    name            TEXT NOT NULL,
+    role            TEXT NOT NULL CHECK (role IN ('viewer', 'operator')),
+    created_at_ms   INTEGER NOT NULL,
+    last_seen_at_ms INTEGER NOT NULL,
+    address         TEXT,                -- as the page reported it
+    agent           TEXT
+  ) STRICT;
   CREATE TABLE tokens (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     hash            TEXT NOT NULL UNIQUE,
@@ -33,13 +49,13 @@ const tables = `
     status     INTEGER NOT NULL          -- of the answer
   ) STRICT;`;
 
-const accessSchema: Schema = { file: "access.db", checkedTable: "tokens", tables, migrations: [tables] };
+const accessSchema: Schema = { file: "access.db", checkedTable: "sessions", tables, migrations: [tables] };
 
 /** The record of who may visit. */
 export interface AccessRecord {
   /**
-   * Opens it when it is first asked for: most services never have a page. A damaged one is moved aside, and new tokens
-   * have to be made.
+   * Opens it when it is first asked for: most services never have a page. A damaged one is moved aside, and everybody signs
+   * in again.
    *
    * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
    */
@@ -54,7 +70,7 @@ export function accessIn(directory: string, log: Log): AccessRecord {
       if (open !== null) return open;
       open = openStore(directory, accessSchema);
       const { movedAsideTo: path } = open;
-      const text = `The record of tokens was damaged and is now ${path}; new ones have to be made`;
+      const text = `The record of sessions and tokens was damaged and is now ${path}; everybody has to sign in again`;
       if (path !== null) log.error({ event: "store.moved_aside", path }, text);
       return open;
     },

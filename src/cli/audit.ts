@@ -7,10 +7,10 @@ import { accessService } from "./service-access.ts";
 
 const entryCount = numberParser(1, 1_000, "A number from 1 to 1,000.");
 
-/** `hotpush audit`: what was done over the API. */
+/** `hotpush audit`: what was done over the page and its API. */
 export function makeAuditCommand({ env, finish }: CommandContext): Command {
   const description =
-    "List what was done over the API, and what was refused: when, by whom, from where. The newest is first.";
+    "List what was done over the page and its API, and what was refused: when, by whom, from where. The newest is first.";
   return newCommand("audit", description, ["hotpush audit", "hotpush audit --limit 500 --json"])
     .option("--limit <count>", "how many entries (default: 50)", entryCount)
     .option("--json", "one JSON object (docs/cli.md)")
@@ -23,7 +23,7 @@ export function makeAuditCommand({ env, finish }: CommandContext): Command {
 }
 
 function auditLines(entries: readonly AuditJson[]): readonly string[] {
-  if (entries.length === 0) return ["Nothing was done over the API yet."];
+  if (entries.length === 0) return ["Nothing was done over the page yet."];
   const rows = entries.map(({ at, visitor, action, project, deployment, address, status }) => [
     localTime(at),
     visitor,

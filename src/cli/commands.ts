@@ -23,9 +23,11 @@ const summaries = {
     pause: "Hold the queue of a project",
     resume: "Let the queue of a project go on",
   },
-  "The API:": {
+  "The page:": {
+    open: "Make a link that signs one person in to the page",
+    session: "See who is signed in, and end sessions",
     token: "Make and revoke tokens for the API",
-    audit: "List what was done over the API",
+    audit: "List what was done over the page and its API",
   },
   "What is served:": {
     rollout: "Replace containers without dropping a request",
@@ -35,7 +37,7 @@ const summaries = {
   "The service in several processes:": {
     receive: "Receive and store pushes; listens on the port",
     run: "Run the deployments; has no port",
-    page: "Serve the API; listens on a port of its own",
+    page: "Serve the page and its API; listens on a port of its own",
   },
 } as const;
 
@@ -56,6 +58,8 @@ const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
   cancel: async () => (await import("./cancel.ts")).makeCancelCommand,
   pause: async () => (await import("./pause.ts")).makePauseCommand,
   resume: async () => (await import("./pause.ts")).makeResumeCommand,
+  open: async () => (await import("./open.ts")).makeOpenCommand,
+  session: async () => (await import("./session.ts")).makeSessionCommand,
   token: async () => (await import("./token.ts")).makeTokenCommand,
   audit: async () => (await import("./audit.ts")).makeAuditCommand,
   rollout: async () => (await import("./rollout.ts")).makeRolloutCommand,

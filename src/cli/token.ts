@@ -17,7 +17,7 @@ const tokenId = numberParser(1, Number.MAX_SAFE_INTEGER, "Not the number of a to
 /** `hotpush token`: what programs use the API with. */
 export function makeTokenCommand({ env, finish }: CommandContext): Command {
   const command = newCommand("token", "Make and revoke tokens, with which programs use the API.", [
-    "hotpush token create --name ci --deploy    deploys, cancels, rolls back",
+    "hotpush token create --name ci --deploy    deploys, cancels, rolls back, pauses",
     "hotpush token list                         which there are, and their last use",
     "hotpush token revoke 2                     ends a token at once",
   ]);
@@ -28,7 +28,7 @@ export function makeTokenCommand({ env, finish }: CommandContext): Command {
     .summary("Make a token")
     .requiredOption("--name <name>", "what it is for, as the record will name it")
     .addOption(new Option("--read", "it may look").conflicts("deploy"))
-    .option("--deploy", "it may also deploy, cancel and roll back")
+    .option("--deploy", "it may also deploy, cancel, roll back and pause")
     .option("--json", "one JSON object (docs/cli.md)")
     .action(async ({ name, read, deploy, json }: CreateOptions) => {
       if (!read && !deploy) return finish(refuse("Give the token a scope: --read or --deploy."));

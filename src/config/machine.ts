@@ -27,6 +27,8 @@ export interface MachineSettings {
   readonly inboxSocket: string;
   /** The socket on which `hotpush page` calls. */
   readonly pageSocket: string;
+  /** Where people reach the page; null: there is none. */
+  readonly pageUrl: URL | null;
   /** The directory of the machine part, which `run` keeps as its files say; null: there is none. */
   readonly machinePath: string | null;
   /** The networks of projects get their subnets from it. */
@@ -91,6 +93,11 @@ export const machineVariables = {
     expected: "the absolute path of a socket",
     read: (text) => (text === "" ? "" : absolutePath(text)),
   },
+  PAGE_URL: {
+    fallback: () => "",
+    expected: "an address without a path, such as https://hotpush.example.com",
+    read: readPageUrl,
+  },
   MACHINE_PATH: {
     fallback: () => "",
     expected: "the absolute path of a directory",
@@ -132,9 +139,18 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     maxRunning: values.MAX_RUNNING,
     inboxSocket: values.INBOX_SOCKET || `${values.STATE_PATH}/inbox.sock`,
     pageSocket: values.PAGE_SOCKET || `${values.STATE_PATH}/page.sock`,
+    pageUrl: values.PAGE_URL || null,
     machinePath: values.MACHINE_PATH || null,
     networkRange: values.NETWORK_RANGE,
     shutdownGraceMs: values.SHUTDOWN_GRACE,
     logLevel: values.LOG_LEVEL,
   });
+}
+
+/** The page has a host name of its own: below the address of an app, that app could act for its visitors. */
+function readPageUrl(text: string): URL | "" | null {
+  if (text === "") return "";
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href;
+  return isOrigin ? url : null;
 }

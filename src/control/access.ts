@@ -1,4 +1,5 @@
 import { type AuditEntry, listActions } from "../access/audit.ts";
+import { linkLastsMs, listSessions, makeLink, revokeSession, type Session } from "../access/sign-in.ts";
 import { createToken, listTokens, revokeToken, type Token } from "../access/tokens.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import { instant } from "./deployment-json.ts";
@@ -13,10 +14,38 @@ type Dated<Of> = {
       : Key]: Key extends `${string}tMs` ? Exclude<Of[Key], number> | string : Of[Key];
 };
 
+export type SessionJson = Dated<Session>;
 export type TokenJson = Dated<Token>;
 export type AuditJson = Dated<AuditEntry>;
 
 const longestName = 60;
+
+/** A link that signs somebody in to the page, for two minutes and once. */
+export const makeSignInLink: WholeRoute = ({ access, pageUrl }, { body }) => {
+  const name = nameIn(body);
+  if (name === null) return refusal(400, "Whom is the link for? Give a name: hotpush open --name Ann");
+  const role = body.role === "operator" ? "operator" : "viewer";
+  const link = makeLink(access(), { name, role }, Date.now());
+  const url = pageUrl && new URL(`/sign-in?link=${link}`, pageUrl).href;
+  return jsonReply({ link, url, role, name, lastsMs: linkLastsMs });
+};
+
+export const showSessions: WholeRoute = ({ access }) => {
+  const sessions = listSessions(access(), Date.now()).map(
+    ({ createdAtMs, lastSeenAtMs, ...same }): SessionJson => ({
+      ...same,
+      createdAt: instant(createdAtMs),
+      lastSeenAt: instant(lastSeenAtMs),
+    }),
+  );
+  return jsonReply({ sessions });
+};
+
+export const endSession: WholeRoute = ({ access }, { body }) => {
+  const id = Number(body.id);
+  if (revokeSession(access(), id)) return jsonReply({ id });
+  return refusal(404, `There is no session ${id}. See: hotpush session list`);
+};
 
 export const makeToken: WholeRoute = ({ access }, { body }) => {
   const name = nameIn(body);

@@ -1,6 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import { ProblemError } from "../problems.ts";
-import { endToken, makeToken, showAudit, showTokens } from "./access.ts";
+import {
+  endSession,
+  endToken,
+  makeSignInLink,
+  makeToken,
+  showAudit,
+  showSessions,
+  showTokens,
+} from "./access.ts";
 import { findContext, mustNameProject } from "./contexts.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
@@ -42,6 +50,9 @@ const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
   "GET /health": showHealth,
   "POST /hold": holdDeployments,
   "POST /import": importHistory,
+  "POST /links": makeSignInLink,
+  "GET /sessions": showSessions,
+  "POST /sessions/revoke": endSession,
   "GET /tokens": showTokens,
   "POST /tokens": makeToken,
   "POST /tokens/revoke": endToken,

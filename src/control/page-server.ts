@@ -2,14 +2,16 @@ import type { IncomingMessage, Server } from "node:http";
 import { type Attempts, createAttempts } from "../access/attempts.ts";
 import { noteAction } from "../access/audit.ts";
 import { findAnswer, keepAnswer } from "../access/repeats.ts";
-import { findVisitor, type Scope, type Visitor } from "../access/tokens.ts";
+import { type Browser, listSessions, openLink, revokeSession } from "../access/sign-in.ts";
+import { findVisitor, type Right, type Visitor } from "../access/visitor.ts";
 import { printable } from "../platform/terminal/printable.ts";
-import { answerCall, readCall } from "./answer.ts";
+import { answerCall, readCall, readRequestBody } from "./answer.ts";
+import { instant } from "./deployment-json.ts";
 import { type ControlReply, type ControlRequest, type ControlSources, jsonReply, refusal } from "./route.ts";
 import { serveCalls } from "./server.ts";
 
-/** The scope that each call of the page needs. Only the operator's socket has others. */
-const neededScopes: Readonly<Record<string, Scope>> = {
+/** The right that each call of the page needs. Only the operator's socket has other calls. */
+const neededRights: Readonly<Record<string, Right>> = {
   "GET /projects": "read",
   "GET /deployments": "read",
   "GET /deployments/{id}": "read",
@@ -18,13 +20,28 @@ const neededScopes: Readonly<Record<string, Scope>> = {
   "POST /deployments": "deploy",
   "POST /deployments/{id}/cancel": "deploy",
   "POST /rollback": "deploy",
+  "POST /pause": "deploy",
+  "POST /resume": "deploy",
 };
 
-/** Whose token it is. */
-export type VisitorJson = Pick<Visitor, "name" | "scope">;
+/** The visitor that asks, as `GET /visitor` has it. */
+export interface VisitorJson {
+  readonly name: string;
+  readonly kind: Visitor["kind"];
+  readonly rights: readonly Right[];
+  /** Of the session or the token. */
+  readonly id: number;
+}
+
+/** A session of the visitor, as `GET /sessions` has it. */
+export interface OwnSessionJson extends Browser {
+  readonly id: number;
+  readonly createdAt: string;
+  readonly lastSeenAt: string;
+}
 
 /**
- * The API behind the page's socket. The process that calls it may be taken over, so each call carries the token of a
+ * The API behind the page's socket. The process that calls it may be taken over, so each call carries the credential of a
  * visitor, and this checks it: without one, nothing can be read.
  */
 export function createPageServer(sources: ControlSources): Server {
@@ -44,16 +61,31 @@ async function answerVisitor(request: IncomingMessage, door: Door): Promise<Cont
   const address = reported(request, "x-visitor-address");
   const waitSeconds = attempts.waitSeconds(address ?? "", Date.now());
   if (waitSeconds > 0) return refusal(429, `Too many wrong attempts. Try again in ${waitSeconds} s.`);
-  const token = /^Bearer (\S{1,100})$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-  const visitor = findVisitor(sources.access(), token, Date.now());
-  if (visitor !== null) return await answerKnown(request, door, { visitor, token, address });
-  if (token !== "") attempts.noteFailure(address ?? "", Date.now());
-  return refusal(401, "This needs a token. On the server: hotpush token create --name <name> --read");
+  if (readCall(request).key === "POST /sessions") return await signIn(request, door, address);
+  const credential = /^Bearer (\S{1,100})$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
+  const visitor = findVisitor(sources.access(), credential, Date.now());
+  if (visitor !== null) return await answerKnown(request, door, { visitor, credential, address });
+  if (credential !== "") attempts.noteFailure(address ?? "", Date.now());
+  return refusal(401, "Sign in: run hotpush open on the server, and follow the link.");
+}
+
+/** An answer to a link that is refused does not say why: it could be a guess. */
+async function signIn(request: IncomingMessage, door: Door, address: string | null): Promise<ControlReply> {
+  const { sources, attempts } = door;
+  const link = String((await readRequestBody(request))?.link ?? "");
+  const agent = reported(request, "x-visitor-agent");
+  const session = openLink(sources.access(), link, { address, agent }, Date.now());
+  if (session === null) attempts.noteFailure(address ?? "", Date.now());
+  const visitor = session === null ? null : findVisitor(sources.access(), session, Date.now());
+  const status = session === null ? 401 : 200;
+  note(door, { visitor, action: "sign in", project: null, deployment: null, address, status });
+  if (session !== null) return jsonReply({ session });
+  return refusal(401, "This link was used, or is older than two minutes. For a new one: hotpush open");
 }
 
 interface Known {
   readonly visitor: Visitor;
-  readonly token: string;
+  readonly credential: string;
   readonly address: string | null;
 }
 
@@ -61,12 +93,16 @@ async function answerKnown(request: IncomingMessage, door: Door, known: Known): 
   const { visitor, address } = known;
   const { key, id, query } = readCall(request);
   if (key === "GET /visitor") return jsonReply(visitorJson(visitor));
-  const needed = neededScopes[key];
+  if (key === "GET /sessions") return jsonReply({ sessions: ownSessions(door, visitor) });
+  if (key === "POST /sign-out") return signOut(request, door, known);
+  const needed = neededRights[key];
   if (needed === undefined) return refusal(404, "This Hotpush does not know this request of the page.");
   if (needed === "read") return lasting(await answerCall(request, door.sources), door, known);
-  const reply = visitor.scope === needed ? await act(request, door, visitor) : tooLittle(visitor);
-  const status = reply.kind === "json" ? reply.status : 200;
+  const reply = visitor.rights.includes(needed)
+    ? await act(request, door, visitor)
+    : refusal(403, `${visitor.name} may only look. This takes an operator, or a token made with --deploy.`);
   const action = actions[key] ?? key;
+  const status = reply.kind === "json" ? reply.status : 200;
   note(door, { visitor, action, project: query.get("project"), deployment: id, address, status });
   return reply;
 }
@@ -75,14 +111,9 @@ const actions: Readonly<Record<string, string>> = {
   "POST /deployments": "deploy",
   "POST /deployments/{id}/cancel": "cancel",
   "POST /rollback": "roll back",
+  "POST /pause": "pause",
+  "POST /resume": "resume",
 };
-
-function tooLittle({ name }: Visitor): ControlReply {
-  return refusal(
-    403,
-    `The token ${name} may only look. On the server: hotpush token create --name <name> --deploy`,
-  );
-}
 
 /** A request with a key that was answered before gets that answer again, and does nothing. */
 async function act(request: IncomingMessage, door: Door, visitor: Visitor): Promise<ControlReply> {
@@ -113,20 +144,42 @@ function actOnce(request: IncomingMessage, { sources }: Door, visitor: Visitor):
 }
 
 /** What a visitor may choose. Other members are for commands on this machine, such as the path of a directory. */
-function wantedIn({ ref, version }: ControlRequest["body"]): ControlRequest["body"] {
-  return { ref, version };
+function wantedIn({ ref, version, reason }: ControlRequest["body"]): ControlRequest["body"] {
+  return { ref, version, reason };
+}
+
+/** Those of the same person, which are the ones that they may end. */
+function ownSessions({ sources }: Door, { kind, name, rights }: Visitor): readonly OwnSessionJson[] {
+  if (kind !== "session") return [];
+  return listSessions(sources.access(), Date.now())
+    .filter((session) => session.name === name && (session.role === "operator") === rights.includes("deploy"))
+    .map(({ id, address, agent, createdAtMs, lastSeenAtMs }) => ({
+      ...{ id, address, agent, createdAt: instant(createdAtMs), lastSeenAt: instant(lastSeenAtMs) },
+    }));
+}
+
+async function signOut(request: IncomingMessage, door: Door, known: Known): Promise<ControlReply> {
+  const { visitor, address } = known;
+  if (visitor.kind !== "session")
+    return refusal(409, "A token is revoked on the server: hotpush token revoke");
+  const wanted = (await readRequestBody(request))?.id ?? visitor.id;
+  const session = ownSessions(door, visitor).find(({ id }) => id === wanted);
+  if (session === undefined) return refusal(404, "This session has ended already.");
+  revokeSession(door.sources.access(), session.id);
+  note(door, { visitor, action: "sign out", project: null, deployment: null, address, status: 200 });
+  return jsonReply({ id: session.id });
 }
 
 const recheckMs = 5_000;
 
-/** A stream goes on for hours: it ends when the token that it was opened with is revoked. */
-function lasting(reply: ControlReply, { sources }: Door, { token }: Known): ControlReply {
+/** A stream goes on for hours: it ends when the session that it was opened with is revoked. */
+function lasting(reply: ControlReply, { sources }: Door, { credential }: Known): ControlReply {
   if (reply.kind === "json") return reply;
   return {
     ...reply,
     write(response) {
       const timer = setInterval(() => {
-        if (findVisitor(sources.access(), token, Date.now()) === null) response.destroy();
+        if (findVisitor(sources.access(), credential, Date.now()) === null) response.destroy();
       }, recheckMs).unref();
       response.once("close", () => clearInterval(timer));
       reply.write(response);
@@ -134,13 +187,13 @@ function lasting(reply: ControlReply, { sources }: Door, { token }: Known): Cont
   };
 }
 
-function visitorJson({ name, scope }: Visitor): VisitorJson {
-  return { name, scope };
+function visitorJson({ name, kind, rights, id }: Visitor): VisitorJson {
+  return { name, kind, rights, id };
 }
 
 /** The name that the record of deployments shows, with what proves it. */
-function signature({ name, id }: Visitor): string {
-  return `${name} (token ${id})`;
+function signature({ name, kind, id }: Visitor): string {
+  return `${name} (${kind} ${id})`;
 }
 
 interface Noted extends Omit<Parameters<typeof noteAction>[1], "atMs" | "visitor"> {

@@ -59,6 +59,8 @@ export interface ControlSources
   > {
   /** The whole database. */
   readonly store: Store;
+  /** Where people reach the page; null: there is none. */
+  readonly pageUrl: URL | null;
   /** Who may visit; opened when it is first asked for. */
   readonly access: () => Store;
   readonly statePath: string;

@@ -5,9 +5,10 @@ import { withShortPath } from "../platform/unix-socket.ts";
 
 /** Somebody who asks the page, as `run` has to know them. */
 export interface Visit {
-  /** null: none. `run` decides what it may do. */
-  readonly token: string | null;
+  /** A session or a token; null: none. `run` decides what it may do. */
+  readonly credential: string | null;
   readonly address: string;
+  readonly agent: string;
 }
 
 /** What `run` answered. */
@@ -81,7 +82,7 @@ async function refused(answer: IncomingMessage): Promise<Refused> {
   return { kind: "refused", status: answer.statusCode ?? 500, detail };
 }
 
-function headersOf({ token, address }: Visit): Readonly<Record<string, string>> {
-  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-  return { ...authorization, "x-visitor-address": address };
+function headersOf({ credential, address, agent }: Visit): Readonly<Record<string, string>> {
+  const authorization = credential === null ? {} : { authorization: `Bearer ${credential}` };
+  return { ...authorization, "x-visitor-address": address, "x-visitor-agent": agent };
 }

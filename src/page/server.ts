@@ -81,9 +81,15 @@ function findRoute(
   return null;
 }
 
+const longestAgent = 200;
+
 function visitOf(request: IncomingMessage, { trustedProxies }: PageSettings): Visit {
-  const [, token = null] = /^Bearer (\S{1,100})$/i.exec(request.headers.authorization ?? "") ?? [];
-  return { token, address: clientAddress(request, trustedProxies) ?? "" };
+  const { authorization = "", "user-agent": agent = "" } = request.headers;
+  const [, credential = null] = /^Bearer (\S{1,100})$/i.exec(authorization) ?? [];
+  return {
+    ...{ credential, address: clientAddress(request, trustedProxies) ?? "" },
+    agent: agent.slice(0, longestAgent).replaceAll(/[^\x20-\x7e]/g, "?"),
+  };
 }
 
 async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>> | null> {

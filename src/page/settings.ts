@@ -18,11 +18,6 @@ export interface PageSettings {
 }
 
 export const pageVariables = {
-  PAGE_URL: {
-    fallback: () => "",
-    expected: "an address without a path, such as https://hotpush.example.com",
-    read: readPageUrl,
-  },
   PAGE_PORT: {
     fallback: () => "9001",
     expected: "a TCP port, 1 to 65535 (0 takes any free one)",
@@ -39,20 +34,18 @@ export const pageVariables = {
 export function readPageSettings(env: Environment): PageSettings {
   const faults: string[] = [];
   const own = readVariables(pageVariables, env, faults);
-  const { PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES } = machineVariables;
-  const shared = readVariables({ PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES }, env, faults);
-  if (faults.length > 0) throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
+  const { PAGE_URL, PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES } = machineVariables;
+  const shared = readVariables({ PAGE_URL, PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES }, env, faults);
+  const { PAGE_URL: url } = shared;
+  if (url === "" && !env.PAGE_URL)
+    faults.push("PAGE_URL is missing: expected the page's address, such as https://hotpush.example.com.");
+  if (faults.length > 0 || url === "")
+    throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
   return Object.freeze({
     port: own.PAGE_PORT,
     host: own.PAGE_HOST,
-    url: own.PAGE_URL,
+    url,
     socket: shared.PAGE_SOCKET || `${shared.STATE_PATH}/page.sock`,
     trustedProxies: shared.TRUSTED_PROXIES,
   });
-}
-/** The page has a host name of its own: below the address of an app, that app could act for its visitors. */
-function readPageUrl(text: string): URL | null {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href;
-  return isOrigin ? url : null;
 }

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { AuditJson } from "../../src/control/access.ts";
 import { callService } from "../../src/control/client.ts";
-import { openHttp, sendHttp } from "../../src/platform/http.ts";
+import { openHttp } from "../../src/platform/http.ts";
 import { withShortPath } from "../../src/platform/unix-socket.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
 import { untilDeployment } from "../harness/records.ts";
 import type { RunningService } from "../harness/service.ts";
+import { callAsPage, makeSignInLink, openSession } from "../harness/sign-in.ts";
 import { until } from "../harness/until.ts";
 
 const reads = [
@@ -18,15 +20,15 @@ const reads = [
   "GET /deployments/1/log",
   "GET /deployments/1/events?follow=false",
 ];
-const deploys = ["POST /deployments", "POST /deployments/1/cancel", "POST /rollback"];
+const deploys = ["POST /deployments", "POST /deployments/1/cancel", "POST /rollback", "POST /pause"];
 /** Only who has the operator's socket lets others in, and changes how the service works. */
 const operatorsOnly = [
   "GET /tokens",
   "POST /tokens",
   "POST /tokens/revoke",
   "GET /audit",
-  "POST /pause",
-  "POST /resume",
+  "POST /links",
+  "POST /sessions/revoke",
   "POST /hold",
   "POST /import",
   "GET /status",
@@ -67,13 +69,13 @@ test("the record and the audit log name the token, whatever the page says", asyn
   const lie = { requestedBy: "somebody else", directory: "/etc" };
   await ask(service, "POST /rollback", deploying, lie);
   await ask(service, "POST /rollback?project=default", reading, lie);
-  const { entries } = await callService<{ entries: Record<string, unknown>[] }>(
-    service.statePath,
-    "GET",
-    "/audit",
-  );
   assert.deepEqual(
-    entries.map(({ visitor, action, address, status }) => [visitor, action, address, status]),
+    (await auditOf(service)).map(({ visitor, action, address, status }) => [
+      visitor,
+      action,
+      address,
+      status,
+    ]),
     [
       ["ci (token 1)", "roll back", "192.0.2.7", 403],
       ["ci (token 2)", "roll back", "192.0.2.7", 409],
@@ -109,23 +111,69 @@ test("when a token is revoked, a stream that it opened ends", async (t) => {
   await until("the end of the stream", () => isOver, 10_000);
 });
 
-async function ask(
-  { statePath }: RunningService,
-  call: string,
-  token: string | null,
-  body: object = {},
-  address = "192.0.2.7",
-) {
-  const [method = "", path = ""] = call.split(" ");
-  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-  const headers = { ...authorization, "x-visitor-address": address };
-  const request = { method, headers, ...(method === "POST" && { body: JSON.stringify(body) }) };
-  return await withShortPath(join(statePath, "page.sock"), (socketPath) =>
-    sendHttp({ socketPath, path }, request),
+test("a link signs in once, also if it is followed twice at the same moment", async (t) => {
+  const service = await startAnswering(t);
+  const link = await makeSignInLink(service);
+  const sessions = await Promise.all([openSession(service, link), openSession(service, link)]);
+  assert.equal(sessions.filter((session) => session !== null).length, 1);
+  assert.equal(await openSession(service, link), null);
+  assert.deepEqual(
+    (await auditOf(service)).map(({ visitor, action, status }) => [visitor, action, status]),
+    [
+      ["nobody", "sign in", 401],
+      ["nobody", "sign in", 401],
+      ["Ann (session 1)", "sign in", 200],
+    ],
   );
+});
+
+test("guessed links make their address wait", async (t) => {
+  const service = await startAnswering(t);
+  for (let attempt = 0; attempt < 10; attempt += 1) await openSession(service, `hpl_${"A".repeat(43)}`);
+  const link = await makeSignInLink(service);
+  assert.equal(await openSession(service, link), null);
+  assert.ok(await openSession(service, link, "198.51.100.9"));
+});
+
+test("a viewer may look, and every attempt to act is refused and on record", async (t) => {
+  const service = await startAnswering(t);
+  const credential = await openSession(service, await makeSignInLink(service, { role: "viewer" }));
+  assert.equal((await ask(service, "GET /projects", credential)).status, 200);
+  for (const call of [...deploys, "POST /resume"])
+    assert.equal((await ask(service, call, credential)).status, 403, call);
+  const refused = (await auditOf(service)).filter(({ status }) => status === 403);
+  assert.equal(refused.length, deploys.length + 1);
+});
+
+test("a person sees and ends their own sessions, and nobody else's", async (t) => {
+  const service = await startAnswering(t);
+  const signIn = async (name: string) => openSession(service, await makeSignInLink(service, { name }));
+  const [ann, annAgain, ben] = [await signIn("Ann"), await signIn("Ann"), await signIn("Ben")];
+  const { sessions } = JSON.parse(String((await ask(service, "GET /sessions", ann)).body)) as {
+    sessions: readonly { id: number }[];
+  };
+  assert.deepEqual(
+    sessions.map(({ id }) => id),
+    [2, 1],
+  );
+  assert.equal((await ask(service, "POST /sign-out", ann, { id: 3 })).status, 404);
+  assert.equal((await ask(service, "POST /sign-out", ann, { id: 2 })).status, 200);
+  assert.equal((await ask(service, "GET /visitor", annAgain)).status, 401);
+  assert.equal((await ask(service, "GET /visitor", ben)).status, 200);
+  assert.equal((await ask(service, "POST /sign-out", ann)).status, 200);
+  assert.equal((await ask(service, "GET /visitor", ann)).status, 401);
+});
+
+function ask(service: RunningService, call: string, credential: string | null, body = {}, address?: string) {
+  return callAsPage(service, call, { credential, body, ...(address && { address }) });
 }
 
 async function makeToken({ statePath }: RunningService, scope: string): Promise<string> {
   const body = { name: "ci", scope };
   return (await callService<{ secret: string }>(statePath, "POST", "/tokens", body)).secret;
+}
+
+async function auditOf({ statePath }: RunningService) {
+  const path = "/audit";
+  return (await callService<{ entries: readonly AuditJson[] }>(statePath, "GET", path)).entries;
 }

@@ -24,7 +24,11 @@ test("every answer is what the OpenAPI document says", async (t) => {
   const { ask } = await startPage(t, service);
   for (let count = 0; count < 3; count += 1) await deliver(service.url, githubPush());
   await ask("GET /api/openapi.json", { token: null });
-  assert.deepEqual((await ask("GET /api/visitor")).json, { name: "deploy", scope: "deploy" });
+  const rights = ["read", "deploy"];
+  assert.deepEqual((await ask("GET /api/visitor")).json, { name: "deploy", kind: "token", rights, id: 1 });
+  await ask("POST /api/projects/default/pause", { body: { reason: "a test" } });
+  await ask("GET /api/projects");
+  await ask("POST /api/projects/default/resume");
   await ask("GET /api/projects");
   await ask("GET /api/deployments/1");
   await ask("POST /api/deployments/3/cancel");
@@ -170,6 +174,7 @@ async function readAll(page: Page): Promise<readonly string[]> {
   let last: string | null = null;
   for (;;) {
     const response = await openEvents(page, last);
+    assert.equal(response.status, 200);
     let rest = "";
     reading: for await (const piece of response.body ?? []) {
       const blocks = (rest + Buffer.from(piece).toString()).split("\n\n");

@@ -22,7 +22,7 @@ export function openApi(routes: Readonly<Record<string, ApiRoute>>): object {
   };
 }
 
-function operation(path: string, { summary, scope, status, answer, query = {}, body }: ApiRoute): object {
+function operation(path: string, { summary, right, status, answer, query = {}, body }: ApiRoute): object {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
   const parameters = [
     ...names.map((name) => ({ name, in: "path", required: true, schema: { type: "string" } })),
@@ -34,7 +34,7 @@ function operation(path: string, { summary, scope, status, answer, query = {}, b
   const description = typeof status === "number" && status === 202 ? "recorded" : "done";
   return {
     summary,
-    ...(scope === null ? { security: [] } : { description: `Needs the right to ${scope}.` }),
+    ...(right === null ? { security: [] } : { description: `Needs the right to ${right}.` }),
     parameters,
     ...(body && { requestBody: requestBody(body) }),
     responses: {

@@ -20,8 +20,8 @@ export interface ApiRequest {
 /** A route with what the OpenAPI document says of it. */
 export interface ApiRoute {
   readonly summary: string;
-  /** The scope that a token needs; null: none. */
-  readonly scope: "read" | "deploy" | null;
+  /** The right that it needs; null: none. */
+  readonly right: "read" | "deploy" | null;
   readonly status: 200 | 202;
   /** The name of the schema of its JSON; else its media types. */
   readonly answer: string | readonly string[];

@@ -12,33 +12,33 @@ const page = {
 
 export const apiRoutes: Readonly<Record<string, ApiRoute>> = {
   "GET /api/openapi.json": {
-    ...{ summary: "This document", scope: null, status: 200, answer: ["application/json"] },
+    ...{ summary: "This document", right: null, status: 200, answer: ["application/json"] },
     handle: async () => jsonPage(openApi(apiRoutes)),
   },
   "GET /api/visitor": {
-    ...{ summary: "Whose token it is, and its scope", scope: "read", status: 200, answer: "Visitor" },
+    ...{ summary: "Who asks, and what they may do", right: "read", status: 200, answer: "Visitor" },
     handle: ask(() => "/visitor"),
   },
   "GET /api/projects": {
-    ...{ summary: "All projects, and what is live of each", scope: "read", status: 200, answer: "Projects" },
+    ...{ summary: "All projects, and what is live of each", right: "read", status: 200, answer: "Projects" },
     handle: ask(() => "/projects"),
   },
   "GET /api/projects/{project}/deployments": {
-    ...{ summary: "The deployments of a project, the newest first", scope: "read", status: 200 },
+    ...{ summary: "The deployments of a project, the newest first", right: "read", status: 200 },
     ...{ answer: "Deployments", query: page },
     handle: ask(({ parameters, query }) => `/deployments?${listed(query, parameters)}`),
   },
   "GET /api/deployments": {
-    ...{ summary: "The deployments of all projects, the newest first", scope: "read", status: 200 },
+    ...{ summary: "The deployments of all projects, the newest first", right: "read", status: 200 },
     ...{ answer: "Deployments", query: page },
     handle: ask(({ query }) => `/deployments?${listed(query, {})}`),
   },
   "GET /api/deployments/{id}": {
-    ...{ summary: "One deployment with its steps", scope: "read", status: 200, answer: "OneDeployment" },
+    ...{ summary: "One deployment with its steps", right: "read", status: 200, answer: "OneDeployment" },
     handle: ask(({ parameters }) => `/deployments/${parameters.id}`),
   },
   "GET /api/deployments/{id}/log": {
-    ...{ summary: "What its script has printed, or a part of it", scope: "read", status: 200 },
+    ...{ summary: "What its script has printed, or a part of it", right: "read", status: 200 },
     answer: ["text/plain", "application/x-ndjson"],
     query: {
       from: "the first byte",
@@ -50,29 +50,38 @@ export const apiRoutes: Readonly<Record<string, ApiRoute>> = {
   "GET /api/deployments/{id}/events": {
     ...{
       summary: "What happens, as server-sent events; `Last-Event-ID` goes on after a line",
-      scope: "read",
+      right: "read",
     },
     ...{ status: 200, answer: ["text/event-stream"], query: { from: "as Last-Event-ID: <attempt>:<byte>" } },
     handle: sendEvents,
   },
   "POST /api/projects/{project}/deployments": {
-    ...{ summary: "Deploy the branch as it is at the git host now", scope: "deploy", status: 202 },
+    ...{ summary: "Deploy the branch as it is at the git host now", right: "deploy", status: 202 },
     ...{ answer: "Requested", body: { ref: "main or master; default: the one deployed last" } },
     handle: act(({ parameters }) => `/deployments?${projectIn(parameters)}`),
   },
   "POST /api/projects/{project}/rollback": {
-    ...{ summary: "Go back to an earlier good version", scope: "deploy", status: 202, answer: "Requested" },
+    ...{ summary: "Go back to an earlier good version", right: "deploy", status: 202, answer: "Requested" },
     body: { version: "the number of a deployment, or a commit; default: the version before" },
     handle: act(({ parameters }) => `/rollback?${projectIn(parameters)}`),
   },
   "POST /api/deployments/{id}/cancel": {
     ...{
       summary: "Cancel a deployment that waits or runs",
-      scope: "deploy",
+      right: "deploy",
       status: 202,
       answer: "Requested",
     },
     handle: act(({ parameters }) => `/deployments/${parameters.id}/cancel`),
+  },
+  "POST /api/projects/{project}/pause": {
+    ...{ summary: "Hold the queue of a project", right: "deploy", status: 200, answer: "Paused" },
+    body: { reason: "why" },
+    handle: act(({ parameters }) => `/pause?${projectIn(parameters)}`),
+  },
+  "POST /api/projects/{project}/resume": {
+    ...{ summary: "Let the queue of a project go on", right: "deploy", status: 200, answer: "Paused" },
+    handle: act(({ parameters }) => `/resume?${projectIn(parameters)}`),
   },
 };
 

@@ -19,7 +19,12 @@ const reported = object({ name: text, reported: { const: true } });
 
 export const schemas: Readonly<Record<string, object>> = {
   Problem: object({ title: text, status: count, detail: text }),
-  Visitor: object({ name: text, scope: { enum: ["read", "deploy"] } }),
+  Visitor: object({
+    name: text,
+    kind: { enum: ["session", "token"] },
+    rights: { type: "array", items: { enum: ["read", "deploy"] } },
+    id: count,
+  }),
   Pause: object({ since: moment, reason: orNull(text), by: orNull(reported) }),
   Live: object({ commit: text, subject: orNull(text), author: orNull(text), since: orNull(moment) }),
   Project: object({
@@ -58,5 +63,6 @@ export const schemas: Readonly<Record<string, object>> = {
   },
   Deployments: object({ deployments: listOf("Deployment"), next: orNull(count) }),
   OneDeployment: object({ deployment: ref("Deployment"), steps: listOf("Step"), logBytes: count }),
+  Paused: object({ project: text, paused: orNull(ref("Pause")) }),
   Requested: object({ deployment: ref("Deployment"), paused: orNull(ref("Pause")) }),
 };

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { SessionJson } from "../../src/control/access.ts";
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+import { callAsPage, openSession } from "../harness/sign-in.ts";
+
+const pageUrl = "https://hotpush.example.com";
+
+test("open prints a link for the person at the shell, who is an operator", async (t) => {
+  const service = await start(t);
+  const { stdout } = await hotpush({ ...service, env: { USER: "ada" } }, "open");
+  const [first, second = ""] = stdout.split("\n");
+  assert.equal(first, "ada can sign in as operator within 2 min, once:");
+  assert.match(second, /^ {2}https:\/\/hotpush\.example\.com\/sign-in\?link=hpl_[\w-]{43}$/);
+  const sudo = await hotpush({ ...service, env: { USER: "root", SUDO_USER: "ada" } }, "open");
+  assert.match(sudo.stdout, /^ada can sign in as operator /);
+});
+
+test("open --name makes a viewer, and an operator if it is asked to", async (t) => {
+  const service = await start(t);
+  const roleOf = async (...args: readonly string[]) =>
+    (await hotpushJson<{ role: string }>(service, "open", ...args)).role;
+  assert.equal(await roleOf("--name", "Ann"), "viewer");
+  assert.equal(await roleOf("--name", "Ben", "--operator"), "operator");
+});
+
+test("open says which setting is missing if the page has no address", async (t) => {
+  const service = await startAnswering(t);
+  const { code, stderr } = await hotpush(service, "open");
+  assert.equal(code, 1);
+  assert.match(stderr, /Set PAGE_URL/);
+});
+
+test("session lists who is signed in, and revoke ends a session", async (t) => {
+  const service = await start(t);
+  assert.match((await hotpush(service, "session", "list")).stdout, /^Nobody is signed in/);
+  const { link } = await hotpushJson<{ link: string }>(service, "open", "--name", "Ann\u001b[31m");
+  const credential = await openSession(service, link);
+  const statusOf = async (call: string) => (await callAsPage(service, call, { credential })).status;
+  assert.equal(await statusOf("GET /projects"), 200);
+  const lines = (await hotpush(service, "session", "list")).stdout.split("\n");
+  assert.match(lines[2] ?? "", /^1 +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
+  const { sessions } = await hotpushJson<{ sessions: SessionJson[] }>(service, "session", "list");
+  assert.deepEqual(
+    sessions.map(({ id, name, role }) => [id, name, role]),
+    [[1, "Ann", "viewer"]],
+  );
+  assert.equal((await hotpush(service, "session", "revoke", "1")).stdout, "Session 1 has ended.\n");
+  assert.equal(await statusOf("GET /projects"), 401);
+  assert.equal((await hotpush(service, "session", "revoke", "1")).code, 1);
+});
+
+function start(t: TestContext) {
+  return startAnswering(t, { env: { PAGE_URL: pageUrl } });
+}
