@@ -18,7 +18,6 @@ import {
 } from "./accept.ts";
 import { type Pace, perRound } from "./pace.ts";
 import { launch, type Receiver } from "./peers/receiver.ts";
-import { bytesTogether } from "./process.ts";
 import { pushOfSize } from "./push.ts";
 import { mb, ms, type Section, type Target, times } from "./report.ts";
 import { withScope } from "./scope.ts";
@@ -46,7 +45,7 @@ export async function measureProjects(pace: Pace): Promise<Section> {
   const starts = await perRound(startCases, rounds * 2, startOnce);
   return {
     title: "Many projects",
-    text: `${many} projects, each with a checkout and a secret of its own. Accepting: ${perSecond} pushes to main a second for ${seconds} s, to one project after the other, while a deployment runs; as above, but beside \`fdatasync\` before and after each case on the same disk. Two processes sync once for each answer, as one does: \`receive\` its inbox. \`run\` syncs its record once a second. Memory: ${settleMs / 1_000} s after the start, medians of ${rounds} in turns. Node's own program, some 53 MB, is resident in each and in memory once; "together" counts such pages once. Start: from starting \`bin/hotpush\` to the first answer on /health, or, for \`run\`, to its control socket; medians of ${rounds * 2}.`,
+    text: `${many} projects, each with a checkout and a secret of its own. Accepting: ${perSecond} pushes to main a second for ${seconds} s, to one project after the other, while a deployment runs; as above, but beside \`fdatasync\` before and after each case on the same disk. Two processes sync once for each answer, as one does: \`receive\` its inbox. \`run\` syncs its record once a second. Memory: ${settleMs / 1_000} s after the start, medians of ${rounds} in turns. Each process counts Node's own program, some 53 MB, which the two share. Start: from starting \`bin/hotpush\` to the first answer on /health, or, for \`run\`, to its control socket; medians of ${rounds * 2}.`,
     tables: [
       { columns: ["Accepting", "p50", "p99", "longest", "`fdatasync`, p99"], rows: accepting.rows },
       {
@@ -173,8 +172,6 @@ function targetOf(name: string, { latenciesMs, syncsMs }: Accepted): Target {
 interface IdleMemory {
   readonly receive: number;
   readonly run: number;
-  /** With what the two share counted once. */
-  readonly together: number;
 }
 
 async function idleBytes(count: number, settleMs: number): Promise<IdleMemory> {
@@ -182,18 +179,17 @@ async function idleBytes(count: number, settleMs: number): Promise<IdleMemory> {
     const { start } = makeProjects(scope, count);
     const [receive, run] = [await start("receive"), await start("run")];
     await delay(settleMs);
-    return {
-      receive: memoryOf(receive.pid).residentBytes,
-      run: memoryOf(run.pid).residentBytes,
-      together: bytesTogether([receive.pid, run.pid]),
-    };
+    return { receive: memoryOf(receive.pid).residentBytes, run: memoryOf(run.pid).residentBytes };
   });
 }
 
 function medianOf(all: ReadonlyMap<number, readonly IdleMemory[]>, count: number) {
   const measured = all.get(count) ?? [];
-  const medianFor = (key: keyof IdleMemory) => median(measured.map((one) => one[key]));
-  return { count, receive: medianFor("receive"), run: medianFor("run"), together: medianFor("together") };
+  const [receive, run] = (["receive", "run"] as const).map((role) =>
+    median(measured.map((one) => one[role])),
+  );
+  const together = median(measured.map((one) => one.receive + one.run));
+  return { count, receive: receive ?? Number.NaN, run: run ?? Number.NaN, together };
 }
 
 interface StartCase {

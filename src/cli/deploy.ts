@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from "commander";
+import { branchOf, shortCommit } from "../commit-names.ts";
 import type { RequestedJson } from "../control/requests.ts";
 import { type CommandContext, newCommand } from "./command.ts";
-import { branchOf, shortCommit } from "./deployment-text.ts";
 import { addWaitOptions, type WaitOptions, waitForDeployment } from "./follow.ts";
 import { accessService } from "./service-access.ts";
 

@@ -1,3 +1,4 @@
+import { branchOf, shortCommit } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson, ReportedJson } from "../control/deployment-json.ts";
 import type { HoldJson } from "../control/hold.ts";
@@ -52,14 +53,6 @@ function byWhat({ state, supersededBy, cancelledBy }: DeploymentJson): string {
 export function commitText({ commit, checkedOutCommit }: DeploymentJson): string {
   if (checkedOutCommit === null || checkedOutCommit === commit) return shortCommit(commit);
   return `${shortCommit(checkedOutCommit)} (instead of ${shortCommit(commit)})`;
-}
-
-export function branchOf(ref: string): string {
-  return ref.replace(/^refs\/heads\//, "");
-}
-
-export function shortCommit(commit: string): string {
-  return commit.slice(0, 7);
 }
 
 const mostNameColumns = 20;

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { branchOf } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { HistoryJson } from "../control/history.ts";
@@ -6,7 +7,7 @@ import { fit, formatTable } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { failedText } from "../site-requests.ts";
 import { type CommandContext, newCommand, numberParser, projectOption } from "./command.ts";
-import { branchOf, commitText, localTime, originText, stateText } from "./deployment-text.ts";
+import { commitText, localTime, originText, stateText } from "./deployment-text.ts";
 import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 
 const gapColumns = 2;

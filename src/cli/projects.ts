@@ -1,9 +1,10 @@
 import type { Command } from "commander";
+import { shortCommit } from "../commit-names.ts";
 import type { ProjectJson } from "../control/projects.ts";
 import { fit, formatTable, wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand } from "./command.ts";
-import { localTime, pauseText, shortCommit, stateText } from "./deployment-text.ts";
+import { localTime, pauseText, stateText } from "./deployment-text.ts";
 import { accessService } from "./service-access.ts";
 
 /** `hotpush projects`: what is live of each project, and what keeps it from being deployed. */

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { branchOf } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { SecretJson, SecretsJson, StatusJson, WholeStatusJson } from "../control/status.ts";
@@ -6,7 +7,6 @@ import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {
-  branchOf,
   commitText,
   holdText,
   localTime,

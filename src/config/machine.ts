@@ -95,7 +95,7 @@ export const machineVariables = {
   },
   PAGE_URL: {
     fallback: () => "",
-    expected: "an address without a path, such as https://hotpush.example.com",
+    expected: "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
     read: readPageUrl,
   },
   MACHINE_PATH: {
@@ -151,6 +151,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
 function readPageUrl(text: string): URL | "" | null {
   if (text === "") return "";
   const url = URL.canParse(text) ? new URL(text) : null;
-  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href;
-  return isOrigin ? url : null;
+  if (url === null || `${url.origin}/` !== url.href) return null;
+  // A browser keeps the session only if the connection is safe.
+  return url.protocol === "https:" || (url.protocol === "http:" && url.hostname === "localhost") ? url : null;
 }

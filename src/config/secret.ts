@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
-import { kindOf } from "../platform/files.ts";
 
 /** A value that cannot be printed by accident: JSON, template strings and `inspect` all show `[redacted]`. */
 export interface Secret {
@@ -55,9 +54,6 @@ export function readSecretText(env: Environment, name: SecretName): { text: stri
     return { text: env[name] ?? fallback, fault: null };
   }
   if (env[name]) return { text: "", fault: `${name} and ${name}_FILE are both set; set one of them.` };
-  // Nobody may ever write to a pipe, and the service would wait. One of a shell, in /dev/fd, has its writer.
-  if (kindOf(path) === "other" && !path.startsWith("/dev/fd/"))
-    return { text: "", fault: `${name}_FILE names ${path}, which is not a regular file.` };
   try {
     return { text: readFileSync(path, "utf8").replace(/\r?\n$/, ""), fault: null };
   } catch (error) {

@@ -2,13 +2,14 @@ import type { IncomingMessage, Server } from "node:http";
 import { type Attempts, createAttempts } from "../access/attempts.ts";
 import { noteAction } from "../access/audit.ts";
 import { findAnswer, keepAnswer } from "../access/repeats.ts";
-import { type Browser, listSessions, openLink, revokeSession } from "../access/sign-in.ts";
+import { listSessions, openLink, revokeSession } from "../access/sign-in.ts";
 import { findVisitor, type Right, type Visitor } from "../access/visitor.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import { answerCall, readCall, readRequestBody } from "./answer.ts";
 import { instant } from "./deployment-json.ts";
 import { type ControlReply, type ControlRequest, type ControlSources, jsonReply, refusal } from "./route.ts";
 import { serveCalls } from "./server.ts";
+import type { OwnSessionJson, VisitorJson } from "./visitor-json.ts";
 
 /** The right that each call of the page needs. Only the operator's socket has other calls. */
 const neededRights: Readonly<Record<string, Right>> = {
@@ -23,22 +24,6 @@ const neededRights: Readonly<Record<string, Right>> = {
   "POST /pause": "deploy",
   "POST /resume": "deploy",
 };
-
-/** The visitor that asks, as `GET /visitor` has it. */
-export interface VisitorJson {
-  readonly name: string;
-  readonly kind: Visitor["kind"];
-  readonly rights: readonly Right[];
-  /** Of the session or the token. */
-  readonly id: number;
-}
-
-/** A session of the visitor, as `GET /sessions` has it. */
-export interface OwnSessionJson extends Browser {
-  readonly id: number;
-  readonly createdAt: string;
-  readonly lastSeenAt: string;
-}
 
 /**
  * The API behind the page's socket. The process that calls it may be taken over, so each call carries the credential of a

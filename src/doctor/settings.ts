@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import type { Environment } from "../config/read-variables.ts";
-import { kindOf } from "../platform/files.ts";
 import { type Fix, quote } from "./check.ts";
 
 /** The service's settings, their file, and how to change one there. */
@@ -46,8 +45,6 @@ function chooseFile(directory: string): string {
 }
 
 function readFile(file: string): { readonly values: Environment; readonly fault: string | null } {
-  // To read a pipe would block.
-  if (kindOf(file) === "other") return { values: {}, fault: `${file} is not a regular file.` };
   try {
     return { values: parseEnv(readFileSync(file, "utf8")), fault: null };
   } catch (error) {

@@ -4,16 +4,33 @@ import type { Refused } from "./run-client.ts";
 
 /** What the page answers to one request. */
 export type PageAnswer =
-  | { readonly kind: "body"; readonly status: number; readonly type: string; readonly body: string }
+  | {
+      readonly kind: "body";
+      readonly status: number;
+      readonly type: string;
+      readonly body: string | Buffer;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
   /** It writes for as long as it goes on, and ends the response. */
   | { readonly kind: "stream"; readonly type: string; readonly write: (response: ServerResponse) => void };
+
+/** Only what comes from this address runs or is shown; a log line or a commit's subject is text, whatever it says. */
+const contentPolicy = [
+  "default-src 'none'",
+  ...["script-src", "style-src", "connect-src", "img-src", "form-action"].map((what) => `${what} 'self'`),
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
 
 /** For every answer. Nothing of it may be kept, framed, or sniffed as something else. */
 const commonHeaders = {
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  // With no-referrer a browser would send a form with the origin "null".
+  "referrer-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "content-security-policy": contentPolicy,
 } as const;
 
 export function jsonPage(value: object, status = 200): PageAnswer {
@@ -27,6 +44,15 @@ export function problemPage({ status, detail }: Pick<Refused, "status" | "detail
   return { kind: "body", status, type: "application/problem+json", body };
 }
 
+export function htmlPage(body: string, status = 200): PageAnswer {
+  return { kind: "body", status, type: "text/html; charset=utf-8", body };
+}
+
+/** Leads a browser that has sent a form to what the form has started. `path` is never what a visitor sent. */
+export function seeOther(path: string, headers: Readonly<Record<string, string>> = {}): PageAnswer {
+  return { kind: "body", status: 303, type: "text/plain", body: "", headers: { location: path, ...headers } };
+}
+
 export function sendPage(response: ServerResponse, answer: PageAnswer): void {
   if (answer.kind === "stream") {
     response.writeHead(200, { ...commonHeaders, "content-type": answer.type });
@@ -34,13 +60,14 @@ export function sendPage(response: ServerResponse, answer: PageAnswer): void {
     answer.write(response);
     return;
   }
-  const { status, type, body } = answer;
+  const { status, type, body, headers } = answer;
   response.writeHead(status, {
     ...commonHeaders,
     ...(status === 401 && { "www-authenticate": "Bearer" }),
     ...(status === 429 && { "retry-after": "60" }),
     "content-type": type,
     "content-length": Buffer.byteLength(body),
+    ...headers,
   });
   response.end(body);
 }

@@ -5,8 +5,12 @@ import { createServer } from "../platform/http.ts";
 import { type PageAnswer, problemPage, sendPage } from "./answer.ts";
 import type { Api, ApiRoute } from "./api/route.ts";
 import { apiRoutes } from "./api/routes.ts";
+import { findAsset } from "./assets.ts";
+import { readSession } from "./cookie.ts";
+import { takeForm } from "./forms.ts";
 import type { Visit } from "./run-client.ts";
 import type { PageSettings } from "./settings.ts";
+import { showScreen } from "./site.ts";
 
 const longestBodyBytes = 16 * 1024;
 /** A reader of events may be silent for hours; a request may not. */
@@ -40,24 +44,46 @@ export function createPage(settings: PageSettings, api: Api, log: Log): Server {
 }
 
 async function answer(request: IncomingMessage, settings: PageSettings, api: Api): Promise<PageAnswer> {
-  const { pathname, searchParams: query } = new URL(request.url ?? "/", settings.url);
+  const address = readAddress(request.url);
+  if (address === null) return problemPage({ status: 400, detail: "This is no path." });
+  const { pathname, searchParams: query } = address;
   if (pathname === "/health")
     return { kind: "body", status: 200, type: "application/json", body: '{"status":"ok"}' };
   // Another site's name that leads here must not read anything with a visitor's browser (DNS rebinding).
   if (request.headers.host !== settings.url.host)
     return problemPage({ status: 421, detail: `The page is at ${settings.url.origin}.` });
-  const found = findRoute(request.method ?? "", pathname);
+  if (pathname.startsWith("/api/")) return await answerProgram(request, settings, api, pathname, query);
+  const { run } = api;
+  const visit = visitOf(request, settings);
+  if (request.method === "GET")
+    return findAsset(pathname) ?? (await showScreen({ run, visit, path: pathname, query }));
+  if (request.method !== "POST")
+    return problemPage({ status: 405, detail: "The page has GET and POST only." });
+  const fields = new URLSearchParams((await readBody(request)) ?? "");
+  return await takeForm({ run, visit, path: pathname, fields, headers: request.headers, settings });
+}
+
+/** A path that begins with two slashes would be read as another host. */
+function readAddress(path = "/"): URL | null {
+  return path.startsWith("/") && URL.canParse(`http://page${path}`) ? new URL(`http://page${path}`) : null;
+}
+
+async function answerProgram(
+  request: IncomingMessage,
+  settings: PageSettings,
+  api: Api,
+  path: string,
+  query: URLSearchParams,
+): Promise<PageAnswer> {
+  const found = findRoute(request.method ?? "", path);
   if (found === null) return problemPage({ status: 404, detail: "Nothing is here. See /api/openapi.json." });
-  const body = request.method === "POST" ? await readBody(request) : {};
+  const body = request.method === "POST" ? parseObject(await readBody(request)) : {};
   if (body === null)
     return problemPage({ status: 400, detail: "The body is not a JSON object, or is larger than 16 KiB." });
   const visit = visitOf(request, settings);
   return await found.route.handle(api, {
-    visit,
+    ...{ visit, query, body, headers: request.headers },
     parameters: found.parameters,
-    query,
-    body,
-    headers: request.headers,
   });
 }
 
@@ -83,16 +109,21 @@ function findRoute(
 
 const longestAgent = 200;
 
-function visitOf(request: IncomingMessage, { trustedProxies }: PageSettings): Visit {
-  const { authorization = "", "user-agent": agent = "" } = request.headers;
-  const [, credential = null] = /^Bearer (\S{1,100})$/i.exec(authorization) ?? [];
+/** A session counts for what changes nothing, and for the page's own forms, which prove that they are. */
+function visitOf(request: IncomingMessage, settings: PageSettings): Visit {
+  const { authorization, cookie, "user-agent": agent = "" } = request.headers;
+  const [, token = null] = /^Bearer (\S{1,100})$/i.exec(authorization ?? "") ?? [];
+  const isCall = request.method !== "GET" && request.url?.startsWith("/api/");
+  const session = isCall ? null : readSession(cookie, settings);
   return {
-    ...{ credential, address: clientAddress(request, trustedProxies) ?? "" },
+    credential: token ?? session,
+    address: clientAddress(request, settings.trustedProxies) ?? "",
     agent: agent.slice(0, longestAgent).replaceAll(/[^\x20-\x7e]/g, "?"),
   };
 }
 
-async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>> | null> {
+/** @returns null if it is too long */
+async function readBody(request: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -100,9 +131,13 @@ async function readBody(request: IncomingMessage): Promise<Readonly<Record<strin
     if (bytes > longestBodyBytes) return null;
     chunks.push(chunk);
   }
-  if (bytes === 0) return {};
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseObject(text: string | null): Readonly<Record<string, unknown>> | null {
+  if (text === "" || text === null) return text === "" ? {} : null;
   try {
-    const value = JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
+    const value = JSON.parse(text) as unknown;
     return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
   } catch {
     return null;

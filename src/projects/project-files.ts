@@ -89,11 +89,11 @@ function areSame(one: ProjectReading | undefined, other: ProjectReading | undefi
 /** @returns the names of the projects whose settings are new */
 function adopt(state: FilesState, readings: readonly ProjectReading[]): readonly string[] {
   const changed: string[] = [];
-  const shared = sharedCheckouts(state.projects, readings);
   for (const reading of readings) {
     const { name, warnings } = reading;
     state.known.set(name, reading);
-    const fault = reading.faults.join(" ") || shared.get(name);
+    const shared = sharedCheckout(state.projects.values(), reading.project);
+    const fault = reading.faults.join(" ") || shared;
     if (fault) setFault(state, name, fault);
     else if (reading.project !== null) {
       state.faults.delete(name);
@@ -120,25 +120,6 @@ function forget({ known, projects, faults, log }: FilesState, name: string): voi
   faults.delete(name);
   if (projects.delete(name))
     log.info({ event: "project.removed", project: name }, `Project ${name} was removed`);
-}
-
-/**
- * The readings that must not count, by name, because another project has the checkout. All are looked at together, so that two
- * projects can exchange their checkouts; one that is refused keeps its present checkout from others.
- */
-function sharedCheckouts(
-  present: ReadonlyMap<string, Project>,
-  readings: readonly ProjectReading[],
-): ReadonlyMap<string, string> {
-  const faults = new Map<string, string>();
-  const next = new Map(readings.flatMap(({ name, project }) => (project === null ? [] : [[name, project]])));
-  for (;;) {
-    const all = new Map([...present, ...next]);
-    const refused = [...next.values()].findLast((one) => sharedCheckout(all.values(), one) !== null);
-    if (refused === undefined) return faults;
-    faults.set(refused.name, sharedCheckout(all.values(), refused) ?? "");
-    next.delete(refused.name);
-  }
 }
 
 /** Two projects in one checkout would change it at the same time. */

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -102,16 +101,6 @@ for (const name of ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const) {
       assert.equal(text, "");
       assert.equal(fault, `${name}_FILE names ${path}, which cannot be read (${reason}).`);
     }
-  });
-
-  test(`a ${name}_FILE that is a pipe is refused, not waited for`, (t) => {
-    const path = join(temporaryDirectory(t), "pipe");
-    execFileSync("mkfifo", [path]);
-    const { text, fault } = readSecretText({ [`${name}_FILE`]: path }, name);
-    assert.deepEqual(
-      { text, fault },
-      { text: "", fault: `${name}_FILE names ${path}, which is not a regular file.` },
-    );
   });
 
   test(`${name} and ${name}_FILE together are refused`, (t) => {

@@ -48,18 +48,6 @@ function makeFiles(t: TestContext): Files {
 
 const namesOf = (projects: Projects) => projects.list().map(({ name }) => name);
 
-test("two projects can exchange their checkouts in one edit", async (t) => {
-  const files = makeFiles(t);
-  for (const name of ["blog", "shop"]) files.write(name);
-  const projects = files.read();
-  projects.watch(() => {});
-  files.write("blog", `REPO_PATH=/srv/shop\nWEBHOOK_SECRET=${secret}\n`);
-  files.write("shop", `REPO_PATH=/srv/blog\nWEBHOOK_SECRET=${secret}\n`);
-  await until("both", () => projects.find("shop")?.settings.repoPath === "/srv/blog");
-  await until("both", () => projects.find("blog")?.settings.repoPath === "/srv/shop");
-  assert.deepEqual([...projects.faults()], []);
-});
-
 test("each file is a project, with its settings and the secrets of its scripts", (t) => {
   const files = makeFiles(t);
   files.write("shop");

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -52,17 +51,6 @@ async function checksOf(
   );
   return { ...ended, checks, faults };
 }
-
-test("projects: a pipe in place of a project's file is named, not waited for", async (t) => {
-  const { machine, check } = makeProjects(t);
-  execFileSync("mkfifo", [join(machine.projectsPath, "pipe.env")]);
-  const { faults } = await check();
-  const texts = faults.filter(({ project }) => project === "pipe").map(({ text }) => text);
-  assert.ok(
-    texts.some((text) => text.endsWith("pipe.env is not a regular file.")),
-    texts.join("\n"),
-  );
-});
 
 test("projects: the service is checked once, and each project with its settings", async (t) => {
   const { machine, places, check } = makeProjects(t);

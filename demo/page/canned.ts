@@ -1,0 +1,189 @@
+import type { DeploymentJson, StepJson } from "../../src/control/deployment-json.ts";
+import type { ProjectJson } from "../../src/control/projects.ts";
+import type { SiteRequests } from "../../src/site-requests.ts";
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+const nowMs = Date.now();
+
+/** A deployment as `hotpush run` describes one; everything that is not given is usual. */
+export function cannedDeployment(
+  given: Partial<DeploymentJson> & { readonly agoMs?: number; readonly tookMs?: number } = {},
+): DeploymentJson {
+  const { agoMs = hour, tookMs = 18_200, ...own } = given;
+  const startedAtMs = nowMs - agoMs;
+  const isOver = !["queued", "running"].includes(own.state ?? "succeeded");
+  return {
+    ...{ id: 48, project: "shop", trigger: "push", ref: "refs/heads/main", before: null },
+    ...{ commit: commitAt(own.id ?? 48), checkedOutCommit: null, subject: "Show prices with tax" },
+    ...{ author: "Ada Park", pusher: { name: "ada" }, requestedBy: null, cancelledBy: null },
+    ...{ repository: "acme/shop", host: "github", deliveryId: null, state: "succeeded", attempts: 1 },
+    ...{ supersededBy: null, exitCode: isOver ? 0 : null, problem: null, skipReason: null, requests: null },
+    ...{ createdAt: iso(startedAtMs - 40), startedAt: iso(startedAtMs) },
+    ...{ liveAt: isOver ? iso(startedAtMs + tookMs * 0.7) : null },
+    ...{ finishedAt: isOver ? iso(startedAtMs + tookMs) : null, durationMs: isOver ? tookMs : null },
+    ...own,
+  };
+}
+
+/** A commit that is always the same for one number. */
+function commitAt(number: number): string {
+  const seeds = Array.from({ length: 5 }, (_, index) => (number * 2_654_435_761 + index * 40_503_271) >>> 0);
+  return seeds.map((seed) => seed.toString(16).padStart(8, "0")).join("");
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+const subjects = [
+  ...["Show prices with tax", "Fix the feed of drafts", "Cache the search index", "Send receipts by mail"],
+  ...["Use the new queue client", "Trim the image of the worker", "Let a cart outlive its session"],
+  ...["Round totals once, at the end", "Rewrite the quick start", "Drop support for the old export"],
+];
+const people = ["Ada Park", "Ben Okafor", "Chiara Rossi"];
+
+interface Past {
+  readonly project: string;
+  readonly newestId: number;
+  readonly count: number;
+  readonly tookMs: number;
+  readonly failedAt?: readonly number[];
+  readonly skippedAt?: readonly number[];
+  readonly newestAgoMs: number;
+}
+
+/** What was deployed of a project, the newest first. */
+export function cannedHistory(past: Past): readonly DeploymentJson[] {
+  return Array.from({ length: past.count }, (_, index) => pastDeployment(past, index));
+}
+
+function pastDeployment(past: Past, index: number): DeploymentJson {
+  const { project, newestId, tookMs, failedAt = [], skippedAt = [], newestAgoMs } = past;
+  const id = newestId - index;
+  const person = people[id % people.length] ?? "";
+  const spread = 0.75 + (((id * 7_919) % 100) / 100) * 0.6;
+  const common = {
+    ...{ id, project, subject: subjects[id % subjects.length] ?? "", author: person },
+    ...{ pusher: { name: person.split(" ")[0]?.toLowerCase() ?? "" }, repository: `acme/${project}` },
+    ...{ agoMs: newestAgoMs + index * 7 * hour + ((id * 31) % 11) * hour, tookMs: tookMs * spread },
+  };
+  if (failedAt.includes(index)) return cannedDeployment({ ...common, ...failure });
+  if (skippedAt.includes(index))
+    return cannedDeployment({ ...common, state: "skipped", tookMs: 0, skipReason: "[skip deploy]" });
+  return cannedDeployment({ ...common, requests: cannedRequests(project, 3_000 + ((id * 977) % 9_000)) });
+}
+
+const failure: Partial<DeploymentJson> = {
+  ...{ state: "failed", exitCode: 1, liveAt: null },
+  problem: {
+    ...{ code: "script_failed", title: "The deploy script failed" },
+    detail:
+      "Container shop-api-8 was not healthy after 60 s, so the roll-out was abandoned. The old version serves.",
+  },
+};
+
+export function cannedRequests(project: string, requests: number): readonly SiteRequests[] {
+  const [before, after] = [Math.round(requests * 0.62), requests - Math.round(requests * 0.62)];
+  return [
+    {
+      ...{ host: `${project}.example.com`, requests, failed: 0, brokeOff: 0, left: 0 },
+      before: { answers: before, serverErrors: 0 },
+      after: { answers: after, serverErrors: 0 },
+    },
+  ];
+}
+
+const names = ["Pull", "Build", "Roll out", "Prune", "Health check"];
+const lengths = [400, 9_800, 6_200, 1_100, 700];
+
+/** The steps of a deployment, up to the one that runs. */
+export function cannedSteps({ startedAt }: DeploymentJson, count = names.length): readonly StepJson[] {
+  let atMs = Date.parse(startedAt ?? iso(nowMs));
+  return names.slice(0, count).map((name, index) => {
+    const length = lengths[index] ?? 0;
+    const isRunning = count < names.length && index === count - 1;
+    const step = { attempt: 1, name, startedAt: iso(atMs), durationMs: isRunning ? null : length };
+    atMs += length;
+    return step;
+  });
+}
+
+/** A project whose newest deployment is `last`. */
+export function cannedProject(
+  name: string,
+  { last = null, ...own }: Partial<Omit<ProjectJson, "name">> = {},
+): ProjectJson {
+  const live = last?.state === "succeeded" ? liveOf(last) : null;
+  return {
+    ...{ name, repoPath: `/srv/${name}`, branches: ["main"], live, last, waiting: 0 },
+    ...{ paused: null, fault: null, isServed: true, ...own },
+  };
+}
+
+export function liveOf({
+  commit,
+  subject,
+  author,
+  liveAt,
+}: DeploymentJson): NonNullable<ProjectJson["live"]> {
+  return { commit, subject, author, since: liveAt };
+}
+
+/** Four projects, each of which is in a state of its own. */
+export function cannedServer(): readonly {
+  readonly project: ProjectJson;
+  readonly deployments: readonly DeploymentJson[];
+}[] {
+  const shop = cannedHistory({
+    project: "shop",
+    newestId: 212,
+    count: 60,
+    tookMs: 18_200,
+    newestAgoMs: 2 * hour,
+    failedAt: [14],
+  });
+  const blog = cannedHistory({
+    project: "blog",
+    newestId: 187,
+    count: 44,
+    tookMs: 6_100,
+    newestAgoMs: 26 * hour,
+    skippedAt: [3],
+  });
+  const api = cannedHistory({
+    project: "api",
+    newestId: 210,
+    count: 60,
+    tookMs: 31_000,
+    newestAgoMs: 3 * hour,
+    failedAt: [0, 19],
+  });
+  const docs = cannedHistory({
+    project: "docs",
+    newestId: 164,
+    count: 22,
+    tookMs: 4_000,
+    newestAgoMs: 12 * day,
+    failedAt: [2],
+  });
+  const running = cannedDeployment({
+    ...{ id: 214, state: "running", agoMs: 14 * second, subject: "Send receipts by mail" },
+    ...{ author: "Chiara Rossi", pusher: { name: "chiara" } },
+  });
+  const [lastShop, lastBlog, lastApi, goodApi, lastDocs] = [shop[0], blog[0], api[0], api[1], docs[0]];
+  if (!lastShop || !lastBlog || !lastApi || !goodApi || !lastDocs) throw new Error("a history is empty");
+  const by = { name: "ben", reported: true } as const;
+  const paused = { since: iso(nowMs - 5 * hour), reason: "the release notes come first", by };
+  return [
+    { project: cannedProject("api", { last: lastApi, live: liveOf(goodApi) }), deployments: api },
+    { project: cannedProject("blog", { last: lastBlog }), deployments: blog },
+    { project: cannedProject("docs", { last: lastDocs, paused, waiting: 2 }), deployments: docs },
+    {
+      project: cannedProject("shop", { last: running, live: liveOf(lastShop) }),
+      deployments: [running, ...shop],
+    },
+  ];
+}

@@ -1,0 +1,82 @@
+// Keeps a screen as the server would show it now: it is fetched again, and the parts that changed take their place.
+
+const everyMs = 1_000 * Number(document.body.dataset.every);
+const offline = document.getElementById("offline");
+let timer = 0;
+
+/** Fetches the screen and replaces its live parts. Never while a question is open: its answer would be lost. */
+export async function refresh() {
+  clearTimeout(timer);
+  if (document.visibilityState === "visible" && !document.querySelector(":popover-open"))
+    await replaceParts();
+  if (everyMs > 0) timer = setTimeout(refresh, everyMs);
+}
+
+async function replaceParts() {
+  try {
+    const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
+    offline.hidden = answer.status !== 503;
+    if (answer.status === 401) return location.reload();
+    if (answer.status === 503) return;
+    take(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  } catch {
+    offline.hidden = false;
+  }
+}
+
+function take(fresh) {
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const other = fresh.getElementById(part.id);
+    if (!other) return location.reload();
+    if (bare(other) !== bare(part)) replace(part, other);
+  }
+  document.title = fresh.title;
+  const [icon, other] = [document, fresh].map((one) => one.querySelector("link[rel=icon]"));
+  if (icon.getAttribute("href") !== other.getAttribute("href")) icon.replaceWith(other);
+  document.body.dataset.every = fresh.body.dataset.every;
+  showTimes();
+}
+
+/** Without what differs each time: how long ago something was, and the tokens of forms. */
+function bare(part) {
+  return part.innerHTML.replaceAll(/(<time[^>]*>)[^<]*|name="token" value="[^"]*"/g, "$1");
+}
+
+function replace(part, other) {
+  const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  part.replaceWith(other);
+  if (focused) other.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+}
+
+const units = [
+  ["day", 86_400_000, 36 * 3_600_000],
+  ["hour", 3_600_000, 5_400_000],
+  ["minute", 60_000, 45_000],
+];
+
+function showTimes() {
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const ms = Date.now() - Date.parse(time.dateTime);
+    const [name, length] = units.find(([, , from]) => ms >= from) ?? [];
+    const count = Math.max(1, Math.round(ms / length));
+    time.textContent = name ? `${count} ${name}${count === 1 ? "" : "s"} ago` : "just now";
+    time.title = new Date(time.dateTime).toLocaleString();
+  }
+  for (const time of document.querySelectorAll("time[data-since]")) {
+    const seconds = Math.max(0, Date.now() - Date.parse(time.dataset.since)) / 1_000;
+    time.textContent = seconds < 9.95 ? `${seconds.toFixed(1)} s` : clock(Math.round(seconds));
+  }
+}
+
+function clock(seconds) {
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+showTimes();
+setInterval(showTimes, 1_000);
+if (everyMs > 0) timer = setTimeout(refresh, everyMs);
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && refresh());
+addEventListener("online", refresh);
+addEventListener("offline", () => {
+  offline.hidden = false;
+});

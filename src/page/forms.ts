@@ -1,0 +1,90 @@
+import type { DeploymentJson } from "../control/deployment-json.ts";
+import { type PageAnswer, seeOther } from "./answer.ts";
+import { isFormToken, sessionCookie } from "./cookie.ts";
+import type { RunClient, Visit } from "./run-client.ts";
+import { signInScreen } from "./screens/sign-in.ts";
+import type { PageSettings } from "./settings.ts";
+import { show, showRefusal } from "./site.ts";
+import { findViewer, type KnownVisitor } from "./visitor.ts";
+
+/** A form that a browser sent. */
+export interface FormRequest {
+  readonly run: RunClient;
+  readonly visit: Visit;
+  readonly path: string;
+  readonly fields: URLSearchParams;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly settings: PageSettings;
+}
+
+const elsewhere = {
+  status: 403,
+  detail: "This form was not sent from this page. Load the page again, and try again.",
+};
+
+/**
+ * Does what a form asks for, if it comes from this page, and shows at once what it has started.
+ */
+export async function takeForm(request: FormRequest): Promise<PageAnswer> {
+  const { run, visit, path, fields } = request;
+  if (!isFromHere(request)) return await showRefusal(null, elsewhere);
+  if (path === "/sign-in") return await signIn(request);
+  if (visit.credential === null) return await show(signInScreen(null), 401);
+  const known = await findViewer(run, visit);
+  if (known.kind === "refused") return await showRefusal(null, known);
+  if (!isFormToken(fields.get("token") ?? "", visit.credential)) return await showRefusal(known, elsewhere);
+  if (path === "/sign-out") return await signOut(request, known);
+  return await act(request, known);
+}
+
+/** A browser says where a form comes from, and no page can make it lie. Without a word from it, it is refused. */
+function isFromHere({ headers, settings }: FormRequest): boolean {
+  const { origin, "sec-fetch-site": site } = headers;
+  const fits = [
+    ...(site === undefined ? [] : [site === "same-origin"]),
+    ...(origin === undefined ? [] : [origin === settings.url.origin]),
+  ];
+  return fits.length > 0 && fits.every(Boolean);
+}
+
+/** The session is always a new one; what the browser had before is forgotten. */
+async function signIn({ run, visit, fields, settings }: FormRequest): Promise<PageAnswer> {
+  const answer = await run.call({ ...visit, credential: null }, "POST", "/sessions", {
+    link: fields.get("link") ?? "",
+  });
+  if (answer.kind === "refused") return await show(signInScreen(answer.detail), answer.status);
+  const { session } = answer.value as { session: string };
+  return seeOther("/", { "set-cookie": sessionCookie(session, settings) });
+}
+
+async function signOut(
+  { run, visit, fields, settings }: FormRequest,
+  known: KnownVisitor,
+): Promise<PageAnswer> {
+  const id = Number(fields.get("id") ?? known.sessionId);
+  const answer = await run.call(visit, "POST", "/sign-out", { id });
+  if (answer.kind === "refused") return await showRefusal(known, answer);
+  if (id !== known.sessionId) return seeOther("/sessions");
+  return seeOther("/", { "set-cookie": sessionCookie(null, settings) });
+}
+
+const actionPath = /^\/projects\/([a-z0-9][a-z0-9-]{0,38})\/(deploy|rollback|pause|resume)$/;
+const cancelPath = /^\/deployments\/(\d{1,15})\/cancel$/;
+const calls: Readonly<Record<string, string>> = {
+  deploy: "/deployments",
+  rollback: "/rollback",
+  pause: "/pause",
+  resume: "/resume",
+};
+
+async function act({ run, visit, path, fields }: FormRequest, known: KnownVisitor): Promise<PageAnswer> {
+  const [, project = "", action = ""] = actionPath.exec(path) ?? [];
+  const [, id] = cancelPath.exec(path) ?? [];
+  const call = id === undefined ? calls[action] : `/deployments/${id}/cancel`;
+  if (call === undefined) return await showRefusal(known, { status: 404, detail: "There is no such form." });
+  const body = Object.fromEntries([...fields].filter(([name, value]) => name !== "token" && value !== ""));
+  const answer = await run.call(visit, "POST", id === undefined ? `${call}?project=${project}` : call, body);
+  if (answer.kind === "refused") return await showRefusal(known, answer);
+  const { deployment } = answer.value as { readonly deployment?: DeploymentJson };
+  return seeOther(deployment === undefined ? `/projects/${project}` : `/deployments/${deployment.id}`);
+}

@@ -1,0 +1,152 @@
+import { html } from "hono/html";
+import { branchOf, shortCommit } from "../../commit-names.ts";
+import type { DeploymentJson } from "../../control/deployment-json.ts";
+import type { OneDeploymentJson } from "../../control/history.ts";
+import type { ProjectJson } from "../../control/projects.ts";
+import { failedText, type SiteRequests } from "../../site-requests.ts";
+import { actionBar, type VisitorAction } from "./actions.ts";
+import { icon, lookOf } from "./icons.ts";
+import { type LogPart, logView } from "./log.ts";
+import type { Markup } from "./markup.ts";
+import type { Screen, Viewer } from "./screen.ts";
+import { stepRail } from "./steps.ts";
+import { ago, causeOf, count, isOver, lasted, shownCommit, titleOf } from "./words.ts";
+
+export interface DeploymentView extends OneDeploymentJson {
+  /** null: it was removed. */
+  readonly project: ProjectJson | null;
+  readonly log: LogPart;
+}
+
+/** A deployment: one sentence, what was counted, its steps beside its log. */
+export function deploymentScreen(viewer: Viewer, view: DeploymentView): Screen {
+  const { deployment, steps, project } = view;
+  const sentence = sentenceOf(deployment, project);
+  const { tone } = lookOf(deployment.state);
+  const { project: name, id } = deployment;
+  const main = html`<p class="crumbs"><a href="/">Projects</a><a href="/projects/${name}">${name}</a><span>${id}</span></p>
+<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about(deployment)}</p></div>
+<div id="actions" data-live>${actionBar(viewer, deploymentActions(viewer, deployment, project))}</div>
+<div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
+<div class="split"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
+${logView(view, isOver(deployment))}</div>`;
+  const title = `${titleOf(deployment)}: ${lookOf(deployment.state).word.toLowerCase()} · ${name}`;
+  return { title, tone, viewer, main, everySeconds: isOver(deployment) ? 0 : 3 };
+}
+
+function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): string {
+  const { state, requests, liveAt, durationMs, supersededBy } = deployment;
+  const name = `“${titleOf(deployment)}”`;
+  const took = durationMs === null ? "" : ` after ${lasted(durationMs)}`;
+  const proof = requests === null ? "" : `, and ${failedText(requests)} requests failed`;
+  const stays = project?.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
+  const sentences: Readonly<Record<DeploymentJson["state"], string>> = {
+    queued: `${name} waits for its turn.`,
+    running: liveAt === null ? `${name} is being deployed.` : `${name} is live, and is watched.`,
+    succeeded: `${name} ${isLive(deployment, project) ? "is live" : "was deployed"}${proof}.`,
+    failed: `${name} failed${took}.${stays}`,
+    timed_out: `${name} took too long, and was ended${took}.${stays}`,
+    cancelled: `${name} was cancelled.${stays}`,
+    superseded: `${name} was superseded${supersededBy === null ? "" : ` by deployment ${supersededBy}`}.`,
+    interrupted: `${name} was interrupted, and starts again.`,
+    skipped: `${name} was skipped.`,
+  };
+  return sentences[state];
+}
+
+function isLive(deployment: DeploymentJson, project: ProjectJson | null): boolean {
+  return deployment.state === "succeeded" && project?.live?.commit === shownCommit(deployment);
+}
+
+function about(deployment: DeploymentJson): Markup {
+  const { startedAt, liveAt, durationMs, createdAt } = deployment;
+  const liveAfter = startedAt && liveAt ? Date.parse(liveAt) - Date.parse(startedAt) : null;
+  return html`<span><code class="sha">${shortCommit(shownCommit(deployment))}</code></span><span>${causeOf(deployment)}</span><span>${ago(createdAt)}</span>
+${liveAfter !== null && html`<span>live after ${lasted(liveAfter)}</span>`}${durationMs !== null && html`<span>done after ${lasted(durationMs)}</span>`}`;
+}
+
+function deploymentActions(
+  viewer: Viewer,
+  deployment: DeploymentJson,
+  project: ProjectJson | null,
+): readonly VisitorAction[] {
+  const { id, state, ref, project: name } = deployment;
+  if (!viewer.isOperator || !project?.isServed) return [];
+  if (!isOver(deployment)) return [cancelAction(id, state)];
+  const redeploy: VisitorAction = {
+    ...{ id: "redeploy", path: `/projects/${name}/deploy`, values: { ref: branchOf(ref) } },
+    label: `Deploy ${branchOf(ref)} again`,
+    question: `Deploy ${branchOf(ref)} of ${name}?`,
+    consequence: "The branch is deployed as it is at the git host now.",
+  };
+  return state === "succeeded" ? [redeploy, rollbackAction(deployment, project)] : [redeploy];
+}
+
+function cancelAction(id: number, state: DeploymentJson["state"]): VisitorAction {
+  const consequence =
+    state === "running"
+      ? "Its script is asked to end. The version that is live stays live."
+      : "It does not start. A newer push is deployed as usual.";
+  return {
+    ...{ id: "cancel", path: `/deployments/${id}/cancel`, label: "Cancel", consequence, isDangerous: true },
+    question: `Cancel deployment ${id}?`,
+  };
+}
+
+function rollbackAction(deployment: DeploymentJson, project: ProjectJson): VisitorAction {
+  const { id, project: name } = deployment;
+  const common = { id: "rollback", path: `/projects/${name}/rollback`, isDangerous: true };
+  if (isLive(deployment, project))
+    return {
+      ...{ ...common, label: "Roll back", question: `Go back to the version before?` },
+      consequence: `The version of ${name} before this one gets the requests again.`,
+    };
+  return {
+    ...{ ...common, values: { version: String(id) }, label: "Roll back to this" },
+    question: `Go back to ${shortCommit(shownCommit(deployment))}?`,
+    consequence: `“${titleOf(deployment)}” of ${name} gets the requests again. A later push goes forward.`,
+  };
+}
+
+function problemBox({ problem, skipReason }: DeploymentJson): Markup | null {
+  if (problem === null && skipReason === null) return null;
+  return html`<section class="problem" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? skipReason}</p>${problem && html`<p class="soft"><code>${problem.code}</code></p>`}</section>`;
+}
+
+/** What Caddy counted while the versions changed. */
+function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
+  if (sites === null || sites.length === 0) return null;
+  return html`<section class="requests" aria-label="Requests while the versions changed">${sites.map(
+    ({
+      host,
+      requests,
+      failed,
+      brokeOff,
+      left,
+      before,
+      after,
+    }) => html`<div class="site ${failed === 0 ? "good" : "bad"}">
+<p class="figure"><b>${failed.toLocaleString("en-US")}</b> <span>of ${requests.toLocaleString("en-US")} requests failed</span></p>
+<p class="soft">${host}${brokeOff > 0 && `, ${brokeOff} in the middle of the answer`}${left > 0 && `, ${count(left, "client")} left early`}</p>
+<dl><dt>5xx before</dt><dd>${before.serverErrors.toLocaleString("en-US")} of ${before.answers.toLocaleString("en-US")}</dd><dt>5xx after</dt><dd>${after.serverErrors.toLocaleString("en-US")} of ${after.answers.toLocaleString("en-US")}</dd></dl></div>`,
+  )}</section>`;
+}
+
+function facts(deployment: DeploymentJson): Markup {
+  const { id, trigger, host, ref, author, attempts, exitCode, startedAt, createdAt, cancelledBy } =
+    deployment;
+  const waited = startedAt === null ? null : Date.parse(startedAt) - Date.parse(createdAt);
+  const rows: readonly (readonly [string, string | null | undefined])[] = [
+    ["Deployment", String(id)],
+    ["Trigger", host === null ? trigger : `${trigger}, ${host}`],
+    ["Branch", branchOf(ref)],
+    ["Commit", shownCommit(deployment)],
+    ["Author", author],
+    ["Waited", waited === null ? null : lasted(Math.max(0, waited))],
+    ["Attempts", attempts > 1 ? String(attempts) : null],
+    ["Exit code", exitCode === null ? null : String(exitCode)],
+    ["Cancelled by", cancelledBy?.name],
+  ];
+  const known = rows.filter(([, value]) => value);
+  return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}

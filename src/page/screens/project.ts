@@ -1,0 +1,112 @@
+import { html } from "hono/html";
+import { shortCommit } from "../../commit-names.ts";
+import type { DeploymentJson } from "../../control/deployment-json.ts";
+import type { HistoryJson } from "../../control/history.ts";
+import type { ProjectJson } from "../../control/projects.ts";
+import { failedText } from "../../site-requests.ts";
+import { actionBar, type VisitorAction } from "./actions.ts";
+import { durationChart, medianMs } from "./durations.ts";
+import { icon, lookOf } from "./icons.ts";
+import type { Markup } from "./markup.ts";
+import { projectLook } from "./projects.ts";
+import type { Screen, Viewer } from "./screen.ts";
+import { ago, causeOf, lasted, shownCommit, titleOf } from "./words.ts";
+
+export interface ProjectHistory {
+  readonly project: ProjectJson;
+  readonly history: HistoryJson;
+  /** The newest, of any state. */
+  readonly recent: readonly DeploymentJson[];
+  /** The state that is asked for; null: all. */
+  readonly state: string | null;
+  readonly isFirstPage: boolean;
+}
+
+/** What was deployed of a project, and what can be done with it. */
+export function projectScreen(viewer: Viewer, shown: ProjectHistory): Screen {
+  const { project, history, recent, state, isFirstPage } = shown;
+  const { tone, word } = projectLook(project);
+  const median = medianMs(recent);
+  const main = html`<p class="crumbs"><a href="/">Projects</a></p>
+<div id="head" data-live><h1 class="with-icon">${icon(tone)}${project.name}: ${word.toLowerCase()}</h1>
+<p class="sub">${aboutProject(project)}</p></div>
+${actionBar(viewer, projectActions(viewer, project))}
+${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${durationChart(recent, 60)}<figcaption>How long the last deployments took${median !== null && html`; median ${lasted(median)}`}. Hollow bars failed.</figcaption></figure>`}
+<div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
+<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
+${pages(project.name, state, history.next, isFirstPage)}`;
+  return { title: `${project.name}: ${word.toLowerCase()} · Hotpush`, tone, viewer, main, everySeconds: 3 };
+}
+
+function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
+  return html`${live && html`<span>live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}</span>`}
+<span>${branches.join(" and ")}</span>${repoPath && html`<span><code>${repoPath}</code></span>`}
+${waiting > 0 && html`<span>${waiting} waiting</span>`}
+${paused && html`<span>paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}</span>`}`;
+}
+
+function projectActions(viewer: Viewer, project: ProjectJson): readonly VisitorAction[] {
+  const { name, branches, paused, isServed } = project;
+  if (!isServed || !viewer.isOperator) return [];
+  return [...branches.map((branch) => deployAction(name, branch)), pauseAction(name, paused !== null)];
+}
+
+function deployAction(name: string, branch: string): VisitorAction {
+  return {
+    ...{ id: `deploy-${branch}`, path: `/projects/${name}/deploy`, values: { ref: branch } },
+    label: `Deploy ${branch}`,
+    question: `Deploy ${branch} of ${name}?`,
+    consequence: "The branch is deployed as it is at the git host now, also if that commit is live already.",
+  };
+}
+
+function pauseAction(name: string, isPaused: boolean): VisitorAction {
+  if (isPaused)
+    return {
+      ...{ id: "resume", path: `/projects/${name}/resume`, label: "Resume", question: `Go on with ${name}?` },
+      consequence: "What waits is deployed, one after the other.",
+    };
+  return {
+    ...{ id: "pause", path: `/projects/${name}/pause`, label: "Pause", question: `Pause ${name}?` },
+    consequence: "What is live stays live, and what runs goes on. Pushes are received, and wait.",
+    asksFor: { name: "reason", label: "Why, for the others" },
+  };
+}
+
+const states = { all: null, succeeded: "succeeded", failed: "failed", "timed out": "timed_out" } as const;
+
+function filters(project: string, wanted: string | null): Markup {
+  const links = { ...states, cancelled: "cancelled", superseded: "superseded", skipped: "skipped" } as const;
+  return html`<nav class="filters" aria-label="Filter">${Object.entries(links).map(
+    ([label, state]) =>
+      html`<a href="/projects/${project}${state === null ? "" : `?state=${state}`}"${state === wanted ? html` aria-current="true"` : ""}>${label}</a>`,
+  )}</nav>`;
+}
+
+function entry(deployment: DeploymentJson, { live }: ProjectJson): Markup {
+  const { id, state, durationMs, createdAt, requests, problem } = deployment;
+  const { tone, word } = lookOf(state);
+  const isLive = state === "succeeded" && live?.commit === shownCommit(deployment);
+  return html`<li><a class="entry" href="/deployments/${id}">${icon(tone)}
+<span class="what"><b>${titleOf(deployment)}</b><small>${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></span>
+<span class="tag ${tone}">${isLive ? "Live" : word}</span><code class="sha">${shortCommit(shownCommit(deployment))}</code>
+<span class="took">${durationMs === null ? "" : lasted(durationMs)}</span><span class="when">${ago(createdAt)}</span></a></li>`;
+}
+
+function nothing(state: string | null): Markup {
+  if (state !== null)
+    return html`<div class="empty"><p>None of the deployments is ${state.replace("_", " ")}.</p></div>`;
+  return html`<div class="empty"><p>Nothing was deployed yet. Push, or deploy the branch as it is.</p></div>`;
+}
+
+function pages(project: string, state: string | null, next: number | null, isFirst: boolean): Markup | null {
+  if (next === null && isFirst) return null;
+  const query = (before: number | null) => {
+    const wanted = new URLSearchParams({
+      ...(state && { state }),
+      ...(before && { before: String(before) }),
+    });
+    return `/projects/${project}?${wanted}`;
+  };
+  return html`<nav class="pages" aria-label="More deployments">${!isFirst && html`<a class="button" href="${query(null)}">Newest</a>`}${next !== null && html`<a class="button" href="${query(next)}">Older</a>`}</nav>`;
+}

@@ -1,0 +1,141 @@
+import type { HistoryJson, OneDeploymentJson } from "../control/history.ts";
+import type { ProjectJson } from "../control/projects.ts";
+import type { OwnSessionJson } from "../control/visitor-json.ts";
+import { htmlPage, type PageAnswer } from "./answer.ts";
+import { readLogEnd } from "./log-end.ts";
+import type { Refused, RunClient, Visit } from "./run-client.ts";
+import { deploymentScreen } from "./screens/deployment.ts";
+import { projectScreen } from "./screens/project.ts";
+import { type ProjectCard, projectsScreen } from "./screens/projects.ts";
+import { refusalScreen } from "./screens/refusal.ts";
+import { renderScreen, type Screen } from "./screens/screen.ts";
+import { sessionsScreen } from "./screens/sessions.ts";
+import { linkScreen, signInScreen } from "./screens/sign-in.ts";
+import { findViewer, type KnownVisitor } from "./visitor.ts";
+
+/** A request for a screen. */
+export interface ScreenRequest {
+  readonly run: RunClient;
+  readonly visit: Visit;
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/** Shows the screen at a path, or that of signing in. */
+export async function showScreen(request: ScreenRequest): Promise<PageAnswer> {
+  const { run, visit, path, query } = request;
+  if (path === "/sign-in") return await show(linkScreen(query.get("link") ?? ""));
+  if (visit.credential === null) return await show(signInScreen(null), 401);
+  const known = await findViewer(run, visit);
+  if (known.kind === "refused") return await showRefusal(null, known);
+  const screen = await findScreen(known, request);
+  return "kind" in screen ? await showRefusal(known, screen) : await show(screen);
+}
+
+export async function show(screen: Screen, status = 200): Promise<PageAnswer> {
+  return htmlPage(await renderScreen(screen), status);
+}
+
+export function showRefusal(
+  known: KnownVisitor | null,
+  refused: Pick<Refused, "status" | "detail">,
+): Promise<PageAnswer> {
+  const { status } = refused;
+  return show(status === 401 ? signInScreen(null) : refusalScreen(known?.viewer ?? null, refused), status);
+}
+
+type Found = Promise<Screen | Refused>;
+
+const nothingHere: Refused = {
+  kind: "refused",
+  status: 404,
+  detail: "It may have been removed, or the address is wrong.",
+};
+
+/** A name or a number of these shapes cannot change the path on the other side. */
+const [projectPath, deploymentPath] = [
+  /^\/projects\/([a-z0-9][a-z0-9-]{0,38})$/,
+  /^\/deployments\/(\d{1,15})$/,
+];
+
+async function findScreen(known: KnownVisitor, request: ScreenRequest): Found {
+  const { path } = request;
+  if (path === "/") return await findProjects(known, request);
+  if (path === "/sessions") return await findSessions(known, request);
+  const [, project] = projectPath.exec(path) ?? [];
+  if (project !== undefined) return await findProject(known, request, project);
+  const [, id] = deploymentPath.exec(path) ?? [];
+  return id === undefined ? nothingHere : await findDeployment(known, request, id);
+}
+
+async function findProjects({ viewer }: KnownVisitor, { run, visit }: ScreenRequest): Found {
+  const found = await listProjects(run, visit);
+  if ("kind" in found) return found;
+  return projectsScreen(viewer, await Promise.all(found.map((project) => cardOf(run, visit, project))));
+}
+
+async function listProjects(run: RunClient, visit: Visit): Promise<readonly ProjectJson[] | Refused> {
+  const answer = await run.call(visit, "GET", "/projects");
+  return answer.kind === "refused" ? answer : (answer.value as { projects: readonly ProjectJson[] }).projects;
+}
+
+const barsOfCard = 24;
+
+async function cardOf(run: RunClient, visit: Visit, project: ProjectJson): Promise<ProjectCard> {
+  const { last, isServed, name } = project;
+  const isRunning = last?.state === "running";
+  const [history, one] = await Promise.all([
+    isServed ? run.call(visit, "GET", `/deployments?project=${name}&limit=${barsOfCard}`) : null,
+    isRunning ? run.call(visit, "GET", `/deployments/${last.id}`) : null,
+  ]);
+  const deployments = history?.kind === "ok" ? (history.value as HistoryJson).deployments : [];
+  return { project, deployments, steps: one?.kind === "ok" ? (one.value as OneDeploymentJson).steps : [] };
+}
+
+const entriesOnScreen = 50;
+const barsOfProject = 60;
+
+async function findProject(
+  { viewer }: KnownVisitor,
+  { run, visit, query }: ScreenRequest,
+  name: string,
+): Found {
+  const wanted = new URLSearchParams({ project: name, limit: String(entriesOnScreen) });
+  for (const key of ["before", "state"]) if (query.get(key)) wanted.set(key, query.get(key) ?? "");
+  const [projects, history, recent] = await Promise.all([
+    listProjects(run, visit),
+    run.call(visit, "GET", `/deployments?${wanted}`),
+    run.call(visit, "GET", `/deployments?project=${name}&limit=${barsOfProject}`),
+  ]);
+  if ("kind" in projects) return projects;
+  const project = projects.find((one) => one.name === name);
+  if (project === undefined) return nothingHere;
+  if (history.kind === "refused") return history;
+  if (recent.kind === "refused") return recent;
+  return projectScreen(viewer, {
+    ...{ project, history: history.value as HistoryJson, state: query.get("state") },
+    recent: (recent.value as HistoryJson).deployments,
+    isFirstPage: !query.has("before"),
+  });
+}
+
+async function findDeployment({ viewer }: KnownVisitor, { run, visit }: ScreenRequest, id: string): Found {
+  const [projects, answer] = await Promise.all([
+    listProjects(run, visit),
+    run.call(visit, "GET", `/deployments/${id}`),
+  ]);
+  if (answer.kind === "refused") return answer;
+  if ("kind" in projects) return projects;
+  const one = answer.value as OneDeploymentJson;
+  const log = await readLogEnd(run, visit, one);
+  if ("kind" in log) return log;
+  const project = projects.find(({ name }) => name === one.deployment.project) ?? null;
+  return deploymentScreen(viewer, { ...one, project, log });
+}
+
+async function findSessions({ viewer, sessionId }: KnownVisitor, { run, visit }: ScreenRequest): Found {
+  const answer = await run.call(visit, "GET", "/sessions");
+  if (answer.kind === "refused") return answer;
+  const { sessions } = answer.value as { sessions: readonly OwnSessionJson[] };
+  return sessionsScreen(viewer, sessions, sessionId);
+}
