@@ -25,6 +25,8 @@ async function compile(root) {
   // because a program may read npm's output.
   process.argv.splice(2, Number.POSITIVE_INFINITY, "--version");
   process.stdout.write = () => true;
-  const files = globSync(existsSync(join(root, "src")) ? "src/**/*.ts" : "dist/**/*.js", { cwd: root });
+  const pattern = existsSync(join(root, "src")) ? "src/**/*.ts" : "dist/**/*.js";
+  // Those run in browsers.
+  const files = globSync(pattern, { cwd: root, exclude: ["**/page/assets/**"] });
   for (const file of files) await import(pathToFileURL(join(root, file)).href);
 }

@@ -40,8 +40,8 @@ export async function initOnMachine(
 
 /** What the command line gives. */
 export function givenIn(options: InitOptions): GivenOnMachine {
-  const { url = null, host = null, service = null, project = null, at: places = [] } = options;
-  return { url, host, service, project, places };
+  const { url = null, host = null, service = null, project = null, page = null, at: places = [] } = options;
+  return { url, host, service, project, page, places };
 }
 
 /** The questions for a person at the terminal; none if nobody is there, or if `asksNothing`. */
@@ -92,4 +92,5 @@ async function printEnd(setup: MachineSetup, env: NodeJS.ProcessEnv): Promise<vo
     : null;
   if (result !== null) print(`\n${wrapFor(process.stdout, result)}`);
   else print("\nNext:", "  docker compose up -d", "  npx hotpush send --dry-run");
+  if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
 }

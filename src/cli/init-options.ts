@@ -9,6 +9,8 @@ export interface InitOptions {
   readonly project?: string;
   /** The addresses of services. */
   readonly at?: readonly GivenPlace[];
+  /** The address of the page. */
+  readonly page?: URL;
   readonly alone?: boolean;
   readonly yes?: boolean;
   readonly check?: boolean;

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { parsePageUrl } from "../config/machine.ts";
 import { gitHosts } from "../init/git-host.ts";
 import { findOldSetup } from "../init/move/old-setup.ts";
 import { settingsOnMachine } from "../init/on-machine/plan-on-machine.ts";
@@ -40,6 +41,11 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
       "--project <name>",
       "the project's name on this machine (default: that of the repository)",
       parser((text) => (isProjectName(text) ? text : null), "Not 1 to 39 of a-z, 0-9 and hyphens."),
+    )
+    .option(
+      "--page <address>",
+      "where people see the deployments, such as https://hotpush.example.org",
+      parser(parsePageUrl, "Not an https address without a path, such as https://hotpush.example.org."),
     )
     .option("--alone", "a Hotpush and a Caddy of its own, in the project's compose file")
     .option("--yes", "ask nothing, and change what is not right without asking")

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
-import { machineServices } from "../config/machine-part.ts";
+import { machineServices, servicesOf } from "../config/machine-part.ts";
 import { parseSubnet } from "../config/subnet.ts";
 import { NotRunningError, openHold } from "../control/client.ts";
 import { networkRangeDefault } from "../init/on-machine/machine-files.ts";
@@ -25,7 +25,7 @@ import { type SendRequest, secretToSend, send } from "../send/send.ts";
 export async function startOnMachine(setup: MachineSetup, env: NodeJS.ProcessEnv): Promise<void> {
   const { name, holders, changedServices } = setup;
   await makeProjectNetwork(connectEngine(env.DOCKER_HOST), name, networkRange(setup));
-  const isRunning = await isMachinePartRunning(env);
+  const isRunning = await isMachinePartRunning(servicesOf(setup.place.env), env);
   if (holders.length > 0) await takePorts(setup, env);
   if (!isRunning) await start(setup, env);
   else if (changedServices.includes(machineServices.run))
@@ -93,12 +93,13 @@ function startTexts({ place, changedServices }: MachineSetup): readonly string[]
   if (place.isNew)
     return [`Starting Caddy and Hotpush in ${place.files.path}. The first time, Docker pulls Caddy.`];
   if (changedServices.length === 0) return [`Starting the machine part in ${place.files.path}.`];
-  const { caddy, run } = machineServices;
+  const { caddy, page, run } = machineServices;
   return [
     ...(changedServices.includes(caddy)
       ? ["Recreating Caddy with the new port: for about a second, no project answers."]
       : []),
-    ...(changedServices.includes(run) ? ["Recreating run with this project's directory."] : []),
+    ...(changedServices.includes(page) ? ["Starting the page."] : []),
+    ...(changedServices.includes(run) ? ["Recreating run with what this project needs."] : []),
   ];
 }
 

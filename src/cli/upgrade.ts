@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
-import { machineServices } from "../config/machine-part.ts";
+import { machineServices, servicesOf } from "../config/machine-part.ts";
+import { pageDirectory } from "../init/on-machine/machine-files.ts";
 import { isOwnImage, type PlannedUpgrade, planUpgrade } from "../init/on-machine/plan-upgrade.ts";
+import { makeDirectory } from "../init/on-machine/write.ts";
 import { buildOwnImage, hasOwnImage } from "../init/own-image.ts";
 import { type PlannedFile, writePlanned } from "../init/planned-file.ts";
 import { findMachinePart, type MachinePart } from "../machine-part/find.ts";
@@ -67,8 +69,9 @@ async function servicesToReplace(
   isImageThere: boolean,
 ): Promise<readonly string[]> {
   const outdated = await findOutdated(machine, composeText, image);
-  const newlyBuilt: readonly string[] = isImageThere ? [] : [machineServices.receive, machineServices.run];
-  return Object.values(machineServices).filter((one) => outdated.includes(one) || newlyBuilt.includes(one));
+  const isReplaced = (one: string) =>
+    outdated.includes(one) || (!isImageThere && one !== machineServices.caddy);
+  return servicesOf(machine.part.env).filter(isReplaced);
 }
 
 async function printPlan(
@@ -115,18 +118,20 @@ async function isAgreed(files: readonly PlannedFile[], replaced: readonly string
 }
 
 function filesOf(
-  { files: { composeFile }, env }: MachinePart,
+  part: MachinePart,
   { files, image, composeText }: PlannedUpgrade,
 ): { readonly before: UpgradeFiles; readonly after: UpgradeFiles } {
+  const { composeFile } = part.files;
   const oldText = files.find(({ path }) => path === composeFile)?.before ?? composeText;
   return {
     before: {
-      ...{ composeText: oldText, image: env.HOTPUSH_IMAGE ?? image },
+      ...{ composeText: oldText, image: part.env.HOTPUSH_IMAGE ?? image },
       write: () => files.forEach(restore),
     },
     after: {
       ...{ composeText, image },
       write() {
+        makeDirectory(pageDirectory(part));
         for (const { path, before } of copiedFiles(files)) rewriteFile(`${path}.before`, before ?? "", path);
         files.forEach(writePlanned);
       },

@@ -3,14 +3,16 @@ import type { Environment } from "./read-variables.ts";
 
 /** The compose project of the machine part, of which an engine has one. */
 export const machineProject = "hotpush";
-/** Its services. */
-export const machineServices = { caddy: "caddy", receive: "receive", run: "run" } as const;
+/** Its services. `page` is there only if it has an address. */
+export const machineServices = { caddy: "caddy", receive: "receive", run: "run", page: "page" } as const;
 /** Caddy's own network. It sorts before those of the projects, so that it stays Caddy's gateway. */
 export const machineNetwork = "hotpush";
-/** The only network of `receive`, without a way out. */
+/** The only network of `receive` and `page`, without a way out. */
 export const receiveNetwork = "hotpush-receive";
 /** The name of `receive` on that network. A service of a project may be called receive too, but no project hotpush. */
 export const receiveAlias = serviceAlias(machineServices.receive, machineProject);
+/** The name of `page` on that network. */
+export const pageAlias = serviceAlias(machineServices.page, machineProject);
 /** Where Caddy and `run` see the live directory. */
 export const liveMount = "/run/live";
 /** Caddy's admin API is on this socket in the live directory. */
@@ -40,12 +42,20 @@ export interface MachineState {
   readonly run: string;
   /** STATE_PATH of `receive` */
   readonly receive: string;
+  /** The socket on which `page` calls `run`. */
+  readonly page: string;
   /** Mounted at `liveMount`: Caddy's admin socket, and a directory of live files for each project. */
   readonly live: string;
   /** Caddy's certificates. */
   readonly caddy: string;
   /** A directory for each project: STATE_PATH of its scripts. */
   readonly projects: string;
+}
+
+/** The services that a machine part with these variables has. */
+export function servicesOf({ PAGE_URL }: Environment): readonly string[] {
+  const { page, ...others } = machineServices;
+  return [...Object.values(others), ...(PAGE_URL ? [page] : [])];
 }
 
 /** The directory of the machine part: MACHINE_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
@@ -85,6 +95,7 @@ export function machineStateAt(path: string): MachineState {
     path,
     run: join(path, "run"),
     receive: join(path, "receive"),
+    page: join(path, "page"),
     live: join(path, "live"),
     caddy: join(path, "caddy"),
     projects: join(path, "projects"),

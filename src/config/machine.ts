@@ -96,7 +96,7 @@ export const machineVariables = {
   PAGE_URL: {
     fallback: () => "",
     expected: "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
-    read: readPageUrl,
+    read: (text) => (text === "" ? "" : parsePageUrl(text)),
   },
   MACHINE_PATH: {
     fallback: () => "",
@@ -148,8 +148,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
 }
 
 /** The page has a host name of its own: below the address of an app, that app could act for its visitors. */
-function readPageUrl(text: string): URL | "" | null {
-  if (text === "") return "";
+export function parsePageUrl(text: string): URL | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || `${url.origin}/` !== url.href) return null;
   // A browser keeps the session only if the connection is safe.

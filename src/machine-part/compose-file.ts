@@ -5,6 +5,7 @@ import {
   liveMount,
   machineNetwork,
   machineProject,
+  pageAlias,
   receiveAlias,
   receiveNetwork,
 } from "../config/machine-part.ts";
@@ -31,6 +32,7 @@ export function machineComposeFile(checkoutPaths: readonly string[]): string {
     ...runLines,
     ...checkoutPaths.flatMap((path) => bind(path, path)),
     "",
+    ...pageLines,
     ...networkLines,
   ];
   return `${lines.join("\n")}\n`;
@@ -91,6 +93,8 @@ const runLines = [
   "      SECRETS_PATH: ${MACHINE_PATH}/secrets",
   "      STATE_PATH: ${STATE_PATH}/run",
   "      INBOX_SOCKET: ${STATE_PATH}/receive/inbox.sock",
+  "      PAGE_URL: ${PAGE_URL:-}",
+  "      PAGE_SOCKET: ${STATE_PATH}/page/page.sock",
   "      MACHINE_PATH: ${MACHINE_PATH}",
   "      MACHINE_STATE_PATH: ${STATE_PATH}",
   "      NETWORK_RANGE: ${NETWORK_RANGE:-10.231.0.0/16}",
@@ -100,12 +104,37 @@ const runLines = [
   ...bind("${MACHINE_PATH}", "${MACHINE_PATH}"),
   ...bind("${STATE_PATH}/run", "${STATE_PATH}/run"),
   ...bind("${STATE_PATH}/receive", "${STATE_PATH}/receive", true),
+  ...bind("${STATE_PATH}/page", "${STATE_PATH}/page"),
   ...bind("${STATE_PATH}/projects", "${STATE_PATH}/projects"),
   ...bind("${STATE_PATH}/live", liveMount),
   "      # git and ssh need a name for the owner of a checkout.",
   ...bind("/etc/passwd", "/etc/passwd", true),
   ...bind("/etc/group", "/etc/group", true),
   "      # The checkouts, at the paths that they have on the machine: so the paths in compose files mean the same.",
+];
+
+const pageLines = [
+  "  # Shows people what is deployed, if it has an address (`hotpush init --page`). It has nothing but a socket of `run`, which",
+  "  # checks the rights of each visitor.",
+  "  page:",
+  "    profiles: [page]",
+  ...imageLines("page"),
+  '    user: "${PAGE_USER:-65534:65534}"',
+  "    read_only: true",
+  "    cap_drop: [ALL]",
+  "    security_opt: [no-new-privileges:true]",
+  "    tmpfs: [/tmp, /var/lib/hotpush]",
+  "    environment:",
+  "      PAGE_URL: ${PAGE_URL:-}",
+  '      PAGE_PORT: "9001"',
+  "      PAGE_SOCKET: ${STATE_PATH}/page/page.sock",
+  "      TRUSTED_PROXIES: private_ranges",
+  "    volumes:",
+  ...bind("${STATE_PATH}/page", "${STATE_PATH}/page", true),
+  "    networks:",
+  `      ${receiveNetwork}:`,
+  `        aliases: [${pageAlias}]`,
+  "",
 ];
 
 const networkLines = [
@@ -146,6 +175,11 @@ export function withCaddyPort(text: string, port: number, address: string): stri
   const published = `${bound === "" ? "" : `${bound}:`}${port}:${port}`;
   if (readList(text, caddyPorts).includes(published)) return text;
   return withListItem(text, caddyPorts, [`      - "${published}"`]);
+}
+
+/** Whether the text has a service of this name. */
+export function hasService(text: string, name: string): boolean {
+  return name in servicesIn(text);
 }
 
 /** The services that two texts of the file define differently. */

@@ -34,10 +34,13 @@ export async function listPublishers(port: number, env: NodeJS.ProcessEnv): Prom
   });
 }
 
-/** Whether all services of the machine part run. */
-export async function isMachinePartRunning(env: NodeJS.ProcessEnv): Promise<boolean> {
+/** Whether these services of the machine part run. */
+export async function isMachinePartRunning(
+  services: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<boolean> {
   const running = await listContainers(machineProject, '{{.Label "com.docker.compose.service"}}', [], env);
-  return Object.values(machineServices).every((service) => running.includes(service));
+  return services.every((service) => running.includes(service));
 }
 
 /**

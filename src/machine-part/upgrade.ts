@@ -39,7 +39,7 @@ export interface WentBack {
 
 /**
  * Writes the files and replaces the services that differ from them, when no deployment runs: first `receive`, by one
- * beside it, so that no delivery waits; then `run`; then Caddy. If a new container is not healthy, everything goes back.
+ * beside it, so that no delivery waits; then `run` and the page; then Caddy. If a new container is not healthy, everything goes back.
  *
  * @param machine.signal gives up while deployments run; later it has no effect
  * @throws CommandError if `run` cannot be asked, or compose cannot read the files
@@ -125,7 +125,8 @@ async function replaceOutdated(
   return null;
 }
 
-const order = [machineServices.receive, machineServices.run, machineServices.caddy];
+const { receive, run, page, caddy } = machineServices;
+const order: readonly string[] = [receive, run, page, caddy];
 
 /** Several `receive` may share an inbox, and Caddy finds each of them by the name that they have in common. */
 function replaceService(machine: MachineServices, service: string): Promise<readonly string[] | null> {

@@ -28,7 +28,7 @@ test("open says which setting is missing if the page has no address", async (t) 
   const service = await startAnswering(t);
   const { code, stderr } = await hotpush(service, "open");
   assert.equal(code, 1);
-  assert.match(stderr, /Set PAGE_URL/);
+  assert.match(stderr, /hotpush init --page/);
 });
 
 test("session lists who is signed in, and revoke ends a session", async (t) => {

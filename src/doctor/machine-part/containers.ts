@@ -1,10 +1,8 @@
-import { machineServices } from "../../config/machine-part.ts";
+import { machineServices, servicesOf } from "../../config/machine-part.ts";
 import { readVersion } from "../../version.ts";
 import { type CheckFinding, type Fault, ok, okUnless, problem, quote, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import type { MachineContainer } from "./probe-machine-part.ts";
-
-const services = Object.values(machineServices);
 
 type Machine = Pick<DoctorContext, "machineContainers" | "machinePart">;
 
@@ -12,8 +10,9 @@ type Machine = Pick<DoctorContext, "machineContainers" | "machinePart">;
 export async function checkMachineContainers(context: Machine): Promise<CheckFinding> {
   const containers = await context.machineContainers();
   if (containers === null) return skip("Docker cannot be asked");
+  const services = servicesOf(context.machinePart?.env ?? {});
   const faults = services.flatMap((service) => faultsOf(service, containers.get(service), context));
-  return okUnless(faults, "Caddy, receive and run are up, and start again after a reboot");
+  return okUnless(faults, `${services.join(", ")} are up, and start again after a reboot`);
 }
 
 function faultsOf(

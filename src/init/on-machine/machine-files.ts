@@ -20,6 +20,8 @@ export interface MachineFilesOptions {
   readonly project: SetupProject;
   /** Ports of the machine that Caddy takes over from this project, beside 80 and 443. */
   readonly ports: readonly { readonly port: number; readonly address: string }[];
+  /** Of the page. */
+  readonly settings: readonly Setting[];
 }
 
 /** The networks of projects get their subnets from it. */
@@ -44,6 +46,7 @@ export function machineDirectories({ place, machine }: MachineFilesOptions): rea
     { path: state.path, mode: 0o755, owner: own },
     { path: state.run, mode: 0o700, owner: own },
     { path: state.receive, mode: 0o700, owner: receive },
+    pageDirectory(place),
     { path: state.live, mode: 0o750, owner: { ...own, gid: machine.dockerGroup } },
     { path: state.caddy, mode: 0o700, owner: own },
     // The scripts of a project reach their own directory in it, and cannot list the others.
@@ -59,7 +62,7 @@ export function machineWideFiles(options: MachineFilesOptions): readonly WantedF
   const owner = self();
   return [
     {
-      ...{ name: "compose.yaml", mode: 0o644, owner, purpose: "Caddy, and Hotpush in two containers" },
+      ...{ name: "compose.yaml", mode: 0o644, owner, purpose: "Caddy, and Hotpush in containers" },
       make: (before) => withNeeds(before ?? machineComposeFile(presentPaths()), options),
     },
     {
@@ -79,30 +82,42 @@ export function receiveOwner({ env }: MachinePlace): Owner {
   return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
 }
 
+/** The directory of the socket on which `page` calls `run`: its owner may use the socket. */
+export function pageDirectory({ env, state }: Pick<MachinePlace, "env" | "state">): PlannedDirectory {
+  const [uid = 0, gid = uid] = (env.PAGE_USER ?? newPageUser()).split(":").map(Number);
+  return { path: state.page, mode: 0o700, owner: { uid, gid } };
+}
+
 /** The user of this process, as an owner. */
 export function self(): Owner {
   return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }
 
-function machineSettings({ place, machine }: MachineFilesOptions): readonly Setting[] {
+function machineSettings({ place, machine, settings }: MachineFilesOptions): readonly Setting[] {
   const { files, state, ports } = place;
   const values = {
     HOTPUSH_IMAGE: ownImage,
     MACHINE_PATH: files.path,
     STATE_PATH: state.path,
     RECEIVE_USER: newReceiveUser(),
+    PAGE_USER: newPageUser(),
     DOCKER_SOCKET: machine.dockerSocket,
     NETWORK_RANGE: networkRangeDefault,
     HTTP_PORT: String(ports.http),
     HTTPS_PORT: String(ports.https),
   };
-  return Object.entries(values).map(([name, value]) => ({ name, value, isOpen: true }));
+  return [...Object.entries(values).map(([name, value]) => ({ name, value, isOpen: true })), ...settings];
 }
 
-/** As another user than root one cannot give files away, so `receive` runs as that user. */
+/** As another user than root one cannot give files away, so `receive` and `page` run as that user. */
 function newReceiveUser(): string {
   const { uid, gid } = self();
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
+}
+
+function newPageUser(): string {
+  const { uid, gid } = self();
+  return uid === 0 ? "9001:9001" : `${uid}:${gid}`;
 }
 
 function presentPaths(): readonly string[] {

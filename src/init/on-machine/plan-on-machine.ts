@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { machineServices } from "../../config/machine-part.ts";
 import type { Environment } from "../../config/read-variables.ts";
 import { changedServices, withCaddyPort } from "../../machine-part/compose-file.ts";
 import { findMachinePart, listMachineProjects, type MachinePart } from "../../machine-part/find.ts";
@@ -27,21 +28,25 @@ import {
   self,
 } from "./machine-files.ts";
 import { findMachinePlace, type MachinePlace } from "./machine-place.ts";
+import { type PagePlan, planPage } from "./page.ts";
 import { findPortHolders } from "./port-holders.ts";
 import { chooseProjectName } from "./project-name.ts";
 import { projectFile } from "./project-settings.ts";
 import { findRemovedProject, formerProjectName, withRemovedFiles } from "./removed-project.ts";
-import { portsOfOthers, refuseTakenNames, siteFile } from "./sites.ts";
+import { portsOfOthers, refuseTakenNames, refuseTakenPageName, siteFile } from "./sites.ts";
 
 /** Options of the command line. */
 export interface GivenOnMachine extends Given {
   /** The name of the project. */
   readonly project: string | null;
+  /** Where people reach the page. */
+  readonly page: URL | null;
   /** The addresses of its services. */
   readonly places: readonly GivenPlace[];
 }
 
 export interface QuestionsOnMachine extends Pick<Questions, "askUrl" | "askHost"> {
+  readonly askPage: () => Promise<URL | null>;
   /** null: none of them is asked. */
   readonly askUpstream: ((question: UpstreamQuestion) => Promise<UpstreamOptions>) | null;
 }
@@ -57,6 +62,8 @@ export interface MachineSetup {
   /** What a person should know of it. */
   readonly notes: readonly string[];
   readonly address: ProjectAddress;
+  /** Where people reach the page; null: there is none. */
+  readonly page: URL | null;
   readonly host: GitHost | null;
   readonly override: OverrideFile;
   readonly directories: readonly PlannedDirectory[];
@@ -104,11 +111,20 @@ export async function planOnMachine(
   const settled = await settleUpstreams(services, wanted, questions.askUpstream);
   const { plan } = settled;
   refuseTakenNames(place.files.sitesPath, name, plan, address);
-  const options = { place, project, machine: findMachine(root, env, undefined), ports: ownPorts(plan) };
+  const page = await findPage(place, given, questions);
+  if (page !== null) refuseTakenPageName(place.files.sitesPath, page.url, plan, address);
+  const options = {
+    ...{ place, project, machine: findMachine(root, env, undefined), ports: ownPorts(plan) },
+    settings: page?.settings ?? [],
+  };
   const owner = { ...self(), gid: receiveOwner(place).gid };
   const ofProject = { name, project, known, payloadUrl: address.payloadUrl, host, given, owner };
   const site = siteFile(plan, { project: name, ...address });
-  const wantedFiles = [...machineWideFiles(options), projectFile(ofProject), site];
+  const wantedFiles = [
+    ...machineWideFiles(options),
+    ...(page === null ? [] : [page.site]),
+    ...[projectFile(ofProject), site],
+  ];
   const machineFiles = withRemovedFiles(place, { root, name }, wantedFiles).map((file) =>
     planFile(place.files.path, file),
   );
@@ -117,10 +133,32 @@ export async function planOnMachine(
     notes: notesOf(services, settled.options, plan),
     directories: machineDirectories(options),
     holders: await findPortHolders(root, newPorts(place, plan), env),
-    changedServices: changedIn(machineFiles),
+    page: page?.url ?? urlOfPage(place),
+    changedServices: [...changedIn(machineFiles), ...(isPageNew(place, page) ? pageServices : [])],
     machineFiles,
     checkoutFiles: await planCheckoutFiles(project, override, overrideText(name, plan)),
   };
+}
+
+async function findPage(
+  place: MachinePlace,
+  given: GivenOnMachine,
+  { askPage }: QuestionsOnMachine,
+): Promise<PagePlan | null> {
+  const url = given.page ?? (place.isNew ? await askPage() : null);
+  if (url === null) return null;
+  return planPage(url, place, place.isNew ? null : readIfThere(place.files.composeFile));
+}
+
+/** `run` gets the address for the links that it makes. */
+const pageServices = [machineServices.run, machineServices.page] as const;
+
+function isPageNew({ env }: MachinePlace, page: PagePlan | null): boolean {
+  return page !== null && env.PAGE_URL !== page.url.origin;
+}
+
+function urlOfPage({ env: { PAGE_URL } }: MachinePlace): URL | null {
+  return PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null;
 }
 
 /** The settings of the project in the checkout `root`, if the machine part has it. */

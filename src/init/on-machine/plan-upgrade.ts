@@ -22,7 +22,7 @@ export function planUpgrade({ files, env }: MachinePart): PlannedUpgrade {
   const image = isOwnImage(env.HOTPUSH_IMAGE) ? ownImage : (env.HOTPUSH_IMAGE ?? ownImage);
   const wanted: readonly WantedFile[] = [
     {
-      ...{ name: "compose.yaml", mode: null, purpose: "Caddy, and Hotpush in two containers" },
+      ...{ name: "compose.yaml", mode: null, purpose: "Caddy, and Hotpush in containers" },
       make: (before) => renewedComposeFile(before ?? ""),
     },
     {

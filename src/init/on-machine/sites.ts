@@ -29,6 +29,21 @@ export function refuseTakenNames(
   }
 }
 
+/** @throws SetupError if the page would be at an address of a project */
+export function refuseTakenPageName(
+  sitesPath: string,
+  { hostname }: URL,
+  { upstreams }: UpstreamPlan,
+  { name }: ProjectAddress,
+): void {
+  const own = upstreams.flatMap(({ place }) => (place.kind === "name" ? [place.name] : []));
+  const taken = [...sitesOfOthers(sitesPath, "page").values()].flat().map(hostNameOf);
+  if (![name, ...own, ...taken].includes(hostname)) return;
+  throw new SetupError(
+    `${hostname} is the address of a project, which could then act for the visitors of the page. Give the page a host name of its own: hotpush init --page https://hotpush.example.com`,
+  );
+}
+
 /** The ports of Caddy for sites of other projects. */
 export function portsOfOthers(sitesPath: string, project: string): readonly number[] {
   const addresses = [...sitesOfOthers(sitesPath, project).values()].flat();

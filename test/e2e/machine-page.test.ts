@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { sendHttp } from "../../src/platform/http.ts";
+import { isPortTaken } from "../../src/platform/listener.ts";
+import { memoryOf } from "../harness/memory.ts";
+import { until } from "../harness/until.ts";
+import { makeNewServer, type NewServer, type TestCheckout } from "../lab/new-server.ts";
+import { onEngine } from "../lab/on-engine.ts";
+
+const compose =
+  "services:\n  app:\n    build: app\n    ports: ['8080:8080']\n    healthcheck: {test: [CMD, node, healthcheck.js], interval: 1s}\n";
+const pageUrl = "http://localhost";
+const mostBytes = 75 * 1024 ** 2;
+
+const skip = [80, 443].some(isPortTaken) && "ports 80 and 443 of this machine are taken";
+
+onEngine(
+  "the page of the machine part",
+  (labEnv) => {
+    let machine: NewServer;
+    let shop: TestCheckout;
+
+    before(async () => {
+      machine = await makeNewServer(labEnv);
+      shop = await machine.addCheckout("shop", { "compose.yaml": compose });
+    });
+    after(() => machine.remove());
+
+    test("without an address there is no page, and init --page adds it", { skip }, async () => {
+      await shop.type("hotpush init --yes --url http://shop.test");
+      assert.doesNotMatch(await machine.docker("ps", "--format", "{{.Names}}"), /hotpush-page-1/);
+      const output = await shop.type(`hotpush init --yes --page ${pageUrl}`);
+      assert.match(output, /The page is at http:\/\/localhost\. To sign in: hotpush open/);
+      assert.match(await machine.docker("ps", "--format", "{{.Names}}"), /hotpush-page-1/);
+      await shop.type("hotpush init --check");
+    });
+
+    test("one command and one click lead to a signed-in page", { skip }, async () => {
+      const link = new URL(/http\S+/.exec(await shop.type("hotpush open"))?.[0] ?? "");
+      await until("the site", async () => (await visit(link.pathname + link.search)).status === 200);
+      const cookie = await click(link);
+      assert.match((await visit("/", { cookie })).text, /<a href="\/projects\/shop">shop<\/a>/);
+      assert.equal((await visit("/")).status, 401);
+    });
+
+    test("the page's container has its socket, and nothing else of the machine", { skip }, async () => {
+      const format =
+        "{{range .Mounts}}{{.Source}} {{.RW}},{{end}} {{.HostConfig.ReadonlyRootfs}} {{.Config.User}}";
+      const [mounts, isReadOnly, user] = (
+        await machine.docker("inspect", "--format", format, container)
+      ).split(/, /);
+      assert.match(mounts ?? "", /^\S+\/page false$/);
+      assert.match(`${isReadOnly} ${user ?? ""}`, /^true 9001:9001|^true \d+:\d+/);
+      const inside = (command: string) =>
+        machine.docker("exec", container, "sh", "-c", `${command} || echo none`);
+      assert.match(await inside("ls /var/run/docker.sock /etc/hotpush 2>/dev/null"), /none/);
+      assert.match(await inside("curl --silent --max-time 3 http://192.0.2.1"), /none/);
+    });
+
+    test("the doctor sees a page that does not run, and init starts it again", { skip }, async () => {
+      assert.doesNotMatch(await shop.type("hotpush doctor || true"), /page does not run/);
+      await machine.docker("stop", "--time", "1", container);
+      assert.match(await shop.type("hotpush doctor || true"), /page does not run \(exited\)/);
+      await shop.type("hotpush init --yes");
+      assert.doesNotMatch(await shop.type("hotpush doctor || true"), /page does not run/);
+    });
+
+    test("an idle page stays small", { skip }, async (t) => {
+      const pid = (await machine.docker("top", container, "-o", "pid,args")).split("\n");
+      const own = pid.find((line) => /main.*page$/.test(line) && !/tini/.test(line));
+      const { residentBytes } = memoryOf(Number.parseInt(own ?? "", 10));
+      t.diagnostic(`it holds ${(residentBytes / 1024 ** 2).toFixed(1)} MiB`);
+      assert.ok(residentBytes < mostBytes, `${residentBytes / 1024 ** 2} MiB`);
+    });
+  },
+  "alone",
+);
+
+const container = "hotpush-page-1";
+
+async function visit(path: string, headers: Readonly<Record<string, string>> = {}) {
+  const { status, body } = await sendHttp(new URL(path, "http://127.0.0.1"), {
+    headers: { host: "localhost", ...headers },
+    timeoutMs: 10_000,
+  });
+  return { status, text: String(body) };
+}
+
+/** @returns the cookie of the session that the link's button opens */
+async function click(link: URL): Promise<string> {
+  const { status, headers } = await sendHttp(new URL("http://127.0.0.1/sign-in"), {
+    method: "POST",
+    headers: { host: "localhost", origin: pageUrl },
+    body: String(new URLSearchParams({ link: link.searchParams.get("link") ?? "" })),
+    timeoutMs: 10_000,
+  });
+  assert.equal(status, 303);
+  return headers["set-cookie"]?.[0]?.split(";")[0] ?? "";
+}

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parse } from "yaml";
+import { machineFilesAt, machineStateAt } from "../../../src/config/machine-part.ts";
+import { planPage } from "../../../src/init/on-machine/page.ts";
+import { refuseTakenPageName } from "../../../src/init/on-machine/sites.ts";
+import { machineComposeFile } from "../../../src/machine-part/compose-file.ts";
+import { temporaryDirectory } from "../../harness/temporary.ts";
+
+const url = new URL("https://hotpush.example.org");
+const place = {
+  ...{ files: machineFilesAt("/etc/hotpush"), state: machineStateAt("/var/lib/hotpush"), env: {} },
+  ...{ isNew: false, ports: { http: 80, https: 443 } },
+};
+const emptyPlan = { upstreams: [], left: [], ownProxy: null, services: {}, equals: [] };
+const compose = machineComposeFile(["/srv"]);
+
+test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
+  const text = planPage(url, place, compose).site.make(null);
+  assert.match(text, /^hotpush\.example\.org \{$/m);
+  assert.match(text, /reverse_proxy page\.hotpush\.containers\.internal:9001 /);
+  const behind = planPage(url, { ...place, ports: { http: 8080, https: 8443 } }, compose).site.make(null);
+  assert.match(behind, /^http:\/\/hotpush\.example\.org \{$/m);
+  const local = planPage(new URL("http://localhost"), place, compose).site.make(null);
+  assert.match(local, /^http:\/\/localhost \{$/m);
+});
+
+test("lines that a person added to its site stay, until it gets another address", () => {
+  const { site } = planPage(url, place, compose);
+  const edited = site.make(null).replace("encode", "log\n\tencode");
+  assert.equal(site.make(edited), edited);
+  const moved = planPage(new URL("https://other.example.org"), place, compose).site.make(edited);
+  assert.match(moved, /^other\.example\.org \{$/m);
+});
+
+test("its address and its profile are set, and other profiles stay", () => {
+  const valuesOf = (env: Readonly<Record<string, string>>) =>
+    planPage(url, { ...place, env }, compose).settings.map(({ name, value }) => `${name}=${value}`);
+  assert.deepEqual(valuesOf({}), ["PAGE_URL=https://hotpush.example.org", "COMPOSE_PROFILES=page"]);
+  assert.equal(valuesOf({ COMPOSE_PROFILES: "own,page" })[1], "COMPOSE_PROFILES=own,page");
+  assert.equal(valuesOf({ COMPOSE_PROFILES: "own" })[1], "COMPOSE_PROFILES=own,page");
+});
+
+test("a compose.yaml of a version without a page leads to an upgrade", () => {
+  const old = "services:\n  run: {}\n";
+  assert.throws(() => planPage(url, place, old), /compose\.yaml has no page yet\. Run: hotpush upgrade/);
+});
+
+test("the page is never at the address of a project", (t) => {
+  const sites = temporaryDirectory(t);
+  writeFileSync(join(sites, "shop.caddy"), "shop.example.org {\n}\n\nhttp://admin.example.org {\n}\n");
+  writeFileSync(join(sites, "page.caddy"), "hotpush.example.org {\n}\n");
+  const address = { payloadUrl: url, name: "blog.example.org", hasCertificate: true };
+  const refuse = (host: string) => () =>
+    refuseTakenPageName(sites, new URL(`https://${host}`), emptyPlan, address);
+  for (const host of ["shop.example.org", "admin.example.org", "blog.example.org"])
+    assert.throws(refuse(host), /a host name of its own/, host);
+  assert.doesNotThrow(refuse("hotpush.example.org"));
+});
+
+test("its container has no file of the machine but the directory of its socket", () => {
+  const { page, run } = parse(compose).services;
+  assert.deepEqual(
+    page.volumes.map(
+      ({ target, read_only }: { target: string; read_only: boolean }) => `${target} ${read_only}`,
+    ),
+    ["$" + "{STATE_PATH}/page true"],
+  );
+  assert.deepEqual(page.networks, { "hotpush-receive": { aliases: ["page.hotpush.containers.internal"] } });
+  assert.deepEqual([page.cap_drop, page.read_only, page.profiles], [["ALL"], true, ["page"]]);
+  assert.equal(run.environment.PAGE_SOCKET, page.environment.PAGE_SOCKET);
+});
