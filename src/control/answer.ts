@@ -95,7 +95,7 @@ export async function answerCall(
     const body = await readRequestBody(request);
     if (body === null) return refusal(400, "The request body is not a JSON object, or is too large.");
     const asked = { ...call, body: asker(body) };
-    const context = await findContext(sources, asked);
+    const context = await findContext(sources, asked, wholeRoute === undefined);
     if (context !== null && "kind" in context) return context;
     if (context !== null && route) return await route(context, asked);
     return wholeRoute ? wholeRoute(sources, asked) : mustNameProject(sources);

@@ -12,13 +12,28 @@ import {
 
 /**
  * Finds the project that a request is about: that of the deployment in its path, the one that it names, the one whose
- * checkout the command was called in, or the only one.
+ * checkout the command was called in, or the only one. If there is none, the files of the projects are read again first:
+ * it may have been added just now.
  *
+ * @param mustBeOne if the request is not about all projects
  * @returns null if it is about none of them alone; a refusal if it names one that is not there
  */
 export async function findContext(
   sources: ControlSources,
-  { id, query }: Pick<ControlRequest, "id" | "query">,
+  asked: Asked,
+  mustBeOne: boolean,
+): Promise<ControlContext | ControlReply | null> {
+  const context = await lookUp(sources, asked);
+  if (context === null ? !mustBeOne : !("kind" in context)) return context;
+  sources.projects.refresh();
+  return lookUp(sources, asked);
+}
+
+type Asked = Pick<ControlRequest, "id" | "query">;
+
+async function lookUp(
+  sources: ControlSources,
+  { id, query }: Asked,
 ): Promise<ControlContext | ControlReply | null> {
   const deployment = id === null ? null : findDeployment(sources.store, id);
   const named = query.get("project");

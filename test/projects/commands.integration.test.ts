@@ -50,6 +50,13 @@ test("a checkout is found under another path too, as a container has it", needs(
   assert.equal((JSON.parse(String(json)) as StatusJson).project, "blog");
 });
 
+test("a command knows a project whose file was added in the moment before", async (t) => {
+  const { service, machine } = await startProjects(t, { blog: "true", docs: "true" });
+  machine.addProject("shop", makeCheckout(t, "true"));
+  const { code, stderr } = await hotpush(targetOf(service), "pause", "--project", "shop");
+  assert.deepEqual([code, stderr], [0, ""]);
+});
+
 test("without a project, status and history show all, and other commands say which there are", async (t) => {
   const { service } = await startProjects(t, { shop: "true", [longName]: "false" });
   for (const name of ["shop", longName]) await pushTo(service, name);
