@@ -1,7 +1,7 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { DeploymentJson } from "../../src/control/deployment-json.ts";
-import type { RunAnswer, RunClient } from "../../src/page/run-client.ts";
+import type { RunClient } from "../../src/page/run-client.ts";
 import { cannedServer, cannedSteps } from "./canned.ts";
 import { cannedLog } from "./log.ts";
 
@@ -9,6 +9,7 @@ import { cannedLog } from "./log.ts";
 export function cannedRun(): RunClient {
   const server = cannedServer();
   const all = server.flatMap(({ deployments }) => deployments).sort((one, other) => other.id - one.id);
+  const find = (path: string) => all.find(({ id }) => id === Number(/^\/deployments\/(\d+)/.exec(path)?.[1]));
 
   function answer(path: string): object | null {
     const { pathname, searchParams: query } = new URL(path, "http://run");
@@ -16,28 +17,27 @@ export function cannedRun(): RunClient {
       return { name: "Ada Park", kind: "session", rights: ["read", "deploy"], id: 7 };
     if (pathname === "/projects") return { projects: server.map(({ project }) => project) };
     if (pathname === "/sessions") return { sessions: cannedSessions() };
-    if (pathname === "/deployments") return page(all, query);
-    const one = all.find(({ id }) => pathname === `/deployments/${id}`);
-    return one
-      ? {
-          deployment: one,
-          steps: cannedSteps(one, one.state === "running" ? 3 : undefined),
-          logBytes: cannedLog.length,
-        }
-      : null;
+    if (pathname === "/deployments") return listed(all, query);
+    const deployment = find(pathname);
+    if (deployment === undefined) return null;
+    return { deployment, steps: cannedSteps(deployment), logBytes: Buffer.byteLength(logOf(deployment)) };
   }
 
   return {
-    async call(_visit, _method, path): Promise<RunAnswer> {
+    async call(_visit, _method, path) {
       const value = answer(path);
       if (value !== null) return { kind: "ok", status: 200, value };
       return { kind: "refused", status: 404, detail: "There is no such deployment." };
     },
-    open: async (_visit, path) => streamOf(path.includes("/events") ? events(path) : cannedLog),
+    async open(_visit, path) {
+      const deployment = find(path);
+      if (deployment === undefined) return { kind: "refused", status: 404, detail: "There is no log." };
+      return streamOf(path.includes("/events") ? eventsOf(deployment) : logOf(deployment));
+    },
   };
 }
 
-function page(all: readonly DeploymentJson[], query: URLSearchParams) {
+function listed(all: readonly DeploymentJson[], query: URLSearchParams) {
   const [project, state] = [query.get("project"), query.get("state")];
   const [before, limit] = [Number(query.get("before") ?? Infinity), Number(query.get("limit") ?? 20)];
   const found = all.filter(
@@ -48,49 +48,38 @@ function page(all: readonly DeploymentJson[], query: URLSearchParams) {
 }
 
 function cannedSessions() {
-  const times = { createdAt: new Date(Date.now() - 9e8).toISOString(), lastSeenAt: new Date().toISOString() };
-  const older = { ...times, lastSeenAt: new Date(Date.now() - 3e8).toISOString() };
+  const [firefox, safari] = ["Mozilla/5.0 (X11; Linux x86_64) Firefox/141.0", "(iPhone; CPU) Safari/604.1"];
+  const [now, days] = [Date.now(), 24 * 3_600_000];
+  const at = (ms: number) => new Date(ms).toISOString();
   return [
-    {
-      id: 7,
-      address: "192.0.2.14",
-      agent: "Mozilla/5.0 (X11; Linux x86_64; rv:141.0) Firefox/141.0",
-      ...times,
-    },
+    { id: 7, address: "192.0.2.14", agent: firefox, createdAt: at(now - 10 * days), lastSeenAt: at(now) },
     {
       id: 4,
       address: "198.51.100.3",
-      agent: "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0) Safari/604.1",
-      ...older,
+      agent: safari,
+      createdAt: at(now - 19 * days),
+      lastSeenAt: at(now - 3 * days),
     },
   ];
 }
 
-/** The log as `hotpush run` sends it to who follows. */
-function events(path: string): string {
-  const id = Number(/\d+/.exec(path)?.[0]);
-  const found = cannedServer()
-    .flatMap(({ deployments }) => deployments)
-    .find((one) => one.id === id);
+function logOf({ state }: DeploymentJson): string {
+  return cannedLog(state === "failed");
+}
+
+/** The log as `hotpush run` sends it to readers who follow it. */
+function eventsOf(deployment: DeploymentJson): string {
   let endByte = 0;
-  const lines = cannedLog
+  const lines = logOf(deployment)
     .trimEnd()
     .split("\n")
     .map((line) => {
       endByte += Buffer.byteLength(line) + 1;
-      return {
-        event: "line",
-        line,
-        endByte,
-        printedAt: new Date(Date.parse(found?.startedAt ?? "") + endByte * 10).toISOString(),
-      };
+      const printedAt = new Date(Date.parse(deployment.createdAt) + endByte * 10).toISOString();
+      return { event: "line", line, endByte, printedAt };
     });
-  const all = [
-    { event: "deployment", deployment: found },
-    ...lines,
-    { event: "deployment", deployment: found },
-  ];
-  return all.map((event) => `${JSON.stringify(event)}\n`).join("");
+  const state = { event: "deployment", deployment };
+  return [state, ...lines, state].map((event) => `${JSON.stringify(event)}\n`).join("");
 }
 
 function streamOf(text: string): IncomingMessage {

@@ -81,7 +81,7 @@ const failure: Partial<DeploymentJson> = {
   problem: {
     ...{ code: "script_failed", title: "The deploy script failed" },
     detail:
-      "Container shop-api-8 was not healthy after 60 s, so the roll-out was abandoned. The old version serves.",
+      "Container api-web-8 was not healthy after 20 s, so the roll-out was abandoned. The old version serves.",
   },
 };
 
@@ -99,12 +99,13 @@ export function cannedRequests(project: string, requests: number): readonly Site
 const names = ["Pull", "Build", "Roll out", "Prune", "Health check"];
 const lengths = [400, 9_800, 6_200, 1_100, 700];
 
-/** The steps of a deployment, up to the one that runs. */
-export function cannedSteps({ startedAt }: DeploymentJson, count = names.length): readonly StepJson[] {
+/** The steps of a deployment, up to the one that runs or in which it failed. */
+export function cannedSteps({ startedAt, state }: DeploymentJson): readonly StepJson[] {
+  const count = state === "running" || state === "failed" ? 3 : names.length;
   let atMs = Date.parse(startedAt ?? iso(nowMs));
   return names.slice(0, count).map((name, index) => {
     const length = lengths[index] ?? 0;
-    const isRunning = count < names.length && index === count - 1;
+    const isRunning = state === "running" && index === count - 1;
     const step = { attempt: 1, name, startedAt: iso(atMs), durationMs: isRunning ? null : length };
     atMs += length;
     return step;
@@ -118,7 +119,15 @@ export function cannedProject(
 ): ProjectJson {
   const live = last?.state === "succeeded" ? liveOf(last) : null;
   return {
-    ...{ name, repoPath: `/srv/${name}`, branches: ["main"], live, last, waiting: 0 },
+    ...{
+      name,
+      repoPath: `/srv/${name}`,
+      webUrl: `https://github.com/acme/${name}`,
+      branches: ["main"],
+      live,
+      last,
+      waiting: 0,
+    },
     ...{ paused: null, fault: null, isServed: true, ...own },
   };
 }

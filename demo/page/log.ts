@@ -1,5 +1,10 @@
-/** The log of a deployment that succeeded, as its deploy script prints it. */
-export const cannedLog = `==> Pull
+/** What the deploy script of a project prints. */
+export function cannedLog(isFailure: boolean): string {
+  const end = isFailure ? failure : success;
+  return `${beginning}${end}`;
+}
+
+const beginning = `==> Pull
 From github.com:acme/shop
    77a0c2e..3f2c1a9  main -> origin/main
 ==> Build
@@ -15,7 +20,9 @@ From github.com:acme/shop
 ==> Roll out
 Rolling out shop at 3f2c1a9: web, worker
   web      start      325 ms  shop-web-5
-  web      healthy    763 ms
+`;
+
+const success = `  web      healthy    763 ms
 \u001b[32m  web      switch       2 ms  requests now go to shop-web-5\u001b[0m
   web      drain      547 ms  no request is left in shop-web-4
   web      stop       248 ms  shop-web-4 is stopped and removed
@@ -29,4 +36,14 @@ Done in 6.2 s.
   removed shop-web:0f08ae7
 ==> Health check
 \u001b[32mGET https://shop.example.com/health 200\u001b[0m
+`;
+
+const failure = `  web      healthy     20 s   \u001b[31mnot healthy: curl: (7) Failed to connect to 127.0.0.1 port 8080\u001b[0m
+    web-8  node:internal/modules/cjs/loader:1228
+    web-8    throw err;
+    web-8  Error: Cannot find module './queue-client'
+    web-8    Require stack:
+    web-8    - /app/server.js
+  web      remove     248 ms  shop-web-8 is stopped and removed
+\u001b[31mThe roll-out was abandoned: shop-web-8 was not healthy. The requests still go to shop-web-7.\u001b[0m
 `;

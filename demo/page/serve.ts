@@ -5,16 +5,18 @@ import { createPage } from "../../src/page/server.ts";
 import { readPageSettings } from "../../src/page/settings.ts";
 import { cannedRun } from "./canned-run.ts";
 
-/** Serves the page with canned data on `port` of localhost. Everybody who comes is signed in. */
+/** Serves the page with canned data on `port` of localhost; 0 takes any free one. Everybody who comes is signed in. */
 export function servePage(port: number): Server {
-  const settings = readPageSettings({ PAGE_URL: `http://localhost:${port}`, STATE_PATH: "/nowhere" });
+  const settings = readPageSettings({ PAGE_URL: "http://localhost", STATE_PATH: "/nowhere" });
   const run = cannedRun();
   const page = createPage(settings, { run, followers: createFollowers(run) }, pino({ level: "warn" }));
   const server = createServer((request, response) => {
-    if (!request.url?.startsWith("/sign-in")) request.headers.cookie = "hotpush=hps_canned";
+    request.headers.host = settings.url.host;
+    request.headers.cookie = "hotpush=hps_canned";
     page.emit("request", request, response);
   });
   return server.listen(port, "localhost");
 }
 
-if (import.meta.main) servePage(Number(process.argv[2] ?? 9001));
+/** `node demo/page/serve.ts`: to look at it while changing it. */
+if (import.meta.main) servePage(9001);

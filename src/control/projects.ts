@@ -4,11 +4,14 @@ import { contextOf } from "./contexts.ts";
 import { type DeploymentJson, deploymentJson, instant } from "./deployment-json.ts";
 import { type PauseJson, pauseJson } from "./pause.ts";
 import { type ControlContext, type ControlSources, jsonReply, type WholeRoute } from "./route.ts";
+import { webAddress } from "./web-address.ts";
 
 /** A project, as `hotpush projects --json` prints it. */
 export interface ProjectJson {
   readonly name: string;
   readonly repoPath: string | null;
+  /** Where people see its repository, by the remote of the checkout; null if that is not known. */
+  readonly webUrl: string | null;
   readonly branches: readonly string[];
   /** What the last successful deployment has made live; null if there was none. */
   readonly live: LiveJson | null;
@@ -38,6 +41,7 @@ export function listProjects(sources: ControlSources): readonly ProjectJson[] {
   const broken = [...sources.projects.faults()].filter(([name]) => !names.has(name));
   const without = {
     repoPath: null,
+    webUrl: null,
     branches: [],
     live: null,
     last: null,
@@ -58,7 +62,7 @@ function projectJson({ project, store, repoPath, refs, fault, isServed }: Contro
     "SELECT count(*) AS n FROM deployments WHERE project = $project AND state = 'queued'",
   );
   return {
-    ...{ name: project, repoPath, fault, isServed },
+    ...{ name: project, repoPath, webUrl: webAddress(repoPath), fault, isServed },
     branches: refs.map((ref) => ref.replace("refs/heads/", "")),
     live: good && {
       ...{ commit: liveCommit(good), subject: good.subject, author: good.author },

@@ -1,9 +1,10 @@
+import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
 import type { HistoryJson, OneDeploymentJson } from "../control/history.ts";
 import type { ProjectJson } from "../control/projects.ts";
 import type { OwnSessionJson } from "../control/visitor-json.ts";
 import { htmlPage, type PageAnswer } from "./answer.ts";
 import { readLogEnd } from "./log-end.ts";
-import type { Refused, RunClient, Visit } from "./run-client.ts";
+import type { Refused, RunAnswer, RunClient, Visit } from "./run-client.ts";
 import { deploymentScreen } from "./screens/deployment.ts";
 import { projectScreen } from "./screens/project.ts";
 import { type ProjectCard, projectsScreen } from "./screens/projects.ts";
@@ -11,6 +12,7 @@ import { refusalScreen } from "./screens/refusal.ts";
 import { renderScreen, type Screen } from "./screens/screen.ts";
 import { sessionsScreen } from "./screens/sessions.ts";
 import { linkScreen, signInScreen } from "./screens/sign-in.ts";
+import { shownCommit } from "./screens/words.ts";
 import { findViewer, type KnownVisitor } from "./visitor.ts";
 
 /** A request for a screen. */
@@ -89,7 +91,24 @@ async function cardOf(run: RunClient, visit: Visit, project: ProjectJson): Promi
     isRunning ? run.call(visit, "GET", `/deployments/${last.id}`) : null,
   ]);
   const deployments = history?.kind === "ok" ? (history.value as HistoryJson).deployments : [];
-  return { project, deployments, steps: one?.kind === "ok" ? (one.value as OneDeploymentJson).steps : [] };
+  const good = isRunning ? deployments.find(({ state }) => state === "succeeded") : undefined;
+  const known = good && (await run.call(visit, "GET", `/deployments/${good.id}`));
+  return { project, deployments, steps: stepsIn(one), usualSteps: stepsIn(known ?? null) };
+}
+
+function stepsIn(answer: RunAnswer | null): readonly StepJson[] {
+  return answer?.kind === "ok" ? (answer.value as OneDeploymentJson).steps : [];
+}
+
+/** The good version before a deployment; null if there was none. */
+async function goodBefore(
+  run: RunClient,
+  visit: Visit,
+  { id, project }: DeploymentJson,
+): Promise<DeploymentJson | null> {
+  const query = `project=${encodeURIComponent(project)}&before=${id}&state=succeeded&limit=1`;
+  const answer = await run.call(visit, "GET", `/deployments?${query}`);
+  return answer.kind === "ok" ? ((answer.value as HistoryJson).deployments[0] ?? null) : null;
 }
 
 const entriesOnScreen = 50;
@@ -127,10 +146,13 @@ async function findDeployment({ viewer }: KnownVisitor, { run, visit }: ScreenRe
   if (answer.kind === "refused") return answer;
   if ("kind" in projects) return projects;
   const one = answer.value as OneDeploymentJson;
-  const log = await readLogEnd(run, visit, one);
+  const [log, good] = await Promise.all([
+    readLogEnd(run, visit, one),
+    goodBefore(run, visit, one.deployment),
+  ]);
   if ("kind" in log) return log;
   const project = projects.find(({ name }) => name === one.deployment.project) ?? null;
-  return deploymentScreen(viewer, { ...one, project, log });
+  return deploymentScreen(viewer, { ...one, project, log, before: good && shownCommit(good) });
 }
 
 async function findSessions({ viewer, sessionId }: KnownVisitor, { run, visit }: ScreenRequest): Found {

@@ -7,7 +7,7 @@ import {
   cannedServer,
   cannedSteps,
 } from "../../demo/page/canned.ts";
-import type { DeploymentJson } from "../../src/control/deployment-json.ts";
+import type { DeploymentJson, StepJson } from "../../src/control/deployment-json.ts";
 import { deploymentScreen } from "../../src/page/screens/deployment.ts";
 import { projectScreen } from "../../src/page/screens/project.ts";
 import { projectsScreen } from "../../src/page/screens/projects.ts";
@@ -42,7 +42,7 @@ test("every screen is one document with a title, a heading and a way past the he
 });
 
 test("the projects are summed up in one sentence", () => {
-  const [api, blog, docs, shop] = cannedServer().map((one) => ({ ...one, steps: [] }));
+  const [api, blog, docs, shop] = cannedServer().map((one) => ({ ...one, steps: [], usualSteps: [] }));
   assert.ok(api && blog && docs && shop);
   const sentenceOf = (cards: readonly (typeof api)[]) => projectsScreen(viewer, cards).title;
   assert.equal(sentenceOf([]), "No projects yet · Hotpush");
@@ -103,7 +103,14 @@ test("a project without deployments, and a filter that finds none, say what to d
 function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = operator): Screen {
   const project = cannedProject("shop", { last: live });
   const steps = cannedSteps(deployment);
-  return deploymentScreen(who, { deployment, steps, logBytes: 0, project, log: { text: "", fromByte: 0 } });
+  return deploymentScreen(who, {
+    deployment,
+    steps,
+    logBytes: 0,
+    project,
+    before: null,
+    log: { text: "", fromByte: 0 },
+  });
 }
 
 function historyScreen(last: DeploymentJson, who: typeof operator): Screen {
@@ -148,14 +155,19 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
   const running = { ...project, last: { ...deployment, state: "running" } as const };
   return {
     projects: projectsScreen(who, [
-      { project, deployments, steps },
-      { project: running, deployments, steps },
+      { project, deployments, steps, usualSteps: steps },
+      {
+        project: running,
+        deployments,
+        steps: steps.slice(0, 1),
+        usualSteps: [...steps, { ...steps[0], name: `next ${text}` } as StepJson],
+      },
     ]),
     project: projectScreen(who, {
       ...{ project, recent: deployments, state: text, isFirstPage: false },
       history: { deployments, next: 5 },
     }),
-    deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, log }),
+    deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text, log }),
     sessions: sessionsScreen(who, [session], 1),
     link: linkScreen(text),
     refusedLink: signInScreen(text),

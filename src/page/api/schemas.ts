@@ -30,6 +30,7 @@ export const schemas: Readonly<Record<string, object>> = {
   Project: object({
     name: text,
     repoPath: orNull(text),
+    webUrl: orNull(text),
     branches: { type: "array", items: text },
     live: orNull(ref("Live")),
     last: orNull(ref("Deployment")),

@@ -5,6 +5,7 @@ import type { OneDeploymentJson } from "../../control/history.ts";
 import type { ProjectJson } from "../../control/projects.ts";
 import { failedText, type SiteRequests } from "../../site-requests.ts";
 import { actionBar, type VisitorAction } from "./actions.ts";
+import { commitLink, compareLink } from "./git-links.ts";
 import { icon, lookOf } from "./icons.ts";
 import { type LogPart, logView } from "./log.ts";
 import type { Markup } from "./markup.ts";
@@ -15,6 +16,8 @@ import { ago, causeOf, count, isOver, lasted, shownCommit, titleOf } from "./wor
 export interface DeploymentView extends OneDeploymentJson {
   /** null: it was removed. */
   readonly project: ProjectJson | null;
+  /** The commit that was live before; null if there was none. */
+  readonly before: string | null;
   readonly log: LogPart;
 }
 
@@ -25,7 +28,7 @@ export function deploymentScreen(viewer: Viewer, view: DeploymentView): Screen {
   const { tone } = lookOf(deployment.state);
   const { project: name, id } = deployment;
   const main = html`<p class="crumbs"><a href="/">Projects</a><a href="/projects/${name}">${name}</a><span>${id}</span></p>
-<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about(deployment)}</p></div>
+<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about(view)}</p></div>
 <div id="actions" data-live>${actionBar(viewer, deploymentActions(viewer, deployment, project))}</div>
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
 <div class="split"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
@@ -58,11 +61,14 @@ function isLive(deployment: DeploymentJson, project: ProjectJson | null): boolea
   return deployment.state === "succeeded" && project?.live?.commit === shownCommit(deployment);
 }
 
-function about(deployment: DeploymentJson): Markup {
+function about({ deployment, project, before }: DeploymentView): Markup {
   const { startedAt, liveAt, durationMs, createdAt } = deployment;
+  const commit = shownCommit(deployment);
+  const link = project && commitLink(project, deployment, commit);
+  const change = project && before && compareLink(project, deployment, { from: before, to: commit });
   const liveAfter = startedAt && liveAt ? Date.parse(liveAt) - Date.parse(startedAt) : null;
-  return html`<span><code class="sha">${shortCommit(shownCommit(deployment))}</code></span><span>${causeOf(deployment)}</span><span>${ago(createdAt)}</span>
-${liveAfter !== null && html`<span>live after ${lasted(liveAfter)}</span>`}${durationMs !== null && html`<span>done after ${lasted(durationMs)}</span>`}`;
+  return html`<span>${link ? html`<a class="sha" href="${link}" rel="noreferrer">${shortCommit(commit)}</a>` : html`<code class="sha">${shortCommit(commit)}</code>`}</span><span>${causeOf(deployment)}</span><span>${ago(createdAt)}</span>
+${liveAfter !== null && html`<span>live after ${lasted(liveAfter)}</span>`}${durationMs !== null && liveAfter !== null && html`<span>done after ${lasted(durationMs)}</span>`}${change && html`<span><a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a></span>`}`;
 }
 
 function deploymentActions(
@@ -132,13 +138,22 @@ function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
   )}</section>`;
 }
 
+const hostNames: Readonly<Record<string, string>> = {
+  ...{ github: "GitHub", gitlab: "GitLab", gitea: "Gitea", forgejo: "Forgejo", gogs: "Gogs" },
+  ...{ "bitbucket-cloud": "Bitbucket", "bitbucket-data-center": "Bitbucket", pagure: "Pagure" },
+};
+
+function hostName(host: string): string {
+  return hostNames[host] ?? host;
+}
+
 function facts(deployment: DeploymentJson): Markup {
   const { id, trigger, host, ref, author, attempts, exitCode, startedAt, createdAt, cancelledBy } =
     deployment;
   const waited = startedAt === null ? null : Date.parse(startedAt) - Date.parse(createdAt);
   const rows: readonly (readonly [string, string | null | undefined])[] = [
     ["Deployment", String(id)],
-    ["Trigger", host === null ? trigger : `${trigger}, ${host}`],
+    ["Trigger", host === null ? trigger : `${trigger}, ${hostName(host)}`],
     ["Branch", branchOf(ref)],
     ["Commit", shownCommit(deployment)],
     ["Author", author],

@@ -18,7 +18,7 @@ export function durationChart(newestFirst: readonly DeploymentJson[], bars: numb
   const longest = Math.max(1, ...shown.map(lengthOf));
   const width = bars * step;
   const left = width - shown.length * step;
-  return html`<svg class="chart" viewBox="0 0 ${width} ${height}" role="list" aria-label="The last ${shown.length} deployments">
+  return html`<svg class="chart" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMaxYMax slice" role="list" aria-label="The last ${shown.length} deployments">
 ${shown.map((one, index) => bar(one, left + index * step, Math.max(shortest, (lengthOf(one) / longest) * (height - 2))))}</svg>`;
 }
 

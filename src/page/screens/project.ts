@@ -6,6 +6,7 @@ import type { ProjectJson } from "../../control/projects.ts";
 import { failedText } from "../../site-requests.ts";
 import { actionBar, type VisitorAction } from "./actions.ts";
 import { durationChart, medianMs } from "./durations.ts";
+import { commitLink, compareLink } from "./git-links.ts";
 import { icon, lookOf } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 import { projectLook } from "./projects.ts";
@@ -26,16 +27,24 @@ export interface ProjectHistory {
 export function projectScreen(viewer: Viewer, shown: ProjectHistory): Screen {
   const { project, history, recent, state, isFirstPage } = shown;
   const { tone, word } = projectLook(project);
-  const median = medianMs(recent);
   const main = html`<p class="crumbs"><a href="/">Projects</a></p>
 <div id="head" data-live><h1 class="with-icon">${icon(tone)}${project.name}: ${word.toLowerCase()}</h1>
 <p class="sub">${aboutProject(project)}</p></div>
 ${actionBar(viewer, projectActions(viewer, project))}
-${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${durationChart(recent, 60)}<figcaption>How long the last deployments took${median !== null && html`; median ${lasted(median)}`}. Hollow bars failed.</figcaption></figure>`}
+${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${durationChart(recent, 60)}<figcaption>${captionOf(recent)}</figcaption></figure>`}
 <div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
-<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
+<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one, index, all) => entry(one, all.slice(index + 1), project))}</ol>`}</div>
 ${pages(project.name, state, history.next, isFirstPage)}`;
   return { title: `${project.name}: ${word.toLowerCase()} · Hotpush`, tone, viewer, main, everySeconds: 3 };
+}
+
+function captionOf(recent: readonly DeploymentJson[]): string {
+  const [median, failed] = [
+    medianMs(recent),
+    recent.filter(({ state }) => lookOf(state).tone === "bad").length,
+  ];
+  const took = median === null ? "" : `half of them took at most ${lasted(median)}, and `;
+  return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
 }
 
 function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
@@ -83,14 +92,36 @@ function filters(project: string, wanted: string | null): Markup {
   )}</nav>`;
 }
 
-function entry(deployment: DeploymentJson, { live }: ProjectJson): Markup {
+/** @param older those below it in the list */
+function entry(deployment: DeploymentJson, older: readonly DeploymentJson[], project: ProjectJson): Markup {
   const { id, state, durationMs, createdAt, requests, problem } = deployment;
   const { tone, word } = lookOf(state);
-  const isLive = state === "succeeded" && live?.commit === shownCommit(deployment);
-  return html`<li><a class="entry" href="/deployments/${id}">${icon(tone)}
-<span class="what"><b>${titleOf(deployment)}</b><small>${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></span>
-<span class="tag ${tone}">${isLive ? "Live" : word}</span><code class="sha">${shortCommit(shownCommit(deployment))}</code>
-<span class="took">${durationMs === null ? "" : lasted(durationMs)}</span><span class="when">${ago(createdAt)}</span></a></li>`;
+  const isLive = state === "succeeded" && project.live?.commit === shownCommit(deployment);
+  return html`<li class="entry">${icon(tone)}
+<div class="what"><a href="/deployments/${id}">${titleOf(deployment)}</a><small>${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
+<span class="tag ${tone}">${isLive ? "Live" : word}</span>${commitOrChange(deployment, older, project)}
+<span class="took">${durationMs === null || startsNothing(state) ? "" : lasted(durationMs)}</span><span class="when">${ago(createdAt)}</span></li>`;
+}
+
+function startsNothing(state: DeploymentJson["state"]): boolean {
+  return state === "skipped" || state === "superseded";
+}
+
+/** The commit, which leads to the git host: to what changed since the version before, if that is in sight. */
+function commitOrChange(
+  deployment: DeploymentJson,
+  older: readonly DeploymentJson[],
+  project: ProjectJson,
+): Markup {
+  const commit = shownCommit(deployment);
+  const before = older.find(({ state }) => state === "succeeded");
+  const change = before && compareLink(project, deployment, { from: shownCommit(before), to: commit });
+  const link = change ?? commitLink(project, deployment, commit);
+  if (link === null) return html`<code class="sha">${shortCommit(commit)}</code>`;
+  const label = change
+    ? `What changed from ${shortCommit(shownCommit(before as DeploymentJson))} to ${shortCommit(commit)}`
+    : `The commit ${shortCommit(commit)}`;
+  return html`<a class="sha" href="${link}" rel="noreferrer" title="${label}" aria-label="${label}">${shortCommit(commit)}</a>`;
 }
 
 function nothing(state: string | null): Markup {

@@ -17,6 +17,8 @@ export interface ProjectCard {
   readonly deployments: readonly DeploymentJson[];
   /** Of the one that runs. */
   readonly steps: readonly StepJson[];
+  /** Of the last good version: those that are likely to follow. */
+  readonly usualSteps: readonly StepJson[];
 }
 
 /** All projects on one screen: what is live of each, what runs, what waits. */
@@ -71,16 +73,29 @@ export function projectLook({ last, paused, live, fault, isServed }: ProjectJson
   return live ? { tone: "good", word: "Live" } : { tone: "idle", word: "Nothing deployed" };
 }
 
-function row({ project, deployments, steps }: ProjectCard): Markup {
+function row({ project, deployments, steps, usualSteps }: ProjectCard): Markup {
   const { name, branches } = project;
   const look = projectLook(project);
   const median = medianMs(deployments);
   return html`<li class="project ${look.tone}">
-<div class="name"><h2><a href="/projects/${name}">${name}</a></h2><span class="soft">${branches.join(", ")}</span></div>
+<div class="name"><h2><a href="/projects/${name}">${name}</a></h2><span class="soft">${hostOf(deployments) ?? branches.join(", ")}</span></div>
 <div class="live"><p>${stateWord(look)}</p>${liveLines(project)}</div>
 <div class="recent">${deployments.length > 0 && durationChart(deployments, 24)}${median !== null && html`<small>median ${lasted(median)}</small>`}</div>
-${project.last?.state === "running" && steps.length > 0 && stepRow(project.last, steps)}
+${project.last?.state === "running" && steps.length > 0 && html`<div class="progress">${stepRow(project.last, steps)}${nextSteps(steps, usualSteps)}</div>`}
 </li>`;
+}
+
+/** Where its visitors reach it, by the last requests that were counted. */
+function hostOf(deployments: readonly DeploymentJson[]): string | null {
+  return deployments.find(({ requests }) => requests?.length)?.requests?.[0]?.host ?? null;
+}
+
+/** The steps that are likely to follow, as they did the last time. */
+function nextSteps(steps: readonly StepJson[], usual: readonly StepJson[]): Markup | null {
+  const at = usual.findIndex(({ name }) => name === steps.at(-1)?.name);
+  const next = at < 0 ? [] : usual.slice(at + 1);
+  if (next.length === 0) return null;
+  return html`<ol class="steps next" aria-label="Steps that follow">${next.map(({ name, durationMs }) => html`<li><span>${name}</span>${durationMs !== null && html`<time>${lasted(durationMs)}</time>`}</li>`)}</ol>`;
 }
 
 function liveLines({ live, last, waiting, paused, fault }: ProjectJson): Markup {

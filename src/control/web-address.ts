@@ -1,0 +1,36 @@
+import { join } from "node:path";
+import { kindOf, readStart } from "../platform/files.ts";
+import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
+
+/** git's own configuration of a checkout is a few hundred bytes. */
+const mostBytes = 64 * 1024;
+
+/**
+ * The address at which people see the repository of a checkout, such as `https://github.com/octo/app`, by its remote.
+ *
+ * @returns null if the remote is no address of a git host, or cannot be read
+ */
+export function webAddress(repoPath: string): string | null {
+  const path = join(repoPath, ".git/config");
+  try {
+    // Not a pipe, which would be waited for.
+    if (kindOf(path) !== "file") return null;
+    return addressOf(originIn(readStart(path, mostBytes).toString()));
+  } catch {
+    return null;
+  }
+}
+
+function originIn(config: string): string {
+  const [, origin = ""] = /^\s*\[remote "origin"\]\s*$([^[]*)/m.exec(config) ?? [];
+  return /^\s*url\s*=\s*(\S+)\s*$/m.exec(origin)?.[1] ?? "";
+}
+
+function addressOf(url: string): string | null {
+  const { scheme, host, port, path } = parseGitRemoteUrl(url);
+  const isHttp = scheme === "https" || scheme === "http";
+  if (host === null || !/^[\w.-]+$/.test(host) || !/^[\w./~-]+$/.test(path)) return null;
+  const [usual = host] = [...sshOverHttps].find(([, over]) => over === host) ?? [];
+  const origin = `${isHttp ? scheme : "https"}://${usual}${isHttp && port !== null ? `:${port}` : ""}`;
+  return `${origin}/${path.replace(/\/$/, "").replace(/\.git$/, "")}`;
+}
