@@ -88,6 +88,7 @@ const suites: Readonly<Record<string, Suite>> = {
       "rollout-failures",
       "first-deployment",
       "rollout-interrupted",
+      "swarm-nodes",
     ],
     // It waits until nobody else uses the engine.
     last: ["without-engine"],

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** An image registry in memory, on a loopback address, because engines trust that without TLS. */
+/** An image registry in memory, on an address that engines trust without TLS, such as a loopback address. */
 export interface Registry {
-  /** `127.0.0.1:<port>`, the first part of the names of its images. */
+  /** `<address>:<port>`, the first part of the names of its images. */
   readonly host: string;
   /** The tags that were pushed, as `name:tag`. */
   readonly pushed: () => readonly string[];
@@ -18,7 +18,7 @@ interface Stored {
 }
 
 /** Serves the part of https://github.com/opencontainers/distribution-spec that an engine needs to push and pull. */
-export async function startRegistry(): Promise<Registry> {
+export async function startRegistry(address: string = "127.0.0.1"): Promise<Registry> {
   const stored = new Map<string, Stored>();
   const tags = new Set<string>();
   const uploads = new Map<string, Buffer>();
@@ -64,11 +64,11 @@ export async function startRegistry(): Promise<Registry> {
     return digestOf(bytes);
   }
 
-  server.listen(0, "127.0.0.1");
+  server.listen(0, address);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {
-    host: `127.0.0.1:${port}`,
+    host: `${address}:${port}`,
     pushed: () => [...tags].filter((tag) => !tag.includes("sha256:")),
     close: () => {
       server.close();

@@ -31,16 +31,15 @@ export interface TestStack {
 export interface StackOptions {
   /** Whether Hotpush is a service of the stack. */
   readonly withHotpush?: boolean;
+  /** Caddy's address, with a port. By default a free port of this machine. */
+  readonly origin?: string;
 }
 
 /** Copies the example to a temporary directory, with a unique name; `remove` deletes everything. */
-export async function makeStack(
-  labEnv: NodeJS.ProcessEnv,
-  { withHotpush = false }: StackOptions = {},
-): Promise<TestStack> {
+export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions = {}): Promise<TestStack> {
+  const { withHotpush = false, origin = `http://127.0.0.1:${await freePort()}` } = options;
   const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));
   const name = basename(directory).toLowerCase();
-  const origin = `http://127.0.0.1:${await freePort()}`;
   const env: NodeJS.ProcessEnv = {
     ...labEnv,
     STATE_PATH: join(directory, "state"),
