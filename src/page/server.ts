@@ -53,14 +53,20 @@ async function answer(request: IncomingMessage, settings: PageSettings, api: Api
   if (request.headers.host !== settings.url.host)
     return problemPage({ status: 421, detail: `The page is at ${settings.url.origin}.` });
   if (pathname.startsWith("/api/")) return await answerProgram(request, settings, api, pathname, query);
-  const { run } = api;
+  const { run, shared } = api;
   const visit = visitOf(request, settings);
   if (request.method === "GET")
-    return findAsset(pathname) ?? (await showScreen({ run, visit, path: pathname, query }));
+    return (
+      findAsset(pathname) ?? (await showScreen({ run, read: shared.read, visit, path: pathname, query }))
+    );
   if (request.method !== "POST")
     return problemPage({ status: 405, detail: "The page has GET and POST only." });
   const fields = new URLSearchParams((await readBody(request)) ?? "");
-  return await takeForm({ run, visit, path: pathname, fields, headers: request.headers, settings });
+  const answered = await takeForm({
+    ...{ run, visit, path: pathname, fields, headers: request.headers, settings },
+  });
+  shared.forget();
+  return answered;
 }
 
 /** A path that begins with two slashes would be read as another host. */

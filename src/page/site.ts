@@ -13,11 +13,13 @@ import { renderScreen, type Screen } from "./screens/screen.ts";
 import { sessionsScreen } from "./screens/sessions.ts";
 import { linkScreen, signInScreen } from "./screens/sign-in.ts";
 import { shownCommit } from "./screens/words.ts";
+import type { SharedReads } from "./shared-reads.ts";
 import { findViewer, type KnownVisitor } from "./visitor.ts";
 
 /** A request for a screen. */
 export interface ScreenRequest {
   readonly run: RunClient;
+  readonly read: SharedReads["read"];
   readonly visit: Visit;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -70,29 +72,32 @@ async function findScreen(known: KnownVisitor, request: ScreenRequest): Found {
   return id === undefined ? nothingHere : await findDeployment(known, request, id);
 }
 
-async function findProjects({ viewer }: KnownVisitor, { run, visit }: ScreenRequest): Found {
-  const found = await listProjects(run, visit);
+async function findProjects({ viewer }: KnownVisitor, { read, visit }: ScreenRequest): Found {
+  const found = await listProjects(read, visit);
   if ("kind" in found) return found;
-  return projectsScreen(viewer, await Promise.all(found.map((project) => cardOf(run, visit, project))));
+  return projectsScreen(viewer, await Promise.all(found.map((project) => cardOf(read, visit, project))));
 }
 
-async function listProjects(run: RunClient, visit: Visit): Promise<readonly ProjectJson[] | Refused> {
-  const answer = await run.call(visit, "GET", "/projects");
+async function listProjects(
+  read: SharedReads["read"],
+  visit: Visit,
+): Promise<readonly ProjectJson[] | Refused> {
+  const answer = await read(visit, "/projects");
   return answer.kind === "refused" ? answer : (answer.value as { projects: readonly ProjectJson[] }).projects;
 }
 
 const barsOfCard = 24;
 
-async function cardOf(run: RunClient, visit: Visit, project: ProjectJson): Promise<ProjectCard> {
+async function cardOf(read: SharedReads["read"], visit: Visit, project: ProjectJson): Promise<ProjectCard> {
   const { last, isServed, name } = project;
   const isRunning = last?.state === "running";
   const [history, one] = await Promise.all([
-    isServed ? run.call(visit, "GET", `/deployments?project=${name}&limit=${barsOfCard}`) : null,
-    isRunning ? run.call(visit, "GET", `/deployments/${last.id}`) : null,
+    isServed ? read(visit, `/deployments?project=${name}&limit=${barsOfCard}`) : null,
+    isRunning ? read(visit, `/deployments/${last.id}`) : null,
   ]);
   const deployments = history?.kind === "ok" ? (history.value as HistoryJson).deployments : [];
   const good = isRunning ? deployments.find(({ state }) => state === "succeeded") : undefined;
-  const known = good && (await run.call(visit, "GET", `/deployments/${good.id}`));
+  const known = good && (await read(visit, `/deployments/${good.id}`));
   return { project, deployments, steps: stepsIn(one), usualSteps: stepsIn(known ?? null) };
 }
 
@@ -102,12 +107,12 @@ function stepsIn(answer: RunAnswer | null): readonly StepJson[] {
 
 /** The good version before a deployment; null if there was none. */
 async function goodBefore(
-  run: RunClient,
+  read: SharedReads["read"],
   visit: Visit,
   { id, project }: DeploymentJson,
 ): Promise<DeploymentJson | null> {
   const query = `project=${encodeURIComponent(project)}&before=${id}&state=succeeded&limit=1`;
-  const answer = await run.call(visit, "GET", `/deployments?${query}`);
+  const answer = await read(visit, `/deployments?${query}`);
   return answer.kind === "ok" ? ((answer.value as HistoryJson).deployments[0] ?? null) : null;
 }
 
@@ -116,15 +121,15 @@ const barsOfProject = 60;
 
 async function findProject(
   { viewer }: KnownVisitor,
-  { run, visit, query }: ScreenRequest,
+  { read, visit, query }: ScreenRequest,
   name: string,
 ): Found {
   const wanted = new URLSearchParams({ project: name, limit: String(entriesOnScreen) });
   for (const key of ["before", "state"]) if (query.get(key)) wanted.set(key, query.get(key) ?? "");
   const [projects, history, recent] = await Promise.all([
-    listProjects(run, visit),
-    run.call(visit, "GET", `/deployments?${wanted}`),
-    run.call(visit, "GET", `/deployments?project=${name}&limit=${barsOfProject}`),
+    listProjects(read, visit),
+    read(visit, `/deployments?${wanted}`),
+    read(visit, `/deployments?project=${name}&limit=${barsOfProject}`),
   ]);
   if ("kind" in projects) return projects;
   const project = projects.find((one) => one.name === name);
@@ -138,17 +143,21 @@ async function findProject(
   });
 }
 
-async function findDeployment({ viewer }: KnownVisitor, { run, visit }: ScreenRequest, id: string): Found {
+async function findDeployment(
+  { viewer }: KnownVisitor,
+  { run, read, visit }: ScreenRequest,
+  id: string,
+): Found {
   const [projects, answer] = await Promise.all([
-    listProjects(run, visit),
-    run.call(visit, "GET", `/deployments/${id}`),
+    listProjects(read, visit),
+    read(visit, `/deployments/${id}`),
   ]);
   if (answer.kind === "refused") return answer;
   if ("kind" in projects) return projects;
   const one = answer.value as OneDeploymentJson;
   const [log, good] = await Promise.all([
     readLogEnd(run, visit, one),
-    goodBefore(run, visit, one.deployment),
+    goodBefore(read, visit, one.deployment),
   ]);
   if ("kind" in log) return log;
   const project = projects.find(({ name }) => name === one.deployment.project) ?? null;

@@ -1,6 +1,7 @@
 // Keeps a screen as the server would show it now: it is fetched again, and the parts that changed take their place.
 
-const everyMs = 1_000 * Number(document.body.dataset.every);
+/** It changes with the screen: a deployment that runs is looked at more often. */
+const everyMs = () => 1_000 * Number(document.body.dataset.every);
 const offline = document.getElementById("offline");
 let timer = 0;
 
@@ -9,7 +10,7 @@ export async function refresh() {
   clearTimeout(timer);
   if (document.visibilityState === "visible" && !document.querySelector(":popover-open"))
     await replaceParts();
-  if (everyMs > 0) timer = setTimeout(refresh, everyMs);
+  if (everyMs() > 0) timer = setTimeout(refresh, everyMs());
 }
 
 async function replaceParts() {
@@ -74,7 +75,7 @@ function clock(seconds) {
 
 showTimes();
 setInterval(showTimes, 1_000);
-if (everyMs > 0) timer = setTimeout(refresh, everyMs);
+if (everyMs() > 0) timer = setTimeout(refresh, everyMs());
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && refresh());
 addEventListener("online", refresh);
 addEventListener("offline", () => {

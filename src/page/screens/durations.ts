@@ -9,17 +9,27 @@ const step = 9;
 const height = 36;
 const shortest = 4;
 
-/** The last deployments as bars: how long each took, and how it ended. A failed one is hollow. The newest is on the right. */
+/**
+ * The last deployments as bars: how long each took, and how it ended. A failed one is hollow. The newest is on the right. A bar
+ * leads to its deployment for a pointer; the keyboard has the history, where each is once.
+ */
 export function durationChart(newestFirst: readonly DeploymentJson[], bars: number): Markup {
   const shown = newestFirst
     .filter(({ state }) => state !== "superseded")
     .slice(0, bars)
     .reverse();
-  const longest = Math.max(1, ...shown.map(lengthOf));
+  const tallest = tallestMs(shown);
+  const failed = shown.filter(({ state }) => lookOf(state).tone === "bad").length;
   const width = bars * step;
   const left = width - shown.length * step;
-  return html`<svg class="chart" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMaxYMax slice" role="list" aria-label="The last ${shown.length} deployments">
-${shown.map((one, index) => bar(one, left + index * step, Math.max(shortest, (lengthOf(one) / longest) * (height - 2))))}</svg>`;
+  return html`<svg class="chart" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMaxYMax slice" role="group" aria-label="The last ${shown.length} deployments: ${failed} failed">
+${shown.map((one, index) => bar(one, left + index * step, Math.max(shortest, Math.min(1, lengthOf(one) / tallest) * (height - 2))))}</svg>`;
+}
+
+/** One that took far longer than usual must not make all others flat. */
+function tallestMs(shown: readonly DeploymentJson[]): number {
+  const longest = Math.max(1, ...shown.map(lengthOf));
+  return Math.min(longest, 2 * (medianMs(shown) ?? longest));
 }
 
 function bar(deployment: DeploymentJson, x: number, tall: number): Markup {
@@ -27,7 +37,7 @@ function bar(deployment: DeploymentJson, x: number, tall: number): Markup {
   const { tone, word } = lookOf(state);
   const took = deployment.durationMs === null ? "" : ` in ${lasted(deployment.durationMs)}`;
   const label = `${id}: ${titleOf(deployment)}. ${word}${took}`;
-  return html`<a href="/deployments/${id}" role="listitem" aria-label="${label}"><title>${label}</title><rect x="${x}" y="0" width="${step}" height="${height}" fill="transparent"/>${shape(tone, x + 1.5, tall)}</a>`;
+  return html`<a href="/deployments/${id}" tabindex="-1" aria-label="${label}"><title>${label}</title><rect x="${x}" y="0" width="${step}" height="${height}" fill="transparent"/>${shape(tone, x + 1.5, tall)}</a>`;
 }
 
 function shape(tone: Tone, x: number, tall: number): Markup {

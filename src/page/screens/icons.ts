@@ -26,6 +26,11 @@ export function lookOf(state: DeploymentJson["state"]): StateLook {
   return looks[state];
 }
 
+/** How often a browser looks for changes, in seconds: a deployment that runs changes every moment. */
+export function lookEvery(tone: Tone): number {
+  return tone === "busy" ? 2 : 6;
+}
+
 /** A filled circle with a tick, a square with a cross, a turning ring, a hollow circle. */
 const shapes: Readonly<Record<Tone, string>> = {
   good: '<circle cx="8" cy="8" r="7" fill="currentColor"/><path d="M4.8 8.3l2.2 2.2 4.3-4.6" fill="none" stroke="var(--card)" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round"/>',

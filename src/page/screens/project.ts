@@ -7,7 +7,7 @@ import { failedText } from "../../site-requests.ts";
 import { actionBar, type VisitorAction } from "./actions.ts";
 import { durationChart, medianMs } from "./durations.ts";
 import { commitLink, compareLink } from "./git-links.ts";
-import { icon, lookOf } from "./icons.ts";
+import { icon, lookEvery, lookOf } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 import { projectLook } from "./projects.ts";
 import type { Screen, Viewer } from "./screen.ts";
@@ -35,7 +35,13 @@ ${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${du
 <div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
 <div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one, index, all) => entry(one, all.slice(index + 1), project))}</ol>`}</div>
 ${pages(project.name, state, history.next, isFirstPage)}`;
-  return { title: `${project.name}: ${word.toLowerCase()} · Hotpush`, tone, viewer, main, everySeconds: 3 };
+  return {
+    title: `${project.name}: ${word.toLowerCase()} · Hotpush`,
+    tone,
+    viewer,
+    main,
+    everySeconds: lookEvery(tone),
+  };
 }
 
 function captionOf(recent: readonly DeploymentJson[]): string {

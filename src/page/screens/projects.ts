@@ -4,7 +4,7 @@ import type { DeploymentJson, StepJson } from "../../control/deployment-json.ts"
 import type { ProjectJson } from "../../control/projects.ts";
 import { failedText } from "../../site-requests.ts";
 import { durationChart, medianMs } from "./durations.ts";
-import { type StateLook, stateWord, type Tone } from "./icons.ts";
+import { lookEvery, type StateLook, stateWord, type Tone } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 import type { Screen, Viewer } from "./screen.ts";
 import { stepRow } from "./steps.ts";
@@ -28,7 +28,13 @@ export function projectsScreen(viewer: Viewer, cards: readonly ProjectCard[]): S
 <h1>${sentence}</h1>
 ${cards.length === 0 ? emptyState() : html`<p class="sub">${proofOf(cards)}</p><ul class="projects">${cards.map(row)}</ul>`}
 </div>`;
-  return { title: `${sentence.replace(/\.$/, "")} · Hotpush`, tone, viewer, main, everySeconds: 3 };
+  return {
+    title: `${sentence.replace(/\.$/, "")} · Hotpush`,
+    tone,
+    viewer,
+    main,
+    everySeconds: lookEvery(tone),
+  };
 }
 
 function overview(cards: readonly ProjectCard[]): { readonly sentence: string; readonly tone: Tone } {
