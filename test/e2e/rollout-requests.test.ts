@@ -4,11 +4,10 @@ import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { countingLines } from "../../src/rollout/requests/caddy-lines.ts";
-import type { SiteRequests } from "../../src/site-requests.ts";
 import { countingCaddyfile } from "../lab/counting-caddyfile.ts";
 import { startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, type TestProject, untilPrinted } from "../lab/project.ts";
+import { makeProject, requestsIn, type TestProject, untilPrinted } from "../lab/project.ts";
 import { underLoad } from "../lab/under-load.ts";
 
 function declare(env: NodeJS.ProcessEnv): void {
@@ -123,9 +122,4 @@ function ask(url: string, leaveAfterMs: number | undefined): Promise<Seen> {
     sent.on("error", end);
     if (leaveAfterMs !== undefined) setTimeout(() => sent.destroy(), leaveAfterMs);
   });
-}
-
-function requestsIn(output: string): readonly SiteRequests[] {
-  const events = output.split("\n").filter((line) => line.startsWith("{"));
-  return events.map((line) => JSON.parse(line)).find(({ event }) => event === "requests").sites;
 }

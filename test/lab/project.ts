@@ -1,3 +1,4 @@
+import type { SiteRequests } from "../../src/site-requests.ts";
 import "../harness/environment.ts";
 import { type ChildProcess, execFile } from "node:child_process";
 import { once } from "node:events";
@@ -159,4 +160,10 @@ export async function endOf(child: ChildProcess): Promise<Ending> {
 /** The name in a live file of the project. */
 export async function readLive(project: TestProject, file: string = "app"): Promise<string> {
   return (await readFile(join(await project.livePath(), file), "utf8")).trim();
+}
+
+/** The requests that a roll-out with `--json` has counted. */
+export function requestsIn(output: string): readonly SiteRequests[] {
+  const events = output.split("\n").filter((line) => line.startsWith("{"));
+  return events.map((line) => JSON.parse(line)).find(({ event }) => event === "requests").sites;
 }
