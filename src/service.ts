@@ -1,8 +1,10 @@
 import type { AddressInfo } from "node:net";
+import { extname, join } from "node:path";
 import { accessIn } from "./access/schema.ts";
 import { becomeLeader } from "./become-leader.ts";
 import type { MachineSettings } from "./config/machine.ts";
 import type { Environment } from "./config/read-variables.ts";
+import { createExaminer, type Examiner } from "./control/examiner.ts";
 import { numberAfter } from "./deployments/deployment.ts";
 import { createEventBus } from "./deployments/events.ts";
 import { createHealthCheck } from "./deployments/health.ts";
@@ -86,7 +88,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const leading = becomeLeader({
     ...{ store, services, projects, turns, findFault, statePath, address, log },
     access: access.store,
-    ...{ pageSocket: machine.pageSocket, pageUrl: machine.pageUrl },
+    ...{ pageSocket: machine.pageSocket, pageUrl: machine.pageUrl, examiner: examinerOf(options) },
     findMachineFaults: () => keeping?.faults() ?? [],
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
     onLeading() {
@@ -133,6 +135,14 @@ function checkSigningTools({ machine, projects, log }: ServiceOptions): void {
     }
   }
 }
+
+/** Without files of projects, their settings are in this process alone, and no child gets its secret. */
+function examinerOf({ machine, env }: ServiceOptions): Examiner | null {
+  const known = Object.entries(env).filter(([name]) => !name.startsWith("WEBHOOK_SECRET"));
+  return machine.projectsPath === null ? null : createExaminer(Object.fromEntries(known), ownMain);
+}
+
+const ownMain = join(import.meta.dirname, `main${extname(import.meta.filename)}`);
 
 function logMovedAside(path: string, log: Log): void {
   const text = `The database was damaged and is now ${path}; the history starts again`;

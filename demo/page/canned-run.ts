@@ -1,6 +1,7 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { DeploymentJson } from "../../src/control/deployment-json.ts";
+import type { ExaminationJson } from "../../src/control/examiner.ts";
 import type { RunClient } from "../../src/page/run-client.ts";
 import { cannedServer, cannedSteps } from "./canned.ts";
 import { cannedLog } from "./log.ts";
@@ -18,6 +19,7 @@ export function cannedRun(): RunClient {
     if (pathname === "/projects") return { projects: server.map(({ project }) => project) };
     if (pathname === "/sessions") return { sessions: cannedSessions() };
     if (pathname === "/deployments") return listed(all, query);
+    if (pathname === "/doctor") return cannedExamination(query.get("project") ?? "");
     const deployment = find(pathname);
     if (deployment === undefined) return null;
     return { deployment, steps: cannedSteps(deployment), logBytes: Buffer.byteLength(logOf(deployment)) };
@@ -61,6 +63,27 @@ function cannedSessions() {
       lastSeenAt: at(now - 3 * days),
     },
   ];
+}
+
+function cannedExamination(project: string): ExaminationJson {
+  const change = `BRANCH=main in /etc/hotpush/projects/${project}.env`;
+  const text = "BRANCH is not set: a branch called master would be deployed too.";
+  const fault = { severity: "warning", text, command: null, change } as const;
+  const check = { group: "Configuration", subject: "every variable has a usable value" } as const;
+  const good = [
+    ["Git", "git reaches the remote, and it has the branch", "main is at 05f0c69"],
+    ["Docker", "Docker answers, and is new enough", "Docker 28.5 with compose 2.40"],
+    ["Service", "the git host reaches the webhook", "a signed ping came back in 41 ms"],
+  ].map(
+    ([group = "", subject = "", fact = ""]) => ({ group, subject, fact, outcome: "ok", faults: [] }) as const,
+  );
+  return {
+    ...{ project, isRunning: false, examinedAt: new Date(Date.now() - 20_000).toISOString() },
+    report: {
+      ...{ problems: 0, warnings: 1, passed: good.length, skipped: 0 },
+      checks: [{ ...check, outcome: "faulty", fact: null, faults: [fault] }, ...good],
+    },
+  };
 }
 
 function logOf({ state }: DeploymentJson): string {

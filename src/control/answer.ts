@@ -10,6 +10,7 @@ import {
   showTokens,
 } from "./access.ts";
 import { findContext, mustNameProject } from "./contexts.ts";
+import { showExamination } from "./doctor.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { holdDeployments } from "./hold.ts";
@@ -35,6 +36,7 @@ const routes: Readonly<Record<string, Route>> = {
   "GET /deployments/{id}": showDeployment,
   "GET /deployments/{id}/log": showLog,
   "GET /deployments/{id}/events": followDeployment,
+  "GET /doctor": showExamination,
   "POST /deployments": deployNow,
   "POST /deployments/{id}/cancel": cancelDeployment,
   "POST /rollback": requestRollback,

@@ -112,6 +112,7 @@ export function contextOf(sources: ControlSources, service: ProjectService): Con
     },
     rolloutStatePath: stateDirectoryOf(script().environment),
     ...{ repoPath: settings.repoPath, address, startedAtMs, turns, log, taking },
+    examiner: sources.examiner,
     isServed: service.isServed(),
     fault: sources.projects.faults().get(project) ?? null,
   };

@@ -18,6 +18,7 @@ const neededRights: Readonly<Record<string, Right>> = {
   "GET /deployments/{id}": "read",
   "GET /deployments/{id}/log": "read",
   "GET /deployments/{id}/events": "read",
+  "GET /doctor": "read",
   "POST /deployments": "deploy",
   "POST /deployments/{id}/cancel": "deploy",
   "POST /rollback": "deploy",

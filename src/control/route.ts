@@ -12,6 +12,7 @@ import { printable } from "../platform/terminal/printable.ts";
 import type { ProjectServices } from "../project-services.ts";
 import type { Projects } from "../projects/project.ts";
 import type { MainRef } from "../receiver/push.ts";
+import type { Examiner } from "./examiner.ts";
 
 /** What the routes need of the service, for one project. */
 export interface ControlContext {
@@ -48,6 +49,8 @@ export interface ControlContext {
   readonly startedAtMs: number;
   /** Who may run a deployment, of all projects. */
   readonly turns: Pick<Turns, "holdAll" | "holds">;
+  /** null: only the operator's shell has what the doctor needs. */
+  readonly examiner: Examiner | null;
   readonly log: Log;
 }
 
@@ -55,7 +58,15 @@ export interface ControlContext {
 export interface ControlSources
   extends Pick<
     ControlContext,
-    "events" | "findFault" | "findMachineFaults" | "address" | "startedAtMs" | "turns" | "log" | "taking"
+    | "events"
+    | "findFault"
+    | "findMachineFaults"
+    | "address"
+    | "startedAtMs"
+    | "turns"
+    | "log"
+    | "taking"
+    | "examiner"
   > {
   /** The whole database. */
   readonly store: Store;

@@ -1,4 +1,5 @@
 import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
+import type { ExaminationJson } from "../control/examiner.ts";
 import type { HistoryJson, OneDeploymentJson } from "../control/history.ts";
 import type { ProjectJson } from "../control/projects.ts";
 import type { OwnSessionJson } from "../control/visitor-json.ts";
@@ -6,6 +7,7 @@ import { htmlPage, type PageAnswer } from "./answer.ts";
 import { readLogEnd } from "./log-end.ts";
 import type { Refused, RunAnswer, RunClient, Visit } from "./run-client.ts";
 import { deploymentScreen } from "./screens/deployment.ts";
+import { doctorScreen } from "./screens/doctor.ts";
 import { projectScreen } from "./screens/project.ts";
 import { type ProjectCard, projectsScreen } from "./screens/projects.ts";
 import { refusalScreen } from "./screens/refusal.ts";
@@ -57,8 +59,9 @@ const nothingHere: Refused = {
 };
 
 /** A name or a number of these shapes cannot change the path on the other side. */
-const [projectPath, deploymentPath] = [
+const [projectPath, doctorPath, deploymentPath] = [
   /^\/projects\/([a-z0-9][a-z0-9-]{0,38})$/,
+  /^\/projects\/([a-z0-9][a-z0-9-]{0,38})\/doctor$/,
   /^\/deployments\/(\d{1,15})$/,
 ];
 
@@ -68,6 +71,8 @@ async function findScreen(known: KnownVisitor, request: ScreenRequest): Found {
   if (path === "/sessions") return await findSessions(known, request);
   const [, project] = projectPath.exec(path) ?? [];
   if (project !== undefined) return await findProject(known, request, project);
+  const [, examined] = doctorPath.exec(path) ?? [];
+  if (examined !== undefined) return await findExamination(known, request, examined);
   const [, id] = deploymentPath.exec(path) ?? [];
   return id === undefined ? nothingHere : await findDeployment(known, request, id);
 }
@@ -162,6 +167,15 @@ async function findDeployment(
   if ("kind" in log) return log;
   const project = projects.find(({ name }) => name === one.deployment.project) ?? null;
   return deploymentScreen(viewer, { ...one, project, log, before: good && shownCommit(good) });
+}
+
+async function findExamination(
+  { viewer }: KnownVisitor,
+  { read, visit }: ScreenRequest,
+  project: string,
+): Found {
+  const answer = await read(visit, `/doctor?project=${project}`);
+  return answer.kind === "refused" ? answer : doctorScreen(viewer, answer.value as ExaminationJson);
 }
 
 async function findSessions({ viewer, sessionId }: KnownVisitor, { run, visit }: ScreenRequest): Found {

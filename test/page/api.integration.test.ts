@@ -31,6 +31,7 @@ test("every answer is what the OpenAPI document says", async (t) => {
   await ask("POST /api/projects/default/resume");
   await ask("GET /api/projects");
   await ask("GET /api/deployments/1");
+  assert.equal((await ask("GET /api/projects/default/doctor")).status, 409);
   await ask("POST /api/deployments/3/cancel");
   letGo(service.repoPath);
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");

@@ -9,6 +9,7 @@ import {
 } from "../../demo/page/canned.ts";
 import type { DeploymentJson, StepJson } from "../../src/control/deployment-json.ts";
 import { deploymentScreen } from "../../src/page/screens/deployment.ts";
+import { doctorScreen } from "../../src/page/screens/doctor.ts";
 import { projectScreen } from "../../src/page/screens/project.ts";
 import { projectsScreen } from "../../src/page/screens/projects.ts";
 import { refusalScreen } from "../../src/page/screens/refusal.ts";
@@ -151,6 +152,8 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
     ...cannedHistory({ project: text, newestId: 9, count: 3, tookMs: 9, newestAgoMs: 9 }),
   ];
   const session = { id: 1, address: text, agent: text, createdAt: paused.since, lastSeenAt: paused.since };
+  const fault = { severity: "problem", text, command: text, change: text } as const;
+  const check = { group: text, subject: text, outcome: "faulty", fact: text, faults: [fault] } as const;
   const log = { text: `${text}\n==> ${text}\n${text}\n`, fromByte: 9 };
   const running = { ...project, last: { ...deployment, state: "running" } as const };
   return {
@@ -168,6 +171,16 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
       history: { deployments, next: 5 },
     }),
     deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text, log }),
+    doctor: doctorScreen(who, {
+      ...{ project: text, isRunning: true, examinedAt: session.createdAt },
+      report: {
+        problems: 1,
+        warnings: 1,
+        passed: 1,
+        skipped: 0,
+        checks: [check, { ...check, outcome: "ok" }],
+      },
+    }),
     sessions: sessionsScreen(who, [session], 1),
     link: linkScreen(text),
     refusedLink: signInScreen(text),

@@ -28,6 +28,10 @@ export const apiRoutes: Readonly<Record<string, ApiRoute>> = {
     ...{ answer: "Deployments", query: page },
     handle: ask(({ parameters, query }) => `/deployments?${listed(query, parameters)}`),
   },
+  "GET /api/projects/{project}/doctor": {
+    ...{ summary: "What the doctor has found; ask again while `isRunning`", right: "read", status: 200 },
+    ...{ answer: "Examination", handle: ask(({ parameters }) => `/doctor?${projectIn(parameters)}`) },
+  },
   "GET /api/deployments": {
     ...{ summary: "The deployments of all projects, the newest first", right: "read", status: 200 },
     ...{ answer: "Deployments", query: page },

@@ -64,6 +64,13 @@ export const schemas: Readonly<Record<string, object>> = {
   },
   Deployments: object({ deployments: listOf("Deployment"), next: orNull(count) }),
   OneDeployment: object({ deployment: ref("Deployment"), steps: listOf("Step"), logBytes: count }),
+  Examination: object({
+    project: text,
+    isRunning: { type: "boolean" },
+    examinedAt: orNull(moment),
+    // docs/troubleshooting.md describes it.
+    report: orNull({ type: "object" }),
+  }),
   Paused: object({ project: text, paused: orNull(ref("Pause")) }),
   Requested: object({ deployment: ref("Deployment"), paused: orNull(ref("Pause")) }),
 };

@@ -53,9 +53,10 @@ function captionOf(recent: readonly DeploymentJson[]): string {
   return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
 }
 
-function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
+function aboutProject({ name, live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
   return html`${live && html`<span>live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}</span>`}
 <span>${branches.join(" and ")}</span>${repoPath && html`<span><code>${repoPath}</code></span>`}
+<span><a href="/projects/${name}/doctor">doctor</a></span>
 ${waiting > 0 && html`<span>${waiting} waiting</span>`}
 ${paused && html`<span>paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}</span>`}`;
 }
