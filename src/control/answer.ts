@@ -15,7 +15,7 @@ import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { holdDeployments } from "./hold.ts";
 import { importHistory } from "./import.ts";
-import { showLog } from "./log.ts";
+import { showLog, showTimes } from "./log.ts";
 import { pauseProject, resumeProject } from "./pause.ts";
 import { showProjects } from "./projects.ts";
 import { cancelDeployment, deployNow, requestRollback } from "./requests.ts";
@@ -35,6 +35,7 @@ const routes: Readonly<Record<string, Route>> = {
   "GET /deployments": showHistory,
   "GET /deployments/{id}": showDeployment,
   "GET /deployments/{id}/log": showLog,
+  "GET /deployments/{id}/times": showTimes,
   "GET /deployments/{id}/events": followDeployment,
   "GET /doctor": showExamination,
   "POST /deployments": deployNow,

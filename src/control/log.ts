@@ -8,7 +8,8 @@ import {
   readFileSync,
 } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { logFiles } from "../runner/log-file.ts";
+import { logFiles, logPath } from "../runner/log-file.ts";
+import { logTimesPath } from "../runner/log-times.ts";
 import { notFound, wantedDeployment } from "./history.ts";
 import { type ControlContext, type ControlReply, type ControlRequest, refusal } from "./route.ts";
 
@@ -34,6 +35,18 @@ export function showLog(
       response.destroy();
     }
   }
+}
+
+/** When the parts of its log were printed: a line `<byte> <milliseconds>` for each, none if that is not known. */
+export function showTimes({ store, logStatePath }: ControlContext, { id }: ControlRequest): ControlReply {
+  const deployment = wantedDeployment(store, id);
+  if (deployment === null) return notFound(id);
+  const notes = readIfThere(logTimesPath(logPath(logStatePath, deployment.id)));
+  return {
+    kind: "stream",
+    type: "text/plain; charset=utf-8",
+    write: (response) => void response.end(notes),
+  };
 }
 
 /** What a deployment had printed at one moment, to be read once. */

@@ -17,6 +17,7 @@ const neededRights: Readonly<Record<string, Right>> = {
   "GET /deployments": "read",
   "GET /deployments/{id}": "read",
   "GET /deployments/{id}/log": "read",
+  "GET /deployments/{id}/times": "read",
   "GET /deployments/{id}/events": "read",
   "GET /doctor": "read",
   "POST /deployments": "deploy",

@@ -4,7 +4,7 @@ import type { Refused, RunClient, Visit } from "./run-client.ts";
 import type { LogPart } from "./screens/log.ts";
 
 /** As much of a log as a page has when it is loaded. */
-const mostBytes = 64 * 1024;
+const mostBytes = 16 * 1024;
 const timeoutMs = 10_000;
 
 /** Reads the last lines of a log. */

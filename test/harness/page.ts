@@ -33,14 +33,24 @@ export interface ApiAnswer {
   readonly json: Readonly<Record<string, unknown>>;
 }
 
+export interface PageOptions {
+  /** Where browsers reach it, if that is not its own port. */
+  readonly proxyPort?: number;
+}
+
 /** Starts `hotpush page` beside `service`, as a process that has nothing of it but the socket. */
-export async function startPage(scope: Scope, service: RunningService): Promise<RunningPage> {
+export async function startPage(
+  scope: Scope,
+  service: RunningService,
+  { proxyPort }: PageOptions = {},
+): Promise<RunningPage> {
   const port = await freePort();
+  const urlPort = proxyPort ?? port;
   const child = spawn(process.execPath, [mainPath, "page"], {
     cwd: "/",
     env: {
       PATH: process.env.PATH,
-      ...{ PAGE_PORT: String(port), PAGE_HOST: "127.0.0.1", PAGE_URL: `http://localhost:${port}` },
+      ...{ PAGE_PORT: String(port), PAGE_HOST: "127.0.0.1", PAGE_URL: `http://localhost:${urlPort}` },
       PAGE_SOCKET: join(service.statePath, "page.sock"),
     },
     stdio: ["ignore", "pipe", "pipe"],
@@ -49,7 +59,8 @@ export async function startPage(scope: Scope, service: RunningService): Promise<
   await new LogReader(child).waitFor(({ event }) => event === "service.started");
   const token = await makeToken(service, "deploy");
   const ask = async (call: string, options: AskOptions = {}) => {
-    const answer = await send(port, call, { token, ...options });
+    const headers = { host: `localhost:${urlPort}`, ...options.headers };
+    const answer = await send(port, call, { token, ...options, headers });
     checkAnswer(call, answer);
     return answer;
   };
@@ -63,7 +74,7 @@ export async function makeToken({ statePath }: RunningService, scope: "read" | "
 
 async function send(port: number, call: string, { token, body, headers }: AskOptions): Promise<ApiAnswer> {
   const [method = "", path = ""] = call.split(" ");
-  const own = { host: `localhost:${port}`, ...(token && { authorization: `Bearer ${token}` }), ...headers };
+  const own = { ...(token && { authorization: `Bearer ${token}` }), ...headers };
   const request = { method, headers: own, ...(body && { body: JSON.stringify(body) }) };
   const response = await openHttp(new URL(`http://127.0.0.1:${port}${path}`), request);
   const text = Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>)).toString();

@@ -47,7 +47,8 @@ export const apiRoutes: Readonly<Record<string, ApiRoute>> = {
     query: {
       from: "the first byte",
       to: "the byte after the last",
-      format: "`text`, or `ndjson`: an event per line",
+      format:
+        "`text`; `ndjson`: an event per line; `times`: when it was printed, `<byte> <milliseconds>` per line",
     },
     handle: sendLog,
   },

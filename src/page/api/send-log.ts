@@ -4,10 +4,11 @@ import type { Api, ApiRequest } from "./route.ts";
 
 /** A log is passed on as it is read: it may be long. */
 export async function sendLog({ run }: Api, { visit, parameters, query }: ApiRequest): Promise<PageAnswer> {
-  const asEvents = query.get("format") === "ndjson";
+  const format = query.get("format");
+  const asEvents = format === "ndjson";
   const part = new URLSearchParams();
   for (const name of ["from", "to"]) if (query.has(name)) part.set(name, query.get(name) ?? "");
-  const path = asEvents ? `events?follow=false` : `log?${part}`;
+  const path = asEvents ? "events?follow=false" : format === "times" ? "times" : `log?${part}`;
   const ending = new AbortController();
   const answer = await run.open(visit, `/deployments/${parameters.id}/${path}`, ending.signal);
   if ("kind" in answer) return problemPage(answer);

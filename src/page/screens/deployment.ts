@@ -32,9 +32,9 @@ export function deploymentScreen(viewer: Viewer, view: DeploymentView): Screen {
 <div id="actions" data-live>${actionBar(viewer, deploymentActions(viewer, deployment, project))}</div>
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
 <div class="split"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
-${logView(view, isOver(deployment))}</div>`;
+${logView(view)}</div>`;
   const title = `${titleOf(deployment)}: ${lookOf(deployment.state).word.toLowerCase()} · ${name}`;
-  return { title, tone, viewer, main, everySeconds: isOver(deployment) ? 0 : 3 };
+  return { title, tone, viewer, main, everySeconds: isOver(deployment) ? 0 : 3, script: "log.js" };
 }
 
 function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): string {

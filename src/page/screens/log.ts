@@ -1,8 +1,11 @@
 import { stripVTControlCharacters } from "node:util";
 import { html } from "hono/html";
+import type { DeploymentJson, StepJson } from "../../control/deployment-json.ts";
 import type { OneDeploymentJson } from "../../control/history.ts";
 import { stepOf } from "../../runner/lines.ts";
 import type { Markup } from "./markup.ts";
+import { stepTime, stepTone } from "./steps.ts";
+import { isOver } from "./words.ts";
 
 /** The end of a log, for a browser without JavaScript; with it, the whole log takes its place. */
 export interface LogPart {
@@ -11,47 +14,113 @@ export interface LogPart {
   readonly fromByte: number;
 }
 
+interface Line {
+  /** null: not known, because the lines before it were not counted. */
+  readonly number: number | null;
+  readonly text: string;
+}
+
 interface Section {
   /** null: before the first step. */
   readonly name: string | null;
-  readonly lines: readonly { readonly number: number; readonly text: string }[];
+  readonly lines: readonly Line[];
 }
 
-export function logView(
-  { deployment, log }: OneDeploymentJson & { readonly log: LogPart },
-  isOver: boolean,
-): Markup {
-  const { id, attempts, state } = deployment;
-  const sections = sectionsOf(log.text);
-  const isBad = state === "failed" || state === "timed_out";
-  return html`<section class="log" id="log" data-live aria-label="Log" data-id="${id}" data-attempt="${attempts}" data-over="${isOver}" data-failed="${isBad}">
-<div class="bar" role="toolbar" aria-label="Log">
-<input type="search" id="find" placeholder="Search the log" aria-label="Search the log" data-js hidden><output id="hits" data-js hidden></output>
-<button type="button" id="follow" aria-pressed="false" data-js hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button><button type="button" id="wrap" aria-pressed="true" data-js hidden>Wrap</button>
-<a href="/api/deployments/${id}/log">Raw</a><a href="/api/deployments/${id}/log" download="deployment-${id}.log">Download</a><button type="button" popovertarget="keys" aria-label="Keys" data-js hidden>?</button></div>
-<div id="keys" class="confirm" popover><h2>Keys</h2><dl class="keys"><dt><kbd>/</kbd></dt><dd>search</dd><dt><kbd>n</kbd> <kbd>N</kbd></dt><dd>next, previous match</dd><dt><kbd>f</kbd></dt><dd>follow</dd><dt><kbd>g</kbd> <kbd>G</kbd></dt><dd>beginning, end</dd><dt><kbd>t</kbd> <kbd>w</kbd></dt><dd>times, wrapping</dd><dt><kbd>e</kbd></dt><dd>fold or unfold all steps</dd></dl></div>
+/** The log with its controls, which only show if the browser runs them. */
+export function logView(view: OneDeploymentJson & { readonly log: LogPart }): Markup {
+  const { deployment, log, steps } = view;
+  const { id, state, startedAt } = deployment;
+  const over = isOver(deployment);
+  return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log" crossorigin>
+<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
+${bar(id)}${keys()}
 ${log.fromByte > 0 && html`<p class="cut">The beginning is not shown here. <a href="/api/deployments/${id}/log">See the whole log</a></p>`}
-<div id="lines" role="log" aria-live="off">${sections.map((section, index) => sectionView(section, index, (isBad && index === sections.length - 1) || !isOver))}</div>
-<p class="tail" id="tail">${log.text === "" ? (isOver ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
-<p id="said" class="unseen" aria-live="polite"></p><button type="button" id="more" class="more" hidden></button></section>`;
+<div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
+<p class="tail" id="tail">${log.text === "" ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
+<p id="said" class="unseen" role="status"></p><button type="button" id="more" class="more" hidden></button></section>`;
 }
 
-function sectionsOf(text: string): readonly Section[] {
-  const sections: { name: string | null; lines: { number: number; text: string }[] }[] = [];
+function bar(id: number): Markup {
+  const log = `/api/deployments/${id}/log`;
+  return html`<div class="bar" id="bar" role="toolbar" aria-label="Log">
+<input type="search" id="find" placeholder="Search  /" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" data-js hidden></output>
+<button type="button" id="previous" aria-label="Previous match" data-js hidden>↑</button><button type="button" id="next" aria-label="Next match" data-js hidden>↓</button>
+<button type="button" id="follow" aria-pressed="false" data-js hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button><button type="button" id="wrap" aria-pressed="true" data-js hidden>Wrap</button>
+<a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a><button type="button" popovertarget="keys" aria-label="Keys" data-js hidden>?</button></div>`;
+}
+
+const keyMeanings = [
+  [["/"], "search"],
+  [["n", "N"], "next, previous match"],
+  [["f"], "follow, or let go"],
+  [["g", "G"], "beginning, end"],
+  [["j", "k"], "choose the next line, the one before"],
+  [["J", "K"], "make the choice longer, shorter"],
+  [["t"], "times: since the start, of the day, none"],
+  [["w"], "wrap long lines, or not"],
+  [["e"], "unfold or fold all steps"],
+  [["?"], "these keys"],
+] as const;
+
+function keys(): Markup {
+  const rows = keyMeanings.map(
+    ([names, meaning]) => html`<dt>${names.map((name) => html`<kbd>${name}</kbd> `)}</dt><dd>${meaning}</dd>`,
+  );
+  return html`<div id="keys" class="confirm" popover role="dialog" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2><dl class="keys">${rows}</dl></div>`;
+}
+
+function sectionViews({
+  deployment,
+  log,
+  steps,
+}: OneDeploymentJson & { readonly log: LogPart }): readonly Markup[] {
+  const sections = sectionsOf(log);
+  const named = sections.filter(({ name }) => name !== null);
+  // If the beginning is not here, the steps that are here are the last ones.
+  const before = log.fromByte === 0 ? 0 : Math.max(0, steps.length - named.length);
+  return sections.map((section) => {
+    if (section.name === null) return html`<div>${linesView(section.lines)}</div>`;
+    const index = before + named.indexOf(section);
+    return stepView(deployment, section, {
+      step: steps[index],
+      number: index + 1,
+      isLast: section === named.at(-1),
+    });
+  });
+}
+
+interface StepPlace {
+  readonly step: StepJson | undefined;
+  readonly number: number;
+  readonly isLast: boolean;
+}
+
+function stepView(
+  deployment: DeploymentJson,
+  { name, lines }: Section,
+  { step, number, isLast }: StepPlace,
+): Markup {
+  const isOpen = isLast || deployment.state === "succeeded";
+  const tone = step && stepTone(deployment, step, isLast);
+  return html`<details id="step-${number}" class="${tone ?? ""}"${isOpen ? html` open` : ""}><summary><span>${name}</span>${step && stepTime(step)}</summary>${linesView(lines)}</details>`;
+}
+
+function linesView(lines: readonly Line[]): Markup {
+  return html`<div class="block">${lines.map(({ number, text }) =>
+    number === null
+      ? html`<p><a></a><span>${text}</span></p>`
+      : html`<p id="L${number}"><a href="#L${number}">${number}</a><span>${text}</span></p>`,
+  )}</div>`;
+}
+
+function sectionsOf({ text, fromByte }: LogPart): readonly Section[] {
+  const sections: { name: string | null; lines: Line[] }[] = [];
   const lines = text === "" ? [] : stripVTControlCharacters(text).replace(/\n$/, "").split("\n");
   for (const [index, line] of lines.entries()) {
     const name = stepOf(line);
     if (name !== null || sections.length === 0) sections.push({ name, lines: [] });
-    if (name === null) sections.at(-1)?.lines.push({ number: index + 1, text: line });
+    const number = fromByte === 0 ? index + 1 : null;
+    if (name === null) sections.at(-1)?.lines.push({ number, text: line });
   }
   return sections;
-}
-
-function sectionView({ name, lines }: Section, index: number, isOpen: boolean): Markup {
-  const rows = lines.map(
-    ({ number, text }) =>
-      html`<p id="L${number}"><a href="#L${number}">${number}</a><span>${text}</span></p>`,
-  );
-  if (name === null) return html`<div>${rows}</div>`;
-  return html`<details id="step-${index + 1}"${isOpen ? html` open` : ""}><summary>${name}</summary>${rows}</details>`;
 }

@@ -1,5 +1,5 @@
 import { html } from "hono/html";
-import { assetPath } from "../assets.ts";
+import { assetPath, logModulePaths } from "../assets.ts";
 import { icon, mark, type Tone } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 
@@ -21,13 +21,14 @@ export interface Screen {
   readonly main: Markup;
   /** How often the browser looks for changes; 0: never. */
   readonly everySeconds?: number;
+  readonly script?: "log.js";
 }
 
 const styles = ["page.css", "screens.css", "log.css"];
 
 /** @returns the whole document */
 export async function renderScreen(screen: Screen): Promise<string> {
-  const { title, tone, viewer, main, everySeconds = 0 } = screen;
+  const { title, tone, viewer, main, everySeconds = 0, script } = screen;
   const body = html`<body data-every="${everySeconds}">
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top"><div class="wrap">
@@ -47,6 +48,7 @@ ${styles.map(
 `,
 )}
 <script type="module" src="${assetPath("page.js")}"></script>
+${script && html`<script type="module" src="${assetPath(script)}"></script>${logModulePaths.map((path) => html`<link rel="modulepreload" href="${path}">`)}`}
 </head>${body}</html>`,
   );
 }

@@ -25,13 +25,16 @@ export function stepRow(deployment: DeploymentJson, steps: readonly StepJson[]):
 /** One below the other, each leading to its part of the log. */
 export function stepRail(deployment: DeploymentJson, steps: readonly StepJson[]): Markup {
   const own = lastSteps(deployment, steps);
+  // The log has the steps of all attempts.
+  const before = steps.length - own.length;
   return html`<ol class="rail-steps">${own.map((step, index) => {
     const tone = stepTone(deployment, step, index === own.length - 1);
-    return html`<li><a href="#step-${index + 1}">${icon(tone)}<span>${step.name}</span>${stepTime(step)}</a></li>`;
+    return html`<li><a href="#step-${before + index + 1}">${icon(tone)}<span>${step.name}</span>${stepTime(step)}</a></li>`;
   })}</ol>`;
 }
 
-function stepTime({ durationMs, startedAt }: StepJson): Markup {
+/** How long a step took, or has taken so far: the browser keeps that right. */
+export function stepTime({ durationMs, startedAt }: StepJson): Markup {
   if (durationMs !== null) return html`<time>${lasted(durationMs)}</time>`;
   return html`<time data-since="${startedAt}">${lasted(Math.max(0, Date.now() - Date.parse(startedAt)))}</time>`;
 }

@@ -1,0 +1,28 @@
+// Times as words.
+
+/** How long something took: `0.4 s`, `18 s`, `4 min 10 s`. */
+export function lasted(ms) {
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** The time of day, to the hundredth. */
+export function clockTime(ms) {
+  const date = new Date(ms);
+  const parts = [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) =>
+    String(part).padStart(2, "0"),
+  );
+  return `${parts.join(":")}.${String(Math.floor(date.getMilliseconds() / 10)).padStart(2, "0")}`;
+}
+
+/** How long after the beginning. */
+export function sinceStart(ms) {
+  const seconds = Math.max(0, ms) / 1_000;
+  if (seconds < 60) return `+${seconds.toFixed(2)} s`;
+  return `+${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
+}
+
+export function count(number, noun) {
+  return `${number.toLocaleString("en-US")} ${noun}${number === 1 ? "" : "s"}`;
+}

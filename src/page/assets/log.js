@@ -1,0 +1,160 @@
+// The log of a deployment: takes the place of the end of it that the server has sent, and goes on as it grows.
+
+import { plainStyle, readRuns } from "./log-ansi.js";
+import { cutLines, stepOf } from "./log-lines.js";
+import { follow } from "./log-stream.js";
+import { createView } from "./log-view.js";
+import { refresh } from "./page.js";
+
+const section = document.getElementById("log");
+const path = `/api/deployments/${section.dataset.id}`;
+
+/** @type {{ lines: import("./log-lines.js").Line[], steps: object[], state: string, startedMs: number | null }} */
+const log = {
+  lines: [],
+  steps: JSON.parse(section.dataset.steps),
+  state: section.dataset.state,
+  startedMs: Date.parse(section.dataset.started) || null,
+};
+const { sections, following, search, look, renew, connect, goToNamed } = createView(section, log, path);
+let waiting = [];
+
+start();
+
+async function start() {
+  const isOver = section.dataset.over === "true";
+  await readSoFar(isOver);
+  connect();
+  following.setRunning(!isOver);
+  if (!goToNamed() && !isOver) following.set(true);
+  showTail();
+  section.dataset.ready = "";
+  if (isOver) return;
+  const reader = { place, onEvent: take, onConnection: showConnection, onEnd: finish };
+  await follow({ path: `${path}/events`, ...reader });
+}
+
+/** As bytes, which is many times faster than as events. */
+async function readSoFar(isOver) {
+  const response = await fetch(`${path}/log`).catch(() => null);
+  // Without it, what the server has sent stays; the events bring everything.
+  if (!response?.ok) return isOver ? undefined : reset();
+  const lines = cutLines(new Uint8Array(await response.arrayBuffer()), isOver);
+  reset();
+  add(lines.map((line) => ({ printedMs: null, ...line })));
+  sections.openSome();
+  if (await look.readTimes()) renew();
+}
+
+function reset() {
+  waiting = [];
+  log.lines.length = 0;
+  sections.clear();
+  search.clear();
+}
+
+/** The byte after the last line that came. */
+function place() {
+  return (waiting.at(-1) ?? log.lines.at(-1))?.endByte ?? 0;
+}
+
+/** @param {{ text: string, endByte: number, printedMs: number | null }[]} lines */
+function add(lines) {
+  const from = log.lines.length;
+  for (const line of lines) {
+    const last = log.lines.at(-1);
+    const style = last && stepOf(line.text) === null ? styleAfter(last) : plainStyle;
+    log.lines.push({ ...line, startByte: last?.endByte ?? 0, style });
+  }
+  sections.append(from);
+}
+
+function styleAfter({ text, style }) {
+  return text.includes("\u001b") ? readRuns(text, style).end : style;
+}
+
+function take(event) {
+  if (event.event === "line") takeLine(event);
+  else if (event.event === "step") takeStep(event.step);
+  else if (event.event === "deployment") takeState(event.deployment);
+  else if (event.event === "restarted") reset();
+}
+
+/** It waits for the next frame: a script may print thousands at once. */
+function takeLine({ line, endByte, printedAt }) {
+  if (endByte <= place()) return;
+  waiting.push({ text: line, endByte, printedMs: printedAt === null ? null : Date.parse(printedAt) });
+  if (waiting.length > 1) return;
+  // A tab in the background has no frames.
+  if (document.visibilityState === "visible") requestAnimationFrame(addWaiting);
+  else setTimeout(addWaiting, 500);
+}
+
+function addWaiting() {
+  const lines = waiting;
+  waiting = [];
+  if (lines.length === 0) return;
+  const known = sections.named().length;
+  add(lines);
+  if (sections.named().length > known) beginStep(known);
+  search.take();
+  following.grown(lines.length);
+  showTail();
+}
+
+function beginStep(known) {
+  const heads = sections.named();
+  const current = heads.at(-1);
+  current.element.open = true;
+  // A reader who follows sees the step that runs; any other keeps the lines in front of them.
+  if (following.isOn())
+    for (const { element } of heads.slice(Math.max(0, known - 1), -1)) element.open = false;
+  say(`${stepOf(log.lines[current.from].text)} began`);
+}
+
+function takeStep(step) {
+  const isSame = (one) => one.attempt === step.attempt && one.startedAt === step.startedAt;
+  const index = log.steps.findIndex(isSame);
+  if (index === -1) log.steps.push(step);
+  else if (step.durationMs !== null) log.steps[index] = step;
+  sections.showSteps();
+}
+
+function takeState({ state, startedAt }) {
+  log.state = state;
+  log.startedMs = Date.parse(startedAt ?? "") || null;
+  sections.showSteps();
+}
+
+function finish() {
+  addWaiting();
+  const last = sections.named().at(-1);
+  if (last && log.state !== "succeeded") last.element.open = true;
+  following.grown(0);
+  following.setRunning(false);
+  section.dataset.over = "true";
+  showTail();
+  say(`The log ends: ${log.state.replace("_", " ")}`);
+  refresh();
+}
+
+function showConnection(isConnected) {
+  section.dataset.connected = String(isConnected);
+  document.getElementById("offline").hidden = isConnected;
+  showTail();
+}
+
+function showTail() {
+  document.getElementById("tail").textContent = tailText();
+}
+
+function tailText() {
+  const isEmpty = log.lines.length === 0;
+  if (section.dataset.connected === "false") return "No connection. The log goes on when there is one.";
+  if (section.dataset.over === "true") return isEmpty ? "It printed nothing." : "The log ends here.";
+  return isEmpty ? "It has printed nothing yet." : "";
+}
+
+function say(text) {
+  document.getElementById("said").textContent = text;
+}
