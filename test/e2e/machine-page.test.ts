@@ -10,6 +10,7 @@ import { onEngine } from "../lab/on-engine.ts";
 const compose =
   "services:\n  app:\n    build: app\n    ports: ['8080:8080']\n    healthcheck: {test: [CMD, node, healthcheck.js], interval: 1s}\n";
 const pageUrl = "http://localhost";
+const longestMs = 60_000;
 const mostBytes = 75 * 1024 ** 2;
 
 const skip = [80, 443].some(isPortTaken) && "ports 80 and 443 of this machine are taken";
@@ -41,6 +42,8 @@ onEngine(
       const cookie = await click(link);
       assert.match((await visit("/", { cookie })).text, /<a href="\/projects\/shop">shop<\/a>/);
       assert.equal((await visit("/")).status, 401);
+      const doctor = () => visit("/projects/shop/doctor", { cookie });
+      await until("the doctor", async () => /checks? passed/.test((await doctor()).text), longestMs);
     });
 
     test("the page's container has its socket, and nothing else of the machine", { skip }, async () => {

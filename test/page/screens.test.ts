@@ -66,6 +66,7 @@ test("a deployment is summed up in one sentence, whatever its state is", async (
     [{ state: "failed" }, `“Show prices” failed after 18 s. ${last.commit.slice(0, 7)} stays live.`],
     [{ state: "superseded", supersededBy: 49 }, "“Show prices” was superseded by deployment 49."],
     [{ state: "skipped" }, "“Show prices” was skipped."],
+    [{ subject: "x".repeat(200) }, `“${"x".repeat(71)}…” is live.`],
     [{ subject: null }, `“${last.commit.slice(0, 7)}” is live.`],
   ];
   for (const [given, expected] of sentences) {

@@ -11,7 +11,7 @@ import { type LogPart, logView } from "./log.ts";
 import type { Markup } from "./markup.ts";
 import type { Screen, Viewer } from "./screen.ts";
 import { stepRail } from "./steps.ts";
-import { ago, causeOf, count, isOver, lasted, shownCommit, titleOf } from "./words.ts";
+import { ago, causeOf, count, isOver, lasted, shortTitle, shownCommit, titleOf } from "./words.ts";
 
 export interface DeploymentView extends OneDeploymentJson {
   /** null: it was removed. */
@@ -39,7 +39,7 @@ ${logView(view)}</div>`;
 
 function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): string {
   const { state, requests, liveAt, durationMs, supersededBy } = deployment;
-  const name = `“${titleOf(deployment)}”`;
+  const name = `“${shortTitle(deployment)}”`;
   const took = durationMs === null ? "" : ` after ${lasted(durationMs)}`;
   const proof = requests === null ? "" : `, and ${failedText(requests)} requests failed`;
   const stays = project?.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
@@ -153,6 +153,7 @@ function facts(deployment: DeploymentJson): Markup {
   const waited = startedAt === null ? null : Date.parse(startedAt) - Date.parse(createdAt);
   const rows: readonly (readonly [string, string | null | undefined])[] = [
     ["Deployment", String(id)],
+    ["Subject", shortTitle(deployment) === titleOf(deployment) ? null : titleOf(deployment)],
     ["Trigger", host === null ? trigger : `${trigger}, ${hostName(host)}`],
     ["Branch", branchOf(ref)],
     ["Commit", shownCommit(deployment)],

@@ -45,6 +45,18 @@ export function titleOf(deployment: DeploymentJson): string {
   return deployment.subject?.trim() || shortCommit(shownCommit(deployment));
 }
 
+const longestInSentence = 72;
+
+/** The same, short enough for a sentence. */
+export function shortTitle(deployment: DeploymentJson): string {
+  const letters = [...titleOf(deployment)];
+  if (letters.length <= longestInSentence) return letters.join("");
+  return `${letters
+    .slice(0, longestInSentence - 1)
+    .join("")
+    .trimEnd()}…`;
+}
+
 /** What has caused a deployment, and who: "Ann pushed to main". */
 export function causeOf({ trigger, ref, pusher, requestedBy, author }: DeploymentJson): string {
   const branch = branchOf(ref);
