@@ -21,6 +21,7 @@ import type { Log } from "./log.ts";
 import type { Store } from "./platform/sqlite/store.ts";
 import { onlyProjectName, type Project } from "./projects/project.ts";
 import { type MainRef, type Push, refsOf, type Would } from "./receiver/push.ts";
+import type { ReportBack } from "./report-back.ts";
 import { giveGuardOrder, removeGuardOrder } from "./rollout/guard/order.ts";
 import { readDeploymentReport, removeDeploymentReport } from "./rollout/report/deployment-report.ts";
 import { logScriptFault } from "./runner/check-script.ts";
@@ -35,6 +36,7 @@ export interface SharedParts {
   readonly env: Environment;
   readonly store: Store;
   readonly events: EventBus;
+  readonly reportBack: ReportBack;
   readonly makeTurn: (onFree: () => void) => Turn;
   /** Runs a look for missed pushes when it may. */
   readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
@@ -75,15 +77,16 @@ export interface OwnParts extends SharedParts {
 /** Makes the parts of a project from its settings as they are now. */
 export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Project): ProjectParts {
   const { machine, env, store, statePath, queue, lookInTurn: inTurn, log } = own;
-  const { repoPath, deployEnv, secrets, branch, catchUpIntervalMs: intervalMs } = settings;
+  const { repoPath, deployEnv, secrets, notify, branch, catchUpIntervalMs: intervalMs } = settings;
   const { machineStatePath, projectsPath } = machine;
   const scriptStatePath = machineStatePath && join(machineStateAt(machineStatePath).projects, name);
   const runsAsOwner = projectsPath !== null;
-  const sources = { env, deployEnv, repoPath, secrets, scriptSecrets, scriptStatePath, runsAsOwner };
+  const sources = { env, deployEnv, repoPath, secrets, notify, scriptSecrets, scriptStatePath, runsAsOwner };
   const script = createProjectScript(sources);
   const refs = refsOf(branch);
   const readSourceOf: ReadSource = (deployment, state) => readSource(script(), statePath, deployment, state);
   const readHead = (ref: string) => readRemoteHead(script(), ref);
+  own.reportBack.subscribe(store, settings);
   void prepareScriptState(script(), log);
   void logScriptFault(script(), log);
   for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);

@@ -35,7 +35,7 @@ export interface ProjectService {
 
 /** Makes the service of a project. It deploys nothing before `lead` is called. */
 export function createProjectService(shared: SharedParts, project: Project): ProjectService {
-  const { machine, events, isReplaced, isLeader, makeTurn, distrustsPushes } = shared;
+  const { machine, events, reportBack, isReplaced, isLeader, makeTurn, distrustsPushes } = shared;
   const { name } = project;
   // Of the only project each line is.
   const log = name === onlyProjectName ? shared.log : shared.log.child({ project: name });
@@ -56,7 +56,11 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
       tidy: (id) => parts.exchange.tidy(id),
     },
     isHeld: () => !isServed || isReplaced(),
-    onChange: (id) => events.publish(id, { kind: "changed" }),
+    onChange(id) {
+      events.publish(id, { kind: "changed" });
+      reportBack.wake();
+    },
+    onStart: (deployment) => reportBack.start(store, deployment),
   });
   const own = { ...shared, store, statePath, queue, log };
   let parts = makeParts(own, project);

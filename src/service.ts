@@ -16,6 +16,7 @@ import { atMost } from "./platform/at-most.ts";
 import { listStatePaths, type SharedParts } from "./project-parts.ts";
 import { createProjectServices, type ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
+import { createReportBack } from "./report-back.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
 import { checkTools, toolsForSigners } from "./runner/check-script.ts";
 import { childEnvironment } from "./runner/environment.ts";
@@ -59,9 +60,14 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const stopping = new AbortController();
   let isLeader = false;
   const turns = createTurns(machine.maxRunning);
+  const reportBack = createReportBack({
+    ...{ store, log, stopping: stopping.signal, isLeader: () => isLeader },
+    findSend: async () => (await import("./report-on-projects.ts")).createFindSend(services, machine.pageUrl),
+  });
   const shared: SharedParts = {
     ...{ machine, env: options.env, store, log },
     events: createEventBus(log),
+    reportBack,
     makeTurn: turns.make,
     lookInTurn: atMost(mostLooks),
     isReplaced: createReplacementCheck(statePath),
@@ -94,6 +100,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     onLeading() {
       isLeader = true;
       services.lead();
+      reportBack.wake();
       if (machinePart && machinePath) keeping = machinePart.keepMachinePart(shared, machinePath, projects);
       return inbox?.takeFromInbox(shared, services, projects) ?? null;
     },
@@ -111,6 +118,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     selfUpdate.stop();
     // Until the deployments have ended, every push is recorded, for the next service to deploy.
     await services.stop();
+    await reportBack.ended();
     await receiver?.close();
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;

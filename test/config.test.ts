@@ -29,6 +29,7 @@ test("with only a secret, every value is its default", () => {
     maxRunning: 1,
     inboxSocket: "/home/octo/.local/state/hotpush/inbox.sock",
     pageSocket: "/home/octo/.local/state/hotpush/page.sock",
+    pageUrl: null,
     machinePath: null,
     machineStatePath: null,
     networkRange: { firstAddress: 0x0ae70000, addressCount: 65_536 },
@@ -37,6 +38,7 @@ test("with only a secret, every value is its default", () => {
     deployEnv: [],
     deployPaths: [],
     catchUpIntervalMs: 5 * 60_000,
+    notify: { targets: [], on: "failures" },
     shutdownGraceMs: 5_000,
     logLevel: "info",
   });

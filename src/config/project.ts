@@ -1,4 +1,5 @@
 import { parseDurationMs } from "./duration.ts";
+import { type NotifyTarget, readNotifyFile } from "./notify-file.ts";
 import { type Environment, readVariables, type Variable } from "./read-variables.ts";
 import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./secret.ts";
 import { readSigners } from "./signers-file.ts";
@@ -18,6 +19,7 @@ export interface ProjectSettings {
   /** Patterns of what is deployed; none: everything. One that begins with `!` leaves files out. */
   readonly deployPaths: readonly string[];
   readonly catchUpIntervalMs: number;
+  readonly notify: Notify;
 }
 
 export interface Secrets {
@@ -25,9 +27,17 @@ export interface Secrets {
   readonly previous: Secret | null;
 }
 
+/** Who is sent a notification, and about what: failures and the first success after one, or everything. */
+export interface Notify {
+  readonly targets: readonly NotifyTarget[];
+  readonly on: (typeof notifyOns)[number];
+}
+
 export type Branch = (typeof branches)[number];
 
 export const branches = ["main", "master"] as const;
+
+const notifyOns = ["failures", "all"] as const;
 
 export const projectVariables = {
   REPO_PATH: { fallback: () => "/app", expected: "an absolute path", read: absolutePath },
@@ -72,6 +82,16 @@ export const projectVariables = {
     expected: "a duration from 1s to 24h such as 5m, or 0 for never",
     read: durationOrNever,
   },
+  NOTIFY_FILE: {
+    fallback: () => "",
+    expected: "the absolute path of a file",
+    read: (text) => (text === "" ? "" : absolutePath(text)),
+  },
+  NOTIFY_ON: {
+    fallback: () => "failures",
+    expected: notifyOns.join(" or "),
+    read: (text) => notifyOns.find((one) => one === text) ?? null,
+  },
 } as const satisfies Record<string, Variable<unknown>>;
 
 export interface ReadProject {
@@ -84,20 +104,21 @@ export interface ReadProject {
  * Reads the settings of one project.
  *
  * @param faults gets a sentence for each error; the settings may only be used if there is none
- * @param options.readsSigners false for a process that may not read the file of ALLOWED_SIGNERS
+ * @param options.readsFiles false for a process that may not read the files of ALLOWED_SIGNERS and NOTIFY_FILE
  */
 export function readProjectSettings(
   env: Environment,
   faults: string[],
-  { readsSigners = true }: { readonly readsSigners?: boolean } = {},
+  { readsFiles = true }: { readonly readsFiles?: boolean } = {},
 ): ReadProject {
   const values = readVariables(projectVariables, env, faults);
   const current = takeSecret(env, "WEBHOOK_SECRET", faults);
   const previous = takeSecret(env, "WEBHOOK_SECRET_PREVIOUS", faults);
-  if (values.ALLOWED_SIGNERS && readsSigners) {
+  if (values.ALLOWED_SIGNERS && readsFiles) {
     const signers = readSigners(values.ALLOWED_SIGNERS, values.REPO_PATH ?? "/app");
     if (typeof signers === "string") faults.push(signers);
   }
+  const targets = values.NOTIFY_FILE && readsFiles ? readNotifyFile(values.NOTIFY_FILE) : [];
   const settings = Object.freeze({
     repoPath: values.REPO_PATH,
     repository: values.REPOSITORY || null,
@@ -108,12 +129,15 @@ export function readProjectSettings(
     deployEnv: values.DEPLOY_ENV,
     deployPaths: values.DEPLOY_PATHS,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
+    notify: Object.freeze({ targets: typeof targets === "string" ? [] : targets, on: values.NOTIFY_ON }),
     secrets: Object.freeze({
       current: makeSecret(current),
       previous: previous === "" ? null : makeSecret(previous),
     }),
   });
-  return { settings, warnings: secretWarnings(current, previous) };
+  // A project is deployed even if nobody can be notified.
+  const unnotified = typeof targets === "string" ? [`${targets} Nobody is notified.`] : [];
+  return { settings, warnings: [...secretWarnings(current, previous), ...unnotified] };
 }
 
 function takeSecret(env: Environment, name: "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS", faults: string[]) {

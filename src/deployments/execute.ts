@@ -44,6 +44,8 @@ export interface ExecutorOptions {
   /** Called when the new version of the deployment is live and only watched, and when that is over. */
   readonly onGuard: (isGuarding: boolean) => void;
   readonly onChange: (deploymentId: number) => void;
+  /** Called when the script of a deployment was started. */
+  readonly onStart: (deployment: Deployment) => void;
   /** Called before a wait in which nothing runs. */
   readonly onIdle: () => void;
   readonly log: Log;
@@ -65,7 +67,8 @@ interface Current {
 
 /** Makes the executor, which takes a deployment from its start to its recorded ending. */
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { store, runner, persist, readSource, exchange, onGuard, onChange, onIdle, log, stopping } = options;
+  const { store, runner, persist, readSource, exchange, onGuard, onChange, onStart, onIdle, log, stopping } =
+    options;
   let current: Current | null = null;
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
@@ -80,6 +83,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       return await record(deployment, { state: "failed", exitCode: null, problem: start.problem }, null);
     }
     logStart(log, deployment);
+    onStart(deployment);
     await watch(deployment, start.run);
   }
 

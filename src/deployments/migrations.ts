@@ -155,4 +155,22 @@ export const migrations: readonly string[] = [
  CREATE TABLE inboxes (id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
   `ALTER TABLE deployments ADD COLUMN live_at_ms INTEGER; -- when users got the new version; null: not known
  ALTER TABLE deployments ADD COLUMN requests TEXT;      -- at the proxy during its roll-out: JSON, an object for each host`,
+  `CREATE TABLE subscribers (
+   project      TEXT NOT NULL,
+   name         TEXT NOT NULL,         -- shows nothing secret
+   wants_starts INTEGER NOT NULL,
+   saw_failure  INTEGER NOT NULL DEFAULT 0, -- whether the last success or failure of the project was a failure
+   PRIMARY KEY (project, name)
+ ) STRICT, WITHOUT ROWID;
+ CREATE TABLE outbox (
+   id               INTEGER PRIMARY KEY AUTOINCREMENT,
+   project          TEXT NOT NULL,
+   subscriber       TEXT NOT NULL,
+   event            TEXT NOT NULL CHECK (event IN ('started', 'ended')),
+   deployment_id    INTEGER NOT NULL,
+   deployment       TEXT NOT NULL,     -- as it was then: JSON
+   is_after_failure INTEGER NOT NULL,
+   created_at_ms    INTEGER NOT NULL
+ ) STRICT;
+ CREATE INDEX letters ON outbox (project, subscriber, id);`,
 ];

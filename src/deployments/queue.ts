@@ -53,6 +53,8 @@ export interface QueueOptions {
   readonly makeTurn?: (onFree: () => void) => Turn;
   /** Called for each deployment whose state was changed here, when that is on disk. */
   readonly onChange?: (deploymentId: number) => void;
+  /** Called when the script of a deployment was started. */
+  readonly onStart?: (deployment: Deployment) => void;
   /** Reads what a run has checked out; without it nothing is known. */
   readonly readSource?: ReadSource;
   /** Without it, nothing is known of roll-outs. */
@@ -74,14 +76,22 @@ const noExchange: RolloutExchange = {
  * this queue, the database, and the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { store, runner, isHeld = () => false, onChange = () => {}, log } = options;
+  const { store, runner, isHeld = () => false, onChange = () => {}, onStart = () => {}, log } = options;
   const { readSource = async () => null, exchange = noExchange } = options;
   const { makeTurn = createTurns(1).make, distrustsPushes = false } = options;
   const turn = makeTurn(wake);
   const controller = new AbortController();
   const stopping = controller.signal;
   const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
-  const executor = createExecutor({ ...shared, readSource, exchange, onGuard, onChange, onIdle: turn.leave });
+  const executor = createExecutor({
+    ...shared,
+    readSource,
+    exchange,
+    onGuard,
+    onChange,
+    onStart,
+    onIdle: turn.leave,
+  });
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();

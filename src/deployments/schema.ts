@@ -85,6 +85,24 @@ export const deploymentsSchema: Schema = {
     ) STRICT, WITHOUT ROWID;
     -- up to which push an inbox is recorded
     CREATE TABLE inboxes (id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE subscribers (
+      project      TEXT NOT NULL,
+      name         TEXT NOT NULL,         -- shows nothing secret
+      wants_starts INTEGER NOT NULL,
+      saw_failure  INTEGER NOT NULL DEFAULT 0, -- whether the last success or failure of the project was a failure
+      PRIMARY KEY (project, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE outbox (
+      id               INTEGER PRIMARY KEY AUTOINCREMENT,
+      project          TEXT NOT NULL,
+      subscriber       TEXT NOT NULL,
+      event            TEXT NOT NULL CHECK (event IN ('started', 'ended')),
+      deployment_id    INTEGER NOT NULL,
+      deployment       TEXT NOT NULL,     -- as it was then: JSON
+      is_after_failure INTEGER NOT NULL,
+      created_at_ms    INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX letters ON outbox (project, subscriber, id);
     CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
   migrations,
 };

@@ -1,6 +1,7 @@
 import type { Store } from "../platform/sqlite/store.ts";
 import type { Problem } from "../problems.ts";
 import { columns, type Deployment, type DeploymentState, lastInQueue, toDeployment } from "./deployment.ts";
+import { reportEnding } from "./outbox.ts";
 
 /** Every legal transition of a deployment. No other happens. */
 export const transitions: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
@@ -62,6 +63,7 @@ export function transition(
   );
   if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
   if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
+  if (isFinished(to)) reportEnding(store, id);
 }
 
 /**

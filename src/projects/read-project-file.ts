@@ -63,12 +63,12 @@ function readSecrets(path: string): string {
 function parse(
   name: string,
   [text, secretsText]: readonly [string, string],
-  readsSigners: boolean,
+  readsFiles: boolean,
 ): Omit<ProjectReading, "name"> {
   const env = parseEnv(text) as Record<string, string>;
   const faults = unknownVariables(env);
   if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
-  const { settings, warnings } = readProjectSettings(env, faults, { readsSigners });
+  const { settings, warnings } = readProjectSettings(env, faults, { readsFiles });
   const scriptSecrets = parseEnv(secretsText) as Record<string, string>;
   const texts = [text, secretsText, ...secretTexts(settings)];
   if (faults.length > 0) return { texts, project: null, faults, warnings: [] };
@@ -89,7 +89,8 @@ function unknownVariables(env: Readonly<Record<string, string>>): string[] {
     );
 }
 
-/** What WEBHOOK_SECRET_FILE names may change while the project's file stays as it is. */
-function secretTexts({ secrets }: ProjectSettings): readonly string[] {
-  return [secrets.current.reveal(), secrets.previous?.reveal() ?? ""];
+/** What WEBHOOK_SECRET_FILE and NOTIFY_FILE name may change while the project's file stays as it is. */
+function secretTexts({ secrets, notify }: ProjectSettings): readonly string[] {
+  const targets = notify.targets.flatMap(({ kind, url, key }) => [kind, url.reveal(), key?.reveal() ?? ""]);
+  return [secrets.current.reveal(), secrets.previous?.reveal() ?? "", ...targets];
 }

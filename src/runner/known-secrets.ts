@@ -1,5 +1,6 @@
 import { dirname, join, resolve } from "node:path";
-import type { Secrets } from "../config/project.ts";
+import type { NotifyTarget } from "../config/notify-file.ts";
+import type { Notify, Secrets } from "../config/project.ts";
 import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
 import type { SystemUser } from "../platform/users.ts";
 import {
@@ -27,6 +28,7 @@ export interface KnownSecret {
 
 export interface SecretSources extends Omit<EnvironmentOptions, "user"> {
   readonly secrets: Secrets;
+  readonly notify?: Notify;
   /** Whether scripts run as the owner of the repository, if this process may become that user. Default: no. */
   readonly runsAsOwner?: boolean;
 }
@@ -36,12 +38,13 @@ export interface SecretSources extends Omit<EnvironmentOptions, "user"> {
  * environment files, of Docker and of git. It reads the files each time, because they may have changed.
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
-  const { secrets, repoPath, scriptSecrets = {} } = sources;
+  const { secrets, notify, repoPath, scriptSecrets = {} } = sources;
   const { environment } = readIdentity(sources);
   const home = environment.HOME ?? "/";
   return [
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
     { name: "WEBHOOK_SECRET_PREVIOUS", value: secrets.previous?.reveal() ?? "" },
+    ...(notify?.targets ?? []).flatMap(secretsOfTarget),
     ...Object.entries(scriptSecrets).map(([name, value]) => ({ name, value })),
     ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),
     ...secretsOfEnvFiles(repoPath),
@@ -53,6 +56,12 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
       readIfThere(credentialsPath(stateDirectoryOf(environment))),
     ),
   ].filter(({ value }) => value !== "");
+}
+
+function secretsOfTarget({ name, url, key }: NotifyTarget): readonly KnownSecret[] {
+  return [url, key].flatMap((secret) =>
+    secret ? [{ name: `${name} in NOTIFY_FILE`, value: secret.reveal() }] : [],
+  );
 }
 
 function secretsOfEnvFiles(repoPath: string): readonly KnownSecret[] {

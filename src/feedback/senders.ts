@@ -1,0 +1,50 @@
+import type { Notify } from "../config/project.ts";
+import type { WaitingReport } from "../deployments/outbox.ts";
+import type { Send } from "./deliver.ts";
+import { isFailure, isRecovery, type Message } from "./message.ts";
+import { delivered } from "./outcome.ts";
+import { sendToTarget } from "./targets/send.ts";
+
+export interface SenderOptions {
+  readonly notify: Notify;
+  /** Adds what is known of a report beside its record. */
+  readonly complete: (waiting: WaitingReport) => Message;
+  readonly repeats: Repeats;
+}
+
+/** Finds how a target of a project is sent notifications; null: its settings do not name it. */
+export function findSender({ notify, complete, repeats }: SenderOptions, name: string): Send | null {
+  const target = notify.targets.find((one) => one.name === name);
+  if (target === undefined) return null;
+  return async (waiting, signal) => {
+    const message = complete(waiting);
+    if (notify.on === "all") return await sendToTarget(target, message, signal);
+    const isNews = isFailure(message) ? !repeats.isRepeated(waiting) : isRecovery(message);
+    const outcome = isNews ? await sendToTarget(target, message, signal) : delivered;
+    if (outcome.kind === "delivered" && isNews) repeats.note(waiting);
+    return outcome;
+  };
+}
+
+/** Which failures were sent lately. After a restart that is forgotten: then one is sent again. */
+export interface Repeats {
+  readonly isRepeated: (waiting: WaitingReport) => boolean;
+  readonly note: (waiting: WaitingReport) => void;
+}
+
+/** The same failure is sent again after this time at the earliest. */
+const quietMs = 3_600_000;
+
+export function createRepeats(): Repeats {
+  const sent = new Map<string, { readonly reason: string; readonly atMs: number }>();
+  const keyOf = ({ project, subscriber }: WaitingReport) => `${project} ${subscriber}`;
+  const reasonOf = ({ report: { deployment } }: WaitingReport) =>
+    deployment.problem ? `${deployment.problem.code} ${deployment.problem.detail}` : deployment.state;
+  return {
+    isRepeated(waiting) {
+      const last = sent.get(keyOf(waiting));
+      return last?.reason === reasonOf(waiting) && performance.now() - last.atMs < quietMs;
+    },
+    note: (waiting) => void sent.set(keyOf(waiting), { reason: reasonOf(waiting), atMs: performance.now() }),
+  };
+}

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { pino } from "pino";
+import { hasReports, setSubscribers, type WaitingReport } from "../../src/deployments/outbox.ts";
+import { createDelivery, type Send } from "../../src/feedback/deliver.ts";
+import { delivered, type SendOutcome } from "../../src/feedback/outcome.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
+import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
+import { until } from "../harness/until.ts";
+
+const failed: SendOutcome = { kind: "failed", fault: "it answered 500", waitMs: null };
+const refused: SendOutcome = { kind: "refused", fault: "it answered 410" };
+
+test("reports reach each subscriber in order, also after failed attempts", async (t) => {
+  const { store, wake } = deliveryFor(t, { one: answering(failed, failed, delivered), two: answering() });
+  const sent = fill(store, 3);
+  wake();
+  await until("all are delivered", () => !hasReports(store));
+  assert.deepEqual(idsOf("one"), [sent[0], sent[0], ...sent]);
+  assert.deepEqual(idsOf("two"), sent);
+});
+
+test("a subscriber that hangs does not delay another one", async (t) => {
+  const { store, wake } = deliveryFor(t, { one: () => new Promise(() => {}), two: answering() });
+  const sent = fill(store, 2);
+  wake();
+  await until("the other one has all", () => idsOf("two").length === 2);
+  assert.deepEqual(idsOf("two"), sent);
+  assert.ok(hasReports(store));
+});
+
+test("a report that is refused for good is left out, and the next one is sent", async (t) => {
+  const { store, wake, lines } = deliveryFor(t, { one: answering(refused, delivered) });
+  const sent = fill(store, 2);
+  wake();
+  await until("none is left", () => !hasReports(store));
+  assert.deepEqual(idsOf("one"), sent);
+  assert.match(lines.join(""), /was not taken by one: it answered 410. It is given up/);
+});
+
+test("a sender that throws counts as a failed attempt", async (t) => {
+  const outcomes = [Promise.reject(new Error("a secret: hunter2")), Promise.resolve(delivered)];
+  const { store, wake, lines } = deliveryFor(t, { one: () => outcomes.shift() as Promise<SendOutcome> });
+  fill(store, 1);
+  wake();
+  await until("none is left", () => !hasReports(store));
+  assert.doesNotMatch(lines.join(""), /hunter2/);
+});
+
+test("a report is given up after a day, and the log says so", async (t) => {
+  const { store, wake, lines } = deliveryFor(t, { one: answering() });
+  fill(store, 1);
+  store.transaction(() => store.run("UPDATE outbox SET created_at_ms = created_at_ms - 86400001"));
+  wake();
+  assert.equal(hasReports(store), false);
+  assert.deepEqual(idsOf("one"), []);
+  assert.match(lines.join(""), /could not be delivered to one for a day and is given up/);
+});
+
+test("what waits for a subscriber that the settings do not name now stays", async (t) => {
+  const senders: Record<string, Send> = {};
+  const { store, wake } = deliveryFor(t, senders, ["one"]);
+  fill(store, 1);
+  wake();
+  await turn();
+  assert.ok(hasReports(store));
+  senders.one = answering();
+  wake();
+  await until("it is delivered", () => !hasReports(store));
+});
+
+test("stopping ends the wait for the next attempt, and the report stays", async (t) => {
+  const { store, wake, ended, stop } = deliveryFor(t, { one: answering(failed, failed) }, ["one"], 60_000);
+  fill(store, 1);
+  wake();
+  await until("it was attempted", () => idsOf("one").length === 1);
+  stop();
+  await ended();
+  assert.ok(hasReports(store));
+});
+
+let attempts: WaitingReport[] = [];
+
+function idsOf(subscriber: string): readonly number[] {
+  return attempts.filter((one) => one.subscriber === subscriber).map(({ deploymentId }) => deploymentId);
+}
+
+/** Gives these outcomes one after the other, and the last one from then on. */
+function answering(...outcomes: readonly SendOutcome[]): Send {
+  const left = [...outcomes];
+  return async () => left.shift() ?? delivered;
+}
+
+function deliveryFor(
+  t: TestContext,
+  senders: Record<string, Send>,
+  names: readonly string[] = Object.keys(senders),
+  firstRetryMs = 1,
+) {
+  attempts = [];
+  const store = temporaryStore(t);
+  setSubscribers(
+    store,
+    names.map((name) => ({ name, wantsStarts: false })),
+  );
+  const lines: string[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(line) });
+  const stopping = new AbortController();
+  t.after(() => stopping.abort());
+  const findSend = ({ subscriber }: Pick<WaitingReport, "subscriber">): Send | null => {
+    const send = senders[subscriber];
+    return send
+      ? (waiting, signal) => {
+          attempts.push(waiting);
+          return send(waiting, signal);
+        }
+      : null;
+  };
+  const delivery = createDelivery({ store, log, findSend, stopping: stopping.signal, firstRetryMs });
+  return { ...delivery, store, lines, stop: () => stopping.abort() };
+}
+
+/** @returns the numbers of `count` deployments that have failed */
+function fill(store: Store, count: number): readonly number[] {
+  return Array.from({ length: count }, () => {
+    record(store, pushOf());
+    return run(store, "failed").id;
+  });
+}

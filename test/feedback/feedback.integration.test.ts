@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { type NotifyTargetServer, type ReceivedRequest, startTarget } from "../harness/notify-target.ts";
+import { startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const key = `whsec_${Buffer.from("a key of thirty-two bytes, 2026.").toString("base64")}`;
+/** Fails unless the commit of the push is named as good. */
+const script = `#!/bin/sh
+echo "==> Build"
+echo "the tests failed, see https://hooks.example.com"
+[ "$2" = ${"a".repeat(40)} ] || exit 7
+`;
+const goodCommit = "a".repeat(40);
+
+test("a failure and the recovery after it are sent to a webhook, signed and with a link", async (t) => {
+  const target = await startTarget(t);
+  const env = { ...notifying(t, target), PAGE_URL: "https://hotpush.example.com" };
+  const service = await startService(t, { script, env });
+  await deliver(service.url, githubPush());
+  const [failed] = await target.waitFor(1);
+  assert.partialDeepStrictEqual(failed?.json, {
+    type: "deployment.failed",
+    data: {
+      deployment: { id: 1, project: "default", state: "failed", exitCode: 7 },
+      isAfterFailure: false,
+      step: "Build",
+      link: "https://hotpush.example.com/deployments/1",
+      lastLines: ["==> Build", "the tests failed, see https://hooks.example.com"],
+    },
+  });
+  assertSigned(failed);
+  await deliver(service.url, githubPush({ after: goodCommit }));
+  const [, recovered] = await target.waitFor(2);
+  assert.partialDeepStrictEqual(recovered?.json, {
+    type: "deployment.succeeded",
+    data: { isAfterFailure: true, lastLines: [] },
+  });
+});
+
+test("with NOTIFY_ON=all, the start of a deployment is sent before its result", async (t) => {
+  const target = await startTarget(t);
+  const env = { ...notifying(t, target), NOTIFY_ON: "all" };
+  const service = await startService(t, { script, env });
+  await deliver(service.url, githubPush({ after: goodCommit }));
+  const requests = await target.waitFor(2);
+  const types = requests.map(({ json }) => json.type);
+  assert.deepEqual(types, ["deployment.started", "deployment.succeeded"]);
+});
+
+test("targets that fail, hang or lie neither change nor delay a deployment", async (t) => {
+  const hanging = await startTarget(t, () => {});
+  const failing = await startTarget(t, (response) => void response.writeHead(500).end());
+  const endless = await startTarget(t, (response) => pour(response.writeHead(200)));
+  const elsewhere = await startTarget(t);
+  const redirecting = await startTarget(t, (response) => {
+    response.writeHead(307, { location: elsewhere.url }).end();
+  });
+  const breaking = await startTarget(t, (response) => void response.destroy());
+  const good = await startTarget(t);
+  const targets = [hanging, failing, endless, redirecting, breaking, good];
+  const env = { ...notifying(t, ...targets), NOTIFY_ON: "all" };
+  const service = await startService(t, { script, env });
+  for (const id of [1, 2, 3]) {
+    await deliver(service.url, githubPush(id === 2 ? { after: goodCommit } : {}));
+    assert.equal(
+      (await service.log.waitForEnding(id)).event,
+      id === 2 ? "deployment.succeeded" : "deployment.failed",
+    );
+  }
+  const ids = (await good.waitFor(6)).map(({ json }) => json.data.deployment.id);
+  assert.deepEqual(ids, [1, 1, 2, 2, 3, 3]);
+  for (const { requests } of [hanging, failing, redirecting, breaking]) {
+    assert.deepEqual(new Set(requests.map(({ json }) => json.data.deployment.id)), new Set([1]));
+  }
+  assert.equal(elsewhere.requests.length, 0);
+  assert.equal(await service.end(), 0);
+});
+
+test("a report that was recorded is delivered after the service was killed", async (t) => {
+  let isUp = false;
+  const target = await startTarget(t, (response) => {
+    if (isUp) response.writeHead(204).end();
+  });
+  const service = await startService(t, { script, env: notifying(t, target) });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const [first] = await target.waitFor(1);
+  await service.end("SIGKILL");
+  isUp = true;
+  await service.again();
+  const [, second] = await target.waitFor(2);
+  assert.equal(second?.json.data.deployment.id, 1);
+  assert.equal(second?.headers["webhook-id"], first?.headers["webhook-id"]);
+});
+
+test("neither the log nor the database has the URL or the key of a target", async (t) => {
+  const target = await startTarget(t, (response) => void response.writeHead(500).end(key));
+  const service = await startService(t, { script, env: notifying(t, target) });
+  await deliver(service.url, githubPush());
+  const line = await service.log.waitFor(({ event }) => event === "feedback.not_delivered");
+  assert.match(line.msg ?? "", /webhook at 127\.0\.0\.1:\d+ \([0-9a-f]{4}\): it answered 500/);
+  const texts = [...service.log.lines.map((one) => JSON.stringify(one)), rowsOf(service.statePath)].join(
+    "\n",
+  );
+  assert.doesNotMatch(texts, /hook-of-the-team|whsec_/);
+});
+
+function notifying(t: TestContext, ...targets: readonly NotifyTargetServer[]) {
+  const path = join(temporaryDirectory(t), "notify");
+  const lines = targets.map(({ url }) => `webhook ${url}/hook-of-the-team ${key}\n`);
+  writeFileSync(path, lines.join(""), { mode: 0o600 });
+  return { NOTIFY_FILE: path };
+}
+
+function assertSigned(request: ReceivedRequest | undefined): void {
+  const { headers, text } = request as ReceivedRequest;
+  const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${text}`;
+  const bytes = Buffer.from(key.slice("whsec_".length), "base64");
+  const expected = createHmac("sha256", bytes).update(signed).digest("base64");
+  assert.equal(headers["webhook-signature"], `v1,${expected}`);
+  assert.ok(Math.abs(Number(headers["webhook-timestamp"]) - Date.now() / 1_000) < 60);
+}
+
+/** Answers as long as anybody listens. */
+function pour(response: ServerResponse): void {
+  const chunk = Buffer.alloc(64 * 1024, "x");
+  const more = () => {
+    while (!response.destroyed && response.write(chunk));
+  };
+  response.on("drain", more);
+  more();
+}
+
+function rowsOf(statePath: string): string {
+  const database = new DatabaseSync(join(statePath, "hotpush.db"), { readOnly: true });
+  const rows = ["outbox", "subscribers", "deployments"].map((table) =>
+    database.prepare(`SELECT * FROM ${table}`).all(),
+  );
+  database.close();
+  return JSON.stringify(rows);
+}
