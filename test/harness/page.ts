@@ -46,10 +46,10 @@ export async function startPage(
 ): Promise<RunningPage> {
   const port = await freePort();
   const urlPort = proxyPort ?? port;
-  const child = spawn(process.execPath, [mainPath, "page"], {
+  const child = spawn(process.execPath, ["--max-semi-space-size=4", mainPath, "page"], {
     cwd: "/",
     env: {
-      PATH: process.env.PATH,
+      ...{ PATH: process.env.PATH, MALLOC_ARENA_MAX: "1" },
       ...{ PAGE_PORT: String(port), PAGE_HOST: "127.0.0.1", PAGE_URL: `http://localhost:${urlPort}` },
       PAGE_SOCKET: join(service.statePath, "page.sock"),
     },
