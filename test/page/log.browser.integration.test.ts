@@ -109,7 +109,7 @@ test("a log is text, whatever it prints", { skip }, async (t) => {
     `on the next line\u001b[0m, and ends`,
     `10 %\r100 %`,
   ];
-  const { tab, service, address } = await watch(t, {
+  const { tab } = await watch(t, {
     text: `==> <b>Step</b>\n${hostile.join("\n")}\n`,
     exitCode: 0,
   });
@@ -130,9 +130,6 @@ test("a log is text, whatever it prints", { skip }, async (t) => {
   assert.equal(await tab.read(`document.querySelectorAll("#lines img, #lines script").length`), 0);
   assert.notEqual(await tab.read("document.title"), "taken");
   assert.deepEqual(tab.faults, []);
-  await tab.call("Emulation.setScriptExecutionDisabled", { value: true });
-  await tab.open(`${address}?plain`);
-  assert.ok(service.port);
 });
 
 test("after a lost connection no line is missing and none comes twice", { skip }, async (t) => {
@@ -168,6 +165,66 @@ test("without a connection the page says so, and goes on when there is one", { s
   await reopen();
   await tab.until(`document.body.innerText.includes("meanwhile")`);
   await tab.until(`document.getElementById("offline").hidden`);
+});
+
+test("a log of 100,000 lines opens, and only lines in sight are elements", { skip }, async (t) => {
+  const { tab, address } = await watch(t, { text: `==> Build\n${numbered(1, 100_000)}`, exitCode: 1 });
+  assert.equal(await tab.read(`document.querySelectorAll("#lines .block").length`), 1_000);
+  const elements = `document.querySelectorAll("#lines *").length`;
+  await tab.read("scrollTo(0, document.documentElement.scrollHeight / 2)");
+  await tab.until(`document.elementFromPoint(700, 400).closest("p")?.id > ""`);
+  assert.ok((await tab.read<number>(elements)) < 6_000);
+  await tab.press("G");
+  await tab.until(`document.getElementById("L100001") !== null`);
+  await tab.open("about:blank");
+  await tab.open(`${address}#L77777`);
+  await tab.until(`document.querySelector(".chosen")?.textContent === "77777line 77776"`);
+});
+
+test("each line has the time at which it was printed, and copied text has neither that nor numbers", {
+  skip,
+}, async (t) => {
+  const startMs = Date.now();
+  const { say, tab } = await watch(t, { text: "==> Build\nearly\n" });
+  await tab.until(`document.body.innerText.includes("early")`);
+  say("late\n");
+  await tab.until(`document.body.innerText.includes("late")`);
+  await tab.press("t");
+  await tab.until(`document.querySelectorAll(".block time").length === 2`);
+  const times = `[...document.querySelectorAll(".block time")].map((time) => time.textContent)`;
+  for (const time of await tab.read<readonly string[]>(times)) assert.match(time, /^\+\d+\.\d\d s$/);
+  await tab.press("t");
+  await tab.until(
+    `/^\\d\\d:\\d\\d:\\d\\d\\.\\d\\d$/.test(document.querySelector(".block time").textContent)`,
+  );
+  const seconds = await tab.read<string>(`document.querySelector(".block time").textContent.slice(6, 8)`);
+  const elapsed = (Number(seconds) - new Date(startMs).getSeconds() + 60) % 60;
+  assert.ok(elapsed <= (Date.now() - startMs) / 1_000 + 1, `${elapsed} s`);
+  const copied = `(getSelection().selectAllChildren(document.querySelector(".block")), getSelection().toString())`;
+  assert.equal((await tab.read<string>(copied)).trim().replaceAll(/\n+/g, "\n"), "early\nlate");
+});
+
+test("without JavaScript the end of the log is there as text", { skip }, async (t) => {
+  const { tab, address } = await watch(t, {
+    text: `==> Build\n${numbered(1, 9_000)}<b>last</b>\n`,
+    exitCode: 1,
+  });
+  await tab.call("Emulation.setScriptExecutionDisabled", { value: true });
+  await tab.call("Page.navigate", { url: `${address}?plain` });
+  // Without scripts in the page, only the document itself can be asked.
+  const textOf = async () => {
+    const { root } = await tab.call<{ root: { nodeId: number } }>("DOM.getDocument");
+    const { outerHTML } = await tab.call<{ outerHTML: string }>("DOM.getOuterHTML", root);
+    return outerHTML;
+  };
+  const text = await until("the page", async () => {
+    const found = await textOf().catch(() => "");
+    return found.includes("See the whole log") && found;
+  });
+  assert.match(text, /<span>line 9000<\/span>/);
+  assert.match(text, /<span>&lt;b&gt;last&lt;\/b&gt;<\/span>/);
+  assert.doesNotMatch(text, /<span>line 10<\/span>/);
+  assert.match(text, /id="find"[^>]* hidden/);
 });
 
 /** The number in each line of the log, from its first to its last, as a person who scrolls would see them. */

@@ -9,8 +9,9 @@ const mostOpenLines = 60;
 
 /**
  * @typedef {object} Section
+ * @property {string | null} name null: the lines before the first step
  * @property {HTMLElement} element
- * @property {HTMLElement | null} head null: the lines before the first step
+ * @property {HTMLElement | null} head
  * @property {number} from index of the first line
  * @property {import("./log-block.js").Block[]} blocks
  */
@@ -29,9 +30,8 @@ export function createSections(parent, log, rows) {
     const element = document.createElement(name === null ? "div" : "details");
     const head = name === null ? null : headOf(name);
     if (head) element.append(head);
-    const section = { element, head, from: index, blocks: [] };
+    const section = { name, element, head, from: index, blocks: [] };
     sections.push(section);
-    if (head) element.id = `step-${named().length}`;
     parent.append(element);
     return section;
   }
@@ -65,16 +65,22 @@ export function createSections(parent, log, rows) {
   /** How long each step took, and how it ended. */
   function showSteps() {
     const heads = named();
-    for (const [index, { head, element }] of heads.entries()) {
+    let next = 0;
+    for (const [index, { head, element, name }] of heads.entries()) {
       const isLast = index === heads.length - 1;
-      const step = log.steps[index];
+      // By name: of a log that is too long, the middle is left out, and steps with it.
+      const at = log.steps.findIndex((step, place) => place >= next && step.name === name);
+      if (at !== -1) next = at + 1;
+      element.id = `step-${at === -1 ? index + 1 : at + 1}`;
       element.className = toneOf(log.state, isLast);
-      const time = head.querySelector("time");
-      if (step?.durationMs !== null && step) {
-        delete time.dataset.since;
-        time.textContent = lasted(step.durationMs);
-      } else if (step && isLast && log.state === "running") time.dataset.since = step.startedAt;
+      showTime(head.querySelector("time"), log.steps[at], isLast);
     }
+  }
+
+  function showTime(time, step, isLast) {
+    delete time.dataset.since;
+    if (step && step.durationMs !== null) time.textContent = lasted(step.durationMs);
+    else if (step && isLast && log.state === "running") time.dataset.since = step.startedAt;
   }
 
   /** Which steps are open when one comes: what failed or goes on, and after a success all that is short. */
