@@ -3,7 +3,7 @@
 /**
  * @param {object} view
  * @param {() => number} view.count how many lines there are
- * @param {(index: number) => Element | null} view.show
+ * @param {(index: number) => void} view.show
  * @param {() => import("./log-block.js").Block[]} view.filled
  */
 export function createChoice({ count, show, filled }) {

@@ -24,11 +24,11 @@ export function createLook(section, log, timesPath) {
       document.createElement("div"),
     ];
     probe.removeAttribute("id");
-    probe.lastChild.classList.add("probe");
+    probe.lastElementChild.classList.add("probe");
     block.className = "block";
     block.append(probe);
     document.getElementById("lines").append(block);
-    const [text, row] = [probe.lastChild, probe].map((element) => element.getBoundingClientRect());
+    const [text, row] = [probe.lastElementChild, probe].map((element) => element.getBoundingClientRect());
     rowHeight = row.height;
     columns = Math.max(10, Math.floor((row.right - text.left) / (text.width / 100)));
     block.remove();

@@ -5,7 +5,7 @@ import { applyStyle, plainStyle, readRuns } from "./log-ansi.js";
 const links = /https?:\/\/[^\s<>"'`\\^{}|]+/gi;
 
 /**
- * @param {import("./log-lines.js").Line} line
+ * @param {Pick<import("./log-lines.js").Line, "text" | "style">} line
  * @param {number} number
  * @param {string | null} time
  */
@@ -19,10 +19,15 @@ export function makeRow(line, number, time) {
   link.tabIndex = -1;
   row.append(link);
   if (time !== null) row.append(withText("time", time));
-  const text = document.createElement("span");
-  for (const run of readRuns(line.text, line.style).runs) appendRun(text, run);
-  row.append(text);
+  row.append(makeText(line));
   return row;
+}
+
+/** What was printed, in its colours. */
+function makeText({ text, style }) {
+  const element = document.createElement("span");
+  for (const run of readRuns(text, style).runs) appendRun(element, run);
+  return element;
 }
 
 function withText(name, text) {
@@ -44,16 +49,12 @@ function appendLinked(parent, text) {
   if (text.includes("://")) {
     for (const match of text.matchAll(links)) {
       const address = match[0].replace(/[.,;:!?)\]]+$/, "");
-      if (!isAddress(address)) continue;
+      if (!URL.canParse(address)) continue;
       parent.append(text.slice(from, match.index), makeLink(address));
       from = match.index + address.length;
     }
   }
   parent.append(text.slice(from));
-}
-
-function isAddress(text) {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
 function makeLink(address) {

@@ -11,7 +11,8 @@ const pauseMs = 80;
  * @param {() => import("./log-block.js").Block[]} view.filled
  */
 export function createSearch({ lines, show, filled }) {
-  const [field, said] = [document.getElementById("find"), document.getElementById("hits")];
+  const field = /** @type {HTMLInputElement} */ (document.getElementById("find"));
+  const said = document.getElementById("hits");
   /** @type {RegExp | null} */
   let pattern = null;
   /** @type {number[]} */
@@ -92,8 +93,9 @@ function rangesIn(element, pattern) {
   pattern.lastIndex = 0;
   return [...text.matchAll(pattern)].map((match) => {
     const range = document.createRange();
-    range.setStart(...placeIn(element, match.index));
-    range.setEnd(...placeIn(element, match.index + match[0].length));
+    const [start, end] = [match.index, match.index + match[0].length].map((at) => placeIn(element, at));
+    range.setStart(start.node, start.offset);
+    range.setEnd(end.node, end.offset);
     return range;
   });
 }
@@ -102,8 +104,9 @@ function placeIn(element, offset) {
   const nodes = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   let left = offset;
   for (let node = nodes.nextNode(); node; node = nodes.nextNode()) {
-    if (left <= node.data.length) return [node, left];
-    left -= node.data.length;
+    const { length } = node.textContent;
+    if (left <= length) return { node, offset: left };
+    left -= length;
   }
-  return [element, 0];
+  return { node: element, offset: 0 };
 }

@@ -2,15 +2,31 @@
 
 import { createBlocks, linesInBlock } from "./log-block.js";
 import { stepOf } from "./log-lines.js";
-import { lasted } from "./log-words.js";
+import { lasted } from "./page.js";
 
 /** After a success, longer steps are folded. */
 const mostOpenLines = 60;
 
 /**
+ * @typedef {object} Step
+ * @property {number} attempt
+ * @property {string} name
+ * @property {string} startedAt
+ * @property {number | null} durationMs null: it has not ended, or nobody saw its end
+ */
+
+/**
+ * @typedef {object} Log
+ * @property {import("./log-lines.js").Line[]} lines
+ * @property {Step[]} steps of all attempts
+ * @property {string} state
+ * @property {number | null} startedMs
+ */
+
+/**
  * @typedef {object} Section
  * @property {string | null} name null: the lines before the first step
- * @property {HTMLElement} element
+ * @property {HTMLDetailsElement} element a div if it has no head
  * @property {HTMLElement | null} head
  * @property {number} from index of the first line
  * @property {import("./log-block.js").Block[]} blocks
@@ -18,7 +34,7 @@ const mostOpenLines = 60;
 
 /**
  * @param {HTMLElement} parent
- * @param {{ lines: import("./log-lines.js").Line[], steps: object[], state: string }} log
+ * @param {Log} log
  * @param {Parameters<typeof createBlocks>} rows
  */
 export function createSections(parent, log, rows) {
@@ -27,7 +43,9 @@ export function createSections(parent, log, rows) {
   let sections = [];
 
   function begin(name, index) {
-    const element = document.createElement(name === null ? "div" : "details");
+    const element = /** @type {HTMLDetailsElement} */ (
+      document.createElement(name === null ? "div" : "details")
+    );
     const head = name === null ? null : headOf(name);
     if (head) element.append(head);
     const section = { name, element, head, from: index, blocks: [] };

@@ -36,7 +36,8 @@ export async function follow({ path, place, onEvent, onConnection, onEnd }) {
 }
 
 function watchConnection() {
-  let [heardMs, ending, endPause] = [0, new AbortController(), () => {}];
+  let [heardMs, ending] = [0, new AbortController()];
+  let endPause = (_value) => {};
   const silentMs = () => Date.now() - heardMs;
   setInterval(() => silentMs() > longestSilenceMs && ending.abort(), 5_000);
   addEventListener("online", tryNow);
@@ -46,7 +47,7 @@ function watchConnection() {
 
   function tryNow() {
     ending.abort();
-    endPause();
+    endPause(null);
   }
 
   return {

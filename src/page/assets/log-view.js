@@ -10,7 +10,7 @@ import { createSections } from "./log-sections.js";
 
 /**
  * @param {HTMLElement} section
- * @param {object} log its lines, steps and state, which grow
+ * @param {import("./log-sections.js").Log} log it grows
  * @param {string} path of the deployment in the API
  */
 export function createView(section, log, path) {
@@ -59,7 +59,8 @@ export function createView(section, log, path) {
 
   /** The steps beside the log lead to their parts of it. */
   function openNamedStep() {
-    const step = /^#step-\d+$/.test(location.hash) ? body.querySelector(location.hash) : null;
+    const isStep = /^#step-\d+$/.test(location.hash);
+    const step = isStep ? /** @type {HTMLDetailsElement} */ (body.querySelector(location.hash)) : null;
     if (!step) return false;
     step.open = true;
     step.scrollIntoView({ block: "start", behavior: "instant" });
@@ -82,9 +83,10 @@ export function createView(section, log, path) {
     if (fresh) scrollBy({ top: fresh.getBoundingClientRect().top - top, behavior: "instant" });
   }
 
-  function resized([{ contentRect }]) {
-    const hasChanged = lastWidth !== 0 && Math.abs(contentRect.width - lastWidth) > 1;
-    lastWidth = contentRect.width;
+  function resized(entries) {
+    const { width } = entries[0].contentRect;
+    const hasChanged = lastWidth !== 0 && Math.abs(width - lastWidth) > 1;
+    lastWidth = width;
     if (hasChanged) renew();
     else following.grown(0);
   }
@@ -123,7 +125,10 @@ export function createView(section, log, path) {
 
   function connect() {
     const needSearch = "#hits, #previous, #next";
-    for (const element of section.querySelectorAll(`[data-js]:not(${needSearch})`)) element.hidden = false;
+    const controls = /** @type {NodeListOf<HTMLElement>} */ (
+      section.querySelectorAll(`[data-js]:not(${needSearch})`)
+    );
+    for (const control of controls) control.hidden = false;
     for (const [id, act] of Object.entries(clicks))
       document.getElementById(id).addEventListener("click", act);
     body.addEventListener("click", choice.noteClick);

@@ -1,12 +1,5 @@
 // Times as words.
 
-/** How long something took: `0.4 s`, `18 s`, `4 min 10 s`. */
-export function lasted(ms) {
-  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1_000);
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-}
-
 /** The time of day, to the hundredth. */
 export function clockTime(ms) {
   const date = new Date(ms);

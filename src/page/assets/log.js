@@ -9,7 +9,7 @@ import { refresh } from "./page.js";
 const section = document.getElementById("log");
 const path = `/api/deployments/${section.dataset.id}`;
 
-/** @type {{ lines: import("./log-lines.js").Line[], steps: object[], state: string, startedMs: number | null }} */
+/** @type {import("./log-sections.js").Log} */
 const log = {
   lines: [],
   steps: JSON.parse(section.dataset.steps),

@@ -49,6 +49,7 @@ function replace(part, other) {
   if (focused) other.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
 }
 
+/** @type {[string, number, number][]} */
 const units = [
   ["day", 86_400_000, 36 * 3_600_000],
   ["hour", 3_600_000, 5_400_000],
@@ -56,20 +57,26 @@ const units = [
 ];
 
 function showTimes() {
-  for (const time of document.querySelectorAll("time[data-ago]")) {
+  for (const time of timesOf("data-ago")) {
     const ms = Date.now() - Date.parse(time.dateTime);
     const [name, length] = units.find(([, , from]) => ms >= from) ?? [];
     const count = Math.max(1, Math.round(ms / length));
     time.textContent = name ? `${count} ${name}${count === 1 ? "" : "s"} ago` : "just now";
     time.title = new Date(time.dateTime).toLocaleString();
   }
-  for (const time of document.querySelectorAll("time[data-since]")) {
-    const seconds = Math.max(0, Date.now() - Date.parse(time.dataset.since)) / 1_000;
-    time.textContent = seconds < 9.95 ? `${seconds.toFixed(1)} s` : clock(Math.round(seconds));
-  }
+  for (const time of timesOf("data-since"))
+    time.textContent = lasted(Math.max(0, Date.now() - Date.parse(time.dataset.since)));
 }
 
-function clock(seconds) {
+/** @returns {NodeListOf<HTMLTimeElement>} */
+function timesOf(attribute) {
+  return document.querySelectorAll(`time[${attribute}]`);
+}
+
+/** How long something took: `0.4 s`, `18 s`, `4 min 10 s`. */
+export function lasted(ms) {
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
