@@ -34,6 +34,7 @@ onEngine(
       assert.match(output, /The page is at http:\/\/localhost\. To sign in: hotpush open/);
       assert.match(await machine.docker("ps", "--format", "{{.Names}}"), /hotpush-page-1/);
       await shop.type("hotpush init --check");
+      assert.match(await shop.type("hotpush upgrade --check"), /Everything is up to date/);
     });
 
     test("one command and one click lead to a signed-in page", { skip }, async () => {
