@@ -77,11 +77,29 @@ export interface OwnParts extends SharedParts {
 /** Makes the parts of a project from its settings as they are now. */
 export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Project): ProjectParts {
   const { machine, env, store, statePath, queue, lookInTurn: inTurn, log } = own;
-  const { repoPath, deployEnv, secrets, notify, branch, catchUpIntervalMs: intervalMs } = settings;
+  const {
+    repoPath,
+    deployEnv,
+    secrets,
+    notify,
+    commitStatus,
+    branch,
+    catchUpIntervalMs: intervalMs,
+  } = settings;
   const { machineStatePath, projectsPath } = machine;
   const scriptStatePath = machineStatePath && join(machineStateAt(machineStatePath).projects, name);
   const runsAsOwner = projectsPath !== null;
-  const sources = { env, deployEnv, repoPath, secrets, notify, scriptSecrets, scriptStatePath, runsAsOwner };
+  const sources = {
+    env,
+    deployEnv,
+    repoPath,
+    secrets,
+    notify,
+    commitStatus,
+    scriptSecrets,
+    scriptStatePath,
+    runsAsOwner,
+  };
   const script = createProjectScript(sources);
   const refs = refsOf(branch);
   const readSourceOf: ReadSource = (deployment, state) => readSource(script(), statePath, deployment, state);

@@ -2,6 +2,7 @@ import type { ProjectSettings } from "./config/project.ts";
 import type { Deployment } from "./deployments/deployment.ts";
 import { hasReports, reportStart, setSubscribers } from "./deployments/outbox.ts";
 import type { DeliveryOptions, OutboxDelivery } from "./feedback/deliver.ts";
+import { subscribersOf } from "./feedback/subscribers.ts";
 import type { Log } from "./log.ts";
 import type { Store } from "./platform/sqlite/store.ts";
 
@@ -62,10 +63,6 @@ export function createReportBack({
       await (await delivery?.catch(() => null))?.ended();
     },
   };
-}
-
-function subscribersOf({ notify }: ProjectSettings) {
-  return notify.targets.map(({ name }) => ({ name, wantsStarts: notify.on === "all" }));
 }
 
 function wantsStarts(store: Store): boolean {

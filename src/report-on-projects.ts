@@ -10,8 +10,8 @@ export function createFindSend(services: ProjectServices, pageUrl: URL | null): 
     const service = services.find(project);
     if (service === null) return null;
     const { store, statePath } = service;
-    const { notify } = service.parts().settings;
+    const { settings } = service.parts();
     const complete = completeReport.bind(null, { store, statePath, pageUrl });
-    return findSender({ notify, complete, repeats }, subscriber);
+    return findSender({ settings, complete, repeats }, subscriber);
   };
 }

@@ -39,6 +39,7 @@ test("with only a secret, every value is its default", () => {
     deployPaths: [],
     catchUpIntervalMs: 5 * 60_000,
     notify: { targets: [], on: "failures" },
+    commitStatus: null,
     shutdownGraceMs: 5_000,
     logLevel: "info",
   });

@@ -1,3 +1,4 @@
+import { type CommitStatus, parseHostedRepository, readCommitStatus } from "./commit-status.ts";
 import { parseDurationMs } from "./duration.ts";
 import { type NotifyTarget, readNotifyFile } from "./notify-file.ts";
 import { type Environment, readVariables, type Variable } from "./read-variables.ts";
@@ -20,6 +21,8 @@ export interface ProjectSettings {
   readonly deployPaths: readonly string[];
   readonly catchUpIntervalMs: number;
   readonly notify: Notify;
+  /** null: no results are shown on commits. */
+  readonly commitStatus: CommitStatus | null;
 }
 
 export interface Secrets {
@@ -82,6 +85,17 @@ export const projectVariables = {
     expected: "a duration from 1s to 24h such as 5m, or 0 for never",
     read: durationOrNever,
   },
+  COMMIT_STATUS_URL: {
+    fallback: () => "",
+    expected:
+      "the address of a repository such as https://github.com/octo/app, or with the kind of its host gitea+https://git.example.com/octo/app (github, gitea, forgejo, gitlab, bitbucket)",
+    read: (text) => (text === "" ? "" : parseHostedRepository(text)),
+  },
+  COMMIT_STATUS_TOKEN_FILE: {
+    fallback: () => "",
+    expected: "the absolute path of a file",
+    read: (text) => (text === "" ? "" : absolutePath(text)),
+  },
   NOTIFY_FILE: {
     fallback: () => "",
     expected: "the absolute path of a file",
@@ -104,7 +118,7 @@ export interface ReadProject {
  * Reads the settings of one project.
  *
  * @param faults gets a sentence for each error; the settings may only be used if there is none
- * @param options.readsFiles false for a process that may not read the files of ALLOWED_SIGNERS and NOTIFY_FILE
+ * @param options.readsFiles false for a process that may not read the files of ALLOWED_SIGNERS, NOTIFY_FILE and COMMIT_STATUS_TOKEN_FILE
  */
 export function readProjectSettings(
   env: Environment,
@@ -119,6 +133,8 @@ export function readProjectSettings(
     if (typeof signers === "string") faults.push(signers);
   }
   const targets = values.NOTIFY_FILE && readsFiles ? readNotifyFile(values.NOTIFY_FILE) : [];
+  const { COMMIT_STATUS_URL: repository, COMMIT_STATUS_TOKEN_FILE: tokenPath } = values;
+  const status = readsFiles ? readCommitStatus(repository || null, tokenPath || null) : null;
   const settings = Object.freeze({
     repoPath: values.REPO_PATH,
     repository: values.REPOSITORY || null,
@@ -130,14 +146,18 @@ export function readProjectSettings(
     deployPaths: values.DEPLOY_PATHS,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
     notify: Object.freeze({ targets: typeof targets === "string" ? [] : targets, on: values.NOTIFY_ON }),
+    commitStatus: typeof status === "string" ? null : status,
     secrets: Object.freeze({
       current: makeSecret(current),
       previous: previous === "" ? null : makeSecret(previous),
     }),
   });
-  // A project is deployed even if nobody can be notified.
-  const unnotified = typeof targets === "string" ? [`${targets} Nobody is notified.`] : [];
-  return { settings, warnings: [...secretWarnings(current, previous), ...unnotified] };
+  // A project is deployed even if nobody can be sent its results.
+  const unsent = [
+    ...(typeof targets === "string" ? [`${targets} Nobody is notified.`] : []),
+    ...(typeof status === "string" ? [`${status} No result is shown on a commit.`] : []),
+  ];
+  return { settings, warnings: [...secretWarnings(current, previous), ...unsent] };
 }
 
 function takeSecret(env: Environment, name: "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS", faults: string[]) {

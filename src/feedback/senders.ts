@@ -1,19 +1,27 @@
-import type { Notify } from "../config/project.ts";
 import type { WaitingReport } from "../deployments/outbox.ts";
+import { sendCommitStatus } from "./commit-status.ts";
 import type { Send } from "./deliver.ts";
 import { isFailure, isRecovery, type Message } from "./message.ts";
 import { delivered } from "./outcome.ts";
+import { commitStatusName, type SubscriberSettings } from "./subscribers.ts";
 import { sendToTarget } from "./targets/send.ts";
 
 export interface SenderOptions {
-  readonly notify: Notify;
+  readonly settings: SubscriberSettings;
   /** Adds what is known of a report beside its record. */
   readonly complete: (waiting: WaitingReport) => Message;
   readonly repeats: Repeats;
 }
 
-/** Finds how a target of a project is sent notifications; null: its settings do not name it. */
-export function findSender({ notify, complete, repeats }: SenderOptions, name: string): Send | null {
+/** Finds how a subscriber of a project is sent reports; null: its settings do not name it. */
+export function findSender(options: SenderOptions, name: string): Send | null {
+  const { commitStatus } = options.settings;
+  if (name !== commitStatusName) return findNotifier(options, name);
+  if (commitStatus === null) return null;
+  return (waiting, signal) => sendCommitStatus(commitStatus, options.complete(waiting), signal);
+}
+
+function findNotifier({ settings: { notify }, complete, repeats }: SenderOptions, name: string): Send | null {
   const target = notify.targets.find((one) => one.name === name);
   if (target === undefined) return null;
   return async (waiting, signal) => {

@@ -89,8 +89,13 @@ function unknownVariables(env: Readonly<Record<string, string>>): string[] {
     );
 }
 
-/** What WEBHOOK_SECRET_FILE and NOTIFY_FILE name may change while the project's file stays as it is. */
-function secretTexts({ secrets, notify }: ProjectSettings): readonly string[] {
+/** What WEBHOOK_SECRET_FILE, NOTIFY_FILE and COMMIT_STATUS_TOKEN_FILE name may change while the project's file stays as it is. */
+function secretTexts({ secrets, notify, commitStatus }: ProjectSettings): readonly string[] {
   const targets = notify.targets.flatMap(({ kind, url, key }) => [kind, url.reveal(), key?.reveal() ?? ""]);
-  return [secrets.current.reveal(), secrets.previous?.reveal() ?? "", ...targets];
+  return [
+    secrets.current.reveal(),
+    secrets.previous?.reveal() ?? "",
+    commitStatus?.token.reveal() ?? "",
+    ...targets,
+  ];
 }

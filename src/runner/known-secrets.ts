@@ -1,4 +1,5 @@
 import { dirname, join, resolve } from "node:path";
+import type { CommitStatus } from "../config/commit-status.ts";
 import type { NotifyTarget } from "../config/notify-file.ts";
 import type { Notify, Secrets } from "../config/project.ts";
 import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
@@ -29,6 +30,7 @@ export interface KnownSecret {
 export interface SecretSources extends Omit<EnvironmentOptions, "user"> {
   readonly secrets: Secrets;
   readonly notify?: Notify;
+  readonly commitStatus?: CommitStatus | null;
   /** Whether scripts run as the owner of the repository, if this process may become that user. Default: no. */
   readonly runsAsOwner?: boolean;
 }
@@ -38,12 +40,13 @@ export interface SecretSources extends Omit<EnvironmentOptions, "user"> {
  * environment files, of Docker and of git. It reads the files each time, because they may have changed.
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
-  const { secrets, notify, repoPath, scriptSecrets = {} } = sources;
+  const { secrets, notify, commitStatus, repoPath, scriptSecrets = {} } = sources;
   const { environment } = readIdentity(sources);
   const home = environment.HOME ?? "/";
   return [
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
     { name: "WEBHOOK_SECRET_PREVIOUS", value: secrets.previous?.reveal() ?? "" },
+    { name: "COMMIT_STATUS_TOKEN_FILE", value: commitStatus?.token.reveal() ?? "" },
     ...(notify?.targets ?? []).flatMap(secretsOfTarget),
     ...Object.entries(scriptSecrets).map(([name, value]) => ({ name, value })),
     ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),

@@ -83,6 +83,27 @@ test("targets that fail, hang or lie neither change nor delay a deployment", asy
   assert.equal(await service.end(), 0);
 });
 
+test("a commit gets a status when the script starts, and its result at the end", async (t) => {
+  const host = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
+  const path = join(temporaryDirectory(t), "token");
+  writeFileSync(path, "a-token-of-gitea\n", { mode: 0o600 });
+  const env = { COMMIT_STATUS_URL: `gitea+${host.url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path };
+  const printing = script.replace("echo", "echo a-token-of-gitea; echo");
+  const service = await startService(t, { script: printing, env });
+  await deliver(service.url, githubPush({ after: goodCommit }));
+  const requests = await host.waitFor(2);
+  assert.deepEqual(
+    requests.map(({ json }) => [json.state, json.context]),
+    [
+      ["pending", "hotpush/default"],
+      ["success", "hotpush/default"],
+    ],
+  );
+  assert.equal(requests[0]?.path, `/api/v1/repos/octo/app/statuses/${goodCommit}`);
+  await service.log.waitForEnding(1);
+  assert.ok(!JSON.stringify(service.log.lines).includes("a-token-of-gitea"), "the script printed the token");
+});
+
 test("a report that was recorded is delivered after the service was killed", async (t) => {
   let isUp = false;
   const target = await startTarget(t, (response) => {

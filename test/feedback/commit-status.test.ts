@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { type CommitStatus, parseHostedRepository, statusHosts } from "../../src/config/commit-status.ts";
+import { makeSecret } from "../../src/config/secret.ts";
+import { type Deployment, findDeployment } from "../../src/deployments/deployment.ts";
+import { sendCommitStatus } from "../../src/feedback/commit-status.ts";
+import { bitbucketApi } from "../../src/feedback/hosts/bitbucket.ts";
+import { githubApi } from "../../src/feedback/hosts/github.ts";
+import type { StatusOnCommit } from "../../src/feedback/hosts/host-api.ts";
+import { type NotifyTargetServer, startTarget } from "../harness/notify-target.ts";
+import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
+
+const commit = commitOf("one");
+const link = "https://page.example.com/deployments/1";
+const states = ["running", "succeeded", "failed", "timed_out", "cancelled", "superseded", "skipped"] as const;
+
+interface Expected {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: object;
+  /** For each of `states`. */
+  readonly words: readonly string[];
+}
+
+const description = "Deployment 1 failed after 4.2 s: The script ended with 7.";
+const giteaLike = {
+  path: `/git/api/v1/repos/octo/app/statuses/${commit}`,
+  headers: { authorization: "token a-token-of-a-host" },
+  body: { state: "failure", context: "hotpush/shop", description, target_url: link },
+  words: ["pending", "success", "failure", "failure", "error", "error", "success"],
+};
+const expected: Readonly<Record<CommitStatus["host"], Expected>> = {
+  github: {
+    path: `/git/api/v3/repos/octo/app/statuses/${commit}`,
+    headers: {
+      authorization: "Bearer a-token-of-a-host",
+      accept: "application/vnd.github+json",
+      "x-github-api-version": "2022-11-28",
+    },
+    body: { state: "failure", context: "hotpush/shop", description, target_url: link },
+    words: giteaLike.words,
+  },
+  gitea: giteaLike,
+  forgejo: giteaLike,
+  gitlab: {
+    path: `/api/v4/projects/git%2Focto%2Fapp/statuses/${commit}`,
+    headers: { "private-token": "a-token-of-a-host" },
+    body: { state: "failed", name: "hotpush/shop", ref: "main", description, target_url: link },
+    words: ["running", "success", "failed", "failed", "canceled", "canceled", "success"],
+  },
+  bitbucket: {
+    path: `/git/2.0/repositories/octo/app/commit/${commit}/statuses/build`,
+    headers: { authorization: "Bearer a-token-of-a-host" },
+    body: { state: "FAILED", key: "hotpush/shop", name: "hotpush/shop", description, url: link },
+    words: ["INPROGRESS", "SUCCESSFUL", "FAILED", "FAILED", "STOPPED", "STOPPED", "SUCCESSFUL"],
+  },
+};
+
+for (const host of statusHosts) {
+  test(`${host} gets the status of a commit with each documented field`, async (t) => {
+    const { path, headers, body } = expected[host];
+    const server = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
+    assert.deepEqual(await send(t, host, server, { state: "failed" }), { kind: "delivered" });
+    const [request] = server.requests;
+    assert.equal(request?.method, "POST");
+    assert.equal(request?.path, path);
+    assert.partialDeepStrictEqual(request?.headers, {
+      "content-type": "application/json",
+      "user-agent": "hotpush",
+      ...headers,
+    });
+    assert.deepEqual(request?.json, body);
+  });
+
+  test(`${host} gets its own word for each state`, async (t) => {
+    const server = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
+    for (const state of states) await send(t, host, server, { state });
+    const words = server.requests.map(({ json }) => json.state);
+    assert.deepEqual(words, expected[host].words);
+  });
+}
+
+test("the result is shown on the pushed commit and on the newer one that is live", async (t) => {
+  const server = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
+  await send(t, "github", server, { state: "succeeded", checkedOutCommit: commitOf("two") });
+  const commits = server.requests.map(({ path }) => path.split("/").at(-1));
+  assert.deepEqual(commits, [commit, commitOf("two")]);
+});
+
+test("GitLab's refusal of a state that it has counts as done", async (t) => {
+  const text = JSON.stringify({ message: "Cannot transition status via :run from :running" });
+  const server = await startTarget(t, (response) => void response.writeHead(400).end(text));
+  assert.equal((await send(t, "gitlab", server, { state: "running" })).kind, "delivered");
+  const other = await startTarget(t, (response) => void response.writeHead(400).end("{}"));
+  assert.equal((await send(t, "gitlab", other, { state: "running" })).kind, "refused");
+});
+
+test("a commit that is not there ends the attempts, and a wrong token does not", async (t) => {
+  const server = await startTarget(t, (response) => void response.writeHead(404).end());
+  assert.equal((await send(t, "github", server, { state: "failed" })).kind, "refused");
+  const locked = await startTarget(t, (response) => void response.writeHead(401).end());
+  assert.equal((await send(t, "github", locked, { state: "failed" })).kind, "failed");
+});
+
+test("without a page, Bitbucket gets a link to the commit, and the others none", async (t) => {
+  for (const host of ["bitbucket", "github"] as const) {
+    const server = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
+    await send(t, host, server, { state: "failed" }, null);
+    const { url, target_url } = server.requests[0]?.json ?? {};
+    assert.equal(url, host === "bitbucket" ? `${server.url}/git/octo/app/commits/${commit}` : undefined);
+    assert.equal(target_url, undefined);
+  }
+});
+
+test("github.com and bitbucket.org have their API at a host of its own, and short limits", () => {
+  const status: StatusOnCommit = {
+    ...{ commit, branch: "main", context: `hotpush/${"p".repeat(39)}`, link: null },
+    state: "failed",
+    description: "d".repeat(999),
+  };
+  const repository = (text: string) => parseHostedRepository(text) ?? assert.fail(text);
+  const one = githubApi.status(repository("https://github.com/octo/app"), status);
+  assert.equal(one.url.href, `https://api.github.com/repos/octo/app/statuses/${commit}`);
+  assert.equal((one.body as { description: string }).description.length, 140);
+  const other = bitbucketApi.status(repository("https://bitbucket.org/octo/app.git"), status);
+  const api = "https://api.bitbucket.org/2.0/repositories/octo/app";
+  assert.equal(other.url.href, `${api}/commit/${commit}/statuses/build`);
+  assert.equal((other.body as { key: string }).key.length, 40);
+});
+
+async function send(
+  t: TestContext,
+  host: CommitStatus["host"],
+  { url }: NotifyTargetServer,
+  fields: Partial<Deployment>,
+  shown: string | null = link,
+) {
+  const settings = { host, url: new URL(`${url}/git/octo/app`), token: makeSecret("a-token-of-a-host") };
+  const deployment = { ...deploymentFor(t), ...fields };
+  const problem = { code: "script_failed", detail: "The script ended with 7." } as const;
+  const ended = deployment.state === "failed" ? { ...deployment, problem } : deployment;
+  const report = { event: "ended", deployment: ended, isAfterFailure: false } as const;
+  const message = { report, step: null, lastLines: [], link: shown };
+  return await sendCommitStatus(settings, message, new AbortController().signal);
+}
+
+function deploymentFor(t: TestContext): Deployment {
+  const store = temporaryStore(t).of("shop");
+  const { deployment } = record(store, pushOf({ commit }));
+  const found = findDeployment(store, deployment.id);
+  assert.ok(found);
+  return { ...found, startedAtMs: 1_000, finishedAtMs: 5_200 };
+}
