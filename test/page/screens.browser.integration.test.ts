@@ -5,6 +5,7 @@ import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
 import { startPage } from "../harness/page.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
+import { makeSignInLink } from "../harness/sign-in.ts";
 
 const skip = noChromium;
 const longestMs = 20_000;
@@ -36,6 +37,26 @@ test("a button asks once more, takes a reason, and shows what it has done", { sk
   await tab.until(`document.body.innerText.includes("by Ada Park (session 1): lunch")`, longestMs);
   assert.equal(await tab.read("location.pathname"), "/projects/default");
   assert.deepEqual(tab.faults, []);
+});
+
+test("who came by a link to a deployment is led to it after signing in", { skip }, async (t) => {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  const tab = await (await startChromium(t)).newTab();
+  const url = `http://localhost:${page.port}`;
+  await tab.open(`${url}/deployments/1`);
+  await tab.until(`document.body.innerText.includes("hotpush open")`);
+  const link = await makeSignInLink(service);
+  await tab.open(`${url}/sign-in?link=${link}`);
+  await tab.read(`document.querySelector("form button").click()`);
+  await tab.until(
+    `location.pathname === "/deployments/1" && document.querySelector(".log") !== null`,
+    longestMs,
+  );
+  await tab.open(`${url}/`);
+  assert.equal(await tab.read("location.pathname"), "/", "only once");
+  letGo(service.repoPath);
 });
 
 test("when a session is ended elsewhere, its open screens show the way back in", { skip }, async (t) => {
