@@ -3,6 +3,8 @@
 
 /** The server says something at least every 15 s. */
 const longestSilenceMs = 40_000;
+/** A request may be sent over a connection that died in a sleep. */
+const answersWithinMs = 10_000;
 /** After a sleep, a connection that looks open may be dead. */
 const longestSilenceAwakeMs = 20_000;
 const [firstPauseMs, longestPauseMs] = [500, 10_000];
@@ -24,6 +26,7 @@ export async function follow({ path, place, onEvent, onConnection, onEnd }) {
       if (response.status === 401) return location.reload();
       if (response.status === 404) return onEnd();
       if (!response.ok) throw new Error(`status ${response.status}`);
+      link.heard();
       onConnection(true);
       pauseMs = firstPauseMs;
       if (await readEvents(response.body, link.heard, onEvent)) return onEnd();
@@ -39,7 +42,7 @@ function watchConnection() {
   let [heardMs, ending] = [0, new AbortController()];
   let endPause = (_value) => {};
   const silentMs = () => Date.now() - heardMs;
-  setInterval(() => silentMs() > longestSilenceMs && ending.abort(), 5_000);
+  setInterval(() => silentMs() > longestSilenceMs && ending.abort(), 2_000);
   addEventListener("online", tryNow);
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible" && silentMs() > longestSilenceAwakeMs) tryNow();
@@ -52,7 +55,7 @@ function watchConnection() {
 
   return {
     open() {
-      heardMs = Date.now();
+      heardMs = Date.now() - longestSilenceMs + answersWithinMs;
       ending = new AbortController();
       return ending.signal;
     },

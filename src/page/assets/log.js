@@ -120,8 +120,9 @@ function takeStep(step) {
   sections.showSteps();
 }
 
-function takeState({ state, startedAt }) {
+function takeState({ state, startedAt, exitCode }) {
   log.state = state;
+  section.dataset.exit = String(exitCode ?? "");
   log.startedMs = Date.parse(startedAt ?? "") || null;
   sections.showSteps();
 }
@@ -151,8 +152,12 @@ function showTail() {
 function tailText() {
   const isEmpty = log.lines.length === 0;
   if (section.dataset.connected === "false") return "No connection. The log goes on when there is one.";
-  if (section.dataset.over === "true") return isEmpty ? "It printed nothing." : "The log ends here.";
+  if (section.dataset.over === "true") return isEmpty ? "It printed nothing." : endText(section.dataset.exit);
   return isEmpty ? "It has printed nothing yet." : "";
+}
+
+function endText(exitCode) {
+  return exitCode === "" ? "The log ends here." : `The log ends here: exit code ${exitCode}`;
 }
 
 function say(text) {

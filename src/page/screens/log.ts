@@ -29,10 +29,10 @@ interface Section {
 /** The log with its controls, which only show if the browser runs them. */
 export function logView(view: OneDeploymentJson & { readonly log: LogPart }): Markup {
   const { deployment, log, steps } = view;
-  const { id, state, startedAt } = deployment;
+  const { id, state, startedAt, exitCode } = deployment;
   const over = isOver(deployment);
   return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log" crossorigin>
-<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
+<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
 ${bar(id)}${keys()}
 ${log.fromByte > 0 && html`<p class="cut">The beginning is not shown here. <a href="/api/deployments/${id}/log">See the whole log</a></p>`}
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
