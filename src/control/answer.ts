@@ -16,6 +16,7 @@ import { showDeployment, showHistory } from "./history.ts";
 import { holdDeployments } from "./hold.ts";
 import { importHistory } from "./import.ts";
 import { showLog, showTimes } from "./log.ts";
+import { testNotifications } from "./notify.ts";
 import { pauseProject, resumeProject } from "./pause.ts";
 import { showProjects } from "./projects.ts";
 import { cancelDeployment, deployNow, requestRollback } from "./requests.ts";
@@ -43,6 +44,7 @@ const routes: Readonly<Record<string, Route>> = {
   "POST /rollback": requestRollback,
   "POST /pause": pauseProject,
   "POST /resume": resumeProject,
+  "POST /notify/test": testNotifications,
 };
 
 /** What a request that names no project gets if there are several. */

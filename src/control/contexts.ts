@@ -111,7 +111,7 @@ export function contextOf(sources: ControlSources, service: ProjectService): Con
       logStatePath,
     },
     rolloutStatePath: stateDirectoryOf(script().environment),
-    ...{ repoPath: settings.repoPath, address, startedAtMs, turns, log, taking },
+    ...{ repoPath: settings.repoPath, notify: settings.notify, address, startedAtMs, turns, log, taking },
     examiner: sources.examiner,
     isServed: service.isServed(),
     fault: sources.projects.faults().get(project) ?? null,

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Notify } from "../config/project.ts";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
 import type { RemoteHead } from "../deployments/deployment.ts";
 import type { EventBus } from "../deployments/events.ts";
@@ -36,6 +37,7 @@ export interface ControlContext {
   /** The state directory of `hotpush rollout` in the project's scripts. */
   readonly rolloutStatePath: string;
   readonly repoPath: string;
+  readonly notify: Notify;
   /** Whether the project's settings are there; if not, nothing is started. */
   readonly isServed: boolean;
   /** What is wrong with the project's settings, or null. */

@@ -10,7 +10,8 @@ export interface Subscriber {
 
 /** What happened to a deployment, as it was recorded then. */
 export interface EventReport {
-  readonly event: "started" | "ended";
+  /** `test`: nothing happened, and `deployment` is made up. */
+  readonly event: "started" | "ended" | "test";
   readonly deployment: Deployment;
   /** Whether the last one of the project that had succeeded or failed, had failed. */
   readonly isAfterFailure: boolean;

@@ -11,6 +11,7 @@ import { checkDiskSpace } from "./disk/disk-space.ts";
 import { checkStateDirectory, checkStateFileSystem } from "./disk/state.ts";
 import { checkComposeFile, checkComposeVersion } from "./docker/compose.ts";
 import { checkDockerEngine, checkDockerSocket, checkRepositoryPath } from "./docker/engine.ts";
+import { checkCommitStatus } from "./git/commit-status.ts";
 import { checkBranch, checkRemote } from "./git/remote.ts";
 import { checkRepositoryOwner, checkRepositoryRoot } from "./git/repository.ts";
 import { checkSigners } from "./git/signers.ts";
@@ -87,6 +88,7 @@ const table: Readonly<Record<string, readonly (readonly [id: string, subject: st
     ["host-key", "ssh knows the key of the git host", checkHostKey],
     ["branch", "the remote has the branch that BRANCH names", checkBranch],
     ["signers", "the newest commit is signed by an allowed key", checkSigners],
+    ["commit-status", "the token may show results on commits", checkCommitStatus],
   ],
   Script: [
     ["deploy-script", "deploy.sh can be started", checkDeployScript],

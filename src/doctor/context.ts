@@ -52,6 +52,10 @@ export function makeDoctorContext(
     secretsPath: lenient(env, "SECRETS_PATH") || null,
     branch: lenient(env, "BRANCH") || null,
     allowedSigners: lenient(env, "ALLOWED_SIGNERS") || null,
+    commitStatus: {
+      repository: lenient(env, "COMMIT_STATUS_URL") || null,
+      tokenPath: lenient(env, "COMMIT_STATUS_TOKEN_FILE") || null,
+    },
     statePath: lenient(env, "STATE_PATH"),
     /** Runs git in the repository as the script would, for 10 s at most. */
     git: (...args: readonly string[]) => runGit(repoPath, args, asScript),

@@ -1,5 +1,6 @@
 import type { CommitStatus } from "../config/commit-status.ts";
 import { type Deployment, liveCommit } from "../deployments/deployment.ts";
+import type { HttpAnswer } from "../platform/http.ts";
 import { bitbucketApi } from "./hosts/bitbucket.ts";
 import { giteaApi } from "./hosts/gitea.ts";
 import { githubApi } from "./hosts/github.ts";
@@ -8,7 +9,8 @@ import type { HostApi, HostRequest, StatusOnCommit } from "./hosts/host-api.ts";
 import { type Message, summaryOf } from "./message.ts";
 import { delivered, failure, request, type SendOutcome, sendOutcomeOf } from "./outcome.ts";
 
-const hosts: Readonly<Record<CommitStatus["host"], HostApi>> = {
+/** How each kind of git host is asked. */
+export const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
   github: githubApi,
   gitlab: gitlabApi,
   bitbucket: bitbucketApi,
@@ -26,31 +28,36 @@ export async function sendCommitStatus(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { deployment } = message.report;
-  const host = hosts[settings.host];
+  const api = hostApis[settings.host];
   for (const commit of new Set([deployment.commit, liveCommit(deployment)])) {
-    const outcome = await ask(host, settings, host.status(settings, statusOf(message, commit)), signal);
+    const outcome = await show(settings, api.status(settings, statusOf(message, commit)), signal);
     if (outcome.kind !== "delivered") return outcome;
   }
   return delivered;
 }
 
-async function ask(
-  host: HostApi,
-  { token }: CommitStatus,
-  { method, url, body }: HostRequest,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const headers = {
-    ...{ "content-type": "application/json", "user-agent": "hotpush" },
-    ...host.authorize(token),
-  };
+async function show(settings: CommitStatus, asked: HostRequest, signal: AbortSignal): Promise<SendOutcome> {
   try {
-    const answer = await request(url, { method, headers, body: JSON.stringify(body), signal });
-    if (host.hasItAlready?.(answer)) return delivered;
+    const answer = await askHost(settings, asked, signal);
+    if (hostApis[settings.host].hasItAlready?.(answer)) return delivered;
     return answer.status === 404 ? notThere : sendOutcomeOf(answer);
   } catch (error) {
     return failure(error);
   }
+}
+
+/** Sends one request to the git host, with the token. @throws as `sendHttp` */
+export function askHost(
+  { host, token }: CommitStatus,
+  { method, url, body }: HostRequest,
+  signal?: AbortSignal,
+): Promise<HttpAnswer> {
+  const headers = {
+    ...{ "content-type": "application/json", "user-agent": "hotpush" },
+    ...hostApis[host].authorize(token),
+  };
+  const content = body === undefined ? {} : { body: JSON.stringify(body) };
+  return request(url, { method, headers, signal, ...content });
 }
 
 /** Later results must not wait for a commit that a force push removed. */

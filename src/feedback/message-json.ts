@@ -4,7 +4,7 @@ import type { Message } from "./message.ts";
 
 /** What a webhook is sent; docs/notifications.md has each member. */
 export interface MessageJson {
-  /** `deployment.started`, or `deployment.` and the state in which it ended. */
+  /** `deployment.started`, or `deployment.` and the state in which it ended; `test`. */
   readonly type: string;
   /** When that happened. */
   readonly timestamp: string;
@@ -23,7 +23,7 @@ export function messageJson({ report, step, lastLines, link }: Message): Message
   const { state, startedAtMs, finishedAtMs, createdAtMs } = deployment;
   const atMs = (event === "started" ? startedAtMs : finishedAtMs) ?? createdAtMs;
   return {
-    type: `deployment.${event === "started" ? event : state}`,
+    type: event === "test" ? event : `deployment.${event === "started" ? event : state}`,
     timestamp: new Date(atMs).toISOString(),
     data: {
       server: hostname(),

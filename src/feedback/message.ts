@@ -41,6 +41,7 @@ export function isRecovery({ report }: Message): boolean {
 export function headlineOf(message: Message): string {
   const { id, project, state } = message.report.deployment;
   const name = project === onlyProjectName ? "Hotpush" : project;
+  if (message.report.event === "test") return `${name} on ${hostname()}: this is a test`;
   const again = isRecovery(message) ? " again" : "";
   return `${name} on ${hostname()}: deployment ${id} ${stateTexts[state]}${again}`;
 }
@@ -56,6 +57,7 @@ export function summaryOf({ report }: Message): string {
 
 /** The commit, why, and in which step: plain lines below the title. */
 export function detailsOf({ report, step }: Message): readonly string[] {
+  if (report.event === "test") return ["Messages about deployments will arrive here."];
   const { deployment } = report;
   const { ref, subject, author, problem, skipReason } = deployment;
   const commit = [`${ref.replace(/^refs\/heads\//, "")} at ${liveCommit(deployment).slice(0, 7)}`, subject]

@@ -24,7 +24,11 @@ export interface HostRequest {
 /** How the API of a kind of git host takes what is shown there. */
 export interface HostApi {
   readonly authorize: (token: Secret) => Readonly<Record<string, string>>;
+  /** Answers 200 if the token shows the repository. */
+  readonly repository: (repository: HostedRepository) => URL;
   readonly status: (repository: HostedRepository, status: StatusOnCommit) => HostRequest;
+  /** Whether this answer to a status on a commit that is not there means that the token may show one. */
+  readonly mayShow: (answer: Pick<HttpAnswer, "status">) => boolean;
   /** Whether an answer that looks like a refusal means that the host has it already. */
   readonly hasItAlready?: (answer: HttpAnswer) => boolean;
 }
@@ -33,6 +37,11 @@ export interface HostApi {
 export function ownerAndName({ url }: HostedRepository): { readonly root: string; readonly path: string } {
   const parts = url.pathname.split("/");
   return { root: `${url.origin}${parts.slice(0, -2).join("/")}`, path: parts.slice(-2).join("/") };
+}
+
+/** An answer to a token that is right, whatever it says of the commit. */
+export function isPermitted({ status }: Pick<HttpAnswer, "status">): boolean {
+  return status !== 401 && status !== 403 && status < 500;
 }
 
 /** Cut for a host that refuses longer texts. */

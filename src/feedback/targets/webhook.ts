@@ -32,9 +32,7 @@ export async function sendWebhook(
 
 /** The same for each attempt to deliver a report, and for no other report. */
 function messageId({ report: { event, deployment } }: Message): string {
-  const { project, id, attempts, state } = deployment;
-  return `${hostname()}-${project}-${id}-${attempts}-${event === "started" ? event : state}`.replaceAll(
-    /[^\w-]/g,
-    "-",
-  );
+  const { project, id, attempts, state, createdAtMs } = deployment;
+  const what = { started: event, ended: state, test: createdAtMs }[event];
+  return `${hostname()}-${project}-${id}-${attempts}-${what}`.replaceAll(/[^\w-]/g, "-");
 }
