@@ -152,8 +152,10 @@ onOwnEngine("alone", "a project with a Hotpush of its own moves to the machine p
 
   async function isRunning(): Promise<boolean> {
     const isMoved = existsSync(join(directory, "machine/projects", `${basename(checkout)}.env`));
-    const status = isMoved ? await hotpush("status", "--json") : await inOldHotpush("status", "--json");
-    return JSON.parse(status).running !== null;
+    // While the old Hotpush replaces its own container, a command in it is cut off: it still works.
+    const old = () => inOldHotpush("status", "--json").catch(() => null);
+    const status = isMoved ? await hotpush("status", "--json") : await old();
+    return status === null || JSON.parse(status).running !== null;
   }
 });
 
