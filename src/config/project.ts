@@ -1,4 +1,9 @@
-import { type CommitStatus, parseHostedRepository, readCommitStatus } from "./commit-status.ts";
+import {
+  type CommitStatus,
+  type HostEnvironment,
+  parseHostedRepository,
+  readCommitStatus,
+} from "./commit-status.ts";
 import { parseDurationMs } from "./duration.ts";
 import { type NotifyTarget, readNotifyFile } from "./notify-file.ts";
 import { type Environment, readVariables, type Variable } from "./read-variables.ts";
@@ -23,6 +28,8 @@ export interface ProjectSettings {
   readonly notify: Notify;
   /** null: no results are shown on commits. */
   readonly commitStatus: CommitStatus | null;
+  /** null: no deployments to an environment are shown at the git host. */
+  readonly environment: HostEnvironment | null;
 }
 
 export interface Secrets {
@@ -96,6 +103,16 @@ export const projectVariables = {
     expected: "the absolute path of a file",
     read: (text) => (text === "" ? "" : absolutePath(text)),
   },
+  COMMIT_STATUS_ENVIRONMENT: {
+    fallback: () => "",
+    expected: "the name of an environment such as production: at most 100 letters, digits and - _ . /",
+    read: (text) => (/^[\w./-]{0,100}$/.test(text) ? text : null),
+  },
+  COMMIT_STATUS_ENVIRONMENT_URL: {
+    fallback: () => "",
+    expected: "the address of the app, such as https://shop.example.com",
+    read: (text) => (text === "" || (/^https?:\/\//.test(text) && URL.canParse(text)) ? text : null),
+  },
   NOTIFY_FILE: {
     fallback: () => "",
     expected: "the absolute path of a file",
@@ -146,6 +163,12 @@ export function readProjectSettings(
     deployPaths: values.DEPLOY_PATHS,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
     notify: Object.freeze({ targets: typeof targets === "string" ? [] : targets, on: values.NOTIFY_ON }),
+    environment: values.COMMIT_STATUS_ENVIRONMENT
+      ? Object.freeze({
+          name: values.COMMIT_STATUS_ENVIRONMENT,
+          url: values.COMMIT_STATUS_ENVIRONMENT_URL || null,
+        })
+      : null,
     commitStatus: typeof status === "string" ? null : status,
     secrets: Object.freeze({
       current: makeSecret(current),

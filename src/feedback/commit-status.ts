@@ -66,7 +66,8 @@ const notThere: SendOutcome = {
   fault: "it answered 404: the commit is not there, or the token has too few rights",
 };
 
-function statusOf(message: Message, commit: string): StatusOnCommit {
+/** What a commit of a deployment shows. */
+export function statusOf(message: Message, commit: string): StatusOnCommit {
   const { ref, project, state } = message.report.deployment;
   return {
     commit,

@@ -1,9 +1,10 @@
 import type { WaitingReport } from "../deployments/outbox.ts";
 import { sendCommitStatus } from "./commit-status.ts";
 import type { Send } from "./deliver.ts";
+import { sendDeployment } from "./environment.ts";
 import { isFailure, isRecovery, type Message } from "./message.ts";
 import { delivered } from "./outcome.ts";
-import { commitStatusName, type SubscriberSettings } from "./subscribers.ts";
+import { commitStatusName, environmentName, type SubscriberSettings } from "./subscribers.ts";
 import { sendToTarget } from "./targets/send.ts";
 
 export interface SenderOptions {
@@ -15,10 +16,14 @@ export interface SenderOptions {
 
 /** Finds how a subscriber of a project is sent reports; null: its settings do not name it. */
 export function findSender(options: SenderOptions, name: string): Send | null {
-  const { commitStatus } = options.settings;
-  if (name !== commitStatusName) return findNotifier(options, name);
+  const { complete, settings } = options;
+  const { commitStatus, environment } = settings;
+  if (name !== commitStatusName && name !== environmentName) return findNotifier(options, name);
   if (commitStatus === null) return null;
-  return (waiting, signal) => sendCommitStatus(commitStatus, options.complete(waiting), signal);
+  if (name === commitStatusName)
+    return (waiting, signal) => sendCommitStatus(commitStatus, complete(waiting), signal);
+  if (environment === null) return null;
+  return (waiting, signal) => sendDeployment(commitStatus, environment, complete(waiting), signal);
 }
 
 function findNotifier({ settings: { notify }, complete, repeats }: SenderOptions, name: string): Send | null {
