@@ -82,6 +82,10 @@ http:// {
 	}
 }
 
+https:// {
+	respond "No project of this machine has this address." 404
+}
+
 import ${caddyMount}/sites/*.caddy
 `;
 }

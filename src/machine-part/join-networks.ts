@@ -10,13 +10,16 @@ export interface NetworkPlan {
   readonly joined: readonly string[];
   /** Projects that Caddy may still serve, beside those: it leaves the networks of all others. */
   readonly kept: readonly string[];
+  /** By project: the host names that Caddy has on its network, for requests between its services. */
+  readonly names: ReadonlyMap<string, readonly string[]>;
   readonly range: Subnet;
 }
 
 /**
  * Makes the networks of projects that are missing, joins Caddy to them, and lets it leave those of removed projects. If there
- * is nothing to do, the engine is not asked. Neither joining nor leaving interrupts a connection, because Caddy's own network
- * sorts before those of projects and so stays its gateway.
+ * is nothing to do, the engine is not asked, unless a project has names for requests between its services. Neither joining nor
+ * leaving interrupts a connection, because Caddy's own network sorts before those of projects and so stays its gateway. A new
+ * name costs the connections between Caddy and that project.
  *
  * @returns a sentence for each project whose network could not be made or joined
  * @throws ProblemError `docker_unreachable`, or `docker_refused` if a network could not be left
@@ -28,7 +31,8 @@ export async function joinNetworks(
 ): Promise<readonly string[]> {
   const faults: string[] = [];
   for (const project of plan.joined.filter((one) => !isOnAll(caddies, one)))
-    faults.push(...(await join(engine, caddies, project, plan.range)));
+    faults.push(...(await join(engine, caddies, project, plan)));
+  for (const caddy of plan.names.size === 0 ? [] : caddies) await nameOnNetworks(engine, caddy, plan);
   await leaveRemoved(engine, caddies, new Set([...plan.joined, ...plan.kept]));
   return faults;
 }
@@ -42,13 +46,13 @@ async function join(
   engine: Engine,
   caddies: readonly CaddyContainer[],
   project: string,
-  range: Subnet,
+  { names, range }: NetworkPlan,
 ): Promise<readonly string[]> {
   try {
     await makeProjectNetwork(engine, project, range);
     const network = projectNetwork(project);
     for (const { id, networks } of caddies)
-      if (!networks.includes(network)) await connect(engine, network, id);
+      if (!networks.includes(network)) await connect(engine, network, id, names.get(project));
     return [];
   } catch (error) {
     if (!(error instanceof ProblemError) || error.problem.code === "docker_unreachable") throw error;
@@ -56,9 +60,34 @@ async function join(
   }
 }
 
-async function connect(engine: Engine, network: string, container: string): Promise<void> {
+/** The engine can give names only to a container that joins. */
+async function nameOnNetworks(engine: Engine, { id }: CaddyContainer, plan: NetworkPlan): Promise<void> {
+  const path = `/containers/${id}/json`;
+  const { NetworkSettings } = await getJson<InspectedNetworks>(engine, path);
+  for (const [project, names] of plan.names) {
+    const network = projectNetwork(project);
+    const present = NetworkSettings.Networks[network];
+    if (present === undefined || names.every((name) => present.Aliases?.includes(name))) continue;
+    await engine.post(`/networks/${network}/disconnect`, { Container: id });
+    await connect(engine, network, id, names);
+  }
+}
+
+interface InspectedNetworks {
+  readonly NetworkSettings: {
+    readonly Networks: Readonly<Record<string, { readonly Aliases?: readonly string[] | null }>>;
+  };
+}
+
+async function connect(
+  engine: Engine,
+  network: string,
+  container: string,
+  names: readonly string[] = [],
+): Promise<void> {
   try {
-    await engine.post(`/networks/${network}/connect`, { Container: container });
+    const EndpointConfig = { Aliases: names };
+    await engine.post(`/networks/${network}/connect`, { Container: container, EndpointConfig });
   } catch (error) {
     // The container or the network was removed in the meantime, or another process was faster. The next look sees it.
     const isPast =

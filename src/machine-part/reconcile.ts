@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { MachineFiles } from "../config/machine-part.ts";
+import { internalPort, type MachineFiles } from "../config/machine-part.ts";
 import type { Subnet } from "../config/subnet.ts";
 import type { Log } from "../log.ts";
 import type { Engine } from "../platform/docker/engine.ts";
@@ -108,8 +108,23 @@ async function reconcileNetworks(
 ): Promise<string | null> {
   const joined = projectNames(files.projectsPath).filter(isProjectName);
   // Caddy stays on the network of a project whose site is still there.
-  const faults = await joinNetworks(engine, caddies, { joined, kept: listSites(files), range });
+  const kept = listSites(files);
+  const names = namesBetweenServices(files, kept);
+  const faults = await joinNetworks(engine, caddies, { joined, kept, names, range });
   return faults.join(" ") || null;
+}
+
+/** By project. Those in its site, as `http://api.shop.internal:49080 {`: a site cannot take names of other projects. */
+function namesBetweenServices(
+  files: MachineFiles,
+  projects: readonly string[],
+): ReadonlyMap<string, readonly string[]> {
+  const all = projects.map((project) => {
+    const pattern = new RegExp(`^http://([\\w-]+\\.${project}\\.internal):${internalPort} \\{`, "gm");
+    const names = [...readText(sitePath(files, project)).matchAll(pattern)].map(([, name = ""]) => name);
+    return [project, names] as const;
+  });
+  return new Map(all.filter(([, names]) => names.length > 0));
 }
 
 function seedLiveDirectories({ projects, files, livePath }: ReconcileOptions): null {

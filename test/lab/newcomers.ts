@@ -24,20 +24,25 @@ export interface NewMachine {
   readonly origin: string;
   /** STATE_PATH of `run`. */
   readonly runStatePath: string;
-  /** Sets a project up, as the README says. */
-  readonly setUp: (name: string) => Promise<Newcomer>;
+  /** Sets a project up, as the README says. It has a service `web`, and `others`. */
+  readonly setUp: (name: string, others?: OtherServices) => Promise<Newcomer>;
   readonly remove: () => Promise<void>;
 }
 
 /** A project in its own checkout, with its own remote, set up by `init`. */
 export interface Newcomer {
   readonly host: string;
+  readonly checkout: string;
+  readonly env: NodeJS.ProcessEnv;
   readonly initTookMs: number;
   /** Pushes a version as a developer, and delivers that as a git host does. @returns the number of its deployment */
   readonly push: (version: string) => Promise<number>;
   /** The version that answers. */
   readonly version: () => Promise<string>;
 }
+
+/** By name, as in a compose file. */
+export type OtherServices = Readonly<Record<string, object>>;
 
 export async function makeNewMachine(labEnv: NodeJS.ProcessEnv): Promise<NewMachine> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
@@ -50,9 +55,9 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv): Promise<NewMach
   };
   const projects: string[] = [];
 
-  async function setUp(name: string): Promise<Newcomer> {
+  async function setUp(name: string, others: OtherServices = {}): Promise<Newcomer> {
     const checkout = join(directory, "checkouts", name);
-    const developer = await makeRepository(join(directory, "git"), checkout, name);
+    const developer = await makeRepository(join(directory, "git"), checkout, { name, others });
     const host = `${name}.test`;
     const docker = dockerIn(checkout, env);
     projects.push(name);
@@ -63,7 +68,7 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv): Promise<NewMach
     await docker("compose", "up", "--detach", "--wait");
     const settings = parseEnv(await readFile(join(files.projectsPath, `${name}.env`), "utf8"));
     return {
-      ...{ host, initTookMs },
+      ...{ host, initTookMs, checkout, env },
       async push(version) {
         const commit = await commitVersion(developer, version);
         const delivery = githubPush(
@@ -99,13 +104,17 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv): Promise<NewMach
 }
 
 /** Makes a remote in `directory`, with a clone of a developer there, and the checkout of a server. @returns the clone */
-async function makeRepository(directory: string, checkout: string, name: string): Promise<string> {
+async function makeRepository(
+  directory: string,
+  checkout: string,
+  { name, others }: { readonly name: string; readonly others: OtherServices },
+): Promise<string> {
   const [bare, clone] = [join(directory, "octo", `${name}.git`), join(directory, name)];
   await mkdir(join(directory, "octo"), { recursive: true });
   await git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
   await git("/", "clone", "--quiet", bare, clone);
   await cp(join(import.meta.dirname, "app"), join(clone, "app"), { recursive: true });
-  await writeFile(join(clone, "compose.yaml"), JSON.stringify({ services: { web: service } }));
+  await writeFile(join(clone, "compose.yaml"), JSON.stringify({ services: { web: service, ...others } }));
   await commitVersion(clone, "first");
   await git("/", "clone", "--quiet", bare, checkout);
   return clone;

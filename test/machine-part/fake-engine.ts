@@ -14,6 +14,8 @@ export interface FakeEngine {
   readonly caddies: Map<string, string[]>;
   /** The paths of all requests. */
   readonly requests: string[];
+  /** The names that the last container that joined a network has on it. */
+  readonly namesOn: (network: string) => readonly string[];
   /** Makes the next request to make, join or leave a network fail. */
   refuse: (path: RegExp, refusal: EngineRefusal) => void;
 }
@@ -21,6 +23,7 @@ export interface FakeEngine {
 export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<string, string[]>()): FakeEngine {
   const requests: string[] = [];
   const refusals: [RegExp, EngineRefusal][] = [];
+  const aliases = new Map<string, readonly string[]>();
 
   function get(path: string): object {
     if (path.startsWith("/containers/json?")) {
@@ -28,6 +31,11 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
         Id,
         NetworkSettings: { Networks: Object.fromEntries(names.map((name) => [name, {}])) },
       }));
+    }
+    const [, , id = ""] = path.split("/");
+    if (path === `/containers/${id}/json`) {
+      const networks = (caddies.get(id) ?? []).map((name) => [name, { Aliases: aliases.get(name) ?? null }]);
+      return { NetworkSettings: { Networks: Object.fromEntries(networks) } };
     }
     return path === "/networks" ? networks : networks.filter(({ Labels }) => Labels !== undefined);
   }
@@ -38,9 +46,10 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
     if (refused) throw refused[1];
     const [, , network = "", action] = path.split("/");
     if (network === "create") networks.push(body as FakeNetwork);
-    const { Container = "" } = body as { readonly Container?: string };
+    const { Container = "", EndpointConfig } = body as Connection;
     const names = caddies.get(Container);
     if (action === "connect") names?.push(network);
+    if (action === "connect") aliases.set(network, EndpointConfig?.Aliases ?? []);
     if (action === "disconnect") names?.splice(names.indexOf(network), 1);
   }
 
@@ -56,7 +65,16 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
     },
     delete: async () => Buffer.from(""),
   };
-  return { engine, networks, caddies, requests, refuse: (path, refusal) => refusals.push([path, refusal]) };
+  return {
+    ...{ engine, networks, caddies, requests },
+    namesOn: (network) => aliases.get(network) ?? [],
+    refuse: (path, refusal) => refusals.push([path, refusal]),
+  };
+}
+
+interface Connection {
+  readonly Container?: string;
+  readonly EndpointConfig?: { readonly Aliases: readonly string[] };
 }
 
 export function networkOf(name: string, subnet: string | null): FakeNetwork {

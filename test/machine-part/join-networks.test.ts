@@ -8,11 +8,16 @@ import { type FakeEngine, fakeEngine, networkOf } from "./fake-engine.ts";
 const range = { firstAddress: 0x0ae70000, addressCount: 65_536 };
 const own = ["hotpush", "hotpush-receive"];
 
-async function joinAll(fake: FakeEngine, joined: readonly string[], kept: readonly string[] = []) {
+async function joinAll(
+  fake: FakeEngine,
+  joined: readonly string[],
+  kept: readonly string[] = [],
+  names: ReadonlyMap<string, readonly string[]> = new Map(),
+) {
   const { engine, requests } = fake;
   const caddies = await listCaddyContainers(engine);
   requests.length = 0;
-  return await joinNetworks(engine, caddies, { joined, kept, range });
+  return await joinNetworks(engine, caddies, { joined, kept, range, names });
 }
 
 test("Caddy is joined to the network of each project, which is made if it is missing", async () => {
@@ -50,6 +55,18 @@ test("both containers of a Caddy that is recreated are joined", async () => {
   );
   await joinAll(fake, ["shop"]);
   assert.deepEqual(fake.caddies.get("new"), [...own, "hotpush-shop"]);
+});
+
+test("Caddy has the names of a project on its network, and joins it again for a new one", async () => {
+  const fake = fakeEngine([], new Map([["caddy", [...own]]]));
+  const join = (...names: string[]) => joinAll(fake, ["shop", "blog"], [], new Map([["shop", names]]));
+  await join("api.shop.internal");
+  assert.deepEqual(fake.namesOn("hotpush-shop"), ["api.shop.internal"]);
+  await join("api.shop.internal");
+  assert.deepEqual(fake.requests, ["GET /containers/caddy/json"]);
+  await join("api.shop.internal", "db.shop.internal");
+  assert.deepEqual(fake.namesOn("hotpush-shop"), ["api.shop.internal", "db.shop.internal"]);
+  assert.deepEqual(fake.namesOn("hotpush-blog"), []);
 });
 
 test("Caddy leaves the network of a project that has neither settings nor a site", async () => {

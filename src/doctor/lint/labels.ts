@@ -4,6 +4,7 @@ import type { Role } from "./lint.ts";
 
 type Label = readonly [expected: string, isValid: (value: string) => boolean];
 
+const isPort = (value: string) => /^\d{1,5}$/.test(value) && Number(value) > 0 && Number(value) < 65_536;
 const isDuration = (value: string) => Boolean(parseDurationMs(value));
 
 const labels = new Map<string, Label>([
@@ -12,6 +13,7 @@ const labels = new Map<string, Label>([
   ["hotpush.drain-timeout", ["a duration such as 5m", isDuration]],
   ["hotpush.check", ["a URL such as http://caddy/", (value) => /^(?:https?:\/\/\S+)?$/.test(value)]],
   ["hotpush.guard", ["a duration such as 10s, or 0", (value) => parseDurationMs(value) !== null]],
+  ["hotpush.internal", ["the port of the service in its container", isPort]],
   ["hotpush.engine", ["compose or swarm", (value) => /^(?:compose|swarm)$/.test(value)]],
 ]);
 
@@ -29,6 +31,6 @@ function faultOf(service: string, key: string, value: string): readonly Fault[] 
     return [warning(text, { change: `${path}: remove ${key}` })];
   }
   if (isValid(value)) return [];
-  const text = `The label ${key} of ${service} is "${value}", not ${expected}: a roll-out refuses it.`;
+  const text = `The label ${key} of ${service} is "${value}", not ${expected}: it is refused.`;
   return [problem(text, { change: `${path}: ${key}: ${expected}` })];
 }

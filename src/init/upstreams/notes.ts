@@ -1,3 +1,4 @@
+import { internalName, internalPort } from "../../config/machine-part.ts";
 import { isProxyImage } from "../../platform/compose/model.ts";
 import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
 import type { SetupServices } from "../compose-services.ts";
@@ -16,6 +17,7 @@ export function notesOf(
   if (plan.ownProxy !== null) return [ownProxyNote(plan.ownProxy)];
   return [
     ...plan.upstreams.map(upstreamNote),
+    ...internalNotes(options, plan),
     ...nameNotes(options, plan),
     ...leftNotes(plan.left),
     ...recreatedNotes(services, plan),
@@ -39,6 +41,13 @@ function upstreamNote({ service, port, place, published }: Upstream): string {
     ? ` Only this machine or its network reached it so far; now all visitors of ${at} do.`
     : "";
   return `Caddy serves ${service} (port ${port} in its container) at ${at}.${instead}${opened}`;
+}
+
+function internalNotes({ project }: UpstreamOptions, { internal }: UpstreamPlan): readonly string[] {
+  return internal.map(
+    ({ service }) =>
+      `Other services reach ${service} without a gap at http://${internalName(service, project)}:${internalPort}, and only they do.`,
+  );
 }
 
 /** A certificate needs a DNS record. */

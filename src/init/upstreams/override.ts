@@ -12,17 +12,18 @@ const header = `# Written by \`hotpush init\`; running that again keeps it up to
 /** The text of the compose override: the changes of a plan, and the network that the project shares with Caddy. */
 export function overrideText(project: string, { services }: UpstreamPlan): string {
   const changes = Object.entries(services);
-  const hasUpstream = changes.some(([, { isUpstream }]) => isUpstream);
+  const hasNetwork = changes.some(([, { joins }]) => joins);
   const blocks = changes.flatMap(([name, change]) => ["", ...serviceBlock(project, name, change)]);
   const network = ["", "networks:", `  ${projectNetwork(project)}:`, "    external: true"];
   const lines = [header, changes.length === 0 ? "services: {}" : "services:", ...blocks.slice(1)];
-  return `${[...lines, ...(hasUpstream ? network : [])].join("\n")}\n`;
+  return `${[...lines, ...(hasNetwork ? network : [])].join("\n")}\n`;
 }
 
 function serviceBlock(project: string, name: string, change: ServiceChange): readonly string[] {
   return [
     `  ${key(name)}:`,
-    ...(change.isUpstream ? [...portLines(change.kept), ...networkLines(project, name, change)] : []),
+    ...(change.isUpstream ? portLines(change.kept) : []),
+    ...(change.joins ? networkLines(project, name, change) : []),
     ...(change.dropsContainerName
       ? ["    container_name: !reset null # Two containers cannot share it."]
       : []),

@@ -9,10 +9,11 @@ import { findOwnProxy } from "./own-proxy.ts";
 import { placeCandidates } from "./place-candidates.ts";
 import { type Candidate, equalServices, rankCandidates } from "./rank-candidates.ts";
 import { changesOf, type ServiceChange } from "./service-changes.ts";
-import type { LeftPort, PlacedPorts, Upstream, UpstreamOptions } from "./upstream.ts";
+import type { InternalService, LeftPort, PlacedPorts, Upstream, UpstreamOptions } from "./upstream.ts";
 
 /** Where each published port of a project ends, and what changes at its services. */
 export interface UpstreamPlan extends PlacedPorts {
+  readonly internal: readonly InternalService[];
   /** A service that is in front of the others with its own certificates: then nothing else is planned. */
   readonly ownProxy: string | null;
   /** The changes of the override; other services are not in it. */
@@ -30,7 +31,7 @@ export interface UpstreamPlan extends PlacedPorts {
 export function planUpstreams(services: SetupServices, options: UpstreamOptions): UpstreamPlan {
   refuseUnknownServices(services, options);
   const ownProxy = findOwnProxy(services, servedByChoice(options.choices));
-  if (ownProxy !== null) return { ownProxy, upstreams: [], left: [], services: {}, equals: [] };
+  if (ownProxy !== null) return { ownProxy, upstreams: [], left: [], internal: [], services: {}, equals: [] };
   const judged = judgeAll(services, options.choices);
   const candidates = judged.flatMap(toCandidate);
   const ranked = mainFirst(rankCandidates(candidates, services), options);
@@ -38,13 +39,27 @@ export function planUpstreams(services: SetupServices, options: UpstreamOptions)
   const others = judged.filter(({ speech }) => speech.speaks !== "http").map(leftAsItIs);
   const ports = withTlsTwins({ upstreams: placed.upstreams, left: [...placed.left, ...others] });
   if (options.isCaddyPublic) refuseCaddysPorts(ports.left);
+  const internal = internalServices(services);
   const equals = isMainChosen(candidates, options) ? [] : equalServices(ranked, services);
   return {
     ownProxy,
     ...ports,
     equals,
-    services: changesOf(services, { ...ports, choices: options.choices }),
+    internal,
+    services: changesOf(services, { ...ports, internal, choices: options.choices }),
   };
+}
+
+function internalServices(services: SetupServices): readonly InternalService[] {
+  return Object.entries(services).flatMap(([service, { labels }]) => {
+    const text = labels?.["hotpush.internal"];
+    if (text === undefined) return [];
+    const port = Number(text);
+    if (Number.isInteger(port) && port > 0 && port < 65_536) return [{ service, port }];
+    throw new SetupError(
+      `The label hotpush.internal of ${service} is "${text}". Write the port at which ${service} listens in its container: hotpush.internal: "8080"`,
+    );
+  });
 }
 
 function refuseUnknownServices(services: SetupServices, { choices, main }: UpstreamOptions): void {

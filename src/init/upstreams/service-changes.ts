@@ -3,12 +3,14 @@ import { type Replacement, replacementOf } from "../../rollout/compose/replaceme
 import { volumeOfOneWriter, writersOf } from "../../rollout/compose/two-writers.ts";
 import type { SetupService, SetupServices } from "../compose-services.ts";
 import type { Choices } from "./choices.ts";
-import type { LeftPort, PlacedPorts } from "./upstream.ts";
+import type { InternalService, LeftPort, PlacedPorts } from "./upstream.ts";
 
 /** What the override changes at a service. */
 export interface ServiceChange {
-  /** Whether it joins the network that it shares with Caddy. */
+  /** Whether Caddy takes the requests to its published ports. */
   readonly isUpstream: boolean;
+  /** Whether it joins the network that it shares with Caddy: to be reached by Caddy, or to reach others through it. */
+  readonly joins: boolean;
   /** Whether it is in the default network without an entry of its own, which a list of networks would end. */
   readonly isInDefault: boolean;
   /** Its published ports that stay. */
@@ -19,6 +21,7 @@ export interface ServiceChange {
 }
 
 export interface DecidedPorts extends PlacedPorts {
+  readonly internal: readonly InternalService[];
   readonly choices: Choices;
 }
 
@@ -30,7 +33,7 @@ export function changesOf(
   const awaited = namesRunToTheirEnd(services);
   const changes = Object.entries(services).flatMap(([name, service]) => {
     const change = changeOf(name, service, services, ports, awaited.has(name));
-    return change.isUpstream || change.label !== null ? [[name, change] as const] : [];
+    return change.joins || change.label !== null ? [[name, change] as const] : [];
   });
   return Object.fromEntries(changes);
 }
@@ -39,15 +42,18 @@ function changeOf(
   name: string,
   service: SetupService,
   services: SetupServices,
-  { upstreams, left, choices }: DecidedPorts,
+  { upstreams, left, internal, choices }: DecidedPorts,
   isAwaited: boolean,
 ): ServiceChange {
   const isUpstream = upstreams.some((one) => one.service === name);
+  const isInternal = internal.some((one) => one.service === name);
   const change: ServiceChange = {
     isUpstream,
+    // Any service may be one that calls another.
+    joins: isUpstream || (internal.length > 0 && service.network_mode === undefined),
     isInDefault: service.networks?.default === null,
     kept: left.filter(({ endpoint }) => endpoint.service === name),
-    dropsContainerName: isUpstream && service.container_name !== undefined,
+    dropsContainerName: (isUpstream || isInternal) && service.container_name !== undefined,
     label: null,
   };
   const replacement = replacementAfter(service, change, isAwaited);
@@ -120,5 +126,5 @@ function changed(service: SetupService, change: ServiceChange): SetupService {
 
 export function unchanged(service: SetupService): ServiceChange {
   const isInDefault = service.networks?.default === null;
-  return { isUpstream: false, isInDefault, kept: [], dropsContainerName: false, label: null };
+  return { isUpstream: false, joins: false, isInDefault, kept: [], dropsContainerName: false, label: null };
 }

@@ -1,3 +1,4 @@
+import { internalName, internalPort } from "../../config/machine-part.ts";
 import type { Choices, GivenPlace } from "./choices.ts";
 import { readPlace } from "./choices.ts";
 import type { UpstreamPlan } from "./plan.ts";
@@ -26,6 +27,11 @@ export function siteText(plan: UpstreamPlan, options: SiteOptions): string {
       block(addressOf(upstream.place, options), linesOf(upstream, options)),
     ),
     ...deliveries,
+    ...plan.internal.map(({ service, port }) =>
+      block(`http://${internalName(service, project)}:${internalPort}`, [
+        `import service ${project} ${service} ${port}`,
+      ]),
+    ),
   ];
   return `${blocks.join("\n")}\n`;
 }
@@ -84,6 +90,7 @@ function moved(
 function allPlacesIn(text: string): readonly GivenPlace[] {
   const blocks = [...text.matchAll(/^([^\s,]+)[^{\n]* \{\n([\s\S]*?)^\}/gm)];
   const served = blocks.flatMap(([, address = "", lines = ""]) => {
+    if (address.endsWith(`.internal:${internalPort}`)) return [];
     const [, service, port] = /^\timport service \S+ (\S+) (\d+)$/m.exec(lines) ?? [];
     return service === undefined ? [] : given(service, Number(port), address.replace(/^https?:\/\//, ""));
   });

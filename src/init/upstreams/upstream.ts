@@ -27,6 +27,13 @@ export interface Upstream {
   readonly published: readonly string[];
 }
 
+/** A service that others of the project reach through Caddy, by the label `hotpush.internal`. */
+export interface InternalService {
+  readonly service: string;
+  /** The port in the container. */
+  readonly port: number;
+}
+
 /** A host name, or a port of Caddy's own, bound to `address` ("" for all). */
 export type SitePlace =
   | { readonly kind: "name"; readonly name: string }

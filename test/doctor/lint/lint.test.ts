@@ -90,12 +90,12 @@ test("lint-live-file: a Caddyfile that sends to a service's name is found and fi
   assert.deepEqual(await faultsOf("lint-live-file", model), []);
 });
 
-test("lint-label: the known labels are those that a roll-out and its page have", async () => {
+test("lint-label: the known labels are those that a roll-out, init and their page have", async () => {
   const model = { ...good, services: { app: { ...app, labels: { "hotpush.chek": "" } } } };
   const [unknown] = await faultsOf("lint-label", model);
   const known = unknown?.text.match(/(?<=Known are ).*(?=\.$)/)?.[0].split(", ") ?? [];
   const root = join(import.meta.dirname, "../../..");
-  const files = globSync("src/rollout/**/*.ts", { cwd: root });
+  const files = globSync(["src/rollout/**/*.ts", "src/init/upstreams/*.ts"], { cwd: root });
   const text = files.map((path) => readFileSync(join(root, path), "utf8")).join("");
   const read = [...text.matchAll(/"(hotpush\.[a-z-]+)"/g)].map(([, label]) => label);
   assert.deepEqual(known.toSorted(), [...new Set(read)].sort());

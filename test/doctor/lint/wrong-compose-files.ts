@@ -97,7 +97,7 @@ export const wrong: readonly Wrong[] = [
     name: "an unknown way to roll out",
     severity: "problem",
     services: { app: { ...app, labels: { "hotpush.rollout": "rolling" } } },
-    says: /"rolling", not live, scale or recreate: a roll-out refuses it/,
+    says: /"rolling", not live, scale or recreate: it is refused/,
     change: "services.app.labels: hotpush.rollout: live, scale or recreate",
   },
   {
@@ -113,7 +113,7 @@ export const wrong: readonly Wrong[] = [
     name: "an invalid time to drain",
     severity: "problem",
     services: { app: { ...app, labels: { "hotpush.drain-timeout": "5 minutes" } } },
-    says: /"5 minutes", not a duration such as 5m: a roll-out refuses it/,
+    says: /"5 minutes", not a duration such as 5m: it is refused/,
     change: "services.app.labels: hotpush.drain-timeout: a duration such as 5m",
   },
   {

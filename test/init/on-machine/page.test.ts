@@ -14,7 +14,7 @@ const place = {
   ...{ files: machineFilesAt("/etc/hotpush"), state: machineStateAt("/var/lib/hotpush"), env: {} },
   ...{ isNew: false, ports: { http: 80, https: 443 } },
 };
-const emptyPlan = { upstreams: [], left: [], ownProxy: null, services: {}, equals: [] };
+const emptyPlan = { upstreams: [], left: [], ownProxy: null, services: {}, equals: [], internal: [] };
 const compose = machineComposeFile(["/srv"]);
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {

@@ -44,6 +44,29 @@ http://:8080 {
   );
 });
 
+test("a service that others call is at a host name and port that only they can reach", () => {
+  const web = { image: "web", ports: [{ target: 80, published: "8080" }] };
+  const api = { image: "api", labels: { "hotpush.internal": "3000" }, networks: { default: null } };
+  const services = { web, api, worker: { image: "worker", networks: { default: null } } };
+  const plan = planUpstreams(services, corpusOptions);
+  const text = siteText(plan, site);
+  const internal = "http://api.shop.internal:49080 {\n\timport service shop api 3000\n}\n";
+  assert.ok(text.endsWith(`\n${internal}`), text);
+  assert.ok(!text.includes("api.shop.internal {"));
+  assert.deepEqual(
+    placesIn(text, corpusOptions.name, corpusOptions.name).map(({ service }) => service),
+    ["web"],
+  );
+  const network = "networks:\n      default:\n      hotpush-shop:";
+  for (const name of ["api", "worker"])
+    assert.ok(overrideText("shop", plan).includes(`  ${name}:\n    ${network}`), overrideText("shop", plan));
+});
+
+test("a label that names no port is refused", () => {
+  const services = { api: { image: "api", labels: { "hotpush.internal": "http" } } };
+  assert.throws(() => planUpstreams(services, corpusOptions), /hotpush\.internal of api is "http"/);
+});
+
 test("without a page at the project's name, only its webhook is there", () => {
   const { services } = corpus.find(({ name }) => name === "worker") ?? assert.fail();
   const text = siteText(planUpstreams(services, corpusOptions), { ...site, hasCertificate: false });
