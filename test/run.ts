@@ -36,6 +36,7 @@ const suites: Readonly<Record<string, Suite>> = {
     exclude: [],
     filesAtATime: 4,
     first: [
+      "log.browser",
       "doubtful-push",
       "package",
       "demo",

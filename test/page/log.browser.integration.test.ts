@@ -179,6 +179,18 @@ test("without a connection the page says so, and goes on when there is one", { s
   await tab.until(`document.getElementById("offline").hidden`);
 });
 
+test("until the whole log comes, its end stays as the server sent it", { skip }, async (t) => {
+  const { tab, address } = await watch(t, { text: "==> Build\nsent with the page\n", exitCode: 1 });
+  await tab.call("Network.setBlockedURLs", { urls: ["*/api/deployments/1/log"] });
+  await tab.open("about:blank");
+  await tab.open(address);
+  await tab.until(`document.getElementById("tail").textContent.startsWith("No connection")`);
+  assert.equal(await tab.read(`document.querySelector("#L2 span").textContent`), "sent with the page");
+  await tab.call("Network.setBlockedURLs", { urls: [] });
+  await tab.until(`document.getElementById("log").dataset.ready === ""`);
+  await tab.until(`document.getElementById("tail").textContent === "The log ends here: exit code 1"`);
+});
+
 test("a log of 100,000 lines opens, and only lines in sight are elements", { skip }, async (t) => {
   const { tab, address } = await watch(t, { text: `==> Build\n${numbered(1, 100_000)}`, exitCode: 1 });
   assert.equal(await tab.read(`document.querySelectorAll("#lines .block").length`), 1_000);

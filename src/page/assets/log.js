@@ -7,6 +7,7 @@ import { createView } from "./log-view.js";
 import { refresh } from "./page.js";
 
 const section = document.getElementById("log");
+const pauseMs = 2_000;
 const path = `/api/deployments/${section.dataset.id}`;
 
 /** @type {import("./log-sections.js").Log} */
@@ -34,16 +35,32 @@ async function start() {
   await follow({ path: `${path}/events`, ...reader });
 }
 
-/** As bytes, which is many times faster than as events. */
+/** Takes the place of what the server has sent, which stays until the whole log is here. */
 async function readSoFar(isOver) {
-  const response = await fetch(`${path}/log`).catch(() => null);
-  // Without it, what the server has sent stays; the events bring everything.
-  if (!response?.ok) return isOver ? undefined : reset();
-  const lines = cutLines(new Uint8Array(await response.arrayBuffer()), isOver);
+  const bytes = await fetchLog();
+  if (bytes === null) return;
+  const lines = cutLines(bytes, isOver);
   reset();
   add(lines.map((line) => ({ printedMs: null, ...line })));
   sections.openSome();
   if (await look.readTimes()) renew();
+}
+
+/** As bytes, which is many times faster than as events. @returns null if it is refused */
+async function fetchLog() {
+  for (;;) {
+    try {
+      const response = await fetch(`${path}/log`);
+      if (response.status === 401) location.reload();
+      if (response.status >= 400 && response.status < 500) return null;
+      const bytes = response.ok ? new Uint8Array(await response.arrayBuffer()) : null;
+      showConnection(bytes !== null);
+      if (bytes !== null) return bytes;
+    } catch {
+      showConnection(false);
+    }
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
 }
 
 function reset() {

@@ -88,7 +88,10 @@ const wantedForMs = 600_000;
  * browser know it. It is a path of this page, which nothing but this page writes.
  */
 function returnToWanted() {
-  const status = performance.getEntriesByType("navigation")[0]?.responseStatus;
+  const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (
+    performance.getEntriesByType("navigation")
+  );
+  const status = navigation?.responseStatus;
   const { pathname: path, search, hash } = location;
   if (status === 401 && path !== "/" && path !== "/sign-in")
     localStorage.setItem(wantedKey, JSON.stringify({ path: path + search + hash, atMs: Date.now() }));
