@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { cancelQueued } from "../../src/deployments/cancel.ts";
+import { nextReport, removeReport, reportStart, setSubscribers } from "../../src/deployments/outbox.ts";
+import { claimNext } from "../../src/deployments/states.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
+import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
+
+test("without subscribers nothing is put into the outbox", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf());
+  run(store, "failed");
+  assert.deepEqual(takeAll(store), []);
+});
+
+test("the ending is in the outbox exactly if the transaction that records it is kept", (t) => {
+  const store = subscribed(t);
+  record(store, pushOf());
+  assert.throws(() =>
+    store.transaction(() => {
+      run({ ...store, transaction: (work) => work() }, "failed");
+      throw new Error("the disk is full");
+    }),
+  );
+  assert.deepEqual(takeAll(store), []);
+  run(store, "failed");
+  assert.deepEqual(takeAll(store), ["1 ended failed"]);
+});
+
+test("a push that never started is not reported if it is superseded or cancelled", (t) => {
+  const store = subscribed(t);
+  record(store, pushOf());
+  record(store, pushOf());
+  store.transaction(() => cancelQueued(store, 2, null));
+  assert.deepEqual(takeAll(store), []);
+});
+
+test("a success after a failure says so, also if it is the same deployment", (t) => {
+  const store = subscribed(t);
+  const push = pushOf();
+  record(store, push);
+  run(store, "failed");
+  record(store, push);
+  run(store, "cancelled");
+  record(store, push);
+  run(store, "succeeded");
+  record(store, pushOf());
+  run(store, "succeeded");
+  assert.deepEqual(takeAll(store), [
+    "1 ended failed",
+    "1 ended cancelled after a failure",
+    "1 ended succeeded after a failure",
+    "2 ended succeeded",
+  ]);
+});
+
+test("the start of a script is reported only while it runs, and to those who want it", (t) => {
+  const store = subscribed(t);
+  record(store, pushOf());
+  const claimed = store.transaction(() => claimNext(store));
+  assert.ok(claimed);
+  assert.equal(
+    store.transaction(() => reportStart(store, claimed)),
+    true,
+  );
+  const isOver = { ...claimed, attempts: claimed.attempts + 1 };
+  assert.equal(
+    store.transaction(() => reportStart(store, isOver)),
+    false,
+  );
+  assert.deepEqual(takeAll(store, "starts"), ["1 started running"]);
+  assert.deepEqual(takeAll(store), []);
+});
+
+test("a new set of subscribers keeps what waits, and what is known of those that stay", (t) => {
+  const store = subscribed(t);
+  record(store, pushOf());
+  run(store, "failed");
+  setSubscribers(store, [{ name: "ends", wantsStarts: true }]);
+  record(store, pushOf());
+  run(store, "succeeded");
+  assert.deepEqual(takeAll(store), ["1 ended failed", "2 ended succeeded after a failure"]);
+  assert.deepEqual(takeAll(store, "starts"), ["1 ended failed"]);
+});
+
+function subscribed(t: TestContext): Store {
+  const store = temporaryStore(t);
+  setSubscribers(store, [
+    { name: "ends", wantsStarts: false },
+    { name: "starts", wantsStarts: true },
+  ]);
+  return store;
+}
+
+/** Takes what waits for a subscriber out of the outbox, as text. */
+function takeAll(store: Store, subscriber = "ends"): readonly string[] {
+  const texts: string[] = [];
+  for (;;) {
+    const waiting = nextReport(store, { project: "default", subscriber });
+    if (waiting === null) return texts;
+    const { event, deployment, isAfterFailure } = waiting.report;
+    texts.push(`${deployment.id} ${event} ${deployment.state}${isAfterFailure ? " after a failure" : ""}`);
+    removeReport(store, waiting.id);
+  }
+}
