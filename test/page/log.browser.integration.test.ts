@@ -255,6 +255,7 @@ test("without JavaScript the end of the log is there as text", { skip }, async (
 /** The number in each line of the log, from its first to its last, as a person who scrolls would see them. */
 function allNumbers(tab: Tab): Promise<readonly number[]> {
   return tab.read(`(async () => {
+    for (const step of document.querySelectorAll("#lines details")) step.open = true;
     const seen = new Map();
     const take = () => {
       for (const row of document.querySelectorAll(".block p")) seen.set(row.id, Number(row.innerText.match(/line (\\d+)/)?.[1]));
