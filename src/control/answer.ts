@@ -16,6 +16,7 @@ import { showDeployment, showHistory } from "./history.ts";
 import { holdDeployments } from "./hold.ts";
 import { importHistory } from "./import.ts";
 import { showLog, showTimes } from "./log.ts";
+import { showMetrics } from "./metrics.ts";
 import { testNotifications } from "./notify.ts";
 import { pauseProject, resumeProject } from "./pause.ts";
 import { showProjects } from "./projects.ts";
@@ -51,6 +52,7 @@ const routes: Readonly<Record<string, Route>> = {
 const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
   "GET /projects": showProjects,
   "GET /status": showWholeStatus,
+  "GET /metrics": showMetrics,
   "GET /deployments": showHistory,
   "GET /health": showHealth,
   "POST /hold": holdDeployments,

@@ -20,6 +20,7 @@ const neededRights: Readonly<Record<string, Right>> = {
   "GET /deployments/{id}/times": "read",
   "GET /deployments/{id}/events": "read",
   "GET /doctor": "read",
+  "GET /metrics": "read",
   "POST /deployments": "deploy",
   "POST /deployments/{id}/cancel": "deploy",
   "POST /rollback": "deploy",

@@ -173,4 +173,11 @@ export const migrations: readonly string[] = [
    created_at_ms    INTEGER NOT NULL
  ) STRICT;
  CREATE INDEX letters ON outbox (project, subscriber, id);`,
+  `CREATE TABLE totals (
+   project        TEXT NOT NULL,
+   name           TEXT NOT NULL,       -- of a sample of a metric
+   labels         TEXT NOT NULL,       -- as Prometheus writes them, without the project
+   value          REAL NOT NULL,
+   PRIMARY KEY (project, name, labels)
+ ) STRICT;`,
 ];

@@ -103,6 +103,14 @@ export const deploymentsSchema: Schema = {
       created_at_ms    INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX letters ON outbox (project, subscriber, id);
+    -- what only grows, and stays when deployments are pruned
+    CREATE TABLE totals (
+      project        TEXT NOT NULL,
+      name           TEXT NOT NULL,       -- of a sample of a metric
+      labels         TEXT NOT NULL,       -- as Prometheus writes them, without the project
+      value          REAL NOT NULL,
+      PRIMARY KEY (project, name, labels)
+    ) STRICT;
     CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
   migrations,
 };

@@ -1,7 +1,15 @@
 import type { Store } from "../platform/sqlite/store.ts";
 import type { Problem } from "../problems.ts";
-import { columns, type Deployment, type DeploymentState, lastInQueue, toDeployment } from "./deployment.ts";
+import {
+  columns,
+  type Deployment,
+  type DeploymentState,
+  findDeployment,
+  lastInQueue,
+  toDeployment,
+} from "./deployment.ts";
 import { reportEnding } from "./outbox.ts";
+import { addToTotals } from "./totals.ts";
 
 /** Every legal transition of a deployment. No other happens. */
 export const transitions: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
@@ -63,7 +71,13 @@ export function transition(
   );
   if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
   if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
-  if (isFinished(to)) reportEnding(store, id);
+  if (isFinished(to)) noteEnding(store, id);
+}
+
+function noteEnding(store: Store, id: number): void {
+  reportEnding(store, id);
+  const deployment = findDeployment(store, id);
+  if (deployment !== null) addToTotals(store, deployment);
 }
 
 /**

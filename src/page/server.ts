@@ -8,7 +8,7 @@ import { apiRoutes } from "./api/routes.ts";
 import { findAsset } from "./assets.ts";
 import { readSession } from "./cookie.ts";
 import { takeForm } from "./forms.ts";
-import type { Visit } from "./run-client.ts";
+import type { RunClient, Visit } from "./run-client.ts";
 import type { PageSettings } from "./settings.ts";
 import { showScreen } from "./site.ts";
 
@@ -55,6 +55,7 @@ async function answer(request: IncomingMessage, settings: PageSettings, api: Api
   if (pathname.startsWith("/api/")) return await answerProgram(request, settings, api, pathname, query);
   const { run, shared } = api;
   const visit = visitOf(request, settings);
+  if (request.method === "GET" && pathname === "/metrics") return await answerMetrics(run, visit);
   if (request.method === "GET")
     return (
       findAsset(pathname) ?? (await showScreen({ run, read: shared.read, visit, path: pathname, query }))
@@ -67,6 +68,14 @@ async function answer(request: IncomingMessage, settings: PageSettings, api: Api
   });
   shared.forget();
   return answered;
+}
+
+/** For Prometheus, which shows a token. https://prometheus.io/docs/instrumenting/exposition_formats/ */
+async function answerMetrics(run: RunClient, visit: Visit): Promise<PageAnswer> {
+  const answer = await run.call(visit, "GET", "/metrics");
+  if (answer.kind === "refused") return problemPage(answer);
+  const { text } = answer.value as { readonly text: string };
+  return { kind: "body", status: 200, type: "text/plain; version=0.0.4", body: text };
 }
 
 /** A path that begins with two slashes would be read as another host. */

@@ -38,11 +38,15 @@ const probes = {
     isThere: () => runs("systemd-analyze", "security", "--offline=yes", "--help"),
     reason: "it needs systemd-analyze 250 or newer",
   },
+  prometheus: {
+    isThere: () => runs("prometheus", "--version") && runs("promtool", "--version"),
+    reason: "it needs prometheus and promtool, of the package prometheus",
+  },
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
 
 /** Requirements that may be missing even if CI is set. */
-const dispensable: readonly string[] = ["otherUser", "systemd", "tmux", "zsh", "fish"];
+const dispensable: readonly string[] = ["otherUser", "systemd", "tmux", "zsh", "fish", "prometheus"];
 
 /**
  * Options of `test` that skip it if a requirement is missing. If CI is set, a requirement that could be installed is not
