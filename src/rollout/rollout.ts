@@ -15,6 +15,7 @@ import { recordFirstVersion, recordVersion, servingImages } from "./record-versi
 import { recoverService } from "./recover.ts";
 import type { ServiceOutcome } from "./report/report.ts";
 import { bringAllUpToDate } from "./side-by-side/bring-all-up-to-date.ts";
+import { warnOfMemory } from "./side-by-side/warn-of-memory.ts";
 import { removeService } from "./steps/remove.ts";
 import { rollBackEarlier } from "./steps/roll-back-earlier.ts";
 import { withRollout } from "./with-rollout.ts";
@@ -34,7 +35,7 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
     const outcomes: ServiceOutcome[] = [];
     try {
       if (version) await nameImages(rollout, services, version);
-      else await prepareImages(rollout, services, running, () => pruneProject(rollout));
+      else await Promise.all([prepareAll(rollout, running), warnOfMemory(rollout, running)]);
       await bringAllUpToDate(rollout, running, outcomes);
     } catch (error) {
       await rollBackEarlier(rollout, running, outcomes);
@@ -49,6 +50,10 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
     await recordVersion(rollout, () => servingImages(rollout), ranToTheirEnd(rollout, outcomes));
     return inOrder(outcomes, services);
   });
+}
+
+function prepareAll(rollout: Rollout, running: RunningContainers): Promise<void> {
+  return prepareImages(rollout, rollout.services, running, () => pruneProject(rollout));
 }
 
 /** Services end in any order; the closing table has that of the roll-out. */

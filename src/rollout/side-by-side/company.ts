@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { scaleUpCommand } from "../../platform/compose/commands.ts";
 import { runCompose } from "../../platform/compose/run-compose.ts";
+import { readFreeMemory } from "../../platform/free-memory.ts";
 import type { Rollout, ServiceRollout } from "../context.ts";
 import { createMachineRoom, type MachineRoom } from "./machine-room.ts";
 import { type StartContainers, startInSharedRuns } from "./start-containers.ts";
@@ -34,7 +34,7 @@ export async function createCompany(rollout: Rollout, failed: AbortSignal): Prom
   const { target, signal } = rollout;
   const limits = {
     works: worksPerCore * availableParallelism(),
-    bytes: shareOfMemory * (await availableBytes()),
+    bytes: shareOfMemory * (await readFreeMemory()).availableBytes,
   };
   const options = { ...rollout, signal: AbortSignal.any([signal, failed]) };
   return {
@@ -44,11 +44,4 @@ export async function createCompany(rollout: Rollout, failed: AbortSignal): Prom
     ),
     failed,
   };
-}
-
-/** Memory that new containers can have before anything is swapped out; all of it on a system that does not say. */
-async function availableBytes(): Promise<number> {
-  const text = await readFile("/proc/meminfo", "utf8").catch(() => "");
-  const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(text) ?? [];
-  return kib === undefined ? Number.POSITIVE_INFINITY : Number(kib) * 1_024;
 }
