@@ -17,7 +17,7 @@ const tokenId = numberParser(1, Number.MAX_SAFE_INTEGER, "Not the number of a to
 /** `hotpush token`: what programs use the API with. */
 export function makeTokenCommand({ env, finish }: CommandContext): Command {
   const command = newCommand("token", "Make and revoke tokens, with which programs use the API.", [
-    "hotpush token create --name ci --deploy    deploys, cancels, rolls back, pauses",
+    "hotpush token create --name ci --deploy    also deploys, cancels, pauses",
     "hotpush token list                         which there are, and their last use",
     "hotpush token revoke 2                     ends a token at once",
   ]);
