@@ -12,12 +12,16 @@ export const budgetMarks: Marks = {
   begin: "<!-- Written by bench/rollout/budget.ts -->",
   end: "<!-- End of what bench/rollout/budget.ts writes -->",
 };
+export const againstMarks: Marks = {
+  begin: "<!-- Written by bench/rollout/against.ts -->",
+  end: "<!-- End of what bench/rollout/against.ts writes -->",
+};
 /** The sections stand before this heading of docs/performance.md. */
 const nextHeading = "## To repeat it";
 
 /** The sections on roll-outs in docs/performance.md with their marks, or null if there are none yet. */
 export function rolloutSectionOf(page: string): string | null {
-  const found = [rolloutMarks, budgetMarks].flatMap((marks) => sectionOf(page, marks) ?? []);
+  const found = [rolloutMarks, budgetMarks, againstMarks].flatMap((marks) => sectionOf(page, marks) ?? []);
   return found.length === 0 ? null : found.join("\n\n");
 }
 
