@@ -14,7 +14,7 @@ import { until } from "../harness/until.ts";
 
 /** How many calls fail, counted from the start of the service, each in a service of its own. */
 const syncCalls = Number(process.env.HOTPUSH_TEST_SYNC_CALLS ?? 36);
-const writeCalls = Number(process.env.HOTPUSH_TEST_WRITE_CALLS ?? 60);
+const writeCalls = Number(process.env.HOTPUSH_TEST_WRITE_CALLS ?? 100);
 const pushes = 6;
 
 test(
