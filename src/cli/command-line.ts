@@ -17,12 +17,16 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   const finish = (code: number) => {
     exitCode = code;
   };
-  const wanted = argv.find((word) => !word.startsWith("-") && word !== "help");
+  const { words, server } = takeServer(argv);
+  const wanted = words.find((word) => !word.startsWith("-") && word !== "help");
   surviveReader(wanted === undefined || onlyPrinting.includes(wanted));
-  const program = await loadProgram({ env, finish }, (name) => argv.includes(name));
+  if (wanted !== undefined && isOnlyThere(wanted, { ...env, ...server }))
+    return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
+  const context = { env: { ...env, ...server }, finish };
+  const program = await loadProgram(context, (name) => words.includes(name));
   for (const command of allCommands(program)) configure(command);
   try {
-    await program.parseAsync([...argv], { from: "user" });
+    await program.parseAsync([...words], { from: "user" });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
@@ -31,6 +35,32 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     if (error instanceof CommandError) return refuse(error.message);
     throw error;
   }
+}
+
+const serverOptions: Readonly<Record<string, string>> = {
+  "--server": "HOTPUSH_SERVER",
+  "--token-file": "HOTPUSH_TOKEN_FILE",
+};
+
+/** Takes `--server` and `--token-file`, which every command has, out of a command line, as variables. */
+function takeServer(argv: readonly string[]) {
+  const words: string[] = [];
+  const server: Record<string, string> = {};
+  const rest = argv.values();
+  for (const text of rest) {
+    const [word = "", value] = text.split(/=(.*)/s, 2);
+    const variable = serverOptions[word];
+    if (variable === undefined) words.push(text);
+    else server[variable] = value ?? rest.next().value ?? "";
+  }
+  return { words, server };
+}
+
+/** Those that call a service, but not over its page. */
+const onlyThere: readonly string[] = ["open", "session", "token", "audit", "notify", "secret", "doctor"];
+
+function isOnlyThere(command: string, { HOTPUSH_SERVER }: NodeJS.ProcessEnv): boolean {
+  return Boolean(HOTPUSH_SERVER) && onlyThere.includes(command);
 }
 
 /** The service may be that of the machine part, which has other ways to it. */

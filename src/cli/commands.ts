@@ -94,6 +94,8 @@ export async function loadProgram(
 ): Promise<Command> {
   const program = new Command("hotpush")
     .version(readVersion(), "-V, --version", "print the version")
+    .option("--server <url>", "act on another machine, by the address of its page (HOTPUSH_SERVER)")
+    .option("--token-file <path>", "the token for that (HOTPUSH_TOKEN_FILE)")
     .description(
       "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
     );

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import { openStream, readEvents } from "../control/client.ts";
+import { openStream } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
+import { readEvents } from "../control/read-events.ts";
 import { isFinished } from "../deployments/states.ts";
 import { harmless, openTerminal } from "../platform/terminal/terminal.ts";
 import { createLineCutter } from "../runner/lines.ts";
@@ -46,19 +47,19 @@ async function showLogs(
 }
 
 async function printEvents(service: ServiceAccess, id: number | null): Promise<void> {
-  const { statePath, terminal, ofProject } = service;
+  const { place, terminal, ofProject } = service;
   const { signal } = new AbortController();
-  for await (const event of readEvents(statePath, { id, isFollowing: false, ofProject, signal })) {
+  for await (const event of readEvents(place, { id, isFollowing: false, ofProject, signal })) {
     terminal.print(JSON.stringify(event));
   }
 }
 
 /** Unchanged if it is piped; on a terminal without control sequences. */
 async function printLog(service: ServiceAccess, id: number | null): Promise<void> {
-  const { statePath, terminal, ofProject } = service;
+  const { place, terminal, ofProject } = service;
   const cutter = createLineCutter((line) => terminal.print(harmless(line)));
   let isEmpty = true;
-  for await (const piece of await openStream(statePath, ofProject(`/deployments/${id ?? "latest"}/log`))) {
+  for await (const piece of await openStream(place, ofProject(`/deployments/${id ?? "latest"}/log`))) {
     isEmpty = false;
     if (terminal.isInteractive) cutter.push(piece);
     else process.stdout.write(piece);

@@ -1,8 +1,9 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { stateDirectoryOf } from "../config/state-path.ts";
-import { callService } from "../control/client.ts";
+import { callService, type ServicePlace } from "../control/client.ts";
 import { controlSocketPath } from "../control/control-socket.ts";
+import { findRemoteServer } from "../control/remote-server.ts";
 import {
   findMachinePart,
   findMachineProject,
@@ -15,7 +16,7 @@ import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
 /** What a command that calls the service works with. */
 export interface ServiceAccess {
   readonly env: NodeJS.ProcessEnv;
-  readonly statePath: string;
+  readonly place: ServicePlace;
   /** On standard output. */
   readonly terminal: Terminal;
   /** A path of the service with the project that this command is about, or what the service can find it by. */
@@ -37,19 +38,20 @@ export function accessService(
   env: NodeJS.ProcessEnv,
   { project, directory = "." }: ProjectChoice,
 ): ServiceAccess {
-  const statePath = statePathOf(env, { project, directory });
-  const query = new URLSearchParams(
-    project === undefined ? { within: directoriesAround(directory) } : { project },
-  );
+  const remote = findRemoteServer(env);
+  const place = remote ?? statePathOf(env, { project, directory });
+  // A directory of this machine means nothing on another one.
+  const usual = remote === null ? { within: directoriesAround(directory) } : {};
+  const query = new URLSearchParams(project === undefined ? usual : { project });
   const ofProject = (path: string) => `${path}${path.includes("?") ? "&" : "?"}${query}`;
   return {
-    ...{ env, statePath, ofProject },
+    ...{ env, place, ofProject },
     terminal: openTerminal(process.stdout, env),
-    get: (path) => callService(statePath, "GET", ofProject(path)),
+    get: (path) => callService(place, "GET", ofProject(path)),
     post(path, body) {
       // The person behind sudo, if there is one.
       const requestedBy = env.SUDO_USER || env.USER;
-      return callService(statePath, "POST", ofProject(path), { ...body, requestedBy });
+      return callService(place, "POST", ofProject(path), { ...body, requestedBy });
     },
   };
 }

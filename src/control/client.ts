@@ -4,8 +4,8 @@ import { type HttpRequest, openHttp } from "../platform/http.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError } from "../problems.ts";
 import { controlSocketPath } from "./control-socket.ts";
-import type { ControlEvent } from "./deployment-json.ts";
 import type { HoldEvent } from "./hold.ts";
+import { openRemote, type RemoteServer } from "./remote-server.ts";
 
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
 export class NotRunningError extends CommandError {
@@ -25,19 +25,22 @@ export class NotRunningError extends CommandError {
   }
 }
 
+/** The service whose state is in a directory of this machine, or one on another machine. */
+export type ServicePlace = string | RemoteServer;
+
 /**
- * Sends a request to the service whose state is in `statePath`.
+ * Sends a request to the service.
  *
  * @returns the JSON object that it answered
  * @throws NotRunningError if it does not run or cannot be reached, CommandError with its own sentence if it refuses
  */
 export async function callService<Answer>(
-  statePath: string,
+  place: ServicePlace,
   method: "GET" | "POST",
   path: string,
   body?: object,
 ): Promise<Answer> {
-  const response = await open(statePath, path, { method, ...(body && { body: JSON.stringify(body) }) });
+  const response = await open(place, path, { method, ...(body && { body: JSON.stringify(body) }) });
   return JSON.parse(await text(response)) as Answer;
 }
 
@@ -47,42 +50,11 @@ export async function callService<Answer>(
  * @throws as `callService`
  */
 export async function openStream(
-  statePath: string,
+  place: ServicePlace,
   path: string,
   signal?: AbortSignal,
 ): Promise<AsyncIterable<Buffer>> {
-  return await open(statePath, path, { signal });
-}
-
-export interface EventsOptions {
-  /** null: the deployment that runs, else the last that did. */
-  readonly id: number | null;
-  /** Whether to go on until the deployment has ended. */
-  readonly isFollowing: boolean;
-  /** `<attempt>:<byte>`, the place after the last line that is known. */
-  readonly from?: string | null;
-  /** Adds the project to a path. */
-  readonly ofProject?: (path: string) => string;
-  readonly signal: AbortSignal;
-}
-
-/**
- * Yields the events of a deployment as the service sends them. Ends early if `signal` is aborted or the service goes
- * away; the caller notices this because the last deployment that it got is not finished.
- *
- * @throws as `callService`
- */
-export async function* readEvents(
-  statePath: string,
-  { id, isFollowing, from = null, ofProject = String, signal }: EventsOptions,
-): AsyncGenerator<ControlEvent, void, void> {
-  try {
-    const place = from === null ? "" : `&from=${from}`;
-    const path = `/deployments/${id ?? "latest"}/events?follow=${isFollowing}${place}`;
-    yield* parseLines<ControlEvent>(await openStream(statePath, ofProject(path), signal));
-  } catch (error) {
-    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
-  }
+  return await open(place, path, { signal });
 }
 
 /**
@@ -105,7 +77,8 @@ export async function* openHold(
   }
 }
 
-async function* parseLines<Event>(stream: AsyncIterable<Buffer>): AsyncGenerator<Event, void, void> {
+/** The JSON objects of an answer that goes on, one a line. */
+export async function* parseLines<Event>(stream: AsyncIterable<Buffer>): AsyncGenerator<Event, void, void> {
   let rest = "";
   const decoder = new TextDecoder();
   for await (const piece of stream) {
@@ -115,10 +88,13 @@ async function* parseLines<Event>(stream: AsyncIterable<Buffer>): AsyncGenerator
   }
 }
 
-async function open(statePath: string, path: string, request: HttpRequest): Promise<IncomingMessage> {
-  const response = await connect(statePath, path, request).catch((error: NodeJS.ErrnoException) => {
-    throw unreachable(statePath, error);
-  });
+async function open(place: ServicePlace, path: string, request: HttpRequest): Promise<IncomingMessage> {
+  const response =
+    typeof place === "string"
+      ? await connect(place, path, request).catch((error: NodeJS.ErrnoException) => {
+          throw unreachable(place, error);
+        })
+      : await openRemote(place, path, request);
   if ((response.statusCode ?? 500) < 400) return response;
   const { detail } = JSON.parse(await text(response)) as { readonly detail: string };
   throw new CommandError(detail);

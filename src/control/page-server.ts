@@ -21,6 +21,7 @@ const neededRights: Readonly<Record<string, Right>> = {
   "GET /deployments/{id}/events": "read",
   "GET /doctor": "read",
   "GET /metrics": "read",
+  "GET /status": "read",
   "POST /deployments": "deploy",
   "POST /deployments/{id}/cancel": "deploy",
   "POST /rollback": "deploy",

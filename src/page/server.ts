@@ -8,6 +8,7 @@ import { apiRoutes } from "./api/routes.ts";
 import { findAsset } from "./assets.ts";
 import { readSession } from "./cookie.ts";
 import { takeForm } from "./forms.ts";
+import { commandsPath, passOn } from "./pass-on.ts";
 import type { RunClient, Visit } from "./run-client.ts";
 import type { PageSettings } from "./settings.ts";
 import { showScreen } from "./site.ts";
@@ -90,6 +91,7 @@ async function answerProgram(
   path: string,
   query: URLSearchParams,
 ): Promise<PageAnswer> {
+  if (path.startsWith(`${commandsPath}/`)) return await answerCommand(request, settings, api.run);
   const found = findRoute(request.method ?? "", path);
   if (found === null) return problemPage({ status: 404, detail: "Nothing is here. See /api/openapi.json." });
   const body = request.method === "POST" ? parseObject(await readBody(request)) : {};
@@ -100,6 +102,21 @@ async function answerProgram(
     ...{ visit, query, body, headers: request.headers },
     parameters: found.parameters,
   });
+}
+
+async function answerCommand(
+  request: IncomingMessage,
+  settings: PageSettings,
+  run: RunClient,
+): Promise<PageAnswer> {
+  const { method = "", url = "" } = request;
+  if (method !== "GET" && method !== "POST")
+    return problemPage({ status: 405, detail: "The page has GET and POST only." });
+  const body = method === "POST" ? parseObject(await readBody(request)) : {};
+  if (body === null)
+    return problemPage({ status: 400, detail: "The body is not a JSON object, or is larger than 16 KiB." });
+  const path = url.slice(commandsPath.length);
+  return await passOn(run, { visit: visitOf(request, settings), method, path, body });
 }
 
 const patterns = Object.entries(apiRoutes).map(([key, route]) => {

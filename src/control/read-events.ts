@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isFinished } from "../deployments/states.ts";
+import { openStream, parseLines, type ServicePlace } from "./client.ts";
+import type { ControlEvent, DeploymentJson } from "./deployment-json.ts";
+
+export interface EventsOptions {
+  /** null: the deployment that runs, else the last that did. */
+  readonly id: number | null;
+  /** Whether to go on until the deployment has ended. */
+  readonly isFollowing: boolean;
+  /** `<attempt>:<byte>`, the place after the last line that is known. */
+  readonly from?: string | null;
+  /** Adds the project to a path. */
+  readonly ofProject?: (path: string) => string;
+  readonly signal: AbortSignal;
+}
+
+/** A connection over the internet may be lost for a moment; a service on this machine that is gone is gone. */
+const mostReconnections = 30;
+const reconnectAfterMs = 1_000;
+
+/**
+ * Yields the events of a deployment as the service sends them. If the connection to another machine is lost, it goes on where
+ * it was. Ends early if `signal` is aborted or the service goes away; the caller notices this because the last deployment that
+ * it got is not finished.
+ *
+ * @throws as `callService`
+ */
+export async function* readEvents(
+  place: ServicePlace,
+  options: EventsOptions,
+): AsyncGenerator<ControlEvent, void, void> {
+  const { isFollowing, signal } = options;
+  const known = new Set<string>();
+  let last = null as DeploymentJson | null;
+  let from = options.from ?? null;
+  for (let lost = 0; lost <= mostReconnections; lost += 1) {
+    const wanted: EventsOptions = { ...options, id: last?.id ?? options.id, from };
+    for await (const event of readOnce(place, wanted)) {
+      lost = 0;
+      if (event.event === "deployment") last = event.deployment;
+      if (event.event === "line") from = `${last?.attempts ?? 1}:${event.endByte}`;
+      // All steps come again.
+      if (event.event === "step" && known.has(JSON.stringify(event))) continue;
+      if (event.event === "step") known.add(JSON.stringify(event));
+      yield event;
+    }
+    if (typeof place === "string" || !isFollowing || signal.aborted || hasEnded(last)) return;
+    await sleep(reconnectAfterMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+function hasEnded(deployment: DeploymentJson | null): boolean {
+  return deployment !== null && isFinished(deployment.state);
+}
+
+async function* readOnce(
+  place: ServicePlace,
+  { id, isFollowing, from = null, ofProject = String, signal }: EventsOptions,
+): AsyncGenerator<ControlEvent, void, void> {
+  try {
+    const after = from === null ? "" : `&from=${from}`;
+    const path = `/deployments/${id ?? "latest"}/events?follow=${isFollowing}${after}`;
+    yield* parseLines<ControlEvent>(await openStream(place, ofProject(path), signal));
+  } catch (error) {
+    // While the page is away, for what was followed already.
+    const isAway = from !== null && typeof place !== "string";
+    if (!signal.aborted && !isAway && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
+  }
+}
