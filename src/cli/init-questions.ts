@@ -1,5 +1,4 @@
 import { createInterface } from "node:readline/promises";
-import { parsePageUrl } from "../config/machine.ts";
 import { type GitHost, gitHosts, isGitHost } from "../init/git-host.ts";
 import type { QuestionsOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import type { Questions } from "../init/plan-setup.ts";
@@ -15,7 +14,6 @@ import { print, refuse } from "./command.ts";
 export const takeDefaults: Questions & QuestionsOnMachine = {
   askUrl: async () => null,
   askHost: async () => null,
-  askPage: async () => null,
   askService: async () => null,
   askUpstream: null,
 };
@@ -36,18 +34,6 @@ export const personAtTerminal: Questions & QuestionsOnMachine = {
   askHost: (name) => {
     print(`Which git host is ${name}? One of:`, `  ${gitHosts.join(" ")}`);
     return prompt<GitHost>("Git host", "gitea", (text) => (isGitHost(text) ? text : noneOfThem(text)));
-  },
-  askPage: async () => {
-    print(
-      "At which address should a page show the deployments, such as https://hotpush.example.org?",
-      "(Press Enter for no page: `hotpush init --page` adds it later.)",
-    );
-    const answer = await prompt<{ readonly url: URL | null }>("Page", "", (text) => {
-      const url = text === "" ? null : parsePageUrl(text);
-      if (url === null && text !== "") print("That is not an address such as https://hotpush.example.org.");
-      return url === null && text !== "" ? null : { url };
-    });
-    return answer.url;
   },
   askService: (names) => {
     print("Which service is the app that visitors reach? One of:", `  ${names.join(" ")}`);

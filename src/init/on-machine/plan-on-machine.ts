@@ -46,7 +46,6 @@ export interface GivenOnMachine extends Given {
 }
 
 export interface QuestionsOnMachine extends Pick<Questions, "askUrl" | "askHost"> {
-  readonly askPage: () => Promise<URL | null>;
   /** null: none of them is asked. */
   readonly askUpstream: ((question: UpstreamQuestion) => Promise<UpstreamOptions>) | null;
 }
@@ -111,7 +110,7 @@ export async function planOnMachine(
   const settled = await settleUpstreams(services, wanted, questions.askUpstream);
   const { plan } = settled;
   refuseTakenNames(place.files.sitesPath, name, plan, address);
-  const page = await findPage(place, given, questions);
+  const page = await findPage(place, given);
   if (page !== null) refuseTakenPageName(place.files.sitesPath, page.url, plan, address);
   const options = {
     ...{ place, project, machine: findMachine(root, env, undefined), ports: ownPorts(plan) },
@@ -140,12 +139,7 @@ export async function planOnMachine(
   };
 }
 
-async function findPage(
-  place: MachinePlace,
-  given: GivenOnMachine,
-  { askPage }: QuestionsOnMachine,
-): Promise<PagePlan | null> {
-  const url = given.page ?? (place.isNew ? await askPage() : null);
+async function findPage(place: MachinePlace, { page: url }: GivenOnMachine): Promise<PagePlan | null> {
   if (url === null) return null;
   return planPage(url, place, place.isNew ? null : readIfThere(place.files.composeFile));
 }
