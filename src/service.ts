@@ -95,6 +95,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     ...{ store, services, projects, turns, findFault, statePath, address, log },
     access: access.store,
     ...{ pageSocket: machine.pageSocket, pageUrl: machine.pageUrl, examiner: examinerOf(options) },
+    metricsNetworks: machine.metricsNetworks,
     findMachineFaults: () => keeping?.faults() ?? [],
     ...{ events: shared.events, stopping: stopping.signal, startedAtMs: Date.now() },
     onLeading() {

@@ -14,7 +14,7 @@ const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
 test("with only a secret, every value is its default", () => {
   const { machine, project, warnings } = loadConfig(good);
   assert(project);
-  const { secrets, trustedProxies, ...values } = { ...machine, ...project };
+  const { secrets, trustedProxies, metricsNetworks, ...values } = { ...machine, ...project };
   assert.deepEqual(values, {
     port: 9000,
     host: "0.0.0.0",
@@ -47,6 +47,7 @@ test("with only a secret, every value is its default", () => {
   assert.equal(secrets.current.reveal(), secret);
   assert.equal(secrets.previous, null);
   assert.deepEqual(trustedProxies.rules, []);
+  assert.deepEqual(metricsNetworks.rules, []);
   assert.deepEqual(warnings, []);
 });
 

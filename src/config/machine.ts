@@ -29,6 +29,8 @@ export interface MachineSettings {
   readonly pageSocket: string;
   /** Where people reach the page; null: there is none. */
   readonly pageUrl: URL | null;
+  /** Addresses from which the metrics may be read without a token. */
+  readonly metricsNetworks: BlockList;
   /** The directory of the machine part, which `run` keeps as its files say; null: there is none. */
   readonly machinePath: string | null;
   /** The networks of projects get their subnets from it. */
@@ -98,6 +100,11 @@ export const machineVariables = {
     expected: "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
     read: (text) => (text === "" ? "" : parsePageUrl(text)),
   },
+  METRICS_NETWORKS: {
+    fallback: () => "",
+    expected: "IP addresses, subnets such as 10.0.0.0/8, or private_ranges, separated by commas",
+    read: parseAddressList,
+  },
   MACHINE_PATH: {
     fallback: () => "",
     expected: "the absolute path of a directory",
@@ -140,6 +147,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     inboxSocket: values.INBOX_SOCKET || `${values.STATE_PATH}/inbox.sock`,
     pageSocket: values.PAGE_SOCKET || `${values.STATE_PATH}/page.sock`,
     pageUrl: values.PAGE_URL || null,
+    metricsNetworks: values.METRICS_NETWORKS,
     machinePath: values.MACHINE_PATH || null,
     networkRange: values.NETWORK_RANGE,
     shutdownGraceMs: values.SHUTDOWN_GRACE,

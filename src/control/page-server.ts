@@ -4,6 +4,7 @@ import { noteAction } from "../access/audit.ts";
 import { findAnswer, keepAnswer } from "../access/repeats.ts";
 import { listSessions, openLink, revokeSession } from "../access/sign-in.ts";
 import { findVisitor, type Right, type Visitor } from "../access/visitor.ts";
+import { isIn } from "../platform/client-address.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import { answerCall, readCall, readRequestBody } from "./answer.ts";
 import { instant } from "./deployment-json.ts";
@@ -54,8 +55,17 @@ async function answerVisitor(request: IncomingMessage, door: Door): Promise<Cont
   const credential = /^Bearer (\S{1,100})$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
   const visitor = findVisitor(sources.access(), credential, Date.now());
   if (visitor !== null) return await answerKnown(request, door, { visitor, credential, address });
+  if (credential === "" && isScrape(request, sources, address)) return await answerCall(request, sources);
   if (credential !== "") attempts.noteFailure(address ?? "", Date.now());
   return refusal(401, "Sign in: run hotpush open on the server, and follow the link.");
+}
+
+function isScrape(
+  request: IncomingMessage,
+  { metricsNetworks }: ControlSources,
+  address: string | null,
+): boolean {
+  return readCall(request).key === "GET /metrics" && address !== null && isIn(metricsNetworks, address);
 }
 
 /** An answer to a link that is refused does not say why: it could be a guess. */

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { BlockList } from "node:net";
 import type { Notify } from "../config/project.ts";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
 import type { RemoteHead } from "../deployments/deployment.ts";
@@ -74,6 +75,8 @@ export interface ControlSources
   readonly store: Store;
   /** Where people reach the page; null: there is none. */
   readonly pageUrl: URL | null;
+  /** Addresses from which the metrics may be read without a token. */
+  readonly metricsNetworks: BlockList;
   /** Who may visit; opened when it is first asked for. */
   readonly access: () => Store;
   readonly statePath: string;

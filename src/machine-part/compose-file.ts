@@ -94,6 +94,7 @@ const runLines = [
   "      STATE_PATH: ${STATE_PATH}/run",
   "      INBOX_SOCKET: ${STATE_PATH}/receive/inbox.sock",
   "      PAGE_URL: ${PAGE_URL:-}",
+  "      METRICS_NETWORKS: ${METRICS_NETWORKS:-}",
   "      PAGE_SOCKET: ${STATE_PATH}/page/page.sock",
   "      MACHINE_PATH: ${MACHINE_PATH}",
   "      MACHINE_STATE_PATH: ${STATE_PATH}",

@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server } from "node:http";
+import { BlockList } from "node:net";
 import type { Log } from "../log.ts";
 import { clientAddress } from "../platform/client-address.ts";
 import { createServer } from "../platform/http.ts";
@@ -56,7 +57,8 @@ async function answer(request: IncomingMessage, settings: PageSettings, api: Api
   if (pathname.startsWith("/api/")) return await answerProgram(request, settings, api, pathname, query);
   const { run, shared } = api;
   const visit = visitOf(request, settings);
-  if (request.method === "GET" && pathname === "/metrics") return await answerMetrics(run, visit);
+  if (request.method === "GET" && pathname === "/metrics")
+    return await answerMetrics(run, fromProxy(request, visit));
   if (request.method === "GET")
     return (
       findAsset(pathname) ?? (await showScreen({ run, read: shared.read, visit, path: pathname, query }))
@@ -71,7 +73,14 @@ async function answer(request: IncomingMessage, settings: PageSettings, api: Api
   return answered;
 }
 
-/** For Prometheus, which shows a token. https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/** An address counts as a right there, so that of a proxy which is not trusted is not the visitor's. */
+function fromProxy({ headers, socket }: IncomingMessage, visit: Visit): Visit {
+  const isProxy = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
+  const own = clientAddress({ headers: {}, socket } as IncomingMessage, new BlockList());
+  return isProxy && visit.address === own ? { ...visit, address: "" } : visit;
+}
+
+/** For Prometheus, which shows a token or asks from a network that may. https://prometheus.io/docs/instrumenting/exposition_formats/ */
 async function answerMetrics(run: RunClient, visit: Visit): Promise<PageAnswer> {
   const answer = await run.call(visit, "GET", "/metrics");
   if (answer.kind === "refused") return problemPage(answer);

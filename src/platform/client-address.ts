@@ -13,12 +13,17 @@ export function clientAddress({ socket, headers }: IncomingMessage, trusted: Blo
   const forwarded = headers["x-forwarded-for"];
   if (client === null || forwarded === undefined) return client;
   for (const entry of String(forwarded).split(",").reverse()) {
-    if (!trusted.check(client, isIP(client) === 4 ? "ipv4" : "ipv6")) return client;
+    if (!isIn(trusted, client)) return client;
     const previous = canonicalAddress(withoutPort(entry.trim()));
     if (previous === null) return client;
     client = previous;
   }
   return client;
+}
+
+/** Whether `address`, in its usual form, is one of a list. */
+export function isIn(list: BlockList, address: string): boolean {
+  return list.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
 }
 
 /** Some proxies add the port: `203.0.113.7:4711`, `[2001:db8::7]:4711`. */

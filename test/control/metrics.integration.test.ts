@@ -45,6 +45,18 @@ test("the metrics take a token that may read, and have what was deployed", async
   assert.match(text, /^hotpush_healthy 1$/m);
 });
 
+test("from a network that may, no token is needed, except behind an unknown proxy", async (t) => {
+  const service = await startAnswering(t, { env: { METRICS_NETWORKS: "127.0.0.0/8" } });
+  const { port } = await startPage(t, service);
+  const ask = async (path: string, headers: Readonly<Record<string, string>> = {}) =>
+    (await fetch(`http://localhost:${port}${path}`, { headers })).status;
+  assert.equal(await ask("/metrics"), 200);
+  assert.equal(await ask("/metrics", { "x-forwarded-for": "127.0.0.1" }), 401);
+  assert.equal(await ask("/metrics", { forwarded: "for=127.0.0.1" }), 401);
+  assert.equal(await ask("/metrics", { authorization: "Bearer hp_wrong" }), 401);
+  assert.equal(await ask("/api/projects"), 401);
+});
+
 test("every metric is documented, and no other", async (t) => {
   const { port, reader } = await startMeasured(t);
   const { text } = await scrape(port, reader);
