@@ -13,6 +13,7 @@ import { callAsPage, makeSignInLink, openSession } from "../harness/sign-in.ts";
 import { until } from "../harness/until.ts";
 
 const reads = [
+  "GET /status",
   "GET /visitor",
   "GET /projects",
   "GET /deployments",
@@ -31,7 +32,6 @@ const operatorsOnly = [
   "POST /sessions/revoke",
   "POST /hold",
   "POST /import",
-  "GET /status",
   "GET /health",
 ];
 
