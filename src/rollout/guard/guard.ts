@@ -31,7 +31,8 @@ interface Watched {
  * requests, without an old version, in a roll back, and of Hotpush itself.
  *
  * @param over ends the guard if the traffic goes back for another reason
- * @throws ProblemError `version_worse` or `container_not_healthy` if the new version must go
+ * @throws ProblemError `version_worse` or `container_not_healthy` if the new version must go, or the signal's reason if the
+ * roll-out is asked to stop
  */
 export async function guardNewVersion(
   on: ServiceRollout,
@@ -69,7 +70,8 @@ async function watch(watched: Watched): Promise<string> {
     const verdict = verdictOn(watched);
     if (verdict.kind === "worse") throw worse(watched, verdict, performance.now() - startedMs);
     if (look % looksPerInspection === 0) await requireServing(watched);
-    const order = on.signal.aborted ? "end" : readGuardOrder(on.statePath, on.env.DEPLOY_ID);
+    on.signal.throwIfAborted();
+    const order = readGuardOrder(on.statePath, on.env.DEPLOY_ID);
     if (order === "back") throw unwanted(watched, verdict);
     if (order === "end") return `ended early: ${verdict.text}`;
   }
