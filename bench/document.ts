@@ -23,7 +23,7 @@ export function renderDocument(sections: readonly Section[], rollouts: string | 
 
 const introduction = `# Performance
 
-\`npm run bench\` writes this page, and \`npm run bench:rollout\` its section on roll-outs; do not edit it by hand. Programs
+\`npm run bench\` writes this page, and \`npm run bench:rollout\` its sections on roll-outs; do not edit it by hand. Programs
 that are compared were measured in turns, in the same run and on the same machine. So look at the ratios: the figures
 themselves depend on this machine. No test asserts any of them.`;
 
@@ -37,7 +37,7 @@ apt-get install wrk webhook       # if one is missing, its part is left out, and
 npm ci
 npm run bench                     # about ten minutes; writes this page
 npm run bench -- --quick          # about a minute; writes nothing
-npm run bench:rollout             # a quarter of an hour; writes the section on roll-outs
+npm run bench:rollout             # half an hour; writes the sections on roll-outs
 npm run bench -- throughput       # one part: throughput, accept, first-line, start-up, commands, memory, projects, body-size, history, connections
 HOTPUSH_BENCH_BEFORE=../other npm run bench -- before    # against the version in another checkout, after npm ci there
 \`\`\`

@@ -1,28 +1,34 @@
 import { type PushMeasurement, type Summary, summarize } from "./render-against.ts";
 
-const width = 760;
-const labelWidth = 250;
-const rowHeight = 30;
-const groupHeight = 44;
-const barHeight = 12;
+const columns = { peer: 4, live: 300, longest: 520, failed: 740 } as const;
+const width = 880;
+const headHeight = 24;
+const rowHeight = 26;
+const titleHeight = 40;
+const barWidth = 140;
+/** A user notices a wait of this length. */
+const noticedMs = 1_000;
 
-/** A chart of the comparison: a bar for the time to live, and the failed requests in words. It suits light and dark pages. */
+/**
+ * A chart of the comparison, for light and dark pages: for each way, bars for the time to live and the longest wait of a
+ * request, and the failed requests in words. Each group has scales of its own.
+ */
 export function chartOf(measurements: readonly PushMeasurement[]): string {
-  const summaries = summarize(measurements).filter(({ kind }) => kind === "good");
-  const groups = [...Map.groupBy(summaries, ({ services }) => services)];
-  const longestMs = Math.max(...summaries.map(({ liveMs }) => liveMs ?? 0));
-  let top = 0;
-  const parts = groups.flatMap(([services, rows]) => {
-    const title = services === 1 ? "A project with one service" : `A project with ${services} services`;
-    const heading = `<text class="title" x="0" y="${top + 26}">${title}: from push to live</text>`;
-    top += groupHeight;
-    const bars = rows.map((row, index) => bar(row, top + index * rowHeight, longestMs));
-    top += rows.length * rowHeight + 8;
-    return [heading, ...bars];
+  const groups = [...Map.groupBy(summarize(measurements), titleOf)].toSorted(byKind);
+  let top = headHeight;
+  const parts = groups.flatMap(([title, rows]) => {
+    const heading = textAt(columns.peer, top + 26, title, "title");
+    top += titleHeight;
+    const lines = rows.flatMap((row, index) => rowOf(row, rows, top + index * rowHeight));
+    top += rows.length * rowHeight;
+    return [heading, ...lines];
   });
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${top}" width="${width}" height="${top}" role="img" aria-label="Failed requests and the time from push to live">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${top}" width="${width}" height="${top}" role="img" aria-label="Time from push to live, longest wait of a request, and failed requests">`,
     `<style>${style}</style>`,
+    textAt(columns.live, 16, "from push to live", "note"),
+    textAt(columns.longest, 16, "longest wait of a user", "note"),
+    textAt(columns.failed, 16, "failed requests", "note"),
     ...parts,
     "</svg>",
     "",
@@ -30,19 +36,59 @@ export function chartOf(measurements: readonly PushMeasurement[]): string {
 }
 
 const style = [
-  "text{font:14px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600}.note{fill:#59636e}",
-  ".own{fill:#c2410c}.other{fill:#9aa4af}.lost{fill:#c11c5c;font-weight:600}",
-  "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.note{fill:#9198a1}.own{fill:#fb923c}.other{fill:#59636e}.lost{fill:#ff7aa8}}",
+  "text{font:14px system-ui,sans-serif;fill:#1f2328}text.title{font-weight:600}text.note{fill:#59636e}text.lost{fill:#c11c5c;font-weight:600}",
+  ".own{fill:#c2410c}.other{fill:#9aa4af}",
+  "@media(prefers-color-scheme:dark){text{fill:#e6edf3}text.note{fill:#9198a1}text.lost{fill:#ff7aa8}.own{fill:#fb923c}.other{fill:#59636e}}",
 ].join("");
 
-function bar({ peer, liveMs, failed, requests }: Summary, top: number, longestMs: number): string {
-  const length = Math.max(2, ((liveMs ?? 0) / longestMs) * (width - labelWidth - 260));
-  const end = labelWidth + length + 10;
-  const time = `${((liveMs ?? 0) / 1_000).toFixed(1)} s`;
-  const lost = `${failed.toLocaleString("en")} of ${requests.toLocaleString("en")} requests failed`;
+function titleOf({ kind, services }: Summary): string {
+  if (kind === "crashes") return "A version that crashes at its start";
+  return services === 1 ? "A project with one service" : `A project with ${services} services`;
+}
+
+/** What goes well comes first. */
+function byKind([, [one]]: [string, Summary[]], [, [other]]: [string, Summary[]]): number {
+  return Number(one?.kind === "crashes") - Number(other?.kind === "crashes");
+}
+
+function rowOf(row: Summary, group: readonly Summary[], top: number): readonly string[] {
+  const { peer, liveMs, longestMs, failed, requests } = row;
+  const longest = (of: (one: Summary) => number) => Math.max(...group.map(of));
+  const colour = peer === "Hotpush" ? "own" : "other";
+  const counted = `${failed.toLocaleString("en")} of ${requests.toLocaleString("en")}`;
+  const waited = longestMs >= noticedMs ? "lost" : "";
   return [
-    `<text x="0" y="${top + 11}">${peer}</text>`,
-    `<rect class="${peer === "Hotpush" ? "own" : "other"}" x="${labelWidth}" y="${top}" width="${length.toFixed(0)}" height="${barHeight}" rx="3"/>`,
-    `<text x="${end.toFixed(0)}" y="${top + 11}">${time} <tspan class="${failed > 0 ? "lost" : "note"}" dx="8">${lost}</tspan></text>`,
-  ].join("\n");
+    textAt(columns.peer, top + 13, peer),
+    ...(liveMs === null
+      ? []
+      : bar(
+          columns.live,
+          top,
+          liveMs,
+          longest((one) => one.liveMs ?? 0),
+          colour,
+        )),
+    ...bar(
+      columns.longest,
+      top,
+      longestMs,
+      longest((one) => one.longestMs),
+      colour,
+      waited,
+    ),
+    textAt(columns.failed, top + 13, counted, failed > 0 ? "lost" : ""),
+  ];
+}
+
+function bar(left: number, top: number, ms: number, longestMs: number, colour: string, textClass = "") {
+  const length = Math.max(2, Math.round((ms / longestMs) * barWidth));
+  const text = `${(ms / 1_000).toFixed(ms < 100 ? 2 : 1)} s`;
+  return [
+    `<rect class="${colour}" x="${left}" y="${top + 2}" width="${length}" height="12" rx="3"/>`,
+    textAt(left + length + 8, top + 13, text, textClass),
+  ];
+}
+
+function textAt(left: number, top: number, text: string, textClass = ""): string {
+  return `<text${textClass && ` class="${textClass}"`} x="${left}" y="${top}">${text}</text>`;
 }

@@ -2,8 +2,8 @@
  * Rolls out one version after another under load, in several ways and for apps that stop in different ways. Writes the
  * section on roll-outs of docs/performance.md.
  *
- *   npm run bench:rollout                                    20 roll-outs of Hotpush and 3 of each other way, for each app
- *   npm run bench:rollout -- --rollouts 2 --others 1 --apps graceful      prints, and writes nothing
+ *   node bench/rollout/main.ts                               20 roll-outs of Hotpush and 3 of each other way, for each app
+ *   node bench/rollout/main.ts --rollouts 2 --others 1 --apps graceful   prints, and writes nothing
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -45,7 +45,7 @@ export function renderAgainst(measurements: readonly PushMeasurement[]): string 
     "## Against what people use instead",
     `${machine.get("Date")}, ${machine.get("Processor")}; adnanh/webhook ${machine.get("adnanh/webhook")}. ${text}`,
     ...(wasBusy ? [busy] : []),
-    "![Failed requests and the time from push to live, for Hotpush and what people use instead](pictures/against.svg)",
+    "![Time from push to live, longest wait and failed requests, for Hotpush and what people use instead](pictures/against.svg)",
     renderTable({
       columns: [
         "Services",
@@ -68,7 +68,7 @@ the load of 21 clients for each service. A version is pushed to a real remote, a
 Hotpush runs \`examples/deploy.sh\`, with \`hotpush.guard\` at 0. Live means that all services answer with the new version through
 Caddy, asked every 20 ms; done, that the script has ended. Medians; the longest wait is that of any request to which the app
 answers at once. The version that crashes ends at its start: requests count for 30 s after its push. docker-rollout is
-version 0.13, with a time-out of 20 s. To repeat it: \`node bench/rollout/against.ts --docker-rollout <its script>\`.`;
+version 0.13, with a time-out of 20 s. To repeat it alone: \`node bench/rollout/against.ts --docker-rollout <its script>\`.`;
 
 function rowOf(one: Summary): readonly string[] {
   return [
