@@ -74,20 +74,19 @@ async function measure(
   await sleep(quietMs);
   const startMs = Date.now();
   const going = deploy(project);
-  const [liveMs, events, doneMs] = await Promise.all([
+  const [liveMs, deployed, overMs] = await Promise.all([
     untilLive(project, version, startMs),
     going,
     going.then(() => Date.now() - startMs),
   ]);
   const services = project.services.length;
-  console.log(`${services} by ${way}: live after ${liveMs} ms, done after ${doneMs} ms`);
-  return {
-    way,
-    services,
-    liveMs,
-    doneMs,
-    events: events.map(({ atMs, ...one }) => ({ ...one, atMs: atMs - startMs })),
-  };
+  const events = deployed.map(({ atMs, ...one }) => ({ ...one, atMs: atMs - startMs }));
+  const rolledMs = events.find(({ step }) => step === "rolled out")?.atMs;
+  const doneMs = rolledMs ?? overMs;
+  console.log(
+    `${services} by ${way}: live after ${liveMs} ms, done after ${doneMs} ms, over after ${overMs} ms`,
+  );
+  return { way, services, liveMs, doneMs, prunedMs: rolledMs === undefined ? null : overMs, events };
 }
 
 async function untilLive(project: ServicesProject, version: string, startMs: number): Promise<number> {

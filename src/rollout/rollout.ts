@@ -1,11 +1,5 @@
 import { listContainers } from "../platform/docker/container.ts";
-import {
-  type Containers,
-  onService,
-  type Rollout,
-  type RolloutRequest,
-  type RunningContainers,
-} from "./context.ts";
+import { onService, type Rollout, type RolloutRequest, type RunningContainers } from "./context.ts";
 import { nameImages, prepareImages } from "./images/prepare-images.ts";
 import { pruneProject } from "./images/prune.ts";
 import { oneShotsOf } from "./plan.ts";
@@ -80,10 +74,11 @@ async function warnAboutOrphans({ engine, project, report }: Rollout): Promise<v
 }
 
 async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
-  const running = new Map<string, Containers>();
-  for (const service of rollout.services)
-    running.set(service.name, await recoverService(onService(rollout, service)));
-  return running;
+  const recovering = rollout.services.map(
+    async (service) => [service.name, await recoverService(onService(rollout, service))] as const,
+  );
+  await Promise.allSettled(recovering); // The lock is not released while one is still at work.
+  return new Map(await Promise.all(recovering));
 }
 
 /**

@@ -76,9 +76,9 @@ function deploymentActions(
   deployment: DeploymentJson,
   project: ProjectJson | null,
 ): readonly VisitorAction[] {
-  const { id, state, ref, project: name } = deployment;
+  const { state, ref, project: name } = deployment;
   if (!viewer.isOperator || !project?.isServed) return [];
-  if (!isOver(deployment)) return [cancelAction(id, state)];
+  if (!isOver(deployment)) return [cancelAction(deployment)];
   const redeploy: VisitorAction = {
     ...{ id: "redeploy", path: `/projects/${name}/deploy`, values: { ref: branchOf(ref) } },
     label: `Deploy ${branchOf(ref)} again`,
@@ -88,15 +88,20 @@ function deploymentActions(
   return state === "succeeded" ? [redeploy, rollbackAction(deployment, project)] : [redeploy];
 }
 
-function cancelAction(id: number, state: DeploymentJson["state"]): VisitorAction {
-  const consequence =
-    state === "running"
-      ? "Its script is asked to end. The version that is live stays live."
-      : "It does not start. A newer push is deployed as usual.";
+function cancelAction(deployment: DeploymentJson): VisitorAction {
+  const { id } = deployment;
   return {
-    ...{ id: "cancel", path: `/deployments/${id}/cancel`, label: "Cancel", consequence, isDangerous: true },
+    ...{ id: "cancel", path: `/deployments/${id}/cancel`, label: "Cancel", isDangerous: true },
     question: `Cancel deployment ${id}?`,
+    consequence: afterCancel(deployment),
   };
+}
+
+function afterCancel({ state, liveAt }: DeploymentJson): string {
+  if (state !== "running") return "It does not start. A newer push is deployed as usual.";
+  if (liveAt !== null)
+    return "Its script is asked to end. While the guard watches, the version before it gets the requests again.";
+  return "Its script is asked to end. The version that is live stays live.";
 }
 
 function rollbackAction(deployment: DeploymentJson, project: ProjectJson): VisitorAction {

@@ -11,30 +11,31 @@ export interface Probing {
 }
 
 const shortestPauseMs = 100;
-/** A check gets at most a third of the time: many containers may start at once. */
-const pauseFactor = 2;
+const longestPauseMs = 400;
 
 /**
  * Runs the health check of a container again and again until it passes. Docker runs it in the container in the same way, but
  * not before its interval is over, which is 30 s by default.
  */
 export function startProbing(engine: Engine, id: string): Probing {
-  const state = { hasPassed: false, isOver: false };
+  const over = new AbortController();
+  let hasPassed = false;
   const probe = async () => {
     const command = await healthCommand(engine, id);
-    while (command !== null && !state.isOver && !state.hasPassed) {
+    while (command !== null && !over.signal.aborted) {
       const startedMs = performance.now();
-      state.hasPassed = await passes(engine, id, command);
-      await sleep(Math.max(shortestPauseMs, pauseFactor * (performance.now() - startedMs)));
+      hasPassed = await passes(engine, id, command);
+      if (hasPassed) return;
+      await sleep(pauseAfterMs(performance.now() - startedMs), undefined, { signal: over.signal });
     }
   };
   probe().catch(() => {}); // The caller asks Docker as well, and sees why.
-  return {
-    hasPassed: () => state.hasPassed,
-    end: () => {
-      state.isOver = true;
-    },
-  };
+  return { hasPassed: () => hasPassed, end: () => over.abort() };
+}
+
+/** A check that takes long, because many containers start at once, is run less often. */
+function pauseAfterMs(tookMs: number): number {
+  return Math.min(Math.max(shortestPauseMs, tookMs), longestPauseMs);
 }
 
 /** Runs the health checks of those that Docker has not checked yet. @returns them all; those that pass are healthy */

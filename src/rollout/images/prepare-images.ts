@@ -62,13 +62,14 @@ async function keepRunningImages(
   built: readonly RolloutService[],
   running: RunningContainers,
 ): Promise<void> {
-  for (const service of built) {
+  const keep = async (service: RolloutService) => {
     for (const { image } of running.get(service.name) ?? []) {
       const known = await inspectImage(engine, image);
       const isNamed = known?.tags.some((tag) => tag !== service.image && tag !== `${service.image}:latest`);
       if (known && !isNamed) await tagByCommit(engine, service.image, image, image.replace("sha256:", ""));
     }
-  }
+  };
+  await Promise.all(built.map(keep));
 }
 
 async function tagBuilt(rollout: RolloutContext, service: RolloutService): Promise<void> {

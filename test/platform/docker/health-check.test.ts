@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { Engine } from "../../../src/platform/docker/engine.ts";
 import { EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import { startProbing, withOwnHealth } from "../../../src/platform/docker/health-check.ts";
@@ -32,6 +33,19 @@ test("a health check is run until it passes", async () => {
   assert.equal(probing.hasPassed(), false);
   await until("the check passes", probing.hasPassed);
   assert.deepEqual(commands, Array(3).fill(["./check", "-q"]));
+});
+
+test("no timer keeps a roll-out from ending after the last check", async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  for (const exitCode of [0, 1]) {
+    const { engine, commands } = engineOf(["CMD", "./check"], [exitCode]);
+    const probing = startProbing(engine, "id");
+    await until("it was checked", () => commands.length > 0);
+    probing.end();
+    await setImmediate();
+    assert.equal(timers(), before, `after exit code ${exitCode}`);
+  }
 });
 
 test("a health check that is a line of shell gets a shell", async () => {
