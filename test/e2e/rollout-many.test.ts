@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { countingCaddyfile } from "../lab/counting-caddyfile.ts";
+import type { Answer } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { type Behaviour, requestsIn } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
@@ -30,7 +31,7 @@ onEngine("many roll-outs in a row", (env) => {
   after(() => project?.remove());
 
   test(`${rollouts} roll-outs of all kinds of apps, one in ten sick, fail no request`, async (t) => {
-    let counted = 0;
+    const proofs: Proof[] = [];
     const { answers, versions } = await project.underLoad(async () => {
       for (let number = 1; number <= rollouts; number += 1) {
         const isFaulty = number % 10 === 5;
@@ -44,14 +45,55 @@ onEngine("many roll-outs in a row", (env) => {
           [{ failed: 0, brokeOff: 0 }],
           `roll-out ${number}: ${behaviour}`,
         );
-        counted += sites[0]?.requests ?? 0;
+        proofs.push(proofIn(output));
       }
     });
+    for (const proof of proofs) assertMatches(proof, answers);
+    const counted = proofs.reduce((sum, { requests }) => sum + requests, 0);
     t.diagnostic(`${answers.length} requests, ${counted} of them counted in proofs, none failed`);
-    assert.ok(counted <= answers.length + rollouts);
     assert.ok(!versions.includes("version-5"));
   });
 });
+
+/** What a roll-out says of its requests, and when it counted; milliseconds since 1970. */
+interface Proof {
+  readonly requests: number;
+  /** Hotpush sends some through the proxy itself. */
+  readonly ownRequests: number;
+  /** It began between these two. */
+  readonly began: readonly [afterMs: number, byMs: number];
+  readonly ended: readonly [afterMs: number, byMs: number];
+}
+
+const requestsPerCheck = 6;
+
+function proofIn(output: string): Proof {
+  const events = output.split("\n").filter((line) => line.startsWith("{"));
+  const all = events.map((line) => JSON.parse(line));
+  const timeOf = (found: { readonly at: string } | undefined) => Date.parse(found?.at ?? "");
+  const steps = all.filter(({ event }) => event === "step");
+  return {
+    requests: requestsIn(output)[0]?.requests ?? 0,
+    ownRequests: requestsPerCheck * steps.filter(({ step }) => step === "check").length,
+    began: [
+      timeOf(steps.find(({ step }) => step === "read")),
+      timeOf(all.find(({ event }) => event === "started")),
+    ],
+    ended: [timeOf(steps.at(-1)), timeOf(all.find(({ event }) => event === "requests"))],
+  };
+}
+
+/** The clients count the same, but for the requests in flight when the roll-out began to count and when it ended. */
+function assertMatches({ requests, ownRequests, began, ended }: Proof, answers: readonly Answer[]): void {
+  const times = answers.map(({ atMs, latencyMs }) => {
+    const sentMs = performance.timeOrigin + atMs;
+    return { sentMs, answeredMs: sentMs + latencyMs };
+  });
+  const least = times.filter(({ sentMs, answeredMs }) => sentMs > began[1] && answeredMs < ended[0]).length;
+  const most = times.filter(({ sentMs, answeredMs }) => answeredMs >= began[0] && sentMs <= ended[1]).length;
+  const counted = requests - ownRequests;
+  assert.ok(least <= counted && counted <= most, `${counted} counted, ${least} to ${most} sent`);
+}
 
 function kindOf(kinds: readonly Behaviour[], number: number): Behaviour {
   return kinds[number % kinds.length] ?? "graceful";

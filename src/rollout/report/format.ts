@@ -41,7 +41,7 @@ function requestLines({
     return sites.length === 0 ? ["No request came through the proxy."] : sites.map(requestsText);
   const intro = "The requests were not counted, because Caddy does not log them.";
   if (missingLines.length === 0) return [`${intro} Write its new Caddyfile: hotpush upgrade`];
-  return [`${intro} Add to each site in the Caddyfile that reads a live file:`, ...missingLines];
+  return [`${intro} Add to each site in the Caddyfile that leads to your services:`, ...missingLines];
 }
 
 function columns(service: string, step: string, duration: string, detail: string): string {

@@ -29,6 +29,8 @@ const leftOut = [
   "user_id",
 ];
 
+const formatLines = ["\tformat filter {", ...leftOut.map((field) => `\t\t${field} delete`), "\t}"];
+
 /**
  * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
  * counts them.
@@ -45,9 +47,7 @@ export function countingLines(livePath: string, project: string | null): readonl
     "\t\troll_keep 1",
     "\t\troll_uncompressed",
     "\t}",
-    "\tformat filter {",
-    ...leftOut.map((field) => `\t\t${field} delete`),
-    "\t}",
+    ...formatLines,
     "}",
     "@uncounted not file {",
     `\troot ${posix.join(livePath, project ?? "")}`,
@@ -63,6 +63,9 @@ export const answerLines: readonly string[] = [
   "log_append upstream {rp.upstream.hostport}",
   "log_append answered {rp.status_code}",
 ];
+
+/** The lines of a site in the Caddyfile of a stack. Caddy logs all its requests: no file reaches it on all nodes. */
+export const stackCountingLines: readonly string[] = ["log {", ...formatLines, "}", ...answerLines];
 
 /** The lines as a part of a Caddyfile that is indented by `tabs`. */
 export function indented(lines: readonly string[], tabs: number): string {

@@ -53,8 +53,11 @@ async function linesSince(engine: Engine, id: string, sinceMs: number): Promise<
   return plainLog(raw).split("\n");
 }
 
-/** Caddy's warning has the error last: `reading: unexpected EOF` if the app ended, `writing: …` if the client did. */
-function hostOfLeaver(line: string): string | null {
+/**
+ * The host that a client left in the middle of an answer, by a line of Caddy's log; null if the line says something else. Caddy's
+ * warning has the error last: `reading: unexpected EOF` if the app ended, `writing: …` if the client did.
+ */
+export function hostOfLeaver(line: string): string | null {
   if (!line.includes("aborting with incomplete response")) return null;
   const { request, error = "" } = JSON.parse(line.slice(line.indexOf("{"))) as Warning;
   const isLeaver = error.startsWith("writing:") || error.includes("context canceled");

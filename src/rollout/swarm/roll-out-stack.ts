@@ -4,6 +4,7 @@ import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../context.ts";
 import { recordVersion } from "../record-version.ts";
 import { note, type ServiceOutcome, timed } from "../report/report.ts";
+import { withStackRequestsCounted } from "../requests/count-stack-requests.ts";
 import { inTurn, type LockedContext, selectServices } from "../with-rollout.ts";
 import { moveFileNames, prepareStackImages } from "./prepare-stack-images.ts";
 import { recoverStack } from "./recover-stack.ts";
@@ -25,7 +26,7 @@ export async function rollOutStack(request: RolloutRequest): Promise<void> {
     report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
     warn(rollout, services, nodes);
     await recoverStack(rollout);
-    return await rollOutServices(rollout, services);
+    return await withStackRequestsCounted(rollout, () => rollOutServices(rollout, services));
   });
 }
 
