@@ -5,7 +5,7 @@ import { type Container, listContainers } from "../platform/docker/container.ts"
 import type { Engine } from "../platform/docker/engine.ts";
 import type { RolloutProject, RolloutService } from "./compose/project.ts";
 import type { Report } from "./report/report.ts";
-import type { CountRequests } from "./requests/tally.ts";
+import type { RequestCount } from "./requests/tally.ts";
 import type { RolloutState } from "./state.ts";
 import type { Version } from "./versions.ts";
 
@@ -56,7 +56,7 @@ export interface Rollout extends RolloutContext {
   /** The live files that the proxy reads; null if it does not say. */
   readonly liveFilesRead: ReadonlySet<string> | null;
   /** Null if Caddy does not log requests. */
-  readonly countRequests: CountRequests | null;
+  readonly requestCount: RequestCount | null;
 }
 
 /** The live files of one project, and the proxy that reads them. */

@@ -23,7 +23,7 @@ export async function withRollout(
     const over = new AbortController();
     try {
       const rollout = await open(context, over.signal);
-      return await withRequestsCounted(rollout, (countRequests) => work({ ...rollout, countRequests }));
+      return await withRequestsCounted(rollout, (requestCount) => work({ ...rollout, requestCount }));
     } finally {
       over.abort();
     }
@@ -67,7 +67,7 @@ async function lockedContext(request: RolloutRequest, lockDescriptor: number): P
   return { ...request, lockDescriptor, commit, version, current: versions.at(-1) ?? null };
 }
 
-async function open(context: LockedContext, over: AbortSignal): Promise<Omit<Rollout, "countRequests">> {
+async function open(context: LockedContext, over: AbortSignal): Promise<Omit<Rollout, "requestCount">> {
   const read = () => readRollout(context, over);
   const { result } = await timed(context, "read", read, ({ project, liveDirectory }) =>
     liveDirectory === null
@@ -82,7 +82,7 @@ async function open(context: LockedContext, over: AbortSignal): Promise<Omit<Rol
 async function readRollout(
   context: LockedContext,
   over: AbortSignal,
-): Promise<Omit<Rollout, "services" | "countRequests">> {
+): Promise<Omit<Rollout, "services" | "requestCount">> {
   const { engine, target, env, signal } = context;
   const model = await loadModel(context);
   const containers = await listContainers(engine, model.name);

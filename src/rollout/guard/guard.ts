@@ -7,7 +7,8 @@ import { isStillReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Containers, LiveDirectory, ServiceRollout } from "../context.ts";
 import { timed } from "../report/report.ts";
-import type { CountRequests } from "../requests/tally.ts";
+import { clientsThatLeft } from "../requests/clients-that-left.ts";
+import type { Answered, RequestCount } from "../requests/tally.ts";
 import { readGuardOrder } from "./order.ts";
 import { type GuardVerdict, judge } from "./verdict.ts";
 
@@ -20,7 +21,8 @@ interface Watched {
   readonly on: ServiceRollout;
   readonly over: AbortSignal;
   readonly fresh: Containers;
-  readonly count: CountRequests;
+  readonly count: RequestCount;
+  readonly directory: LiveDirectory;
   /** Caddy logs requests of the old version under these names. */
   readonly oldNames: readonly string[];
 }
@@ -40,12 +42,13 @@ export async function guardNewVersion(
   fresh: Containers,
   over: AbortSignal,
 ): Promise<void> {
-  const { service, traffic, countRequests: count, report } = on;
+  const { service, traffic, requestCount: count, report } = on;
   const isOwn = on.own?.service === service.name;
   if (traffic.by !== "live file" || count === null || service.guardMs === 0) return;
   if (old.length === 0 || on.version !== null || isOwn) return;
   report({ event: "guarding", service: service.name, guardMs: service.guardMs });
-  const watched = { on, over, fresh, count, oldNames: namesOfOld(traffic.directory, service.name, old) };
+  const { directory } = traffic;
+  const watched = { on, over, fresh, count, directory, oldNames: namesOfOld(directory, service.name, old) };
   await timed(
     on,
     "guard",
@@ -63,13 +66,15 @@ function namesOfOld({ project }: LiveDirectory, service: string, old: Containers
 /** @returns the verdict on a version that may stay */
 async function watch(watched: Watched): Promise<string> {
   const { on } = watched;
-  const startedMs = performance.now();
+  const [startedMs, switchedMs] = [performance.now(), Date.now()];
   for (let look = 1; performance.now() - startedMs < on.service.guardMs; look += 1) {
     await sleep(pollMs);
     if (watched.over.aborted) return "ended: the requests go back for another reason";
-    const verdict = verdictOn(watched);
+    const isLongLook = look % looksPerInspection === 0;
+    const brokeOff = isLongLook ? await verdictOnBrokenOff(watched, switchedMs) : null;
+    const verdict = brokeOff ?? verdictOn(watched);
     if (verdict.kind === "worse") throw worse(watched, verdict, performance.now() - startedMs);
-    if (look % looksPerInspection === 0) await requireServing(watched);
+    if (isLongLook) await requireServing(watched);
     on.signal.throwIfAborted();
     const order = readGuardOrder(on.statePath, on.env.DEPLOY_ID);
     if (order === "back") throw unwanted(watched, verdict);
@@ -79,8 +84,30 @@ async function watch(watched: Watched): Promise<string> {
 }
 
 function verdictOn({ fresh, count, oldNames }: Watched): GuardVerdict {
-  const names = fresh.map(({ name }) => name);
-  return judge(count(names), count(oldNames));
+  return judge(count.to(fresh.map(({ name }) => name)), count.to(oldNames));
+}
+
+/**
+ * The verdict with the answers that broke off, if they make the new version worse. Caddy does not log which container gave
+ * them. If no other service is behind it, the new one gave those that began after the switch.
+ */
+async function verdictOnBrokenOff(watched: Watched, switchedMs: number): Promise<GuardVerdict | null> {
+  const { on, fresh, count, directory, oldNames } = watched;
+  const cutOff = count.cutOff(switchedMs);
+  if (cutOff === 0 || on.liveFilesRead?.size !== 1) return null;
+  const before = withBad(count.to(oldNames), count.cutOff() - cutOff);
+  const judgeWith = (brokeOff: number) =>
+    judge(withBad(count.to(fresh.map(({ name }) => name)), brokeOff), before);
+  if (judgeWith(cutOff).kind !== "worse") return null;
+  const left = await clientsThatLeft(on.engine, directory, switchedMs);
+  if (left === null) return null;
+  const leavers = [...left.values()].reduce((sum, clients) => sum + clients, 0);
+  const verdict = judgeWith(Math.max(0, cutOff - leavers));
+  return verdict.kind === "worse" ? verdict : null;
+}
+
+function withBad({ requests, bad }: Answered, more: number): Answered {
+  return { requests: requests + more, bad: bad + more };
 }
 
 async function requireServing({ on: { engine }, fresh }: Watched): Promise<void> {

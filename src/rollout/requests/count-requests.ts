@@ -9,7 +9,7 @@ import { note } from "../report/report.ts";
 import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
 import { clientsThatLeft } from "./clients-that-left.ts";
 import { followLog, type LogFollower } from "./follow-log.ts";
-import { type CountRequests, createTally, readLoggedRequest, type Tally } from "./tally.ts";
+import { createTally, type RequestCount, readLoggedRequest, type Tally } from "./tally.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
 
@@ -25,7 +25,7 @@ const settleMs = 100;
  */
 export async function withRequestsCounted<Result>(
   rollout: Counted,
-  work: (countRequests: CountRequests | null) => Promise<Result>,
+  work: (requestCount: RequestCount | null) => Promise<Result>,
 ): Promise<Result> {
   const counting = await startCounting(rollout).catch((error: unknown) => noteFault(rollout, error));
   try {
@@ -42,7 +42,7 @@ function noteFault({ report }: Counted, error: unknown): null {
 
 interface Counting {
   /** Null if Caddy does not log requests. */
-  readonly count: CountRequests | null;
+  readonly count: RequestCount | null;
   /** Reports the requests since the start. */
   readonly end: () => Promise<void>;
 }
@@ -71,7 +71,7 @@ function logOf({ path, project }: LiveDirectory): string {
 
 /** A count of requests that goes on. */
 interface Count {
-  readonly soFar: CountRequests;
+  readonly soFar: RequestCount;
   readonly end: () => Promise<readonly SiteRequests[]>;
 }
 
@@ -85,7 +85,7 @@ async function openCount(rollout: Counted, live: LiveDirectory): Promise<Count> 
   const polling = poll(() => readInto(tally, log), over.signal);
   polling.catch(() => {}); // `end` reports it.
   return {
-    soFar: tally.count,
+    soFar: tally,
     async end() {
       await stopLogging();
       over.abort();

@@ -17,11 +17,17 @@ export interface LoggedRequest {
   readonly host: string;
   /** The host that Caddy tried last, such as the name of a container; null if that is not known. */
   readonly container: string | null;
+  /** When Caddy got it, in milliseconds since 1970; 0 if its log does not say. */
+  readonly sentMs: number;
   readonly outcome: Outcome;
 }
 
 /** What Caddy writes about a request. It appends the last two fields when its handlers are done, so not to one that was cut off. */
 interface Line {
+  /** The end of the request, in seconds since 1970, unless the log has another format for it. */
+  readonly ts?: unknown;
+  /** In seconds. */
+  readonly duration?: unknown;
   readonly status?: number;
   readonly request?: { readonly host?: string };
   readonly upstream?: string | null;
@@ -34,7 +40,13 @@ export function readLoggedRequest(text: string): LoggedRequest | null {
   const { status, request, upstream } = line;
   if (status === undefined || request?.host === undefined) return null;
   const container = upstream ? upstream.replace(/:\d+$/, "") : null;
-  return { host: hostOf(request.host), container, outcome: outcomeOf(line, status) };
+  const sentMs = 1_000 * (Number(line.ts) - Number(line.duration));
+  return {
+    host: hostOf(request.host),
+    container,
+    sentMs: Number.isFinite(sentMs) ? sentMs : 0,
+    outcome: outcomeOf(line, status),
+  };
 }
 
 function parseLine(text: string): Line {
@@ -67,16 +79,22 @@ export interface Answered {
   readonly bad: number;
 }
 
-/** Counts the requests so far to the containers of these names. */
-export type CountRequests = (containers: readonly string[]) => Answered;
+/** What a guard asks of the requests so far. */
+export interface RequestCount {
+  /** Those to the containers of these names. */
+  readonly to: (containers: readonly string[]) => Answered;
+  /**
+   * How many were cut off of those that began since then, in milliseconds since 1970; of all without it. Caddy does not log by
+   * which container, or whether by the client.
+   */
+  readonly cutOff: (sinceMs?: number) => number;
+}
 
 /** The requests so far. */
-export interface Tally {
-  readonly count: CountRequests;
+export interface Tally extends RequestCount {
   readonly add: (request: LoggedRequest) => void;
   /** @param leftInTheMiddle how many of the cut off requests of a host were cut off by the client */
   readonly sites: (leftInTheMiddle: (host: string) => number) => readonly SiteRequests[];
-  readonly cutOff: () => number;
 }
 
 interface Site {
@@ -98,6 +116,7 @@ const otherHosts = "other hosts";
 export function createTally(isNew: (container: string) => boolean): Tally {
   const sites = new Map<string, Site>();
   const containers = new Map<string, Mutable<Answered>>();
+  const cutOffMs: number[] = [];
 
   function addTo(container: string, outcome: Outcome): void {
     if (outcome.kind !== "answered" && outcome.kind !== "failed") return;
@@ -115,16 +134,17 @@ export function createTally(isNew: (container: string) => boolean): Tally {
   }
 
   return {
-    count(names) {
+    to(names) {
       const answered = names.flatMap((name) => containers.get(name) ?? []);
       const sum = (of: (one: Answered) => number) => answered.reduce((total, one) => total + of(one), 0);
       return { requests: sum(({ requests }) => requests), bad: sum(({ bad }) => bad) };
     },
-    add({ host, container, outcome }) {
+    add({ host, container, sentMs, outcome }) {
       const site = siteOf(host);
       site.requests += 1;
       if (outcome.kind === "failed") site.failed += 1;
       if (outcome.kind === "cut off") site.cutOff += 1;
+      if (outcome.kind === "cut off") cutOffMs.push(sentMs);
       if (outcome.kind === "left") site.left += 1;
       if (container !== null) addTo(container, outcome);
       if (outcome.kind !== "answered" || container === null) return;
@@ -134,7 +154,7 @@ export function createTally(isNew: (container: string) => boolean): Tally {
     },
     sites: (leftInTheMiddle) =>
       [...sites].map(([host, site]) => summary(host, site, Math.min(site.cutOff, leftInTheMiddle(host)))),
-    cutOff: () => [...sites.values()].reduce((sum, { cutOff }) => sum + cutOff, 0),
+    cutOff: (sinceMs = 0) => cutOffMs.filter((sentMs) => sentMs >= sinceMs).length,
   };
 }
 

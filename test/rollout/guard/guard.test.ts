@@ -32,6 +32,24 @@ test("a version that is worse ends the guard at once, with the counts", async (t
   );
 });
 
+test("answers that break off count for the only service behind the proxy", async (t) => {
+  const situation = { guardMs: longMs, now: { requests: 40, bad: 0 }, cutOff: 20 };
+  await assert.rejects(
+    guardOf(t, situation).guard(),
+    isProblem("version_worse", /20 of 60 requests went wrong \(33.3 %\), before 2 of 101/),
+  );
+});
+
+test("answers that break off do not count if clients left, or with several services", async (t) => {
+  const situation = { guardMs: 700, now: { requests: 60, bad: 0 }, cutOff: 20 };
+  const liveFilesRead = new Set(["app", "api"]);
+  for (const other of [{ left: 19 }, { differences: { liveFilesRead } }]) {
+    const { guard, events } = guardOf(t, { ...situation, ...other });
+    await guard();
+    assert.match(JSON.stringify(events[1]), /0 of 60 requests went wrong/);
+  }
+});
+
 test("a version with too few requests passes, and it is said so", async (t) => {
   const { guard, events } = guardOf(t, { guardMs: 200, now: { requests: 3, bad: 3 } });
   await guard();
@@ -58,7 +76,7 @@ test("a roll back makes the guarded version fail", async (t) => {
 
 test("nothing is guarded without a count, with the label 0, in a roll back, or if it is Hotpush itself", async (t) => {
   const [first, ...others] = [
-    { countRequests: null },
+    { requestCount: null },
     { service: sampleService() },
     { version: { commit: "1", finishedAt: "", images: {} } },
     { own: { id: "x", service: "app" } },
@@ -74,10 +92,14 @@ interface Situation {
   readonly guardMs: number;
   readonly now: Answered;
   readonly restarts?: number;
+  /** Requests since the switch that were cut off, and how many of them by their clients. */
+  readonly cutOff?: number;
+  readonly left?: number;
   readonly differences?: Partial<ServiceRollout> | undefined;
 }
 
-function guardOf(t: TestContext, { guardMs, now, restarts = 0, differences }: Situation) {
+function guardOf(t: TestContext, situation: Situation) {
+  const { guardMs, now, restarts = 0, cutOff = 0, left = 0, differences } = situation;
   const statePath = temporaryDirectory(t);
   mkdirSync(join(statePath, "rollout"));
   const events: RolloutEvent[] = [];
@@ -86,23 +108,37 @@ function guardOf(t: TestContext, { guardMs, now, restarts = 0, differences }: Si
   const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
   const report = (event: RolloutEvent) => void events.push(event);
   const on: ServiceRollout = {
-    ...sampleRequest(statePath, { report, env: { DEPLOY_ID: "7" }, engine: engineWith(restarts) }),
+    ...sampleRequest(statePath, { report, env: { DEPLOY_ID: "7" }, engine: engineWith(restarts, left) }),
     ...{ own: null, commit: "1", version: null, current: null, lockDescriptor: 0, project, service },
     ...{ services: [service], configHashes: Promise.resolve(new Map()), liveDirectory: directory },
-    ...{ liveFilesRead: null, traffic: { by: "live file", directory } },
-    countRequests: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1 }),
+    ...{ liveFilesRead: new Set(["app"]), traffic: { by: "live file", directory } },
+    requestCount: {
+      to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1 }),
+      cutOff: (sinceMs = 0) => (sinceMs === 0 ? cutOff + 1 : cutOff),
+    },
     ...differences,
   };
   const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);
   return { guard, events, statePath };
 }
 
-/** An engine whose containers run, and have restarted so often. */
-function engineWith(restarts: number) {
+/** An engine whose containers run, and have restarted so often; Caddy's log names so many clients that left. */
+function engineWith(restarts: number, left: number) {
   const inspected = {
     ...{ Id: fresh.id, Name: `/${fresh.name}`, Image: "x", RestartCount: restarts, Created: "2026-01-01" },
     ...{ Config: { Image: "x", Labels: {} }, State: { Status: "running", ExitCode: 0 } },
   };
+  const caddy = { Id: "caddy", Mounts: [{ Source: "/run/live" }] };
+  const warning = {
+    msg: "aborting with incomplete response",
+    request: { host: "a" },
+    error: "writing: EPIPE",
+  };
+  const log = `${JSON.stringify(warning)}\n`.repeat(left);
   const answer = async () => Buffer.from(JSON.stringify(inspected));
-  return { get: answer, post: answer, delete: answer };
+  const get = async (path: string) => {
+    if (path === "/containers/json") return Buffer.from(JSON.stringify([caddy]));
+    return path.startsWith("/containers/caddy/logs") ? Buffer.from(log) : answer();
+  };
+  return { get, post: answer, delete: answer };
 }

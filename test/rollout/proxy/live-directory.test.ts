@@ -74,7 +74,7 @@ function sampleRollout(t: TestContext, differences: Pick<Rollout, "liveDirectory
   return {
     ...sampleRequest(temporaryDirectory(t)),
     ...{ own: null, commit: "1".repeat(40), version: null, current: null, lockDescriptor: 0 },
-    ...{ services: [], configHashes: Promise.resolve(new Map()), liveFilesRead: null, countRequests: null },
+    ...{ services: [], configHashes: Promise.resolve(new Map()), liveFilesRead: null, requestCount: null },
     ...differences,
   };
 }

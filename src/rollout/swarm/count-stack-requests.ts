@@ -3,11 +3,11 @@ import { plainLog } from "../../platform/docker/diagnosis.ts";
 import { type Engine, getJson } from "../../platform/docker/engine.ts";
 import type { SiteRequests } from "../../site-requests.ts";
 import { note } from "../report/report.ts";
-import type { StackRollout } from "../swarm/stack.ts";
-import { listOfStack } from "../swarm/swarm-service.ts";
-import { stackCountingLines } from "./caddy-lines.ts";
-import { hostOfLeaver } from "./clients-that-left.ts";
-import { createTally, readLoggedRequest } from "./tally.ts";
+import { stackCountingLines } from "../requests/caddy-lines.ts";
+import { hostOfLeaver } from "../requests/clients-that-left.ts";
+import { createTally, readLoggedRequest } from "../requests/tally.ts";
+import type { StackRollout } from "./stack.ts";
+import { listOfStack } from "./swarm-service.ts";
 
 type Counted = Pick<StackRollout, "engine" | "project" | "report">;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
 import { indented, stackCountingLines } from "../../../src/rollout/requests/caddy-lines.ts";
-import { withStackRequestsCounted } from "../../../src/rollout/requests/count-stack-requests.ts";
+import { withStackRequestsCounted } from "../../../src/rollout/swarm/count-stack-requests.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const caddyfile = `:80 {\n${indented(stackCountingLines, 1)}\n\treverse_proxy tasks.app:80\n}\n`;
