@@ -22,20 +22,25 @@ export function startProbing(engine: Engine, id: string): Probing {
   let hasPassed = false;
   const probe = async () => {
     const command = await healthCommand(engine, id);
+    const firstMs = performance.now();
     while (command !== null && !over.signal.aborted) {
       const startedMs = performance.now();
       hasPassed = await passes(engine, id, command);
       if (hasPassed) return;
-      await sleep(pauseAfterMs(performance.now() - startedMs), undefined, { signal: over.signal });
+      const nowMs = performance.now();
+      await sleep(pauseMs(nowMs - startedMs, nowMs - firstMs), undefined, { signal: over.signal });
     }
   };
   probe().catch(() => {}); // The caller asks Docker as well, and sees why.
   return { hasPassed: () => hasPassed, end: () => over.abort() };
 }
 
-/** A check gets a third of the time: what serves needs the processor too, and many containers may start at once. */
-function pauseAfterMs(tookMs: number): number {
-  return Math.min(Math.max(shortestPauseMs, 2 * tookMs), longestPauseMs);
+/**
+ * A check gets a third of the time, because many containers may start at once, and less the longer an app takes: what serves
+ * needs the processor too.
+ */
+function pauseMs(tookMs: number, waitedMs: number): number {
+  return Math.max(shortestPauseMs, Math.min(2 * tookMs, longestPauseMs), waitedMs / 5);
 }
 
 /** Runs the health checks of those that Docker has not checked yet. @returns them all; those that pass are healthy */
