@@ -94,7 +94,7 @@ function verdictOn({ fresh, count, oldNames }: Watched): GuardVerdict {
 async function verdictOnBrokenOff(watched: Watched, switchedMs: number): Promise<GuardVerdict | null> {
   const { on, fresh, count, directory, oldNames } = watched;
   const cutOff = count.cutOff(switchedMs);
-  if (cutOff === 0 || on.liveFilesRead?.size !== 1) return null;
+  if (cutOff === 0 || !isAloneBehindProxy(on)) return null;
   const before = withBad(count.to(oldNames), count.cutOff() - cutOff);
   const judgeWith = (brokeOff: number) =>
     judge(withBad(count.to(fresh.map(({ name }) => name)), brokeOff), before);
@@ -104,6 +104,12 @@ async function verdictOnBrokenOff(watched: Watched, switchedMs: number): Promise
   const leavers = [...left.values()].reduce((sum, clients) => sum + clients, 0);
   const verdict = judgeWith(Math.max(0, cutOff - leavers));
   return verdict.kind === "worse" ? verdict : null;
+}
+
+/** Whether the proxy reads the live files of no other service than Hotpush, whose answers are short. */
+function isAloneBehindProxy({ liveFilesRead, service, own }: ServiceRollout): boolean {
+  const others = [...(liveFilesRead ?? [])].filter((name) => name !== service.name && name !== own?.service);
+  return liveFilesRead !== null && others.length === 0;
 }
 
 function withBad({ requests, bad }: Answered, more: number): Answered {

@@ -34,10 +34,12 @@ test("a version that is worse ends the guard at once, with the counts", async (t
 
 test("answers that break off count for the only service behind the proxy", async (t) => {
   const situation = { guardMs: longMs, now: { requests: 40, bad: 0 }, cutOff: 20 };
-  await assert.rejects(
-    guardOf(t, situation).guard(),
-    isProblem("version_worse", /20 of 60 requests went wrong \(33.3 %\), before 2 of 101/),
-  );
+  const besideHotpush = { liveFilesRead: new Set(["app", "hotpush"]), own: { id: "x", service: "hotpush" } };
+  for (const differences of [undefined, besideHotpush])
+    await assert.rejects(
+      guardOf(t, { ...situation, differences }).guard(),
+      isProblem("version_worse", /20 of 60 requests went wrong \(33.3 %\), before 2 of 101/),
+    );
 });
 
 test("answers that break off do not count if clients left, or with several services", async (t) => {
