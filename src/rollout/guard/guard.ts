@@ -13,6 +13,8 @@ import { readGuardOrder } from "./order.ts";
 import { type GuardVerdict, judge } from "./verdict.ts";
 
 const pollMs = 100;
+/** Until Docker's log has what Caddy wrote before it logged a request. */
+const settleMs = 200;
 /** Docker is asked less often than the count. */
 const looksPerInspection = 5;
 
@@ -99,6 +101,7 @@ async function verdictOnBrokenOff(watched: Watched, switchedMs: number): Promise
   const judgeWith = (brokeOff: number) =>
     judge(withBad(count.to(fresh.map(({ name }) => name)), brokeOff), before);
   if (judgeWith(cutOff).kind !== "worse") return null;
+  await sleep(settleMs);
   const left = await clientsThatLeft(on.engine, directory, switchedMs);
   if (left === null) return null;
   const leavers = [...left.values()].reduce((sum, clients) => sum + clients, 0);
