@@ -1,5 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
+import { finished } from "node:stream/promises";
+import { atMost } from "../platform/at-most.ts";
 import { openHttp } from "../platform/http.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 
@@ -31,13 +33,20 @@ export interface RunClient {
     body?: object,
     headers?: Headers,
   ) => Promise<RunAnswer>;
-  /** An answer that goes on. It ends when it is destroyed. */
+  /** An answer that goes on, and holds one of a few places until it has ended or is destroyed. */
   readonly open: (visit: Visit, path: string, signal: AbortSignal) => Promise<IncomingMessage | Refused>;
 }
 
 const timeoutMs = 10_000;
+/** Together fewer than the connections that `run` accepts: two hundred pages that load at the same moment wait in line. */
+const mostCalls = 48;
+const mostStreams = 72;
 
+/** Finds the `hotpush run` that listens at `socket`, with each call again. A call that gets no answer in 10 s is refused. */
 export function connectRun(socket: string): RunClient {
+  const callInTurn = atMost(mostCalls);
+  const streamInTurn = atMost(mostStreams);
+
   async function send(
     visit: Visit,
     request: {
@@ -59,23 +68,42 @@ export function connectRun(socket: string): RunClient {
     } catch (error) {
       if (signal.aborted && !(signal.reason instanceof DOMException && signal.reason.name === "TimeoutError"))
         throw error;
-      return { kind: "refused", status: 503, detail: unreachable };
+      return unreachable;
     }
   }
 
   return {
-    async call(visit, method, path, body, headers) {
+    call(visit, method, path, body, headers) {
       const signal = AbortSignal.timeout(timeoutMs);
-      const answer = await send(visit, { method, path, signal, headers, ...(body && { body }) });
-      if ("kind" in answer) return answer;
-      return { kind: "ok", status: answer.statusCode ?? 200, value: (await json(answer)) as object };
+      return callInTurn(async () => {
+        const answer = await send(visit, { method, path, signal, headers, ...(body && { body }) });
+        if ("kind" in answer) return answer;
+        return { kind: "ok", status: answer.statusCode ?? 200, value: (await json(answer)) as object };
+      });
     },
-    open: (visit, path, signal) => send(visit, { method: "GET", path, signal }),
+    open: (visit, path, signal) =>
+      new Promise((resolve, reject) => {
+        let isLate = false;
+        const waiting = setTimeout(() => {
+          isLate = true;
+          resolve(unreachable);
+        }, timeoutMs);
+        const openAndHold = async () => {
+          clearTimeout(waiting);
+          if (isLate) return;
+          const answer = await send(visit, { method: "GET", path, signal });
+          resolve(answer);
+          if (!("kind" in answer)) await finished(answer).catch(() => {});
+        };
+        streamInTurn(openAndHold).catch(reject);
+      }),
   };
 }
 
-const unreachable =
-  "Hotpush does not answer at the moment. Pushes are still received; try again in some seconds.";
+const unreachable: Refused = {
+  ...{ kind: "refused", status: 503 },
+  detail: "Hotpush does not answer at the moment. Pushes are still received; try again in some seconds.",
+};
 
 async function refused(answer: IncomingMessage): Promise<Refused> {
   const { detail } = (await json(answer)) as { readonly detail: string };
