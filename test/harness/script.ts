@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** A deploy.sh that reports its start and runs until `letGo`, then exits with the code in that file. */
@@ -15,7 +15,9 @@ echo up
 while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
 `;
 
-/** Makes the waiting script, and all later ones, exit with `exitCode`. */
+/** Makes the waiting script, and all later ones, exit with `exitCode`. The script never sees a file without the code. */
 export function letGo(repoPath: string, exitCode = 0): void {
-  writeFileSync(join(repoPath, "go"), String(exitCode));
+  const path = join(repoPath, "go");
+  writeFileSync(`${path}.new`, String(exitCode));
+  renameSync(`${path}.new`, path);
 }
