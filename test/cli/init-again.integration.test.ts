@@ -59,7 +59,7 @@ test("a deploy.sh of your own stays, and becomes executable", async (t) => {
   assert.equal(statSync(join(repository.directory, "deploy.sh")).mode & 0o777, 0o755);
 });
 
-/** Runs a command while something listens on 443, in a network of its own, so that no other test sees it. */
+/** Runs a command while something listens on 443. */
 const while443IsTaken = `
 const [program, ...args] = process.argv.slice(1);
 const server = require("node:net").createServer().listen(443, "0.0.0.0", () => {
@@ -68,23 +68,18 @@ const server = require("node:net").createServer().listen(443, "0.0.0.0", () => {
 `;
 
 test("ports of the Caddy from an earlier run do not count as taken", needs("root"), async (t) => {
-  const { repository, init, read, env } = makeProject(t);
-  const again = (...args: readonly string[]) =>
-    spawnSync(
-      "unshare",
-      ["--net", process.execPath, "-e", while443IsTaken, launcher, "init", "--alone", ...args],
-      {
-        cwd: repository.directory,
-        env,
-        encoding: "utf8",
-      },
-    );
-  const elsewhere = again("--yes", "--url", "https://shop.example.org");
+  const { repository, read, env } = makeProject(t);
+  // Each in a network of its own, so that no other test takes the port or sees it taken.
+  const inNetwork = (...command: readonly string[]) =>
+    spawnSync("unshare", ["--net", ...command], { cwd: repository.directory, env, encoding: "utf8" });
+  const init = [launcher, "init", "--alone", "--yes"];
+  const again = (url: string) => inNetwork(process.execPath, "-e", while443IsTaken, ...init, "--url", url);
+  const elsewhere = again("https://shop.example.org");
   assert.equal(elsewhere.status, 0, elsewhere.stderr);
   assert.doesNotMatch(read("compose.hotpush.yaml"), /443:443/);
-  assert.equal((await init(["--yes", "--url", "https://shp.example.org"])).code, 0);
+  assert.equal(inNetwork(...init, "--url", "https://shp.example.org").status, 0);
   assert.match(read("compose.hotpush.yaml"), /"443:443"/);
-  assert.equal(again("--yes", "--url", "https://shop.example.org").status, 0);
+  assert.equal(again("https://shop.example.org").status, 0);
   assert.match(read("compose.hotpush.yaml"), /"443:443"/);
   assert.match(parseEnv(read(".env")).SITE ?? "", /^shop\.example\.org/);
 });

@@ -37,7 +37,7 @@ onEngine("services side by side on a real engine", (env) => {
     const before = await Promise.all(["app", "worker"].map(project.containers));
     await alsoHas({ api: twin, worker: { ...twin, command: ["false"] } });
     await project.underLoad(async () => {
-      const { code, output } = await project.deploy("half", "graceful");
+      const { code, output } = await project.deploy("half", "sick");
       assert.equal(code, 1, output);
       assert.match(output, /FAILED: .*worker/);
       assert.match(output, /app +note +is given up, because another service failed/);

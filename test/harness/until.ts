@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-const longestWaitMs = 30_000;
+/** A machine that others share may stand still for half a minute. */
+const longestWaitMs = 60_000;
 const shortestPauseMs = 10;
 const longestPauseMs = 250;
 
