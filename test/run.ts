@@ -6,100 +6,18 @@
  * If TEST_RESULTS names a file, the counts go there: `<passed> <failed> <skipped>`, then a line per flaky file.
  */
 import { appendFileSync, globSync, writeFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { type EventData, run } from "node:test";
 import { spec } from "node:test/reporters";
+import { type Suite, suites } from "./suites.ts";
 
 const root = join(import.meta.dirname, "..");
 
-interface Suite {
-  readonly patterns: readonly string[];
-  readonly exclude: readonly string[];
-  readonly filesAtATime: number;
-  /** Parts of the names of the files that take longest, the longest first: if they begin early, they don't end last. */
-  readonly first: readonly string[];
-  readonly last: readonly string[];
-  readonly needsEngine: boolean;
-}
-
-const suites: Readonly<Record<string, Suite>> = {
-  unit: {
-    patterns: ["test/**/*.test.ts"],
-    exclude: ["**/*.integration.test.ts", "test/e2e/**", "test/faults/**", "test/fuzz/**"],
-    filesAtATime: 4,
-    first: [],
-    last: [],
-    needsEngine: false,
-  },
-  integration: {
-    patterns: ["test/**/*.integration.test.ts"],
-    exclude: [],
-    filesAtATime: 4,
-    first: [
-      "log.browser",
-      "doubtful-push",
-      "package",
-      "demo",
-      "output",
-      "deployments/stop",
-      "log-lines",
-      "catch-up",
-      "nginx",
-    ],
-    last: [],
-    needsEngine: false,
-  },
-  faults: {
-    patterns: ["test/faults/**/*.test.ts", "test/fuzz/**/*.test.ts"],
-    exclude: [],
-    filesAtATime: 3,
-    first: [
-      "roles-kill",
-      "idle-connections",
-      "body-floods",
-      "damaged-state",
-      "slow-senders",
-      "faults/start",
-      "kill",
-      "io-error",
-    ],
-    last: [],
-    needsEngine: false,
-  },
-  fuzz: {
-    patterns: ["test/fuzz/**/*.test.ts"],
-    exclude: [],
-    filesAtATime: 2,
-    first: [],
-    last: [],
-    needsEngine: false,
-  },
-  e2e: {
-    patterns: ["test/e2e/**/*.test.ts"],
-    exclude: [],
-    // They mostly wait, for health checks and requests that end.
-    filesAtATime: 5,
-    first: [
-      "rollout-swarm.",
-      "self-swarm",
-      "rollout-migration",
-      "rollout-recreate-failures",
-      "rollout-services",
-      "rollout-scale",
-      "rollout-failures",
-      "first-deployment",
-      "rollout-interrupted",
-      "swarm-nodes",
-    ],
-    // It waits until nobody else uses the engine.
-    last: ["without-engine"],
-    needsEngine: true,
-  },
-};
-
 /** FUZZ_RUNS asks for as long as it takes. */
-const testTimeoutMs = process.env.FUZZ_RUNS ? Number.POSITIVE_INFINITY : 900_000;
-const mostSecondTries = 3;
+const timeoutFactor = process.env.FUZZ_RUNS ? 1_000 : 1;
+/** The time-out of a test names it, and lets it clean up; that of its file ends what waits for ever without a test. */
+const [testTimeoutMs, fileTimeoutMs] = [400_000 * timeoutFactor, 700_000 * timeoutFactor];
+const mostSecondTries = 5;
 const slowestShown = 10;
 
 interface FileResult {
@@ -108,13 +26,11 @@ interface FileResult {
   readonly failed: number;
   readonly skipped: number;
   readonly durationMs: number;
+  readonly retry: Retry;
 }
 
-interface Results {
-  readonly files: readonly FileResult[];
-  /** A failure that must not happen even once: no second try. */
-  readonly hasFailedRequests: boolean;
-}
+/** Failed requests must not happen even once; what reached a time-out would only take as long again. */
+type Retry = "allowed" | "pointless" | "forbidden";
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -137,18 +53,19 @@ async function main([name = "", ...words]: readonly string[]): Promise<number> {
   const stopping = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort());
   try {
-    const first = await runFiles(files, suite.filesAtATime, stopping.signal);
+    const first = await runLanes(files, suite, stopping.signal);
     const flaky = stopping.signal.aborted ? [] : await passOnSecondTry(first, stopping.signal);
+    if (stopping.signal.aborted)
+      console.log(`\n${name} was stopped before its end. Files that had not ended count as failed.`);
     report(name, first, flaky);
-    return first.files.some(({ failed, file }) => failed > 0 && !flaky.includes(file)) ? 1 : 0;
+    return first.some(({ failed, file }) => failed > 0 && !flaky.includes(file)) ? 1 : 0;
   } finally {
     await closeEngine?.();
   }
 }
 
-function filesOf({ patterns, exclude, first, last }: Suite, words: readonly string[]): readonly string[] {
+function filesOf({ patterns, exclude, first }: Suite, words: readonly string[]): readonly string[] {
   const place = (file: string) => {
-    if (last.some((part) => file.includes(part))) return first.length + 1;
     const index = first.findIndex((part) => file.includes(part));
     return index === -1 ? first.length : index;
   };
@@ -172,49 +89,71 @@ async function openEngine(): Promise<() => Promise<void>> {
   };
 }
 
+/** The files in turn beside the others; those that must be alone after all. */
+async function runLanes(
+  files: readonly string[],
+  suite: Suite,
+  signal: AbortSignal,
+): Promise<readonly FileResult[]> {
+  const isOf = (lane: readonly string[]) => (file: string) => lane.some((part) => file.includes(part));
+  const alone = files.filter(isOf(suite.alone));
+  const inTurn = files.filter((file) => !alone.includes(file) && isOf(suite.inTurn)(file));
+  const others = files.filter((file) => !alone.includes(file) && !inTurn.includes(file));
+  const lanes = [runFiles(others, suite.filesAtATime, signal), runFiles(inTurn, 1, signal)];
+  return [...(await Promise.all(lanes)).flat(), ...(await runFiles(alone, 1, signal))];
+}
+
 async function runFiles(
   files: readonly string[],
   filesAtATime: number,
   signal: AbortSignal,
-): Promise<Results> {
-  const results: FileResult[] = [];
+): Promise<readonly FileResult[]> {
+  const [waiting, results]: [string[], FileResult[]] = [[...files], []];
+  const worker = async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const result = await runFile(file, signal);
+      console.log(lineOf(result));
+      results.push(result);
+    }
+  };
+  await Promise.all(Array.from({ length: filesAtATime }, worker));
+  return results;
+}
+
+/** Runs a file in a process of its own. It has failed if it ends without a word: it was killed, or has a syntax error. */
+async function runFile(file: string, signal: AbortSignal): Promise<FileResult> {
+  const startedMs = performance.now();
+  const none = { passed: 0, failed: 1, skipped: 0 };
+  if (signal.aborted) return { file, ...none, durationMs: 0, retry: "pointless" };
+  const timeout = AbortSignal.timeout(fileTimeoutMs);
   const failures = new spec();
-  let hasFailedRequests = false;
   failures.pipe(process.stdout, { end: false });
   const tests = run({
-    files: files.map((file) => join(root, file)),
+    files: [join(root, file)],
     cwd: root,
-    concurrency: filesAtATime,
     timeout: testTimeoutMs,
-    signal,
+    signal: AbortSignal.any([signal, timeout]),
   });
+  let counts: Pick<FileResult, "passed" | "failed" | "skipped"> = none;
+  let retry: Retry = "allowed";
   tests.on("test:fail", (data) => {
     failures.write({ type: "test:fail", data });
-    if (/requests? failed/.test(String(data.details.error.cause ?? data.details.error)))
-      hasFailedRequests = true;
+    const error: Error & { failureType?: string } = data.details.error;
+    if (/requests? failed/.test(String(error.cause ?? error))) retry = "forbidden";
+    else if (error.failureType === "testTimeoutFailure" && retry === "allowed") retry = "pointless";
   });
   tests.on("test:summary", (summary) => {
-    if (summary.file === undefined) return;
-    const result = resultOf(summary.file, summary);
-    results.push(result);
-    console.log(lineOf(result));
+    if (summary.file !== undefined) counts = countsOf(summary);
   });
   for await (const _ of tests); // Read to its end: the events above are all that counts.
   await new Promise<void>((resolve) => failures.end(resolve));
-  return { files: withUnreported(files, results), hasFailedRequests };
+  if (timeout.aborted) console.log(`${file} did not end within ${seconds(fileTimeoutMs)}, and was stopped.`);
+  if (timeout.aborted && retry === "allowed") retry = "pointless";
+  return { file, ...counts, durationMs: performance.now() - startedMs, retry };
 }
 
-function resultOf(file: string, { counts, duration_ms }: EventData.TestSummary): FileResult {
-  const { tests, passed, skipped, todo } = counts;
-  const failed = tests - passed - skipped - todo;
-  return { file: relative(root, file), passed, failed, skipped, durationMs: duration_ms };
-}
-
-/** A file that ended without a word (it was killed, or has a syntax error) has failed. */
-function withUnreported(files: readonly string[], results: readonly FileResult[]): readonly FileResult[] {
-  const silent = files.filter((file) => !results.some((result) => result.file === file));
-  const failed = { passed: 0, failed: 1, skipped: 0, durationMs: 0 };
-  return [...results, ...silent.map((file) => ({ file, ...failed }))];
+function countsOf({ counts: { tests, passed, skipped, todo } }: EventData.TestSummary) {
+  return { passed, failed: tests - passed - skipped - todo, skipped };
 }
 
 function lineOf({ file, passed, failed, skipped, durationMs }: FileResult): string {
@@ -229,15 +168,20 @@ function seconds(ms: number): string {
 }
 
 /** On a machine that others share a test may fail by chance; many failures are no chance. */
-async function passOnSecondTry(first: Results, signal: AbortSignal): Promise<readonly string[]> {
-  const failed = first.files.filter((result) => result.failed > 0).map(({ file }) => file);
-  if (failed.length === 0 || failed.length > mostSecondTries || first.hasFailedRequests) return [];
+async function passOnSecondTry(
+  first: readonly FileResult[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const hasFailed = first.filter(({ failed }) => failed > 0);
+  const failed = hasFailed.filter(({ retry }) => retry === "allowed").map(({ file }) => file);
+  if (failed.length === 0 || hasFailed.length > mostSecondTries) return [];
+  if (hasFailed.some(({ retry }) => retry === "forbidden")) return [];
   console.log(`\nFailed, and run once more alone: ${failed.join(" ")}`);
   const second = await runFiles(failed, 1, signal);
-  return second.files.filter((result) => result.failed === 0).map(({ file }) => file);
+  return second.filter((result) => result.failed === 0).map(({ file }) => file);
 }
 
-function report(suite: string, { files }: Results, flaky: readonly string[]): void {
+function report(suite: string, files: readonly FileResult[], flaky: readonly string[]): void {
   const slowest = files.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, slowestShown);
   const table = slowest.map(({ file, durationMs }) => `${seconds(durationMs).padStart(8)}  ${file}`);
   console.log(`\nThe slowest files:\n${table.join("\n")}`);

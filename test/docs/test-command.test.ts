@@ -47,13 +47,22 @@ test("a failed request of a roll-out gets no second try", (t) => {
   assert.equal(status, 1, output);
 });
 
+test("a suite that is stopped says so, and ends with its counts", (t) => {
+  const { status, output, results } = npmTest(t, {
+    one: 'test("one", () => new Promise(() => { setInterval(() => {}, 1000); process.kill(process.ppid, "SIGTERM"); }));',
+  });
+  assert.equal(status, 1, output);
+  assert.match(output, /^unit was stopped before its end\. Files that had not ended count as failed\.$/m);
+  assert.equal(results, "0 1 0\n");
+});
+
 /** Runs `npm test` as it stands in a package with the test files `bodies`. */
 function npmTest(t: TestContext, bodies: Readonly<Record<string, string>>) {
   const directory = temporaryDirectory(t);
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   writeFileSync(join(directory, "package.json"), JSON.stringify({ scripts, type: "module" }));
   mkdirSync(join(directory, "test"));
-  copyFileSync(join(root, "test/run.ts"), join(directory, "test/run.ts"));
+  for (const file of ["test/run.ts", "test/suites.ts"]) copyFileSync(join(root, file), join(directory, file));
   const head = 'import { test } from "node:test";\nimport fs from "node:fs";\n';
   for (const [name, body] of Object.entries(bodies))
     writeFileSync(join(directory, `test/${name}.test.ts`), `${head}${body}\n`);

@@ -102,4 +102,4 @@ async function untilAnswered(loads: readonly Load[]): Promise<void> {
 }
 
 // The engine has only one machine part.
-onEngine("the neighbours of a project on the machine part", declare, "alone");
+onEngine("the neighbours of a project on the machine part", declare, "one machine part");

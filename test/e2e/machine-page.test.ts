@@ -77,7 +77,7 @@ onEngine(
       assert.ok(residentBytes < mostBytes, `${residentBytes / 1024 ** 2} MiB`);
     });
   },
-  "alone",
+  "one machine part",
 );
 
 const container = "hotpush-page-1";

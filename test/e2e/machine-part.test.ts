@@ -117,7 +117,7 @@ onEngine(
       return memoryOf(Number.parseInt(own ?? "", 10)).residentBytes;
     }
   },
-  "alone",
+  "one machine part",
 );
 
 /** A line of the doctor's report. */

@@ -19,7 +19,7 @@ const hostPatienceMs = 10_000;
 const [base, old, own] = ["hotpush-e2e-upgrade:base", "hotpush:e2e-old", "hotpush-e2e-upgrade:own"] as const;
 const script = "#!/bin/sh\nuntil [ ! -e wait ]; do sleep 0.1; done\n";
 
-onOwnEngine("alone", "hotpush upgrade replaces the machine part's Hotpush", (env) => {
+onOwnEngine("one machine part", "hotpush upgrade replaces the machine part's Hotpush", (env) => {
   let part: LabMachinePart;
 
   before(async () => {

@@ -66,7 +66,7 @@ onEngine(
       return endOf(spawnHotpush(shop.checkout, shop.env, args));
     }
   },
-  "alone",
+  "one machine part",
 );
 
 /** @returns a function that ends the calls and gives their count */

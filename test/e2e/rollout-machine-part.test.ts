@@ -167,7 +167,7 @@ function ownerOnEngine({ DOCKER_HOST = "" }: NodeJS.ProcessEnv): Owner | null {
   return canBe ? { uid: nobody, gid: socket.gid } : null;
 }
 
-onEngine("roll-outs of projects on the machine part", declare, "alone");
+onEngine("roll-outs of projects on the machine part", declare, "one machine part");
 
 /** How long a roll-out waited for requests to the old container, by its events. */
 function drainMs(output: string): number {

@@ -4,15 +4,21 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Shared, for tests that only use the engine; or alone, for those that disturb others. */
-export type Company = "together" | "alone";
+/**
+ * Shared, for tests that only use the engine; shared with all but tests that make a machine part too, of which an engine
+ * has only one; or alone, for tests that disturb others.
+ */
+export type Company = "together" | "one machine part" | "alone";
 
 /**
  * A file that wants the engine alone holds the turnstile while it waits, so that others do not overtake it for ever. The
  * locks end with their holder: `read` returns when the test file's end of the pipe is closed.
  */
+const share =
+  'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock --shared 9; flock --unlock 8; echo held; read -r _';
 const hold: Readonly<Record<Company, string>> = {
-  together: 'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock --shared 9; flock --unlock 8; echo held; read -r _',
+  together: share,
+  "one machine part": `exec 7>"$0.machine-part"; flock 7; ${share}`,
   alone: 'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock 9; echo held; read -r _',
 };
 

@@ -1,0 +1,102 @@
+/** Test files that belong together, by patterns of their paths, and the order in which they run. */
+export interface Suite {
+  readonly patterns: readonly string[];
+  readonly exclude: readonly string[];
+  readonly filesAtATime: number;
+  /** Parts of the names of the files that take longest, the longest first: if they begin early, they don't end last. */
+  readonly first: readonly string[];
+  /** Parts of the names of files that run one after the other, beside the others: they need what there is only once. */
+  readonly inTurn: readonly string[];
+  /** Parts of the names of files that run when all others have ended, one after the other. */
+  readonly alone: readonly string[];
+  readonly needsEngine: boolean;
+}
+
+export const suites: Readonly<Record<string, Suite>> = {
+  unit: {
+    patterns: ["test/**/*.test.ts"],
+    exclude: ["**/*.integration.test.ts", "test/e2e/**", "test/faults/**", "test/fuzz/**"],
+    filesAtATime: 4,
+    first: [],
+    inTurn: [],
+    alone: [],
+    needsEngine: false,
+  },
+  integration: {
+    patterns: ["test/**/*.integration.test.ts"],
+    exclude: [],
+    filesAtATime: 4,
+    first: [
+      "log.browser",
+      "doubtful-push",
+      "package",
+      "demo",
+      "output",
+      "deployments/stop",
+      "log-lines",
+      "catch-up",
+      "nginx",
+    ],
+    inTurn: [],
+    alone: [],
+    needsEngine: false,
+  },
+  faults: {
+    patterns: ["test/faults/**/*.test.ts", "test/fuzz/**/*.test.ts"],
+    exclude: [],
+    filesAtATime: 3,
+    first: [
+      "roles-kill",
+      "idle-connections",
+      "body-floods",
+      "damaged-state",
+      "slow-senders",
+      "faults/start",
+      "kill",
+      "io-error",
+    ],
+    inTurn: [],
+    alone: [],
+    needsEngine: false,
+  },
+  fuzz: {
+    patterns: ["test/fuzz/**/*.test.ts"],
+    exclude: [],
+    filesAtATime: 2,
+    first: [],
+    inTurn: [],
+    alone: [],
+    needsEngine: false,
+  },
+  e2e: {
+    patterns: ["test/e2e/**/*.test.ts"],
+    exclude: [],
+    // They mostly wait, for health checks and requests that end.
+    filesAtATime: 4,
+    first: [
+      "rollout-swarm.",
+      "self-swarm",
+      "rollout-migration",
+      "rollout-recreate-failures",
+      "rollout-services",
+      "rollout-scale",
+      "rollout-failures",
+      "first-deployment",
+      "rollout-interrupted",
+      "swarm-nodes",
+    ],
+    // An engine has only one machine part.
+    inTurn: [
+      "first-deployment",
+      "machine-neighbours",
+      "machine-page",
+      "machine-part",
+      "machine-pushes",
+      "machine-upgrade",
+      "rollout-between-services",
+    ],
+    // They kill the engine, or measure how long an app is away.
+    alone: ["machine-move", "machine-networks", "without-engine"],
+    needsEngine: true,
+  },
+};
