@@ -72,8 +72,9 @@ export const suites: Readonly<Record<string, Suite>> = {
     patterns: ["test/e2e/**/*.test.ts"],
     exclude: [],
     // They mostly wait, for health checks and requests that end.
-    filesAtATime: 4,
+    filesAtATime: 3,
     first: [
+      "swarm-nodes",
       "rollout-swarm.",
       "self-swarm",
       "rollout-migration",
@@ -83,7 +84,6 @@ export const suites: Readonly<Record<string, Suite>> = {
       "rollout-failures",
       "first-deployment",
       "rollout-interrupted",
-      "swarm-nodes",
     ],
     // An engine has only one machine part.
     inTurn: [
