@@ -16,7 +16,7 @@ const root = join(import.meta.dirname, "..");
 /** FUZZ_RUNS asks for as long as it takes. */
 const timeoutFactor = process.env.FUZZ_RUNS ? 1_000 : 1;
 /** The time-out of a test names it, and lets it clean up; that of its file ends what waits for ever without a test. */
-const [testTimeoutMs, fileTimeoutMs] = [400_000 * timeoutFactor, 700_000 * timeoutFactor];
+const [testTimeoutMs, fileTimeoutMs] = [500_000 * timeoutFactor, 1_000_000 * timeoutFactor];
 const mostSecondTries = 5;
 const slowestShown = 10;
 
