@@ -140,7 +140,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
       killed.kill("SIGKILL");
       const { code, output } = await deploy("next", "graceful");
       assert.equal(code, 0, output);
-      assert.match(output, /app +recover .* an update of an earlier roll-out: completed/);
+      assert.match(output, /app +recover .* an update of an earlier roll-out: (?:rollback_)?completed/);
     });
     assert.equal(await live(), "next");
   });

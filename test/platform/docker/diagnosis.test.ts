@@ -30,6 +30,20 @@ test("the log and health output of a failed container hide its secrets", async (
   assert.deepEqual([health, logLine], [`  sick: ${redactedLog}`, `  ${redactedLog}`]);
 });
 
+test("the last health check that ran is shown, or why none could run", async (t) => {
+  const cannotStart = "OCI runtime exec failed: exec failed: unable to start container process";
+  for (const [outputs, shown] of [
+    [["starting", "sick", cannotStart], "sick"],
+    [[cannotStart, `${cannotStart}: "curl"`], `${cannotStart}: "curl"`],
+  ] as const) {
+    const engine = await engineWithContainer(t, outputs);
+    const container = await inspectContainer(engine, "abc");
+    assert.ok(container);
+    const { problem } = await diagnose(engine, container, { kind: "unhealthy" });
+    assert.deepEqual(problem.evidence?.slice(0, 2), ["Last health check:", `  ${shown}`]);
+  }
+});
+
 test("the last lines of a one-shot container do not show the secrets that it was given", async (t) => {
   assert.deepEqual(await lastLogLines(await engineWithContainer(t), "abc", 20), [redactedLog]);
 });
@@ -43,7 +57,10 @@ test("the log of a failed task on any node does not show its secrets", async (t)
 });
 
 /** An engine that knows one container, which has a secret in each place. */
-async function engineWithContainer(t: TestContext): Promise<Engine> {
+async function engineWithContainer(
+  t: TestContext,
+  healthOutputs: readonly string[] = [`sick: ${log}`],
+): Promise<Engine> {
   const directory = temporaryDirectory(t);
   const mounts = Object.entries({
     "/run/secrets/key": "secret of a mount\n",
@@ -64,7 +81,7 @@ async function engineWithContainer(t: TestContext): Promise<Engine> {
       Status: "running",
       ExitCode: 0,
       StartedAt: "2026-01-01T00:00:00Z",
-      Health: { Status: "unhealthy", Log: [{ Output: `sick: ${log}` }] },
+      Health: { Status: "unhealthy", Log: healthOutputs.map((Output) => ({ Output })) },
     },
   };
   return engineWith(t, (path) => (path.includes("/logs?") ? log : JSON.stringify(container)));
