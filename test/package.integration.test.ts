@@ -79,11 +79,6 @@ for (const [args, prints] of commandLines) {
   });
 }
 
-test("npx finds the command of the installed package", () => {
-  const result = runIn(app, "npx", ["--no", "--", "hotpush", "--version"]);
-  assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
-});
-
 test("a service started from the package deploys a signed push, and its script finds hotpush", async (t) => {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "==> Deploy"\nhotpush --version\n');

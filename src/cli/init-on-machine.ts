@@ -91,11 +91,8 @@ async function printEnd(setup: MachineSetup, env: NodeJS.ProcessEnv): Promise<vo
     ? await dryRun({ project, payloadUrl, host, settings: { ...settings, ...env } })
     : null;
   if (result !== null) print(`\n${wrapFor(process.stdout, result)}`);
-  else print("\nNext:", "  docker compose up -d", "  npx hotpush send --dry-run");
+  else print("\nNext:", "  docker compose up -d", "  hotpush send --dry-run");
   if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
   else if (place.isNew)
-    print(
-      "",
-      "For a page that shows all this: npx hotpush init --page https://<another name of this server>",
-    );
+    print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");
 }

@@ -171,7 +171,7 @@ export async function printNextSteps(setup: Setup, env: NodeJS.ProcessEnv): Prom
   const settings = { ...readDotenv(setup.project.root), ...env };
   const result = isUnchanged ? await dryRun({ ...setup, settings, ...setup.address }) : null;
   if (result !== null) print(`\n${wrapFor(process.stdout, result)}`);
-  else print("\nNext:", `  ${startCommand(setup)}`, "  npx hotpush send --dry-run");
+  else print("\nNext:", `  ${startCommand(setup)}`, "  hotpush send --dry-run");
 }
 
 function startCommand({ proxy }: Setup): string {

@@ -33,7 +33,7 @@ export function makeUpgradeCommand({ env, finish }: CommandContext): Command {
   const description =
     "Make the machine part run the version of Hotpush that you call: build its image, update its files, and replace its containers when no deployment runs. No push is lost, and no request of a project fails. If the new version is not healthy, the old one is brought back.";
   return newCommand("upgrade", description, [
-    "hotpush upgrade             npx hotpush@latest upgrade for the newest version",
+    "hotpush upgrade             run the version that is installed here",
     "hotpush upgrade --check     show what would change",
   ])
     .option("--yes", "do not ask")

@@ -1,22 +1,12 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ownRoot } from "./own-image.ts";
-import { SetupError } from "./setup-error.ts";
 
 export const systemdUnitName = "hotpush.service";
 
-/**
- * examples/systemd/hotpush.service with the user and the paths of this machine.
- *
- * @throws SetupError if this Hotpush runs from the cache of npx, which may be emptied at any time
- */
+/** examples/systemd/hotpush.service with the user and the paths of this machine. */
 export function systemdUnit(root: string): string {
   const program = process.argv[1] ?? "";
-  if (/\/_npx\//.test(program)) {
-    throw new SetupError(
-      "This project has no compose file, so Hotpush runs as a service of this machine and must be installed permanently: npm install --global hotpush, then: hotpush init",
-    );
-  }
   const example = readFileSync(join(ownRoot, "examples/systemd/hotpush.service"), "utf8");
   const values: Readonly<Record<string, string>> = {
     User: String(statSync(root).uid),

@@ -31,7 +31,7 @@ test("a compose project gets all that a push needs, and its own files stay", asy
   assert.match(read("hotpush.Caddyfile"), /reverse_proxy \{file\.\/run\/live\/web\}:3000/);
   assert.match(stdout, /https:\/\/github\.com\/octo\/shop\/settings\/hooks\/new/);
   assert.match(stdout, /^ +Payload URL +http:\/\/<this server>:8080\/webhook$/m);
-  assert.match(stdout, /^Next:\n {2}docker compose up -d\n {2}npx hotpush send --dry-run\n$/m);
+  assert.match(stdout, /^Next:\n {2}docker compose up -d\n {2}hotpush send --dry-run\n$/m);
 });
 
 test("hotpush.env, which git ignores, gives Hotpush what deploy.sh also needs", async (t) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { variables } from "../../src/config.ts";
@@ -42,4 +42,16 @@ test("every relative link of the documents leads to a file", () => {
       assert.ok(existsSync(join(root, dirname(page), target)), `${page} links to ${target}`);
     }
   }
+});
+
+test("nothing says to run or install hotpush by its name on npm, which anybody may take", () => {
+  const shown = globSync("{src,examples,demo}/**/*.*", { cwd: root, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)));
+  const byName = /\bnpx\b.*\bhotpush\b|\bnpm (?:i|install|exec|x)\b.*\shotpush\b/;
+  assert.match("run npx hotpush@latest init", byName);
+  assert.deepEqual(
+    [...pages, ...shown].filter((path) => byName.test(read(path))),
+    [],
+  );
 });

@@ -48,12 +48,12 @@ for (const [kind, packageIn] of kinds) {
         const home = join(directory, "npm");
         env = {
           ...labEnv,
+          PATH: `${join(home, "bin")}:${labEnv.PATH}`,
           npm_config_prefix: home,
           npm_config_update_notifier: "false",
           ...{ MACHINE_PATH: machinePath(), HTTP_PORT: String(await freePort()) },
           HTTPS_PORT: String(await freePort()),
         };
-        // Replaces the registry: npx prefers what is installed globally.
         await run(
           "npm",
           ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", packageIn(directory)],
@@ -123,9 +123,9 @@ for (const [kind, packageIn] of kinds) {
       });
 
       test("a second init changes nothing, and reports no fault", async () => {
-        const { stdout } = await run("npx", ["hotpush", "init", "--check"], { cwd: directory, env });
+        const { stdout } = await run("hotpush", ["init", "--check"], { cwd: directory, env });
         assert.doesNotMatch(stdout, /^(?:new|changed|mode)/m, stdout);
-        const again = await run("npx", ["hotpush", "init"], { cwd: directory, env });
+        const again = await run("hotpush", ["init"], { cwd: directory, env });
         assert.match(again.stdout, /A signed test push reached the service and would deploy [0-9a-f]{7}\b/);
       });
 
