@@ -51,7 +51,6 @@ RUN mkdir -m 1777 .compiled && node bin/compile.js --strict \
  && chmod 755 .compiled \
  && { bin/hotpush 2>/dev/null; test $? -eq 78; }
 
-VOLUME /var/lib/hotpush
 EXPOSE 9000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --start-interval=500ms \

@@ -13,6 +13,12 @@ import {
 /** Directories of a machine with checkouts in them. `run` has those that exist, at their own paths. */
 export const usualCheckoutPaths: readonly string[] = ["/srv", "/opt", "/home", "/root", "/var/www"];
 
+/**
+ * Where `receive` and `page` see their own directory of the state. The image has nothing there: a directory of the image
+ * above it might be closed to their users.
+ */
+const roleMount = "/state";
+
 /* biome-ignore-start lint/suspicious/noTemplateCurlyInString: compose replaces what is in ${…} */
 
 /**
@@ -64,16 +70,15 @@ const receiveLines = [
   "    read_only: true",
   "    cap_drop: [ALL]",
   "    security_opt: [no-new-privileges:true]",
-  // The image declares a volume there.
-  "    tmpfs: [/tmp, /var/lib/hotpush]",
+  "    tmpfs: [/tmp]",
   "    environment:",
   "      PROJECTS_PATH: ${MACHINE_PATH:?run hotpush init}/projects",
-  "      STATE_PATH: ${STATE_PATH}/receive",
-  "      INBOX_SOCKET: ${STATE_PATH}/receive/inbox.sock",
+  `      STATE_PATH: ${roleMount}`,
+  `      INBOX_SOCKET: ${roleMount}/inbox.sock`,
   "      TRUSTED_PROXIES: private_ranges",
   "    volumes:",
   ...bind("${MACHINE_PATH}/projects", "${MACHINE_PATH}/projects", true),
-  ...bind("${STATE_PATH}/receive", "${STATE_PATH}/receive"),
+  ...bind("${STATE_PATH}/receive", roleMount),
   "    networks:",
   `      ${receiveNetwork}:`,
   "        # A service of a project may be called receive too.",
@@ -87,7 +92,7 @@ const runLines = [
   ...imageLines("run"),
   "    read_only: true",
   "    cap_add: [SYS_PTRACE] # To see which processes of scripts, which run as other users, are left.",
-  "    tmpfs: [/tmp, /var/lib/hotpush]",
+  "    tmpfs: [/tmp]",
   "    environment:",
   "      PROJECTS_PATH: ${MACHINE_PATH}/projects",
   "      SECRETS_PATH: ${MACHINE_PATH}/secrets",
@@ -103,10 +108,8 @@ const runLines = [
   "    volumes:",
   ...bind("${DOCKER_SOCKET:-/var/run/docker.sock}", "/var/run/docker.sock"),
   ...bind("${MACHINE_PATH}", "${MACHINE_PATH}"),
-  ...bind("${STATE_PATH}/run", "${STATE_PATH}/run"),
-  ...bind("${STATE_PATH}/receive", "${STATE_PATH}/receive", true),
-  ...bind("${STATE_PATH}/page", "${STATE_PATH}/page"),
-  ...bind("${STATE_PATH}/projects", "${STATE_PATH}/projects"),
+  "      # Whole: each script, as another user, has to reach its own directory in it.",
+  ...bind("${STATE_PATH}", "${STATE_PATH}"),
   ...bind("${STATE_PATH}/live", liveMount),
   "      # git and ssh need a name for the owner of a checkout.",
   ...bind("/etc/passwd", "/etc/passwd", true),
@@ -124,14 +127,14 @@ const pageLines = [
   "    read_only: true",
   "    cap_drop: [ALL]",
   "    security_opt: [no-new-privileges:true]",
-  "    tmpfs: [/tmp, /var/lib/hotpush]",
+  "    tmpfs: [/tmp]",
   "    environment:",
   "      PAGE_URL: ${PAGE_URL:-}",
   '      PAGE_PORT: "9001"',
-  "      PAGE_SOCKET: ${STATE_PATH}/page/page.sock",
+  `      PAGE_SOCKET: ${roleMount}/page.sock`,
   "      TRUSTED_PROXIES: private_ranges",
   "    volumes:",
-  ...bind("${STATE_PATH}/page", "${STATE_PATH}/page", true),
+  ...bind("${STATE_PATH}/page", roleMount, true),
   "    networks:",
   `      ${receiveNetwork}:`,
   `        aliases: [${pageAlias}]`,

@@ -40,10 +40,7 @@ test("a port of Caddy's own is added once, at its address", () => {
 });
 
 test("every line that a person wrote stays", () => {
-  const changed = fresh.replace(
-    "    tmpfs: [/tmp, /var/lib/hotpush]\n",
-    "    # mine\n    tmpfs: [/tmp]\n    cpus: 2\n",
-  );
+  const changed = fresh.replace("    tmpfs: [/tmp]\n", "    # mine\n    tmpfs: []\n    cpus: 2\n");
   const text = withCaddyPort(withCheckoutPath(changed, "/data", false), 8081, "");
   assertOnlyAdded(changed, text);
 });
@@ -52,6 +49,14 @@ test("a list that a person wrote on one line gets the port too", () => {
   const text = "services: {caddy: {ports: ['80:80']}, run: {volumes: []}}\n";
   assert.deepEqual(parse(withCaddyPort(text, 8081, "")).services.caddy.ports, ["80:80", "8081:8081"]);
   assert.ok(hasCheckoutPath(withCheckoutPath(text, "/data", false), "/data/shop"));
+});
+
+test("no directory of the image is above the state that another user than root has to reach", () => {
+  const { receive, run, page } = parse(fresh).services;
+  for (const { tmpfs } of [receive, run, page]) assert.deepEqual(tmpfs, ["/tmp"]);
+  for (const { volumes } of [receive, page]) assert.equal(volumes.at(-1).target, "/state");
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
+  assert.ok(run.volumes.some(({ target }: { target: string }) => target === "${STATE_PATH}"));
 });
 
 test("no service has more than it needs", () => {
