@@ -58,9 +58,9 @@ export function fillHistory(statePath: string, size: number): void {
   store.close();
 }
 
-const insertDeployment = `INSERT INTO deployments (trigger, ref, before_commit, commit_id, host, state, queue_order, attempts,
+const insertDeployment = `INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, host, state, queue_order, attempts,
   exit_code, created_at_ms, started_at_ms, finished_at_ms)
-  VALUES ('push', 'refs/heads/main', ?, ?, 'github', 'succeeded', ?, 1, 0, 1000, 2000, 3000)`;
+  VALUES ('default', 'push', 'refs/heads/main', ?, ?, 'github', 'succeeded', ?, 1, 0, 1000, 2000, 3000)`;
 
-const insertDelivery = `INSERT INTO deliveries (digest, deployment_id, ref, commit_id, received_at_ms)
-  VALUES (?, ?, 'refs/heads/main', ?, 1000)`;
+const insertDelivery = `INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms)
+  VALUES ('default', ?, ?, 'refs/heads/main', ?, 1000)`;

@@ -49,7 +49,7 @@ const tables = `
     status     INTEGER NOT NULL          -- of the answer
   ) STRICT;`;
 
-const accessSchema: Schema = { file: "access.db", checkedTable: "sessions", tables, migrations: [tables] };
+const accessSchema: Schema = { file: "access.db", checkedTable: "sessions", tables, migrations: [] };
 
 /** The record of who may visit. */
 export interface AccessRecord {

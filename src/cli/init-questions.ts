@@ -80,20 +80,6 @@ export async function mayChange(files: readonly PlannedFile[], isAgreed: boolean
   return false;
 }
 
-/** Whether the project may be moved to the machine part. */
-export async function mayMove(isAgreed: boolean): Promise<boolean> {
-  if (isAgreed) return true;
-  if (!canAsk()) {
-    refuse(
-      "The project would be moved as described. Nothing was changed; to agree: hotpush init --yes; to keep its own Hotpush: hotpush init --alone",
-    );
-    return false;
-  }
-  if (await confirm("Move this project to the machine part?")) return true;
-  refuse("Nothing was changed. To keep its own Hotpush up to date: hotpush init --alone");
-  return false;
-}
-
 function isOnlyAdded(before: string, text: string): boolean {
   return text.startsWith(before.replace(/\n*$/, ""));
 }

@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import { parsePageUrl } from "../config/machine.ts";
 import { gitHosts } from "../init/git-host.ts";
-import { findOldSetup } from "../init/move/old-setup.ts";
 import { settingsOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import { readOwnServices } from "../init/plan-setup.ts";
 import { findProject } from "../init/project.ts";
@@ -11,7 +10,6 @@ import { parsePublicUrl } from "../init/webhook-address.ts";
 import { isProjectName } from "../projects/project.ts";
 import { type CommandContext, newCommand, parser, print } from "./command.ts";
 import { initAlone } from "./init-alone.ts";
-import { initMoving } from "./init-moving.ts";
 import { initOnMachine } from "./init-on-machine.ts";
 import type { InitOptions } from "./init-options.ts";
 
@@ -66,8 +64,6 @@ async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<numbe
   if (isAlone) return await initAlone(project, services, options, env);
   const chosen = (options.at ?? []).map(({ service }) => service);
   const ownProxy = findOwnProxy(services, chosen);
-  const old = ownProxy === null ? await findOldSetup(project.root, project.env, env) : null;
-  if (old !== null) return await initMoving(project, services, old, options, env);
   if (ownProxy === null) return await initOnMachine(project, services, options, env);
   print(`${ownProxy} has the certificates of this project, so it gets a Hotpush of its own.`, "");
   return await initAlone(project, services, options, env);

@@ -14,7 +14,6 @@ import { showExamination } from "./doctor.ts";
 import { followDeployment } from "./follow.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { holdDeployments } from "./hold.ts";
-import { importHistory } from "./import.ts";
 import { showLog, showTimes } from "./log.ts";
 import { showMetrics } from "./metrics.ts";
 import { testNotifications } from "./notify.ts";
@@ -56,7 +55,6 @@ const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
   "GET /deployments": showHistory,
   "GET /health": showHealth,
   "POST /hold": holdDeployments,
-  "POST /import": importHistory,
   "POST /links": makeSignInLink,
   "GET /sessions": showSessions,
   "POST /sessions/revoke": endSession,

@@ -1,14 +1,14 @@
 import type { Schema } from "../platform/sqlite/open-database.ts";
-import { type OpenStore, openLeftStore, openStore, type StoreOptions } from "../platform/sqlite/store.ts";
-import { migrations } from "./migrations.ts";
+import { type OpenStore, openStore, type StoreOptions } from "../platform/sqlite/store.ts";
 
 /** The record of deployments. */
 export const deploymentsSchema: Schema = {
   file: "hotpush.db",
   checkedTable: "deployments",
+  migrations: [],
   tables: `CREATE TABLE deployments (
       id             INTEGER PRIMARY KEY AUTOINCREMENT,
-      project        TEXT NOT NULL DEFAULT 'default',   -- for an earlier Hotpush that still records beside a new one
+      project        TEXT NOT NULL,
       trigger        TEXT NOT NULL CHECK (trigger IN ('push', 'catch-up', 'manual', 'rollback')),
       ref            TEXT NOT NULL,
       before_commit  TEXT,                -- null: the branch was new, or nobody said
@@ -49,7 +49,7 @@ export const deploymentsSchema: Schema = {
     CREATE INDEX arrivals ON deployments (project, ref, commit_id);
     CREATE INDEX departures ON deployments (project, ref, before_commit);
     CREATE TABLE deliveries (
-      project        TEXT NOT NULL DEFAULT 'default',
+      project        TEXT NOT NULL,
       digest         TEXT NOT NULL,       -- of the signed bytes
       deployment_id  INTEGER NOT NULL,
       ref            TEXT NOT NULL,
@@ -112,7 +112,6 @@ export const deploymentsSchema: Schema = {
       PRIMARY KEY (project, name, labels)
     ) STRICT;
     CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
-  migrations,
 };
 
 /**
@@ -122,13 +121,4 @@ export const deploymentsSchema: Schema = {
  */
 export function openDeployments(directory: string, options: StoreOptions = {}): OpenStore {
   return openStore(directory, deploymentsSchema, options);
-}
-
-/**
- * Opens the record of deployments that another service has left in `directory`.
- *
- * @throws as `openLeftStore`
- */
-export function openLeftDeployments(directory: string): OpenStore {
-  return openLeftStore(directory, deploymentsSchema);
 }

@@ -15,5 +15,5 @@ export const inboxSchema: Schema = {
   file: "inbox.db",
   checkedTable: "pushes",
   tables,
-  migrations: [tables],
+  migrations: [],
 };

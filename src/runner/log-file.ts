@@ -1,11 +1,9 @@
 import {
   closeSync,
   constants,
-  copyFileSync,
   createReadStream,
   createWriteStream,
   existsSync,
-  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -21,7 +19,7 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { SystemUser } from "../platform/users.ts";
 import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
-import { dropLogTimes, logTimesPath } from "./log-times.ts";
+import { dropLogTimes } from "./log-times.ts";
 
 /** The log of one deployment. It keeps the beginning and the end; if it is too long, the middle is left out. */
 export interface LogFile {
@@ -54,35 +52,6 @@ export function lastLoggedId(statePath: string): number {
   const directory = join(statePath, "logs");
   const names = existsSync(directory) ? readdirSync(directory) : [];
   return names.reduce((last, name) => Math.max(last, Number(logName.exec(name)?.[1] ?? 0)), 0);
-}
-
-/**
- * Makes the logs in another state directory those of this one, and leaves them there.
- *
- * @param numbers of their deployments: there, and here
- */
-export function takeLogs(statePath: string, from: string, numbers: ReadonlyMap<number, number>): void {
-  mkdirSync(join(statePath, "logs"), { recursive: true, mode: 0o700 });
-  for (const [there, here] of numbers) {
-    const targets = filesOf(statePath, here);
-    for (const [index, source] of filesOf(from, there).entries()) takeFile(source, targets[index] as string);
-  }
-}
-
-function filesOf(statePath: string, deploymentId: number): readonly string[] {
-  return [...logFiles(statePath, deploymentId), logTimesPath(logPath(statePath, deploymentId))];
-}
-
-/** A link takes no time and no space. */
-function takeFile(source: string, target: string): void {
-  rmSync(target, { force: true });
-  try {
-    linkSync(source, target);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EXDEV") copyFileSync(source, target);
-    else if (code !== "ENOENT") throw error;
-  }
 }
 
 const logsKept = 50;

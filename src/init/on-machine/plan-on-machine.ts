@@ -78,7 +78,6 @@ export interface MachineSetup {
  * Finds what `project` needs to be deployed by the machine part, and asks for the rest. Nothing is written.
  *
  * @param services those of its compose files
- * @param settings those that it has so far, if the machine part does not know it
  * @throws SetupError if it cannot be set up as it is
  */
 export async function planOnMachine(
@@ -87,12 +86,11 @@ export async function planOnMachine(
   env: NodeJS.ProcessEnv,
   given: GivenOnMachine,
   questions: QuestionsOnMachine,
-  settings: Environment = {},
 ): Promise<MachineSetup> {
   const place = await findMachinePlace(env);
   const { root } = project;
   const name = nameOf(project, place, given);
-  const known = settingsIn(place, root) ?? settings;
+  const known = settingsIn(place, root) ?? {};
   const url = given.url ?? urlIn(known) ?? (await questions.askUrl());
   const host = await findHost(project, known, given, questions);
   const address = findProjectAddress(url, name, place.ports);

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync } from "node:fs";
+import { mkdirSync, renameSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { ProblemError } from "../../problems.ts";
 
@@ -6,12 +6,9 @@ import { ProblemError } from "../../problems.ts";
 export interface Schema {
   /** The name of its file. */
   readonly file: string;
-  /** The present tables, which a new database gets at once: each start also compares the database with them. */
+  /** What a new database gets. Each start also compares the database with them. */
   readonly tables: string;
-  /**
-   * Numbered steps to the same tables: step N takes a database from version N to N + 1 (`PRAGMA user_version`), in one
-   * transaction. A released step never changes; a change of the schema is a new step.
-   */
+  /** Step N, counted from 1, takes a database from version N to N + 1 (`PRAGMA user_version`). A released step never changes. */
   readonly migrations: readonly string[];
   /** The table whose indexes are checked at each start: one that is wrong loses what waits in it. */
   readonly checkedTable: string;
@@ -56,29 +53,12 @@ export function openOrMoveAside(directory: string, path: string, schema: Schema)
   }
 }
 
-/**
- * Opens the database at `path` that another service has left in `directory`. A damaged one stays where it is.
- *
- * @throws ProblemError `state_unusable` if there is none, it is damaged, or was made by a newer Hotpush
- */
-export function openLeft(directory: string, path: string, schema: Schema) {
-  try {
-    if (!existsSync(path)) throw new Error(`there is no ${schema.file}`);
-    return { database: openIntact(path, schema), movedAsideTo: null };
-  } catch (error) {
-    if (error instanceof ProblemError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    const detail = `The state in ${directory} cannot be read (${reason}). Nothing was taken from it.`;
-    throw new ProblemError({ code: "state_unusable", detail }, error);
-  }
-}
-
 const busyTimeoutMs = 2_000;
 
 /**
- * Opens the database at `path` and brings its schema up to date, which another instance may do at the same time. SQLite
- * waits for a lock by itself, unless waiting could end in a deadlock: if two instances switch a new database to WAL at the
- * same moment, both hold a shared lock, and one of them is refused at once.
+ * Opens the database at `path` and makes its tables, which another instance may do at the same time. SQLite waits for a
+ * lock by itself, unless waiting could end in a deadlock: if two instances switch a new database to WAL at the same moment,
+ * both hold a shared lock, and one of them is refused at once.
  */
 export function openDatabase(path: string, schema: Schema): DatabaseSync {
   const deadlineMs = performance.now() + busyTimeoutMs;
@@ -97,17 +77,18 @@ export function openDatabase(path: string, schema: Schema): DatabaseSync {
   }
 }
 
-function migrate(database: DatabaseSync, { tables, migrations }: Schema): void {
+function migrate(database: DatabaseSync, { file, tables, migrations }: Schema): void {
   const versionOf = () => Number(database.prepare("PRAGMA user_version").get()?.user_version);
+  const latest = migrations.length + 1;
   if (versionOf() < 0) throw damaged(`its version is ${versionOf()}`);
-  if (versionOf() > migrations.length) {
-    const detail = `The database has version ${versionOf()}, this Hotpush knows ${migrations.length}. Start the newer Hotpush that made it.`;
+  if (versionOf() > latest) {
+    const detail = `${file} has version ${versionOf()}, and this Hotpush uses version ${latest}. Start the Hotpush that made it.`;
     throw new ProblemError({ code: "state_unusable", detail });
   }
   database.exec("BEGIN IMMEDIATE");
   const version = versionOf();
-  for (const step of version === 0 ? [tables] : migrations.slice(version)) database.exec(step);
-  if (version < migrations.length) database.exec(`PRAGMA user_version = ${migrations.length}`);
+  for (const step of version === 0 ? [tables] : migrations.slice(version - 1)) database.exec(step);
+  if (version < latest) database.exec(`PRAGMA user_version = ${latest}`);
   database.exec("COMMIT");
 }
 

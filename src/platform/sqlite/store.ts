@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
-import { codes, isOneOf, openDatabase, openLeft, openOrMoveAside, type Schema } from "./open-database.ts";
+import { codes, isOneOf, openDatabase, openOrMoveAside, type Schema } from "./open-database.ts";
 
 export type SqlValue = SQLInputValue;
 
@@ -46,13 +46,13 @@ export interface OpenStore extends Store {
 }
 
 /**
- * Opens the database of `schema` in `directory`, which is made if it is missing, and brings its schema up to date. A
- * damaged database is moved aside and replaced by an empty one.
+ * Opens the database of `schema` in `directory`, which is made if it is missing. A damaged database is moved aside and
+ * replaced by an empty one.
  *
  * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
 export function openStore(directory: string, schema: Schema, options: StoreOptions = {}): OpenStore {
-  const store = openWith(openOrMoveAside, directory, schema, options);
+  const store = openWith(directory, schema, options);
   // Later, because it takes the disk for a moment. Without it, pushes are only stored more slowly.
   const reserve = async () => (await import("./reserve-log.ts")).reserveLog(join(directory, schema.file));
   const timer = setTimeout(() => void reserve().catch(() => {}), reserveAfterMs).unref();
@@ -65,28 +65,14 @@ export function openStore(directory: string, schema: Schema, options: StoreOptio
   };
 }
 
-/**
- * Opens the database that another service has left in `directory`, and brings its schema up to date.
- *
- * @throws ProblemError `state_unusable` if there is none, it is damaged, or was made by a newer Hotpush
- */
-export function openLeftStore(directory: string, schema: Schema): OpenStore {
-  return openWith(openLeft, directory, schema);
-}
-
 const reserveAfterMs = 1_000;
 const syncedCommits = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000";
 const unsyncedCommits = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0";
 
-function openWith(
-  open: typeof openOrMoveAside,
-  directory: string,
-  schema: Schema,
-  { syncsBatches = true }: StoreOptions = {},
-): OpenStore {
+function openWith(directory: string, schema: Schema, { syncsBatches = true }: StoreOptions = {}): OpenStore {
   const path = join(directory, schema.file);
   const statements = new Map<string, StatementSync>();
-  let { database, movedAsideTo } = open(directory, path, schema);
+  let { database, movedAsideTo } = openOrMoveAside(directory, path, schema);
   let isSuspect = false;
   let isSynced = true;
 
