@@ -39,7 +39,7 @@ function findSession(store: Store, hash: string, nowMs: number): Visitor | null 
   const row = store.get("SELECT id, name, role, last_seen_at_ms FROM sessions WHERE hash = ?", hash);
   if (row === undefined || nowMs - Number(row.last_seen_at_ms) > sessionLastsMs) return null;
   if (nowMs - Number(row.last_seen_at_ms) > noteEveryMs) {
-    store.transaction(() => store.run("UPDATE sessions SET last_seen_at_ms = ? WHERE hash = ?", nowMs, hash));
+    noteVisit(store, "UPDATE sessions SET last_seen_at_ms = ? WHERE hash = ?", nowMs, hash);
   }
   const { id, name, role } = row;
   return { id: Number(id), name: String(name), kind: "session", rights: rights[String(role)] ?? [] };
@@ -49,8 +49,17 @@ function findToken(store: Store, hash: string, nowMs: number): Visitor | null {
   const row = store.get("SELECT id, name, scope, last_used_at_ms FROM tokens WHERE hash = ?", hash);
   if (row === undefined) return null;
   if (nowMs - Number(row.last_used_at_ms ?? 0) > noteEveryMs) {
-    store.transaction(() => store.run("UPDATE tokens SET last_used_at_ms = ? WHERE hash = ?", nowMs, hash));
+    noteVisit(store, "UPDATE tokens SET last_used_at_ms = ? WHERE hash = ?", nowMs, hash);
   }
   const { id, name, scope } = row;
   return { id: Number(id), name: String(name), kind: "token", rights: rights[String(scope)] ?? [] };
+}
+
+/** A full disk, which the health check reports, keeps nobody from looking. */
+function noteVisit(store: Store, sql: string, nowMs: number, hash: string): void {
+  try {
+    store.transaction(() => store.run(sql, nowMs, hash));
+  } catch {
+    // The next request tries again.
+  }
 }

@@ -9,6 +9,7 @@ import {
   showSessions,
   showTokens,
 } from "./access.ts";
+import { readCall } from "./calls.ts";
 import { findContext, mustNameProject } from "./contexts.ts";
 import { showExamination } from "./doctor.ts";
 import { followDeployment } from "./follow.ts";
@@ -66,22 +67,6 @@ const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
 
 const longestBodyBytes = 16 * 1024;
 
-/** What is asked for, apart from who asks. */
-export interface Call {
-  /** Such as `POST /deployments/{id}/cancel`. */
-  readonly key: string;
-  readonly id: number | null;
-  readonly query: URLSearchParams;
-}
-
-export function readCall(request: IncomingMessage): Call {
-  const { pathname, searchParams: query } = new URL(request.url ?? "/", "http://control");
-  const [, word] = /^\/deployments\/(\d{1,15}|latest)(?=\/|$)/.exec(pathname) ?? [];
-  const path = word === undefined ? pathname : pathname.replace(word, "{id}");
-  const id = word === undefined || word === "latest" ? null : Number(word);
-  return { key: `${request.method} ${path}`, id, query };
-}
-
 /**
  * Answers a call about one project, or about all.
  *
@@ -92,27 +77,26 @@ export async function answerCall(
   sources: ControlSources,
   asker: (body: ControlRequest["body"]) => ControlRequest["body"] = (body) => body,
 ): Promise<ControlReply> {
+  const call = readCall(request.method, request.url);
+  const [route, wholeRoute] = [routes[call.key], wholeRoutes[call.key]];
+  if (!route && !wholeRoute)
+    return refusal(404, "This Hotpush does not know this request. Are both of the same version?");
+  const body = await readRequestBody(request);
+  if (body === null)
+    return refusal(400, "The request body is not a JSON object of plain values, or is too large.");
+  const asked = { ...call, body: asker(body) };
   try {
-    const call = readCall(request);
-    const [route, wholeRoute] = [routes[call.key], wholeRoutes[call.key]];
-    if (!route && !wholeRoute)
-      return refusal(404, "This Hotpush does not know this request. Are both of the same version?");
-    const body = await readRequestBody(request);
-    if (body === null) return refusal(400, "The request body is not a JSON object, or is too large.");
-    const asked = { ...call, body: asker(body) };
     const context = await findContext(sources, asked, wholeRoute === undefined);
     if (context !== null && "kind" in context) return context;
     if (context !== null && route) return await route(context, asked);
     return wholeRoute ? wholeRoute(sources, asked) : mustNameProject(sources);
   } catch (error) {
     if (error instanceof ProblemError) return refusal(409, error.message);
-    const text = "A command failed because of a fault in Hotpush";
-    sources.log.error({ event: "control.failed", err: error }, text);
-    return refusal(500, "Hotpush could not answer because of an internal fault. See the log of the service.");
+    throw error;
   }
 }
 
-/** The JSON object in the body, `{}` if the body is empty, null if it is neither. */
+/** The JSON object in the body, `{}` if the body is empty; null if it is neither, or holds more than plain values. */
 export async function readRequestBody(request: IncomingMessage): Promise<ControlRequest["body"] | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -124,8 +108,14 @@ export async function readRequestBody(request: IncomingMessage): Promise<Control
   if (bytes === 0) return {};
   try {
     const value = JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
-    return typeof value === "object" && value !== null ? (value as ControlRequest["body"]) : null;
+    return isPlain(value) ? value : null;
   } catch {
     return null;
   }
+}
+
+/** Anything else could throw when it is read as a text or a number. */
+function isPlain(value: unknown): value is ControlRequest["body"] {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every((member) => typeof member !== "object" || member === null);
 }

@@ -3,6 +3,7 @@ import { type Deployment, findDeployment } from "../deployments/deployment.ts";
 import type { DeploymentEvent } from "../deployments/events.ts";
 import { isFinished } from "../deployments/states.ts";
 import { listSteps } from "../deployments/steps.ts";
+import { repeat } from "../platform/repeat.ts";
 import { createLineCutter, type LineCutter, stepOf } from "../runner/lines.ts";
 import { logPath } from "../runner/log-file.ts";
 import { readLogTimes } from "../runner/log-times.ts";
@@ -32,10 +33,7 @@ export function followDeployment(context: FollowContext, { id, query }: ControlR
   return {
     kind: "stream",
     type: "application/x-ndjson",
-    write(response) {
-      const reader = { context, response };
-      follow(reader, { id: deployment.id, fromByte, isFollowing }).catch((error) => giveUp(reader, error));
-    },
+    write: (response) => follow({ context, response }, { id: deployment.id, fromByte, isFollowing }),
   };
 }
 
@@ -103,11 +101,15 @@ function startFollowing({ context, response }: Reader, { id, fromByte }: Wanted)
     if (following.held === null) take(following, event);
     else if (following.held.length < mostHeld) following.held.push(event);
   });
-  const timer = setInterval(() => lookAgain(following), lookIntervalMs).unref();
+  const looking = repeat(async () => lookAgain(following), {
+    intervalMs: lookIntervalMs,
+    onFault: (error) => giveUp(following, error),
+  });
   const stop = () => {
     unfollow();
-    clearInterval(timer);
+    looking.stop();
   };
+  looking.start();
   response.on("close", stop);
   const snapshot = openLogSnapshot(logStatePath, id, fromByte);
   const timeOf = readLogTimes(logPath(logStatePath, id));
@@ -136,14 +138,8 @@ function take(following: Following, event: DeploymentEvent): void {
   }
 }
 
-/** Called by a timer, so nothing else catches a fault of the disk: it ends this stream and not the service. */
 function lookAgain(following: Following): void {
-  if (following.held !== null) return;
-  try {
-    look(following);
-  } catch (error) {
-    giveUp(following, error);
-  }
+  if (following.held === null) look(following);
 }
 
 function look(following: Following): void {
@@ -165,6 +161,7 @@ function conclude(following: Following): void {
   response.end();
 }
 
+/** A fault of the disk ends this stream and not the service. */
 function giveUp({ context, response }: Reader, error: unknown): void {
   context.log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
   response.destroy();

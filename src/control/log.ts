@@ -15,7 +15,7 @@ import { type ControlContext, type ControlReply, type ControlRequest, refusal } 
 
 /** What a deployment has printed so far, exactly as its log has it; with `from` and `to`, only the bytes between them. */
 export function showLog(
-  { store, logStatePath, log }: ControlContext,
+  { store, logStatePath }: ControlContext,
   { id, query }: ControlRequest,
 ): ControlReply {
   const deployment = wantedDeployment(store, id);
@@ -24,17 +24,14 @@ export function showLog(
   if (![from, to].every(Number.isSafeInteger) || from < 0 || to < from)
     return refusal(400, "The part of a log is given by two places in it: from=0&to=1000");
   const snapshot = openLogSnapshot(logStatePath, deployment.id, from, to);
-  return { kind: "stream", type: "text/plain; charset=utf-8", write: (response) => void pour(response) };
-
-  async function pour(response: ServerResponse): Promise<void> {
-    try {
+  return {
+    kind: "stream",
+    type: "text/plain; charset=utf-8",
+    async write(response) {
       await sendSnapshot(snapshot, response, (chunk) => response.write(chunk));
       response.end();
-    } catch (error) {
-      log.error({ event: "control.failed", err: error }, "The log of a deployment could not be read");
-      response.destroy();
-    }
-  }
+    },
+  };
 }
 
 /** When the parts of its log were printed: a line `<byte> <milliseconds>` for each, none if that is not known. */
@@ -45,7 +42,9 @@ export function showTimes({ store, logStatePath }: ControlContext, { id }: Contr
   return {
     kind: "stream",
     type: "text/plain; charset=utf-8",
-    write: (response) => void response.end(notes),
+    write(response) {
+      response.end(notes);
+    },
   };
 }
 

@@ -1,80 +1,54 @@
 import type { IncomingMessage, Server } from "node:http";
-import { type Attempts, createAttempts } from "../access/attempts.ts";
 import { noteAction } from "../access/audit.ts";
 import { findAnswer, keepAnswer } from "../access/repeats.ts";
 import { listSessions, openLink, revokeSession } from "../access/sign-in.ts";
-import { findVisitor, type Right, type Visitor } from "../access/visitor.ts";
+import { findVisitor, type Visitor } from "../access/visitor.ts";
 import { isIn } from "../platform/client-address.ts";
+import { repeat } from "../platform/repeat.ts";
 import { printable } from "../platform/terminal/printable.ts";
-import { answerCall, readCall, readRequestBody } from "./answer.ts";
+import { answerCall, readRequestBody } from "./answer.ts";
+import { readCall, visitorCalls } from "./calls.ts";
 import { instant } from "./deployment-json.ts";
 import { type ControlReply, type ControlRequest, type ControlSources, jsonReply, refusal } from "./route.ts";
 import { serveCalls } from "./server.ts";
 import type { OwnSessionJson, VisitorJson } from "./visitor-json.ts";
-
-/** The right that each call of the page needs. Only the operator's socket has other calls. */
-const neededRights: Readonly<Record<string, Right>> = {
-  "GET /projects": "read",
-  "GET /deployments": "read",
-  "GET /deployments/{id}": "read",
-  "GET /deployments/{id}/log": "read",
-  "GET /deployments/{id}/times": "read",
-  "GET /deployments/{id}/events": "read",
-  "GET /doctor": "read",
-  "GET /metrics": "read",
-  "GET /status": "read",
-  "POST /deployments": "deploy",
-  "POST /deployments/{id}/cancel": "deploy",
-  "POST /rollback": "deploy",
-  "POST /pause": "deploy",
-  "POST /resume": "deploy",
-};
 
 /**
  * The API behind the page's socket. The process that calls it may be taken over, so each call carries the credential of a
  * visitor, and this checks it: without one, nothing can be read.
  */
 export function createPageServer(sources: ControlSources): Server {
-  const door: Door = { sources, attempts: createAttempts(), running: new Set() };
-  return serveCalls((request) => answerVisitor(request, door));
+  const door: Door = { sources, running: new Set() };
+  return serveCalls(sources.log, (request) => answerVisitor(request, door));
 }
 
 interface Door {
   readonly sources: ControlSources;
-  readonly attempts: Attempts;
   /** Requests with a key that are being answered. */
   readonly running: Set<string>;
 }
 
+/** The credential comes first: nothing of the request is read for somebody without one, but a link that signs in. */
 async function answerVisitor(request: IncomingMessage, door: Door): Promise<ControlReply> {
-  const { sources, attempts } = door;
+  const { sources } = door;
+  const { method, url, headers } = request;
   const address = reported(request, "x-visitor-address");
-  const waitSeconds = attempts.waitSeconds(address ?? "", Date.now());
-  if (waitSeconds > 0) return refusal(429, `Too many wrong attempts. Try again in ${waitSeconds} s.`);
-  if (readCall(request).key === "POST /sessions") return await signIn(request, door, address);
-  const credential = /^Bearer (\S{1,100})$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
+  const credential = /^Bearer (\S{1,100})$/.exec(headers.authorization ?? "")?.[1] ?? "";
   const visitor = findVisitor(sources.access(), credential, Date.now());
   if (visitor !== null) return await answerKnown(request, door, { visitor, credential, address });
-  if (credential === "" && isScrape(request, sources, address)) return await answerCall(request, sources);
-  if (credential !== "") attempts.noteFailure(address ?? "", Date.now());
+  if (method === "POST" && url === "/sessions") return await signIn(request, door, address);
+  const mayScrape = credential === "" && address !== null && isIn(sources.metricsNetworks, address);
+  if (mayScrape && method === "GET" && url === "/metrics") return await answerCall(request, sources);
   return refusal(401, "Sign in: run hotpush open on the server, and follow the link.");
-}
-
-function isScrape(
-  request: IncomingMessage,
-  { metricsNetworks }: ControlSources,
-  address: string | null,
-): boolean {
-  return readCall(request).key === "GET /metrics" && address !== null && isIn(metricsNetworks, address);
 }
 
 /** An answer to a link that is refused does not say why: it could be a guess. */
 async function signIn(request: IncomingMessage, door: Door, address: string | null): Promise<ControlReply> {
-  const { sources, attempts } = door;
-  const link = String((await readRequestBody(request))?.link ?? "");
+  const { sources } = door;
+  const { link } = (await readRequestBody(request)) ?? {};
   const agent = reported(request, "x-visitor-agent");
-  const session = openLink(sources.access(), link, { address, agent }, Date.now());
-  if (session === null) attempts.noteFailure(address ?? "", Date.now());
+  const session =
+    typeof link === "string" ? openLink(sources.access(), link, { address, agent }, Date.now()) : null;
   const visitor = session === null ? null : findVisitor(sources.access(), session, Date.now());
   const status = session === null ? 401 : 200;
   note(door, { visitor, action: "sign in", project: null, deployment: null, address, status });
@@ -90,11 +64,11 @@ interface Known {
 
 async function answerKnown(request: IncomingMessage, door: Door, known: Known): Promise<ControlReply> {
   const { visitor, address } = known;
-  const { key, id, query } = readCall(request);
+  const { key, id, query } = readCall(request.method, request.url);
   if (key === "GET /visitor") return jsonReply(visitorJson(visitor));
   if (key === "GET /sessions") return jsonReply({ sessions: ownSessions(door, visitor) });
   if (key === "POST /sign-out") return signOut(request, door, known);
-  const needed = neededRights[key];
+  const needed = visitorCalls.get(key);
   if (needed === undefined) return refusal(404, "This Hotpush does not know this request of the page.");
   if (needed === "read") return lasting(await answerCall(request, door.sources), door, known);
   const reply = visitor.rights.includes(needed)
@@ -176,12 +150,14 @@ function lasting(reply: ControlReply, { sources }: Door, { credential }: Known):
   if (reply.kind === "json") return reply;
   return {
     ...reply,
-    write(response) {
-      const timer = setInterval(() => {
+    async write(response) {
+      const check = async () => {
         if (findVisitor(sources.access(), credential, Date.now()) === null) response.destroy();
-      }, recheckMs).unref();
-      response.once("close", () => clearInterval(timer));
-      reply.write(response);
+      };
+      const checking = repeat(check, { intervalMs: recheckMs, onFault: () => response.destroy() });
+      checking.start();
+      response.once("close", checking.stop);
+      await reply.write(response);
     },
   };
 }

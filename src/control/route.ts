@@ -94,7 +94,12 @@ export interface ControlRequest {
 /** One JSON object, or a stream that goes on. */
 export type ControlReply =
   | { readonly kind: "json"; readonly status: number; readonly value: object }
-  | { readonly kind: "stream"; readonly type: string; readonly write: (response: ServerResponse) => void };
+  | {
+      readonly kind: "stream";
+      readonly type: string;
+      /** Resolves when nothing that it does can fail any more but what has its own place for faults. */
+      readonly write: (response: ServerResponse) => void | Promise<void>;
+    };
 
 export type Route = (
   context: ControlContext,
@@ -116,6 +121,6 @@ export function jsonReply(value: object, status = 200): ControlReply {
 }
 
 /** A refusal that the person at the terminal reads: what is refused, why, and the next step. */
-export function refusal(status: 400 | 401 | 403 | 404 | 409 | 429 | 500, detail: string): ControlReply {
+export function refusal(status: 400 | 401 | 403 | 404 | 409, detail: string): ControlReply {
   return jsonReply({ detail }, status);
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "../platform/http.ts";
+import type { Log } from "../log.ts";
+import { createHttpServer } from "../platform/http-server/server.ts";
 import { answerCall } from "./answer.ts";
 import type { ControlReply, ControlSources } from "./route.ts";
 
@@ -11,21 +12,25 @@ const idleSocketMs = 30_000;
  * commands come from one release. The stable interface for programs is what the commands print with --json.
  */
 export function createControlServer(sources: ControlSources): Server {
-  return serveCalls((request) => answerCall(request, sources));
+  return serveCalls(sources.log, (request) => answerCall(request, sources));
 }
 
 /** Answers one request per connection. */
-export function serveCalls(answer: (request: IncomingMessage) => Promise<ControlReply>): Server {
-  const server = createServer({ maxHeaderSize: 8_192, requireHostHeader: false }, (request, response) => {
-    response.on("error", () => response.destroy());
-    void answer(request).then((reply) => sendReply(request, response, reply));
-  });
+export function serveCalls(log: Log, answer: (request: IncomingMessage) => Promise<ControlReply>): Server {
+  const options = { maxHeaderSize: 8_192, requireHostHeader: false };
+  const server = createHttpServer(options, log, async (request, response) =>
+    sendReply(request, response, await answer(request)),
+  );
   server.timeout = idleSocketMs;
   server.on("clientError", (_error, socket) => socket.destroy());
   return server;
 }
 
-function sendReply(request: IncomingMessage, response: ServerResponse, reply: ControlReply): void {
+async function sendReply(
+  request: IncomingMessage,
+  response: ServerResponse,
+  reply: ControlReply,
+): Promise<void> {
   response.setHeader("connection", "close");
   if (reply.kind === "json") {
     const body = JSON.stringify(reply.value);
@@ -38,5 +43,5 @@ function sendReply(request: IncomingMessage, response: ServerResponse, reply: Co
   request.socket.setTimeout(0);
   response.writeHead(200, { "content-type": reply.type });
   response.flushHeaders();
-  reply.write(response);
+  await reply.write(response);
 }

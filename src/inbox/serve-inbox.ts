@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../log.ts";
-import { createServer } from "../platform/http.ts";
+import { createHttpServer } from "../platform/http-server/server.ts";
 import { listenOnSocket, type UnixSocket } from "../platform/unix-socket.ts";
 import type { Inbox } from "./inbox.ts";
 import { type TakeRequest, takeWaitMs, unsyncedWaitMs } from "./offer.ts";
@@ -16,16 +16,8 @@ const longestRequestBytes = 1024 * 1024;
  * @throws Error if the socket cannot be made
  */
 export async function serveInbox(inbox: Inbox, path: string, log: Log): Promise<UnixSocket> {
-  const server = createServer({ maxHeaderSize: 8_192, requireHostHeader: false }, (request, response) => {
-    response.on("error", () => response.destroy());
-    answer(inbox, request, response).catch((error: unknown) => {
-      log.error(
-        { event: "inbox.failed", err: error },
-        "The inbox could not be offered to the process that deploys",
-      );
-      response.destroy();
-    });
-  });
+  const options = { maxHeaderSize: 8_192, requireHostHeader: false };
+  const server = createHttpServer(options, log, (request, response) => answer(inbox, request, response));
   server.on("clientError", (_error, socket) => socket.destroy());
   return await listenOnSocket(path, { mode: 0o660, mostConnections }, (socket) => {
     server.emit("connection", socket);

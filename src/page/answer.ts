@@ -12,7 +12,11 @@ export type PageAnswer =
       readonly headers?: Readonly<Record<string, string>>;
     }
   /** It writes for as long as it goes on, and ends the response. */
-  | { readonly kind: "stream"; readonly type: string; readonly write: (response: ServerResponse) => void };
+  | {
+      readonly kind: "stream";
+      readonly type: string;
+      readonly write: (response: ServerResponse) => void | Promise<void>;
+    };
 
 /** Only what comes from this address runs or is shown; a log line or a commit's subject is text, whatever it says. */
 const contentPolicy = [
@@ -53,18 +57,20 @@ export function seeOther(path: string, headers: Readonly<Record<string, string>>
   return { kind: "body", status: 303, type: "text/plain", body: "", headers: { location: path, ...headers } };
 }
 
-export function sendPage(response: ServerResponse, answer: PageAnswer): void {
+/** Resolves when the answer was handed to the connection, or its stream is over. */
+export async function sendPage(response: ServerResponse, answer: PageAnswer): Promise<void> {
   if (answer.kind === "stream") {
+    // A stream of events may be silent for long.
+    response.socket?.setTimeout(0);
     response.writeHead(200, { ...commonHeaders, "content-type": answer.type });
     response.flushHeaders();
-    answer.write(response);
+    await answer.write(response);
     return;
   }
   const { status, type, body, headers } = answer;
   response.writeHead(status, {
     ...commonHeaders,
     ...(status === 401 && { "www-authenticate": "Bearer" }),
-    ...(status === 429 && { "retry-after": "60" }),
     "content-type": type,
     "content-length": Buffer.byteLength(body),
     ...headers,

@@ -12,7 +12,6 @@ export interface FormRequest {
   readonly run: RunClient;
   readonly visit: Visit;
   readonly path: string;
-  readonly fields: URLSearchParams;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly settings: PageSettings;
 }
@@ -24,17 +23,23 @@ const elsewhere = {
 
 /**
  * Does what a form asks for, if it comes from this page, and shows at once what it has started.
+ *
+ * @param readFields called once who has sent it is known
  */
-export async function takeForm(request: FormRequest): Promise<PageAnswer> {
-  const { run, visit, path, fields } = request;
+export async function takeForm(
+  request: FormRequest,
+  readFields: () => Promise<URLSearchParams>,
+): Promise<PageAnswer> {
+  const { run, visit, path } = request;
   if (!isFromHere(request)) return await showRefusal(null, elsewhere);
-  if (path === "/sign-in") return await signIn(request);
+  if (path === "/sign-in") return await signIn(request, await readFields());
   if (visit.credential === null) return await show(signInScreen(null), 401);
   const known = await findViewer(run, visit);
   if (known.kind === "refused") return await showRefusal(null, known);
+  const fields = await readFields();
   if (!isFormToken(fields.get("token") ?? "", visit.credential)) return await showRefusal(known, elsewhere);
-  if (path === "/sign-out") return await signOut(request, known);
-  return await act(request, known);
+  if (path === "/sign-out") return await signOut(request, fields, known);
+  return await act(request, fields, known);
 }
 
 /** A browser says where a form comes from, and no page can make it lie. Without a word from it, it is refused. */
@@ -48,7 +53,7 @@ function isFromHere({ headers, settings }: FormRequest): boolean {
 }
 
 /** The session is always a new one; what the browser had before is forgotten. */
-async function signIn({ run, visit, fields, settings }: FormRequest): Promise<PageAnswer> {
+async function signIn({ run, visit, settings }: FormRequest, fields: URLSearchParams): Promise<PageAnswer> {
   const answer = await run.call({ ...visit, credential: null }, "POST", "/sessions", {
     link: fields.get("link") ?? "",
   });
@@ -58,7 +63,8 @@ async function signIn({ run, visit, fields, settings }: FormRequest): Promise<Pa
 }
 
 async function signOut(
-  { run, visit, fields, settings }: FormRequest,
+  { run, visit, settings }: FormRequest,
+  fields: URLSearchParams,
   known: KnownVisitor,
 ): Promise<PageAnswer> {
   const id = Number(fields.get("id") ?? known.sessionId);
@@ -77,7 +83,11 @@ const calls: Readonly<Record<string, string>> = {
   resume: "/resume",
 };
 
-async function act({ run, visit, path, fields }: FormRequest, known: KnownVisitor): Promise<PageAnswer> {
+async function act(
+  { run, visit, path }: FormRequest,
+  fields: URLSearchParams,
+  known: KnownVisitor,
+): Promise<PageAnswer> {
   const [, project = "", action = ""] = actionPath.exec(path) ?? [];
   const [, id] = cancelPath.exec(path) ?? [];
   const call = id === undefined ? calls[action] : `/deployments/${id}/cancel`;

@@ -1,8 +1,12 @@
 import type { IncomingMessage, Server } from "node:http";
 import { BlockList } from "node:net";
+import { readCall, visitorCalls } from "../control/calls.ts";
 import type { Log } from "../log.ts";
 import { clientAddress } from "../platform/client-address.ts";
-import { createServer } from "../platform/http.ts";
+import { problemAnswer, type Refusal, sendAnswer } from "../platform/http-server/answer.ts";
+import { hardenServer, serverOptions } from "../platform/http-server/hardening.ts";
+import { checkHead, declaredBytes } from "../platform/http-server/request-head.ts";
+import { createHttpServer } from "../platform/http-server/server.ts";
 import { type PageAnswer, problemPage, sendPage } from "./answer.ts";
 import type { Api, ApiRoute } from "./api/route.ts";
 import { apiRoutes } from "./api/routes.ts";
@@ -10,39 +14,28 @@ import { findAsset } from "./assets.ts";
 import { readSession } from "./cookie.ts";
 import { takeForm } from "./forms.ts";
 import { commandsPath, passOn } from "./pass-on.ts";
-import type { RunClient, Visit } from "./run-client.ts";
+import type { Refused, RunClient, Visit } from "./run-client.ts";
 import type { PageSettings } from "./settings.ts";
 import { showScreen } from "./site.ts";
+import { findViewer } from "./visitor.ts";
 
 const longestBodyBytes = 16 * 1024;
-/** A reader of events may be silent for hours; a request may not. */
-const requestTimeoutMs = 10_000;
-const mostConnections = 2_000;
+const tooLarge: Refusal = {
+  code: "payload_too_large",
+  detail: "The page takes bodies up to 16 KiB.",
+  closing: "refused",
+};
 
 /** The HTTP server of the page. It does not listen yet. */
 export function createPage(settings: PageSettings, api: Api, log: Log): Server {
-  const options = {
-    maxHeaderSize: 16 * 1024,
-    requestTimeout: requestTimeoutMs,
-    headersTimeout: requestTimeoutMs,
-  };
-  const server = createServer(options, (request, response) => {
-    response.on("error", () => response.destroy());
-    void answer(request, settings, api)
-      .catch((error: unknown) => {
-        log.error(
-          { event: "page.failed", err: error },
-          "A request to the page failed because of a fault in Hotpush",
-        );
-        return problemPage({
-          status: 500,
-          detail: "This is a fault in Hotpush. See the log of hotpush page.",
-        });
-      })
-      .then((answered) => sendPage(response, answered));
+  const server = createHttpServer(serverOptions, log, async (request, response) => {
+    const refusal = checkHead(request) ?? (declaredBytes(request) > longestBodyBytes ? tooLarge : null);
+    if (refusal) sendAnswer(response, problemAnswer(refusal));
+    else await sendPage(response, await answer(request, settings, api));
   });
-  server.maxConnections = mostConnections;
-  return server;
+  return hardenServer(server, { limitBytes: longestBodyBytes, tooLarge }, ({ limit, closed, refused }) =>
+    log.warn({ event: "connections.crowded", limit, closed, refused }, "The page has many connections"),
+  );
 }
 
 async function answer(request: IncomingMessage, settings: PageSettings, api: Api): Promise<PageAnswer> {
@@ -65,10 +58,9 @@ async function answer(request: IncomingMessage, settings: PageSettings, api: Api
     );
   if (request.method !== "POST")
     return problemPage({ status: 405, detail: "The page has GET and POST only." });
-  const fields = new URLSearchParams((await readBody(request)) ?? "");
-  const answered = await takeForm({
-    ...{ run, visit, path: pathname, fields, headers: request.headers, settings },
-  });
+  const form = { run, visit, path: pathname, headers: request.headers, settings };
+  const readFields = async () => new URLSearchParams((await readBody(request)) ?? "");
+  const answered = await takeForm(form, readFields);
   shared.forget();
   return answered;
 }
@@ -100,32 +92,40 @@ async function answerProgram(
   path: string,
   query: URLSearchParams,
 ): Promise<PageAnswer> {
-  if (path.startsWith(`${commandsPath}/`)) return await answerCommand(request, settings, api.run);
+  const visit = visitOf(request, settings);
+  if (path.startsWith(`${commandsPath}/`)) return await answerCommand(request, visit, api.run);
   const found = findRoute(request.method ?? "", path);
   if (found === null) return problemPage({ status: 404, detail: "Nothing is here. See /api/openapi.json." });
-  const body = request.method === "POST" ? parseObject(await readBody(request)) : {};
-  if (body === null)
-    return problemPage({ status: 400, detail: "The body is not a JSON object, or is larger than 16 KiB." });
-  const visit = visitOf(request, settings);
+  const body = request.method === "POST" ? await readKnownBody(request, visit, api.run) : { value: {} };
+  if ("kind" in body) return problemPage(body);
   return await found.route.handle(api, {
-    ...{ visit, query, body, headers: request.headers },
+    ...{ visit, query, body: { ...body.value }, headers: request.headers },
     parameters: found.parameters,
   });
 }
 
-async function answerCommand(
-  request: IncomingMessage,
-  settings: PageSettings,
-  run: RunClient,
-): Promise<PageAnswer> {
+/** Passes on what a command with --server asks, if it is a call of a visitor. */
+async function answerCommand(request: IncomingMessage, visit: Visit, run: RunClient): Promise<PageAnswer> {
   const { method = "", url = "" } = request;
-  if (method !== "GET" && method !== "POST")
-    return problemPage({ status: 405, detail: "The page has GET and POST only." });
-  const body = method === "POST" ? parseObject(await readBody(request)) : {};
-  if (body === null)
-    return problemPage({ status: 400, detail: "The body is not a JSON object, or is larger than 16 KiB." });
-  const path = url.slice(commandsPath.length);
-  return await passOn(run, { visit: visitOf(request, settings), method, path, body });
+  const call = readCall(method, url.slice(commandsPath.length));
+  if (!visitorCalls.has(call.key))
+    return problemPage({ status: 404, detail: "This Hotpush does not know this request of a command." });
+  if (method !== "POST") return await passOn(run, visit, call);
+  const body = await readKnownBody(request, visit, run);
+  return "kind" in body ? problemPage(body) : await passOn(run, visit, call, body.value);
+}
+
+/** The body of a visitor that `run` knows. Nobody else's is read: it could take long to come. */
+async function readKnownBody(
+  request: IncomingMessage,
+  visit: Visit,
+  run: RunClient,
+): Promise<{ readonly value: object } | Refused> {
+  const known = await findViewer(run, visit);
+  if (known.kind === "refused") return known;
+  const value = parseObject(await readBody(request));
+  const detail = "The body is not a JSON object, or is larger than 16 KiB.";
+  return value === null ? { kind: "refused", status: 400, detail } : { value };
 }
 
 const patterns = Object.entries(apiRoutes).map(([key, route]) => {

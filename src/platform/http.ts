@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from "node:
  * and fetch of undici, which nothing here uses: 14 MB of memory and 30 ms of every start.
  */
 const http = process.getBuiltinModule("node:http");
-export const { createServer, STATUS_CODES } = http;
+export const { STATUS_CODES } = http;
 
 /** Where a request goes: a URL, or a path on a server that listens on a Unix socket. */
 export type HttpTarget = URL | { readonly socketPath: string; readonly path: string };

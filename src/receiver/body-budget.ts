@@ -168,12 +168,3 @@ function createLargeBudget(): Pick<BodyBudget, "grow" | "leave"> {
 function largestFirst(bodies: Iterable<ArrivingBody>): ArrivingBody[] {
   return Array.from(bodies).sort((one, other) => other.heldBytes - one.heldBytes);
 }
-
-/**
- * Frees the memory of a chunk that nobody needs any more at once. The garbage collector would do so only after another
- * 64 MB or so have come in, which a flood of large bodies would then hold on top of everything else.
- */
-export function discard({ buffer, length }: Buffer): void {
-  // A chunk that shares its memory with others is left alone.
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
-}

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { formatSize } from "../config/size.ts";
-import type { Refusal } from "./answer.ts";
-import { type BodyBudget, discard } from "./body-budget.ts";
+import { discard, type Refusal } from "../platform/http-server/answer.ts";
+import { declaredBytes } from "../platform/http-server/request-head.ts";
+import type { BodyBudget } from "./body-budget.ts";
 
 /**
  * Reads the body byte for byte as it was sent, and no more than `limitBytes` of it.
@@ -68,11 +69,6 @@ const tooSlow: Refusal = {
 export function tooLarge(limitBytes: number): Refusal {
   const detail = `The body is larger than ${formatSize(limitBytes)}, the value of WEBHOOK_BODY_LIMIT. Raise it, or push less at once.`;
   return { code: "payload_too_large", detail, closing: "refused" };
-}
-
-/** The Content-Length, which Node has checked to be a number, or 0. */
-export function declaredBytes(request: IncomingMessage): number {
-  return Number(request.headers["content-length"] ?? 0);
 }
 
 /** The body in one piece; its chunks cannot be used after that. */

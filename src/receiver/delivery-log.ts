@@ -1,9 +1,9 @@
 import type { SecretSlot } from "../config/secret.ts";
 import type { Log } from "../log.ts";
+import type { Refusal } from "../platform/http-server/answer.ts";
+import type { Crowding } from "../platform/http-server/connections.ts";
 import { createLogThrottle } from "../platform/log-throttle.ts";
 import type { HttpProblemCode } from "../problems.ts";
-import type { Refusal } from "./answer.ts";
-import type { Crowding } from "./connections.ts";
 import type { Push, PushRecord, StoredPush, Would } from "./push.ts";
 import type { IgnoreReason } from "./select-push.ts";
 
@@ -79,12 +79,6 @@ export function createDeliveryLog(log: Log) {
     notRecorded({ ref, commit }: Push, error: unknown, { delivery, from, project }: Sender): void {
       const fields = { event: "delivery.not_recorded", ref, commit, delivery, from, project, err: error };
       log.error(fields, "A push was not stored");
-    },
-    failed(error: unknown, from: string | null): void {
-      log.error(
-        { event: "request.failed", from, err: error },
-        "A request failed because of a fault in Hotpush",
-      );
     },
     crowded({ limit, closed, refused }: Crowding): void {
       const text = `Connections are near their limit of ${limit}: ${closed} idle ones were closed, ${refused} new ones refused`;

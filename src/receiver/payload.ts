@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import type { Refusal } from "./answer.ts";
+import type { Refusal } from "../platform/http-server/answer.ts";
 import { isJsonObject, type JsonObject } from "./hosts/host.ts";
 import { readDryRun } from "./push.ts";
 import { unreadable } from "./refusals.ts";

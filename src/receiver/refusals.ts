@@ -1,5 +1,5 @@
+import type { Refusal } from "../platform/http-server/answer.ts";
 import type { HttpProblemCode } from "../problems.ts";
-import type { Refusal } from "./answer.ts";
 import type { SignatureClaim } from "./hosts/host.ts";
 import type { VerifiableSignature } from "./verify-signature.ts";
 
@@ -52,7 +52,3 @@ export const notStored: Refusal = {
 };
 
 /** Why a request is refused that caused a fault. */
-export const internalError: Refusal = {
-  code: "internal_error",
-  detail: "The log of the service says more.",
-};

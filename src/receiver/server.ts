@@ -2,13 +2,20 @@ import type { IncomingMessage, Server } from "node:http";
 import type { BlockList } from "node:net";
 import type { Log } from "../log.ts";
 import { clientAddress } from "../platform/client-address.ts";
-import { createServer } from "../platform/http.ts";
-import { type Answer, isClosing, jsonAnswer, problemAnswer, type Refusal, sendAnswer } from "./answer.ts";
+import {
+  type Answer,
+  jsonAnswer,
+  problemAnswer,
+  type Refusal,
+  sendAnswer,
+} from "../platform/http-server/answer.ts";
+import { hardenServer, serverOptions } from "../platform/http-server/hardening.ts";
+import { checkHead } from "../platform/http-server/request-head.ts";
+import { createHttpServer } from "../platform/http-server/server.ts";
+import { tooLarge } from "./body.ts";
 import { createBodyBudget } from "./body-budget.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
-import { hardenServer, serverOptions } from "./hardening.ts";
-import { internalError, methodNotAllowed, pathUnknown } from "./refusals.ts";
-import { checkHead } from "./request-head.ts";
+import { methodNotAllowed, pathUnknown } from "./refusals.ts";
 import { type AnswerDelivery, createWebhook, type Webhook } from "./webhook.ts";
 
 export interface ReceiverOptions {
@@ -32,8 +39,7 @@ export function createReceiver(options: ReceiverOptions): Server {
   // By webhook, so that its keys are made once.
   const answers = new WeakMap<Webhook, AnswerDelivery>();
 
-  const server = createServer(serverOptions, async (request, response) => {
-    if (isClosing(request.socket)) return;
+  const server = createHttpServer(serverOptions, options.log, async (request, response) => {
     // To the letter: no decoding and no normalising, so no two texts for one path.
     const [path = ""] = (request.url ?? "").split("?", 1);
     // Before anything is awaited: what follows a refused head on its connection must not be read as a request.
@@ -42,19 +48,18 @@ export function createReceiver(options: ReceiverOptions): Server {
     const answer = refusal ? problemAnswer(refusal) : await decide(webhook, request);
     if (answer) sendAnswer(response, answer, isStopping());
   });
-  return hardenServer(server, bodyLimitBytes, log.crowded);
+  return hardenServer(
+    server,
+    { limitBytes: bodyLimitBytes, tooLarge: tooLarge(bodyLimitBytes) },
+    log.crowded,
+  );
 
   async function decide(webhook: Webhook | null, request: IncomingMessage): Promise<Answer | null> {
-    const from = clientAddress(request, trustedProxies);
-    try {
-      if (webhook !== null) return await answererOf(webhook)(request, from);
-      const fault = findFault();
-      if (fault !== null) return problemAnswer({ code: "unhealthy", detail: fault });
-      return jsonAnswer(200, { status: "ok" });
-    } catch (error) {
-      log.failed(error, from);
-      return problemAnswer(internalError);
-    }
+    if (webhook !== null) return await answererOf(webhook)(request, clientAddress(request, trustedProxies));
+    const fault = findFault();
+    return fault === null
+      ? jsonAnswer(200, { status: "ok" })
+      : problemAnswer({ code: "unhealthy", detail: fault });
   }
 
   function misdirection(path: string, method = "", isWebhook: boolean): Refusal | null {

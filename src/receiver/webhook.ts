@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Secrets } from "../config/project.ts";
 import type { SecretSlot } from "../config/secret.ts";
-import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "./answer.ts";
+import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "../platform/http-server/answer.ts";
 import { discardAll, joinChunks, readBody } from "./body.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";

@@ -3,10 +3,13 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
+import { startAnswering } from "../harness/hotpush.ts";
 import { fillDisk, makeImage, mountImage, mountTmpfs } from "../harness/mount.ts";
+import { startPage } from "../harness/page.ts";
 import { digestOf, findLost } from "../harness/recorded.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
+import { callAsPage, makeSignInLink } from "../harness/sign-in.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -131,3 +134,21 @@ function linesIn({ repoPath }: RunningService, name: string): string[] {
     return [];
   }
 }
+
+test("a full disk keeps no visitor from looking, and ends no process", disks.tmpfs.needed, async (t) => {
+  const disk = disks.tmpfs.mount(t);
+  const service = await startAnswering(t, { statePath: join(disk, "state") });
+  const page = await startPage(t, service);
+  const link = await makeSignInLink(service);
+  fillDisk(disk);
+  // The first use of a token, and of a link, is written down.
+  assert.equal((await page.ask("GET /api/projects")).status, 200);
+  assert.equal(
+    (await callAsPage(service, "POST /sessions", { credential: null, body: { link } })).status,
+    500,
+  );
+  assert.equal((await page.ask("POST /api/projects/default/pause")).status, 500);
+  rmSync(join(disk, "ballast"));
+  assert.equal((await page.ask("POST /api/projects/default/pause")).status, 200);
+  assert.equal(service.child.exitCode, null);
+});

@@ -15,10 +15,10 @@ export async function sendLog({ run }: Api, { visit, parameters, query }: ApiReq
   return {
     kind: "stream",
     type: asEvents ? "application/x-ndjson" : "text/plain; charset=utf-8",
-    write(response) {
-      // A reader that goes away, or a run that stops, ends it: both sides see a connection that broke off.
-      pipeline(answer, response).catch(() => response.destroy());
+    async write(response) {
       response.once("close", () => ending.abort());
+      // A reader that goes away, or a run that stops, ends it: both sides see a connection that broke off.
+      await pipeline(answer, response).catch(() => response.destroy());
     },
   };
 }

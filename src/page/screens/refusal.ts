@@ -7,7 +7,6 @@ const sentences: Readonly<Record<number, string>> = {
   403: "This is not for you to do.",
   404: "Nothing is here.",
   409: "This is not possible now.",
-  429: "Wait a moment.",
   503: "Hotpush does not answer.",
 };
 

@@ -2,9 +2,8 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { problemAnswer, type Refusal, sendAnswer, writeAndClose } from "./answer.ts";
-import { declaredBytes, tooLarge } from "./body.ts";
 import { type Crowding, isAnswered, type LatestRequest, limitConnections } from "./connections.ts";
-import { maxHeaders } from "./request-head.ts";
+import { declaredBytes, maxHeaders } from "./request-head.ts";
 
 /**
  * Limits on what a connection may cost. They are given to the constructor, which refuses values that contradict each
@@ -28,17 +27,18 @@ export const serverOptions: ServerOptions = {
 const idleSocketMs = 15_000;
 /** Each costs some 15 KiB even if it sends nothing. */
 const mostConnections = 2_048;
-/** File descriptors that are kept for the database, the log and the deploy script. */
+/** File descriptors that are kept for the database, the log, the deploy script and other servers. */
 const reservedDescriptors = 128;
 
 /**
  * Adds to `server` what Node leaves open: a cap on connections, answers to broken requests, Expect.
  *
+ * @param body what `Expect: 100-continue` is not granted for
  * @param onCrowded called at most once a minute while connections are near their limit
  */
 export function hardenServer(
   server: Server,
-  bodyLimitBytes: number,
+  body: { readonly limitBytes: number; readonly tooLarge: Refusal },
   onCrowded: (crowding: Crowding) => void,
 ): Server {
   server.maxHeadersCount = maxHeaders;
@@ -46,8 +46,8 @@ export function hardenServer(
   server.timeout = idleSocketMs;
   answerBrokenRequests(server, limitConnections(server, onCrowded));
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    if (declaredBytes(request) > bodyLimitBytes) {
-      sendAnswer(response, problemAnswer(tooLarge(bodyLimitBytes)));
+    if (declaredBytes(request) > body.limitBytes) {
+      sendAnswer(response, problemAnswer(body.tooLarge));
       return;
     }
     response.writeContinue();

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { STATUS_CODES } from "../platform/http.ts";
-import { type HttpProblemCode, type Problem, problems } from "../problems.ts";
-import { discard } from "./body-budget.ts";
+import { type HttpProblemCode, type Problem, problems } from "../../problems.ts";
+import { STATUS_CODES } from "../http.ts";
 
 /** How many bytes are still read of a request that was refused before it was whole, so that its sender reads why. */
 const lingerBytes = { refused: 64 * 1024 ** 2, broken: 64 * 1024 } as const;
@@ -128,4 +127,13 @@ function onTheWire({ status, headers, body }: Answer): string {
   const lines = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}`;
   return `${head}Connection: close\r\n\r\n${body}`;
+}
+
+/**
+ * Frees the memory of a chunk that nobody needs any more at once. The garbage collector would do so only after another
+ * 64 MB or so have come in, which a flood of large bodies would then hold on top of everything else.
+ */
+export function discard({ buffer, length }: Buffer): void {
+  // A chunk that shares its memory with others is left alone.
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
