@@ -1,10 +1,7 @@
-import { type MachineSettings, machineVariables, readMachineSettings } from "./config/machine.ts";
-import { type ProjectSettings, projectVariables, readProjectSettings } from "./config/project.ts";
-import type { Environment } from "./config/read-variables.ts";
+import { type MachineSettings, readMachineSettings } from "./config/machine.ts";
+import { type ProjectSettings, readProjectSettings } from "./config/project.ts";
+import { type Environment, projectVariables, secretVariables } from "./config/settings.ts";
 import { ProblemError } from "./problems.ts";
-
-/** Every variable but the secrets. A test compares the tables of the docs with this. */
-export const variables = { ...machineVariables, ...projectVariables };
 
 /** The settings of a service with one project. */
 export type Config = MachineSettings & ProjectSettings;
@@ -35,7 +32,7 @@ export function loadConfig(env: Environment): LoadedConfig {
 
 /** With PROJECTS_PATH, a setting of one project in the environment would be silently without effect. */
 function strayVariables(env: Environment): readonly string[] {
-  const names = [...Object.keys(projectVariables), "WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"];
+  const names = Object.keys({ ...projectVariables, ...secretVariables });
   return names
     .flatMap((name) => [name, `${name}_FILE`])
     .filter((name) => env[name])

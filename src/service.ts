@@ -3,7 +3,7 @@ import { extname, join } from "node:path";
 import { accessIn } from "./access/schema.ts";
 import { becomeLeader } from "./become-leader.ts";
 import type { MachineSettings } from "./config/machine.ts";
-import type { Environment } from "./config/read-variables.ts";
+import type { Environment } from "./config/settings.ts";
 import { createExaminer, type Examiner } from "./control/examiner.ts";
 import { numberAfter } from "./deployments/deployment.ts";
 import { createEventBus } from "./deployments/events.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import type { Environment } from "../config/read-variables.ts";
+import type { Environment } from "../config/settings.ts";
 import { type GitRemote, hasFileModes } from "../init/git-checkout.ts";
 import type { GitHost } from "../init/git-host.ts";
 import type { Setup } from "../init/plan-setup.ts";

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { parsePageUrl } from "../config/machine.ts";
+import { parsePageUrl } from "../config/settings.ts";
 import { gitHosts } from "../init/git-host.ts";
 import { settingsOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import { readOwnServices } from "../init/plan-setup.ts";

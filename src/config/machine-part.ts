@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Environment } from "./read-variables.ts";
+import type { Environment } from "./settings.ts";
 
 /** The compose project of the machine part, of which an engine has one. */
 export const machineProject = "hotpush";

@@ -2,13 +2,14 @@ import { listTotals } from "../deployments/totals.ts";
 import { listProjects, type ProjectJson } from "./projects.ts";
 import { type ControlSources, jsonReply, type WholeRoute } from "./route.ts";
 
-/** A metric and what it is about; docs/metrics.md has the same. */
+/** A metric and what it is about. */
 interface Family {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
 }
 
-const families: Readonly<Record<string, Family>> = {
+/** Every metric: a row of docs/metrics.md. */
+export const families: Readonly<Record<string, Family>> = {
   cicd_pipeline_run_duration_seconds: {
     type: "histogram",
     help: "How long deployments ran, by their result.",

@@ -1,5 +1,5 @@
-import type { Environment } from "../config/read-variables.ts";
-import { loadConfig, variables } from "../config.ts";
+import { type Environment, readVariables, variables } from "../config/settings.ts";
+import { loadConfig } from "../config.ts";
 import type { MachinePart } from "../machine-part/find.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
@@ -62,7 +62,7 @@ export function makeDoctorContext(
     /** The trimmed output of git in the repository, null if it fails. */
     readGit: (...args: readonly string[]) => gitOutput(repoPath, args, asScript),
     remote: once(() => probeRemote(repoPath, asScript)),
-    compose: once(() => probeCompose(repoPath, asScript)),
+    compose: once(() => probeCompose(repoPath, scriptEnv)),
     engine,
     /** null if the engine cannot be asked. */
     machineContainers: once(async () => {
@@ -99,10 +99,9 @@ function configOf({ project, faults, warnings }: ProjectReading): ReadConfig {
 
 /** The value of a variable, or its default if the value cannot be used. */
 function lenient<Name extends keyof typeof variables>(env: Environment, name: Name) {
-  type Value = NonNullable<ReturnType<(typeof variables)[Name]["read"]>>;
-  const { read, fallback } = variables[name];
-  const value = read(env[name]?.trim() || fallback(env)) ?? read(fallback(env));
-  return value as Value;
+  const table = { [name]: variables[name] } as Pick<typeof variables, Name>;
+  const { [name]: value } = readVariables(table, env, []);
+  return value ?? readVariables(table, { ...env, [name]: "" }, [])[name];
 }
 
 function once<Value>(probe: () => Promise<Value>): () => Promise<Value> {

@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
-import { machineVariables } from "../config/machine.ts";
+import { machineVariables } from "../config/settings.ts";
 import { findMachinePart, hasOwnHotpush, type MachinePart } from "../machine-part/find.ts";
 import { CommandError } from "../problems.ts";
 import { isProjectName } from "../projects/project.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import type { Environment } from "../config/read-variables.ts";
+import type { Environment } from "../config/settings.ts";
 import { type Fix, quote } from "./check.ts";
 
 /** The service's settings, their file, and how to change one there. */

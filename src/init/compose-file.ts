@@ -1,4 +1,4 @@
-import { variables } from "../config.ts";
+import { variables } from "../config/settings.ts";
 import { caddyfileName, seededServices, traefikLabels } from "./proxy-config.ts";
 import type { PublishedPort, ReverseProxy } from "./reverse-proxy.ts";
 

@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { type Branch, branches } from "../config/project.ts";
+import { type Branch, branches } from "../config/settings.ts";
 import { type GitOptions, gitOutput, neverAsk, runGit } from "../platform/git.ts";
 import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
 import type { CommandEnding } from "../platform/run-command.ts";

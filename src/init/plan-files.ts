@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Environment } from "../config/read-variables.ts";
 import { secretFault } from "../config/secret.ts";
+import type { Environment } from "../config/settings.ts";
 import { namingFiles } from "../platform/compose/commands.ts";
 import { composeFile, ownComposeFile } from "./compose-file.ts";
 import { type Setting, withoutOtherValues, withSettings } from "./dotenv-file.ts";

@@ -1,9 +1,8 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { type Branch, branches } from "../config/project.ts";
-import type { Environment } from "../config/read-variables.ts";
-import { variables } from "../config.ts";
+import type { Environment } from "../config/settings.ts";
+import { type Branch, branches, variables } from "../config/settings.ts";
 import { composeFileNames, composeOverrideNames, namedFiles } from "../platform/compose/commands.ts";
 import { rawValue } from "../platform/env-file.ts";
 import { refusesOwner } from "../platform/git.ts";
@@ -113,11 +112,11 @@ export function isWrittenByInit(path: string): boolean {
 
 /** LOG_LEVEL=INFO may be the app's: the service would not start with it. */
 function refuseForeignSettings({ env }: SetupProject): void {
-  for (const [name, { read, expected }] of Object.entries(variables)) {
+  for (const [name, { parser }] of Object.entries(variables)) {
     const text = env[name]?.trim();
-    if (!text || notPassedOn.includes(name) || read(text) !== null) continue;
+    if (!text || notPassedOn.includes(name) || parser.read(text) !== null) continue;
     throw new SetupError(
-      `${name} in .env is not valid as Hotpush's setting of that name: expected ${expected}. If it is your app's, rename it there, such as APP_${name}, and run this again.`,
+      `${name} in .env is not valid as Hotpush's setting of that name: expected ${parser.expected}. If it is your app's, rename it there, such as APP_${name}, and run this again.`,
     );
   }
 }

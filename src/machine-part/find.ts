@@ -9,7 +9,7 @@ import {
   machineStateAt,
   newMachineStatePath,
 } from "../config/machine-part.ts";
-import type { Environment } from "../config/read-variables.ts";
+import type { Environment } from "../config/settings.ts";
 import { CommandError } from "../problems.ts";
 import { isProjectName } from "../projects/project.ts";
 

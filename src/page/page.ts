@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net";
-import type { Environment } from "../config/read-variables.ts";
+import type { Environment } from "../config/settings.ts";
 import type { Log } from "../log.ts";
 import { closeServer, listen } from "../platform/listening.ts";
 import type { RunningService } from "../service.ts";

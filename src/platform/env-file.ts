@@ -1,8 +1,6 @@
+import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ProblemError } from "../problems.ts";
-import { readForeignFile } from "./foreign-files.ts";
-
-const mostBytes = 1024 ** 2;
 
 /**
  * Adds the variables of `.env` in `directory` to `env`; those of `env` win.
@@ -11,8 +9,7 @@ const mostBytes = 1024 ** 2;
  */
 export function withDotenv(env: NodeJS.ProcessEnv, directory: string): Record<string, string | undefined> {
   try {
-    const text = readForeignFile(`${directory}/.env`, { mostBytes }).toString();
-    return { ...parseEnv(text), ...env };
+    return { ...parseEnv(readFileSync(`${directory}/.env`, "utf8")), ...env };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return env;

@@ -1,7 +1,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { type ProjectSettings, projectVariables, readProjectSettings } from "../config/project.ts";
+import { type ProjectSettings, readProjectSettings } from "../config/project.ts";
+import { projectVariables } from "../config/settings.ts";
 import { isProjectName, type Project } from "./project.ts";
 
 export interface ProjectPaths {

@@ -1,4 +1,4 @@
-import type { Branch } from "../config/project.ts";
+import type { Branch } from "../config/settings.ts";
 import { isJsonObject, type JsonObject } from "./hosts/host.ts";
 
 /** The only two branches that are deployed: matched to the letter, nothing is normalised. */

@@ -41,8 +41,7 @@ export interface SecretSources extends Omit<EnvironmentOptions, "user"> {
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   const { secrets, notify, commitStatus, repoPath, scriptSecrets = {} } = sources;
-  const { environment, user } = readIdentity(sources);
-  const namedBy = user?.uid;
+  const { environment } = readIdentity(sources);
   const home = environment.HOME ?? "/";
   return [
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
@@ -50,10 +49,10 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
     { name: "COMMIT_STATUS_TOKEN_FILE", value: commitStatus?.token.reveal() ?? "" },
     ...(notify?.targets ?? []).flatMap(secretsOfTarget),
     ...Object.entries(scriptSecrets).map(([name, value]) => ({ name, value })),
-    ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, { name, value })),
-    ...secretsOfEnvFiles(repoPath, namedBy),
+    ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),
+    ...secretsOfEnvFiles(repoPath),
     ...secretsOfDocker(join(environment.DOCKER_CONFIG ?? join(home, ".docker"), "config.json")),
-    ...passwordsIn("the settings of git", readGitSettings(repoPath, environment, namedBy)),
+    ...passwordsIn("the settings of git", readGitSettings(repoPath, environment)),
     ...passwordsIn("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
     ...passwordsIn(
       "the stored passwords of git",
@@ -68,9 +67,9 @@ function secretsOfTarget({ name, url, key }: NotifyTarget): readonly KnownSecret
   );
 }
 
-function secretsOfEnvFiles(repoPath: string, namedBy: number | undefined): readonly KnownSecret[] {
+function secretsOfEnvFiles(repoPath: string): readonly KnownSecret[] {
   return readEnvFiles(repoPath).flatMap(({ path, name, value }) =>
-    secretsOfVariable(repoPath, { name, value, shownName: `${name} in ${path}`, namedBy }),
+    secretsOfVariable(repoPath, name, value, `${name} in ${path}`),
   );
 }
 
@@ -80,17 +79,11 @@ function secretsOfDocker(path: string): readonly KnownSecret[] {
   return values.map((value) => ({ name: `a password in ${path}`, value }));
 }
 
-interface Variable {
-  readonly name: string;
-  readonly value: string;
-  readonly shownName?: string;
-  /** The user who set it, if that is not the one of this process. */
-  readonly namedBy?: number | undefined;
-}
-
 function secretsOfVariable(
   repoPath: string,
-  { name, value, shownName = name, namedBy }: Variable,
+  name: string,
+  value: string,
+  shownName: string = name,
 ): readonly KnownSecret[] {
   const within = secretsInVariable(name, value).map((secret) => ({
     name: secret === value ? shownName : `a password in ${shownName}`,
@@ -99,10 +92,7 @@ function secretsOfVariable(
   if (!looksLikeSecretFile(name)) return within;
   return [
     ...within,
-    {
-      name: `the file that ${shownName} names`,
-      value: readSecretFile(resolve(repoPath, value), { namedBy }),
-    },
+    { name: `the file that ${shownName} names`, value: readSecretFile(resolve(repoPath, value)) },
   ];
 }
 
@@ -173,14 +163,10 @@ const mostFiles = 30;
  * they include, under any condition. Git itself knows them exactly, but a process for that would delay every start of a
  * script.
  */
-function readGitSettings(
-  repoPath: string,
-  env: Readonly<Record<string, string>>,
-  namedBy: number | undefined,
-): string {
+function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>): string {
   const home = env.HOME ?? "/";
   const left = [
-    ...gitDirectories(join(repoPath, ".git"), namedBy).flatMap((path) => [
+    ...gitDirectories(join(repoPath, ".git")).flatMap((path) => [
       join(path, "config"),
       join(path, "config.worktree"),
     ]),
@@ -191,7 +177,7 @@ function readGitSettings(
   const texts: string[] = [];
   for (const path of left) {
     if (texts.length === mostFiles) break;
-    const text = readIfThere(path, namedBy);
+    const text = readIfThere(path);
     texts.push(text);
     for (const [, included = ""] of text.matchAll(/^[ \t]*path[ \t]*=[ \t]*"?([^"\n]+)/gim)) {
       left.push(resolve(dirname(path), included.trim().replace(/^~(?=\/)/, home)));
@@ -203,14 +189,14 @@ function readGitSettings(
 const mostSettingsBytes = 1024 ** 2;
 
 /** The text of the file at `path`, or nothing: a user can put anything in its place, and the service must go on. */
-function readIfThere(path: string, namedBy?: number): string {
-  return readSecretFile(path, { mostBytes: mostSettingsBytes, namedBy });
+function readIfThere(path: string): string {
+  return readSecretFile(path, mostSettingsBytes);
 }
 
 /** In a linked work tree and in a submodule, `.git` is a file that names the directory. */
-function gitDirectories(path: string, namedBy: number | undefined): readonly string[] {
+function gitDirectories(path: string): readonly string[] {
   const linked = /^gitdir: (.+)$/m.exec(readIfThere(path))?.[1];
   if (linked === undefined) return [path];
   const directory = resolve(dirname(path), linked);
-  return [directory, resolve(directory, readIfThere(join(directory, "commondir"), namedBy).trim())];
+  return [directory, resolve(directory, readIfThere(join(directory, "commondir")).trim())];
 }

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { type Branch, branches } from "../config/project.ts";
+import { type Branch, branches } from "../config/settings.ts";
 import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../init/git-checkout.ts";
 import { type GitHost, gitHostOf, payloadName } from "../init/git-host.ts";
 import type { CommandEnding } from "../platform/run-command.ts";

@@ -3,10 +3,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
-import type { Branch } from "../config/project.ts";
 import { readSecretText, secretFault } from "../config/secret.ts";
+import type { Branch } from "../config/settings.ts";
+import { variables } from "../config/settings.ts";
 import { webhookUrlOf } from "../config/values.ts";
-import { variables } from "../config.ts";
 import { git } from "../init/git-checkout.ts";
 import { type GitHost, isGitHost } from "../init/git-host.ts";
 import { chooseProject, findMachinePart } from "../machine-part/find.ts";
@@ -124,7 +124,7 @@ export async function readSendSettings(
     secret,
     host: isGitHost(host) ? host : null,
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
-    branch: variables.BRANCH.read(BRANCH?.trim() ?? "") || null,
+    branch: variables.BRANCH.parser.read(BRANCH?.trim() ?? ""),
   };
 }
 

@@ -3,29 +3,12 @@ import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { variables } from "../../src/config.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const readme = read("README.md");
 const markdown = (folder: string) => readdirSync(join(root, folder)).filter((name) => name.endsWith(".md"));
 const pages = [...markdown("."), ...markdown("docs").map((name) => `docs/${name}`)];
-
-test("the configuration table of the README has every variable and its default", () => {
-  const table = readme.slice(readme.indexOf("| Variable |"), readme.indexOf("Exit codes:"));
-  const rows = new Map(
-    [...table.matchAll(/^\| `(\w+)` \| .+ \| (?:`([^`]+)`|.+?)[^|]* \|$/gm)].map(([, name, value]) => [
-      name,
-      value,
-    ]),
-  );
-  const secrets = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"];
-  assert.deepEqual([...rows.keys()].sort(), [...secrets, ...Object.keys(variables)].sort());
-  for (const [name, { fallback }] of Object.entries(variables)) {
-    const expected = name === "STATE_PATH" ? "$XDG_STATE_HOME/hotpush" : fallback({}) || undefined;
-    assert.equal(rows.get(name), expected, name);
-  }
-});
 
 test("the npm commands of the README are scripts of the package", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };

@@ -1,6 +1,6 @@
 import { constants, existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { variables } from "../../config.ts";
+import { variables } from "../../config/settings.ts";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "../../platform/files.ts";
 import { type CheckFinding, type Fix, ok, problem, quote, skip, warning } from "../check.ts";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { type Branch, branches } from "../../config/project.ts";
+import { type Branch, branches } from "../../config/settings.ts";
 import { credentialsPath } from "../../config/state-path.ts";
 import { isInContainer } from "../../platform/docker/mountinfo.ts";
 import { sshOverHttps } from "../../platform/git-remote-url.ts";

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { branches } from "../../config/project.ts";
+import { branches } from "../../config/settings.ts";
 import { readSigners } from "../../config/signers-file.ts";
 import { statOf } from "../../platform/files.ts";
 import { signatureProblem } from "../../runner/signers/judge-signature.ts";

@@ -1,4 +1,4 @@
-import { readForeignFile } from "../../platform/foreign-files.ts";
+import { readFileSync } from "node:fs";
 import { type Fault, warning } from "../check.ts";
 import { type LintedProject, mountsLiveFiles, type Role } from "./lint.ts";
 
@@ -53,7 +53,7 @@ function faultsOfCaddyfile(path: string, apps: readonly string[]): readonly Faul
 
 function readOrNull(path: string): string | null {
   try {
-    return readForeignFile(path, { mostBytes: 1024 ** 2 }).toString();
+    return readFileSync(path, "utf8");
   } catch {
     return null;
   }

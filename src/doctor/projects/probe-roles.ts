@@ -1,4 +1,4 @@
-import type { Environment } from "../../config/read-variables.ts";
+import type { Environment } from "../../config/settings.ts";
 import { callService, NotRunningError } from "../../control/client.ts";
 import { sendHttp } from "../../platform/http.ts";
 import { withShortPath } from "../../platform/unix-socket.ts";

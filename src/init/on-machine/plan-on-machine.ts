@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { machineServices } from "../../config/machine-part.ts";
-import type { Environment } from "../../config/read-variables.ts";
+import type { Environment } from "../../config/settings.ts";
 import { changedServices, withCaddyPort } from "../../machine-part/compose-file.ts";
 import { findMachinePart, listMachineProjects, type MachinePart } from "../../machine-part/find.ts";
 import type { SetupServices } from "../compose-services.ts";

@@ -1,4 +1,4 @@
-import type { Environment } from "../../config/read-variables.ts";
+import type { Environment } from "../../config/settings.ts";
 import { type Setting, withoutOtherValues, withSettings } from "../dotenv-file.ts";
 import type { GitHost } from "../git-host.ts";
 import { repositoryName, secretSetting } from "../plan-files.ts";

@@ -1,8 +1,7 @@
-import { realpathSync } from "node:fs";
+import { readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join } from "node:path";
-import { findProgram, isRunnable, kindOf } from "../files.ts";
-import { readForeignFile } from "../foreign-files.ts";
+import { findProgram, isRunnable, kindOf, readStart } from "../files.ts";
 import type { Argv } from "../run-command.ts";
 
 /** The first version in which `!reset` removes a list that another file gives. `start_interval` came with 2.24.0. */
@@ -50,7 +49,7 @@ function isDockerItself(docker: string | null): boolean {
 /** A script could do anything with its arguments. */
 function isCompiled(path: string): boolean {
   try {
-    return isRunnable(path) && readForeignFile(path, { mostBytes: elf.length, isCut: true }).equals(elf);
+    return isRunnable(path) && readStart(path, elf.length).equals(elf);
   } catch {
     return false;
   }
@@ -60,7 +59,7 @@ function isCompiled(path: string): boolean {
 function extraDirectories(directory: string): readonly string[] | null {
   try {
     const config: { readonly cliPluginsExtraDirs?: unknown } = JSON.parse(
-      readForeignFile(join(directory, "config.json"), { mostBytes: 1024 ** 2 }).toString(),
+      readFileSync(join(directory, "config.json"), "utf8"),
     );
     const { cliPluginsExtraDirs: extra = [] } = config;
     return Array.isArray(extra) && extra.every(isAbsolutePath) ? extra : null;

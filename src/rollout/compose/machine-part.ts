@@ -11,7 +11,7 @@ import {
   projectOfNetwork,
   serviceAlias,
 } from "../../config/machine-part.ts";
-import type { Environment } from "../../config/read-variables.ts";
+import type { Environment } from "../../config/settings.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
 import { listContainers } from "../../platform/docker/container.ts";
 import type { Engine } from "../../platform/docker/engine.ts";

@@ -1,0 +1,341 @@
+import { isIP } from "node:net";
+import { dirname, join } from "node:path";
+import { parseHostedRepository, statusHosts } from "./commit-status.ts";
+import { parseDurationMs } from "./duration.ts";
+import { parseSizeBytes } from "./size.ts";
+import { stateDirectoryOf } from "./state-path.ts";
+import { parseNetworkRange } from "./subnet.ts";
+import {
+  absolutePath,
+  durationOrNever,
+  parseAddressList,
+  pathPatterns,
+  variableNames,
+  wholeNumber,
+  within,
+} from "./values.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** How the text of a setting is read. */
+interface Parser<Value> {
+  /** Ends "…; expected". */
+  readonly expected: string;
+  /** null: not as expected */
+  readonly read: (text: string) => Value | null;
+}
+
+/** One setting: a row of docs/configuration.md. */
+export interface Setting<Value> {
+  /** What it is, in Markdown. */
+  readonly meaning: string;
+  /** Its text if it is not set; null: none. */
+  readonly fallback: string | null | ((env: Environment) => string | null);
+  /** What the docs say instead of `fallback`, in Markdown. */
+  readonly shownFallback?: string;
+  readonly parser: Parser<Value>;
+}
+
+type Settings = Readonly<Record<string, Setting<unknown>>>;
+
+export type Branch = (typeof branches)[number];
+
+export const branches = ["main", "master"] as const;
+export const notifyOns = ["failures", "all"] as const;
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+
+const path = { expected: "an absolute path", read: absolutePath };
+const directory = { ...path, expected: "the absolute path of a directory" };
+const file = { ...path, expected: "the absolute path of a file" };
+const socket = { ...path, expected: "the absolute path of a socket" };
+const port = {
+  expected: "a TCP port, 1 to 65535 (0 takes any free one)",
+  read: (text: string) => wholeNumber(text, 0, 65_535),
+};
+const host = {
+  expected: "an IP address of this machine, or localhost",
+  read: (text: string) => (isIP(text) !== 0 || text === "localhost" ? text : null),
+};
+const addresses = {
+  expected: "IP addresses, subnets such as 10.0.0.0/8, or private_ranges, separated by commas",
+  read: parseAddressList,
+};
+const timeOrNever = {
+  expected: "a duration from 1s to 24h such as 5m, or 0 for never",
+  read: durationOrNever,
+};
+
+/** The settings of the service, whatever its projects are. */
+export const machineVariables = {
+  WEBHOOK_PORT: { meaning: "TCP port it listens on", fallback: "9000", parser: port },
+  WEBHOOK_HOST: { meaning: "address it binds", fallback: "0.0.0.0", parser: host },
+  WEBHOOK_BODY_LIMIT: {
+    meaning: "largest request body",
+    fallback: "25 MiB",
+    parser: {
+      expected: "a size from 1 KiB to 50 MiB, such as 25 MiB",
+      read: (text: string) => within(parseSizeBytes(text), 1024, 50 * 1024 ** 2),
+    },
+  },
+  TRUSTED_PROXIES: {
+    meaning:
+      "proxies whose `X-Forwarded-For` is believed: addresses, subnets, `private_ranges` ([client addresses](set-up.md#client-addresses))",
+    fallback: "",
+    parser: addresses,
+  },
+  STATE_PATH: {
+    meaning: "directory of the database and the logs of deployments; on a local disk",
+    fallback: stateDirectoryOf,
+    shownFallback:
+      "`$XDG_STATE_HOME/hotpush`, else `$HOME/.local/state/hotpush`; in the container `/var/lib/hotpush`",
+    parser: path,
+  },
+  MACHINE_STATE_PATH: {
+    meaning:
+      "directory of the state of all services of a machine; each project's script gets a directory in it as its `STATE_PATH`",
+    fallback: null,
+    parser: directory,
+  },
+  PROJECTS_PATH: {
+    meaning: "a directory with a file for each project, instead of the settings of one",
+    fallback: null,
+    parser: directory,
+  },
+  SECRETS_PATH: {
+    meaning: "a directory with a file for each project: variables that only its script gets",
+    fallback: ({ PROJECTS_PATH }) => (PROJECTS_PATH ? join(dirname(PROJECTS_PATH), "secrets") : null),
+    shownFallback: "`secrets` beside `PROJECTS_PATH`",
+    parser: directory,
+  },
+  MAX_RUNNING: {
+    meaning: "how many projects may deploy at once",
+    fallback: "1",
+    parser: { expected: "a number from 1 to 64", read: (text: string) => wholeNumber(text, 1, 64) },
+  },
+  INBOX_SOCKET: {
+    meaning: "the socket on which `hotpush receive` offers pushes to `hotpush run`",
+    fallback: null,
+    shownFallback: "`inbox.sock` in `STATE_PATH`",
+    parser: socket,
+  },
+  PAGE_SOCKET: {
+    meaning: "the socket on which `hotpush page` calls `hotpush run`",
+    fallback: null,
+    shownFallback: "`page.sock` in `STATE_PATH`",
+    parser: socket,
+  },
+  PAGE_URL: {
+    meaning: "the address of the [page](page.md), such as `https://hotpush.example.com`",
+    fallback: null,
+    shownFallback: "none: there is no page",
+    parser: {
+      expected:
+        "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
+      read: parsePageUrl,
+    },
+  },
+  METRICS_NETWORKS: {
+    meaning: "who may read the [metrics](metrics.md) without a token: as `TRUSTED_PROXIES`",
+    fallback: "",
+    parser: addresses,
+  },
+  MACHINE_PATH: {
+    meaning: "directory of the [machine part](machine-part.md), which `hotpush run` keeps as its files say",
+    fallback: null,
+    parser: directory,
+  },
+  NETWORK_RANGE: {
+    meaning: "the networks of projects get their subnets from it, 32 addresses each",
+    fallback: "10.231.0.0/16",
+    parser: {
+      expected: "an IPv4 subnet of at least 32 addresses, such as 10.231.0.0/16",
+      read: parseNetworkRange,
+    },
+  },
+  SHUTDOWN_GRACE: {
+    meaning: "how long a running deployment may go on when the service stops",
+    fallback: "5s",
+    parser: { expected: "a duration from 0 to 24h, such as 5s", read: parseDurationMs },
+  },
+  LOG_LEVEL: {
+    meaning: "`debug`, `info`, `warn` or `error`",
+    fallback: "info",
+    parser: oneOf(logLevels),
+  },
+} as const satisfies Settings;
+
+/** The settings of one project. */
+export const projectVariables = {
+  REPO_PATH: {
+    meaning: "root of the repository; the script is `REPO_PATH/deploy.sh`",
+    fallback: "/app",
+    parser: path,
+  },
+  REPOSITORY: {
+    meaning: "`owner/name`: pushes of any other repository are ignored",
+    fallback: null,
+    parser: {
+      expected: "owner/name, as the git host shows it",
+      read: (text: string) => (/^[\w.~-]+(\/[\w.~-]+)+$/.test(text) ? text : null),
+    },
+  },
+  BRANCH: {
+    meaning: "`main` or `master`: only this branch is deployed. `hotpush init` sets it",
+    fallback: null,
+    shownFallback: "both are deployed",
+    parser: oneOf(branches),
+  },
+  ALLOWED_SIGNERS: {
+    meaning:
+      "path of a file of SSH and GPG keys, outside of the repository: only commits that one of them signed are deployed ([signed commits](signed-commits.md))",
+    fallback: null,
+    parser: { ...path, expected: "the absolute path of a file outside of the repository" },
+  },
+  DEPLOY_TIMEOUT: {
+    meaning: "longest run of the script",
+    fallback: "30m",
+    parser: {
+      expected: "a duration from 1s to 24h, such as 30m",
+      read: (text: string) => within(parseDurationMs(text), 1_000, 24 * 3_600_000),
+    },
+  },
+  DEPLOY_SILENCE: {
+    meaning:
+      "a warning is logged if the script prints nothing for so long, with what it waits for; `0` disables it",
+    fallback: "10m",
+    parser: timeOrNever,
+  },
+  DEPLOY_ENV: {
+    meaning: "names of further variables that the script may see, separated by commas",
+    fallback: "",
+    parser: {
+      expected: "names of variables, separated by commas, none of them a webhook secret",
+      read: variableNames,
+    },
+  },
+  DEPLOY_PATHS: {
+    meaning:
+      "a push is deployed only if it changes a file that these patterns name, separated by spaces; `!` leaves files out ([a repository with several projects](projects.md#a-repository-with-several-projects))",
+    fallback: "",
+    shownFallback: "none: every push is deployed",
+    parser: {
+      expected:
+        "patterns from the root of the repository such as apps/shop/**, separated by spaces; ! leaves files out",
+      read: pathPatterns,
+    },
+  },
+  CATCH_UP_INTERVAL: {
+    meaning: "how often the remote is asked for pushes that no delivery reported; `0` is never",
+    fallback: "5m",
+    parser: timeOrNever,
+  },
+  COMMIT_STATUS_URL: {
+    meaning:
+      "address of the repository at the git host, such as `https://github.com/octo/app`: results are shown on its commits ([git hosts](git-hosts.md#results-on-the-commit))",
+    fallback: null,
+    parser: {
+      expected: `the address of a repository such as https://github.com/octo/app, or with the kind of its host gitea+https://git.example.com/octo/app (${statusHosts.join(", ")})`,
+      read: parseHostedRepository,
+    },
+  },
+  COMMIT_STATUS_TOKEN_FILE: {
+    meaning: "path of a file with the token for that, mode 0600",
+    fallback: null,
+    parser: file,
+  },
+  COMMIT_STATUS_ENVIRONMENT: {
+    meaning:
+      "with `COMMIT_STATUS_URL`, at GitHub and GitLab: deployments are shown there as deployments to this environment, such as production",
+    fallback: null,
+    parser: {
+      expected: "the name of an environment such as production: at most 100 letters, digits and - _ . /",
+      read: (text: string) => (/^[\w./-]{1,100}$/.test(text) ? text : null),
+    },
+  },
+  COMMIT_STATUS_ENVIRONMENT_URL: {
+    meaning: "the address of the app, to which they link",
+    fallback: null,
+    parser: {
+      expected: "the address of the app, such as https://shop.example.com",
+      read: (text: string) => (/^https?:\/\//.test(text) && URL.canParse(text) ? text : null),
+    },
+  },
+  NOTIFY_FILE: {
+    meaning:
+      "path of a file with the targets of notifications: Slack, Discord, ntfy, Apprise, signed webhooks ([notifications](notifications.md))",
+    fallback: null,
+    shownFallback: "none: nobody is notified",
+    parser: file,
+  },
+  NOTIFY_ON: {
+    meaning: "`failures` (and the first success after one) or `all`",
+    fallback: "failures",
+    parser: oneOf(notifyOns),
+  },
+} as const satisfies Settings;
+
+/** The secrets of one project. `readSecretText` reads them, also from the file that `<name>_FILE` names. */
+export const secretVariables = {
+  WEBHOOK_SECRET: {
+    meaning: "shared secret of the signature, or `WEBHOOK_SECRET_FILE` with the path of a file that holds it",
+    shownFallback: "a placeholder that the service refuses",
+  },
+  WEBHOOK_SECRET_PREVIOUS: {
+    meaning: "accepted as well while you rotate the secret; or `WEBHOOK_SECRET_PREVIOUS_FILE`",
+    shownFallback: "none",
+  },
+} as const satisfies Readonly<Record<string, Pick<Required<Setting<unknown>>, "meaning" | "shownFallback">>>;
+
+/** The settings that only `hotpush page` has. */
+export const pageVariables = {
+  PAGE_PORT: { meaning: "TCP port it listens on", fallback: "9001", parser: port },
+  PAGE_HOST: { meaning: "address it binds", fallback: "0.0.0.0", parser: host },
+} as const satisfies Settings;
+
+/** Every variable but the secrets. */
+export const variables = { ...machineVariables, ...projectVariables };
+
+type Values<Table extends Settings> = {
+  readonly [Name in keyof Table]:
+    | NonNullable<ReturnType<Table[Name]["parser"]["read"]>>
+    | (Table[Name]["fallback"] extends string | ((env: Environment) => string) ? never : null);
+};
+
+/**
+ * Reads every setting of `table` from `env`.
+ *
+ * @param faults gets a sentence for each value that is not as expected; the values may only be used if there is none
+ */
+export function readVariables<Table extends Settings>(
+  table: Table,
+  env: Environment,
+  faults: string[],
+): Values<Table> {
+  const entries = Object.entries(table).map(([name, setting]) => {
+    const text = env[name] ? env[name].trim() : fallbackOf(setting, env);
+    if (text === null || (text === "" && setting.fallback === null)) return [name, null];
+    const { expected, read } = setting.parser;
+    const value = read(text);
+    if (value === null) faults.push(`${name} is ${JSON.stringify(text)}; expected ${expected}.`);
+    return [name, value];
+  });
+  return Object.fromEntries(entries) as Values<Table>;
+}
+
+/** The text that a setting has if `env` does not set it; null: none. */
+export function fallbackOf({ fallback }: Setting<unknown>, env: Environment): string | null {
+  return typeof fallback === "function" ? fallback(env) : fallback;
+}
+
+function oneOf<const Text extends string>(texts: readonly Text[]) {
+  const read = (text: string) => texts.find((one) => one === text) ?? null;
+  return { expected: texts.join(" or "), read };
+}
+
+/** The page has a host name of its own: below the address of an app, that app could act for its visitors. */
+export function parsePageUrl(text: string): URL | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || `${url.origin}/` !== url.href) return null;
+  // A browser keeps the session only if the connection is safe.
+  return url.protocol === "https:" || (url.protocol === "http:" && url.hostname === "localhost") ? url : null;
+}

@@ -1,0 +1,140 @@
+/**
+ * Writes the parts of README.md and docs/ that come from tables of the code: `npm run docs`. Such a part stands between the
+ * lines `<!-- generated: name -->` and `<!-- end -->`.
+ */
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { loadProgram } from "../../src/cli/commands.ts";
+import {
+  machineVariables,
+  pageVariables,
+  projectVariables,
+  type Setting,
+  secretVariables,
+} from "../../src/config/settings.ts";
+import { families } from "../../src/control/metrics.ts";
+import { transitions } from "../../src/deployments/states.ts";
+import { problems } from "../../src/problems.ts";
+
+const root = join(import.meta.dirname, "../..");
+const { WEBHOOK_PORT } = machineVariables;
+const { REPO_PATH, BRANCH, ALLOWED_SIGNERS, DEPLOY_TIMEOUT, DEPLOY_PATHS, NOTIFY_FILE } = projectVariables;
+const firstSettings = {
+  ...{ WEBHOOK_SECRET: secretVariables.WEBHOOK_SECRET, WEBHOOK_PORT, REPO_PATH, BRANCH },
+  ...{ DEPLOY_TIMEOUT, DEPLOY_PATHS, ALLOWED_SIGNERS, NOTIFY_FILE },
+};
+
+/** What each generated part holds, by its name. A part `hotpush <command>` holds the help of that command. */
+const parts: Readonly<Record<string, () => string>> = {
+  "first settings": () => settingsTable(firstSettings).replaceAll("](", "](docs/"),
+  "settings of the service": () => settingsTable(machineVariables),
+  "settings of a project": () => settingsTable({ ...secretVariables, ...projectVariables }),
+  "settings of the page": () => settingsTable(pageVariables),
+  "answers to a request": () =>
+    table(
+      "Code | Status | Meaning",
+      problemRows(({ status }) => status),
+    ),
+  "problems at start": () =>
+    table(
+      "Code | Exit code | Meaning",
+      problemRows(({ status, exitCode }) => (status ? null : exitCode)),
+    ),
+  "problems of a deployment": () =>
+    table(
+      "Code | Meaning",
+      problemRows(({ status, exitCode }) => (status || exitCode ? null : "")),
+    ),
+  transitions: () =>
+    table(
+      "State | Next",
+      Object.entries(transitions).map(([state, next]) => [code(state), next.map(code).join(", ") || "–"]),
+    ),
+  metrics: () =>
+    table(
+      "Metric | Type | Meaning",
+      Object.entries(families).map(([name, { type, help }]) => [code(name), type, help]),
+    ),
+  ...(await commandHelps()),
+};
+
+/** README.md and every page of docs/ by its path, with its generated parts as the code has them. */
+export function generateDocs(): ReadonlyMap<string, string> {
+  const missing = new Set(Object.keys(parts));
+  const pages = new Map<string, string>();
+  for (const name of globSync("{README,docs/*}.md", { cwd: root })) {
+    const path = join(root, name);
+    const page = readFileSync(path, "utf8").replace(
+      /(<!-- generated: (.+) -->\n)[\s\S]*?(<!-- end -->)/g,
+      (_, begin: string, part: string, end: string) => {
+        const generate = parts[part];
+        if (generate === undefined) throw new Error(`${path} has a part "${part}", which nothing generates.`);
+        missing.delete(part);
+        return `${begin}\n${generate()}\n\n${end}`;
+      },
+    );
+    pages.set(path, page);
+  }
+  if (missing.size > 0) throw new Error(`No page has: ${[...missing].join(", ")}.`);
+  return pages;
+}
+
+function settingsTable(
+  settings: Readonly<
+    Record<string, Pick<Setting<unknown>, "meaning" | "shownFallback"> & { fallback?: unknown }>
+  >,
+): string {
+  const rows = Object.entries(settings).map(([name, { meaning, fallback, shownFallback }]) => [
+    code(name),
+    meaning,
+    shownFallback ?? (typeof fallback === "string" && fallback !== "" ? code(fallback) : "none"),
+  ]);
+  return table("Variable | Meaning | Default", rows);
+}
+
+/** The problems for which `numberOf` gives a number, or "" for no such column; null leaves one out. */
+function problemRows(
+  numberOf: (problem: {
+    readonly status?: number;
+    readonly exitCode?: number;
+  }) => number | "" | null | undefined,
+): readonly (readonly string[])[] {
+  return Object.entries(problems).flatMap(([name, problem]) => {
+    const number = numberOf("status" in problem || "exitCode" in problem ? problem : {}) ?? null;
+    if (number === null) return [];
+    return [[code(name), ...(number === "" ? [] : [String(number)]), problem.title]];
+  });
+}
+
+/** The help of each command that does something itself, as a terminal of 80 columns shows it. */
+async function commandHelps(): Promise<Record<string, () => string>> {
+  const program = await loadProgram({ env: {}, finish: () => {} });
+  const helpsOf = (command: Command, before: string): [string, () => string][] =>
+    command.commands.flatMap((one) => {
+      const trail = `${before} ${one.name()}`;
+      return one.commands.length > 0 ? helpsOf(one, trail) : [[trail, () => helpOf(one)]];
+    });
+  return Object.fromEntries(helpsOf(program, "hotpush"));
+}
+
+function helpOf(command: Command): string {
+  const written: string[] = [];
+  command.configureOutput({ writeOut: (text) => written.push(text), getOutHelpWidth: () => 80 });
+  command.outputHelp();
+  const text = written.join("").replace(/^ +-h, --help .*\n/m, "");
+  return `\`\`\`\n${text.trimEnd()}\n\`\`\``;
+}
+
+function table(head: string, rows: readonly (readonly string[])[]): string {
+  const lines = rows.map((cells) => `| ${cells.join(" | ")} |`);
+  return [`| ${head} |`, head.replaceAll(/[^|]+/g, "---").replace(/.*/, "|$&|"), ...lines].join("\n");
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+if (import.meta.main) {
+  for (const [path, page] of generateDocs()) writeFileSync(path, page);
+}
