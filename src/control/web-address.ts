@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { kindOf, readStart } from "../platform/files.ts";
+import { readForeignFile } from "../platform/foreign-files.ts";
 import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
 
 /** git's own configuration of a checkout is a few hundred bytes. */
@@ -13,9 +13,7 @@ const mostBytes = 64 * 1024;
 export function webAddress(repoPath: string): string | null {
   const path = join(repoPath, ".git/config");
   try {
-    // Not a pipe, which would be waited for.
-    if (kindOf(path) !== "file") return null;
-    return addressOf(originIn(readStart(path, mostBytes).toString()));
+    return addressOf(originIn(readForeignFile(path, { mostBytes, isCut: true }).toString()));
   } catch {
     return null;
   }

@@ -62,7 +62,7 @@ export function makeDoctorContext(
     /** The trimmed output of git in the repository, null if it fails. */
     readGit: (...args: readonly string[]) => gitOutput(repoPath, args, asScript),
     remote: once(() => probeRemote(repoPath, asScript)),
-    compose: once(() => probeCompose(repoPath, scriptEnv)),
+    compose: once(() => probeCompose(repoPath, asScript)),
     engine,
     /** null if the engine cannot be asked. */
     machineContainers: once(async () => {

@@ -81,7 +81,7 @@ function fixOf(code: ProblemCode, repoPath: string): string | undefined {
         : `chmod +x ${file}`,
     script_not_readable: () => `chmod a+rx ${file}`,
     script_without_interpreter: () =>
-      firstLineOf(script).startsWith("#!")
+      firstLineOf(script)?.startsWith("#!")
         ? firstLine
         : `printf '%s\\n' '${bash}' "$(cat ${file})" > ${file}`,
     script_crlf: () =>
@@ -105,7 +105,7 @@ function isMarkedExecutable(script: string): boolean {
 
 /** The program that runs the script: that of the `#!` line, or the one that `env` finds for it. */
 function interpreterOf(script: string): string {
-  const [program = "", ...rest] = interpreterWords(firstLineOf(script));
+  const [program = "", ...rest] = interpreterWords(firstLineOf(script) ?? "");
   if (!program.endsWith("/env") || kindOf(program) !== "file") return program;
   return rest.find((word) => !word.startsWith("-") && !word.includes("=")) ?? program;
 }

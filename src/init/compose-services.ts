@@ -47,7 +47,7 @@ export async function readServices(
 }
 
 async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
-  const version = await composeVersion(env, versionTimeoutMs);
+  const version = await composeVersion({ env }, versionTimeoutMs);
   if (version === null) {
     throw new SetupError(
       "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",

@@ -1,6 +1,8 @@
-import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ProblemError } from "../problems.ts";
+import { readForeignFile } from "./foreign-files.ts";
+
+const mostBytes = 1024 ** 2;
 
 /**
  * Adds the variables of `.env` in `directory` to `env`; those of `env` win.
@@ -9,7 +11,8 @@ import { ProblemError } from "../problems.ts";
  */
 export function withDotenv(env: NodeJS.ProcessEnv, directory: string): Record<string, string | undefined> {
   try {
-    return { ...parseEnv(readFileSync(`${directory}/.env`, "utf8")), ...env };
+    const text = readForeignFile(`${directory}/.env`, { mostBytes }).toString();
+    return { ...parseEnv(text), ...env };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return env;

@@ -1,14 +1,4 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  lstatSync,
-  openSync,
-  readSync,
-  type Stats,
-  statSync,
-} from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, type Stats, statSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 
 export type FileKind = "file" | "directory" | "other" | "missing" | "broken-link" | "inaccessible";
@@ -60,17 +50,6 @@ export function isAllowed(path: string, mode: number): boolean {
 /** The id of the user that the service runs as. */
 export function ownUid(): number {
   return process.getuid?.() ?? 0;
-}
-
-/** The first bytes of the file at `path`, at most `count` of them. @throws if it cannot be read */
-export function readStart(path: string, count: number): Buffer {
-  const descriptor = openSync(path, "r");
-  try {
-    const bytes = Buffer.alloc(count);
-    return bytes.subarray(0, readSync(descriptor, bytes, 0, count, 0));
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 /**

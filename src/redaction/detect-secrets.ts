@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { listForeignDirectory, readForeignFile } from "../platform/foreign-files.ts";
 
 /** A part of a URL this long is a token, not a word of ordinary output. */
 const leastTokenLength = 16;
@@ -173,7 +174,7 @@ export function readEnvFiles(directory: string): readonly FileVariable[] {
 
 function namesIn(directory: string): readonly string[] {
   try {
-    return readdirSync(directory).sort();
+    return listForeignDirectory(directory);
   } catch {
     return [];
   }
@@ -182,12 +183,19 @@ function namesIn(directory: string): readonly string[] {
 /** A file with a password or a key is smaller than this. */
 const mostBytes = 64 * 1024;
 
-/** The text of the small file at `path` that holds a secret, or nothing if it is absent, unreadable or something else. */
-export function readSecretFile(path: string, limitBytes: number = mostBytes): string {
+/**
+ * The text of the small file at `path` that holds a secret, or nothing if it is absent, unreadable or something else.
+ *
+ * @param options.namedBy the user who chose the path, if that is not the one of this process
+ */
+export function readSecretFile(
+  path: string,
+  options: { readonly mostBytes?: number; readonly namedBy?: number | undefined } = {},
+): string {
   try {
-    const stats = statSync(path);
-    // Reading a pipe would wait for ever.
-    return stats.isFile() && stats.size <= limitBytes ? readFileSync(path, "utf8").trim() : "";
+    return readForeignFile(path, { mostBytes, ...options })
+      .toString()
+      .trim();
   } catch {
     return "";
   }

@@ -2,7 +2,8 @@ import { constants } from "node:fs";
 import { join } from "node:path";
 import { readSigners } from "../config/signers-file.ts";
 import type { Log } from "../log.ts";
-import { findProgram, isAllowed, kindOf, ownUid, readStart } from "../platform/files.ts";
+import { findProgram, isAllowed, kindOf, ownUid } from "../platform/files.ts";
+import { readForeignFile } from "../platform/foreign-files.ts";
 import { type Problem, ProblemError } from "../problems.ts";
 import { checkOwner } from "./check-owner.ts";
 import { checkDeployLogDirectory } from "./environment.ts";
@@ -89,6 +90,7 @@ const shebangBytes = 256;
 /** What is wrong with the first line of `script` or with the program that it names, or null. */
 function checkInterpreterLine(script: string, searchPath: string): Problem | null {
   const line = firstLineOf(script);
+  if (line === null) return null;
   if (!line.startsWith("#!")) {
     return {
       code: "script_without_interpreter",
@@ -105,9 +107,14 @@ function checkInterpreterLine(script: string, searchPath: string): Problem | nul
   return checkInterpreter(script, interpreter) ?? checkEnv(script, interpreter, rest, searchPath);
 }
 
-/** The first line of `script`, as far as Linux reads a `#!` line. @throws if it cannot be read */
-export function firstLineOf(script: string): string {
-  return readStart(script, shebangBytes).toString().split("\n")[0] ?? "";
+/** The first line of `script`, as far as Linux reads a `#!` line; null if this process must not read it. */
+export function firstLineOf(script: string): string | null {
+  try {
+    const start = readForeignFile(script, { mostBytes: shebangBytes, isCut: true });
+    return start.toString().split("\n")[0] ?? "";
+  } catch {
+    return null; // Its owner may have a link there to what only that user reaches.
+  }
 }
 
 /** The program that a `#!` line names, and its arguments. */

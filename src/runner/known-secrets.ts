@@ -41,7 +41,8 @@ export interface SecretSources extends Omit<EnvironmentOptions, "user"> {
  */
 export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
   const { secrets, notify, commitStatus, repoPath, scriptSecrets = {} } = sources;
-  const { environment } = readIdentity(sources);
+  const { environment, user } = readIdentity(sources);
+  const namedBy = user?.uid;
   const home = environment.HOME ?? "/";
   return [
     { name: "WEBHOOK_SECRET", value: secrets.current.reveal() },
@@ -49,10 +50,10 @@ export function findSecrets(sources: SecretSources): readonly KnownSecret[] {
     { name: "COMMIT_STATUS_TOKEN_FILE", value: commitStatus?.token.reveal() ?? "" },
     ...(notify?.targets ?? []).flatMap(secretsOfTarget),
     ...Object.entries(scriptSecrets).map(([name, value]) => ({ name, value })),
-    ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, name, value)),
-    ...secretsOfEnvFiles(repoPath),
+    ...Object.entries(environment).flatMap(([name, value]) => secretsOfVariable(repoPath, { name, value })),
+    ...secretsOfEnvFiles(repoPath, namedBy),
     ...secretsOfDocker(join(environment.DOCKER_CONFIG ?? join(home, ".docker"), "config.json")),
-    ...passwordsIn("the settings of git", readGitSettings(repoPath, environment)),
+    ...passwordsIn("the settings of git", readGitSettings(repoPath, environment, namedBy)),
     ...passwordsIn("the stored passwords of git", readIfThere(join(home, ".git-credentials"))),
     ...passwordsIn(
       "the stored passwords of git",
@@ -67,9 +68,9 @@ function secretsOfTarget({ name, url, key }: NotifyTarget): readonly KnownSecret
   );
 }
 
-function secretsOfEnvFiles(repoPath: string): readonly KnownSecret[] {
+function secretsOfEnvFiles(repoPath: string, namedBy: number | undefined): readonly KnownSecret[] {
   return readEnvFiles(repoPath).flatMap(({ path, name, value }) =>
-    secretsOfVariable(repoPath, name, value, `${name} in ${path}`),
+    secretsOfVariable(repoPath, { name, value, shownName: `${name} in ${path}`, namedBy }),
   );
 }
 
@@ -79,11 +80,17 @@ function secretsOfDocker(path: string): readonly KnownSecret[] {
   return values.map((value) => ({ name: `a password in ${path}`, value }));
 }
 
+interface Variable {
+  readonly name: string;
+  readonly value: string;
+  readonly shownName?: string;
+  /** The user who set it, if that is not the one of this process. */
+  readonly namedBy?: number | undefined;
+}
+
 function secretsOfVariable(
   repoPath: string,
-  name: string,
-  value: string,
-  shownName: string = name,
+  { name, value, shownName = name, namedBy }: Variable,
 ): readonly KnownSecret[] {
   const within = secretsInVariable(name, value).map((secret) => ({
     name: secret === value ? shownName : `a password in ${shownName}`,
@@ -92,7 +99,10 @@ function secretsOfVariable(
   if (!looksLikeSecretFile(name)) return within;
   return [
     ...within,
-    { name: `the file that ${shownName} names`, value: readSecretFile(resolve(repoPath, value)) },
+    {
+      name: `the file that ${shownName} names`,
+      value: readSecretFile(resolve(repoPath, value), { namedBy }),
+    },
   ];
 }
 
@@ -163,10 +173,14 @@ const mostFiles = 30;
  * they include, under any condition. Git itself knows them exactly, but a process for that would delay every start of a
  * script.
  */
-function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>): string {
+function readGitSettings(
+  repoPath: string,
+  env: Readonly<Record<string, string>>,
+  namedBy: number | undefined,
+): string {
   const home = env.HOME ?? "/";
   const left = [
-    ...gitDirectories(join(repoPath, ".git")).flatMap((path) => [
+    ...gitDirectories(join(repoPath, ".git"), namedBy).flatMap((path) => [
       join(path, "config"),
       join(path, "config.worktree"),
     ]),
@@ -177,7 +191,7 @@ function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>
   const texts: string[] = [];
   for (const path of left) {
     if (texts.length === mostFiles) break;
-    const text = readIfThere(path);
+    const text = readIfThere(path, namedBy);
     texts.push(text);
     for (const [, included = ""] of text.matchAll(/^[ \t]*path[ \t]*=[ \t]*"?([^"\n]+)/gim)) {
       left.push(resolve(dirname(path), included.trim().replace(/^~(?=\/)/, home)));
@@ -189,14 +203,14 @@ function readGitSettings(repoPath: string, env: Readonly<Record<string, string>>
 const mostSettingsBytes = 1024 ** 2;
 
 /** The text of the file at `path`, or nothing: a user can put anything in its place, and the service must go on. */
-function readIfThere(path: string): string {
-  return readSecretFile(path, mostSettingsBytes);
+function readIfThere(path: string, namedBy?: number): string {
+  return readSecretFile(path, { mostBytes: mostSettingsBytes, namedBy });
 }
 
 /** In a linked work tree and in a submodule, `.git` is a file that names the directory. */
-function gitDirectories(path: string): readonly string[] {
+function gitDirectories(path: string, namedBy: number | undefined): readonly string[] {
   const linked = /^gitdir: (.+)$/m.exec(readIfThere(path))?.[1];
   if (linked === undefined) return [path];
   const directory = resolve(dirname(path), linked);
-  return [directory, resolve(directory, readIfThere(join(directory, "commondir")).trim())];
+  return [directory, resolve(directory, readIfThere(join(directory, "commondir"), namedBy).trim())];
 }

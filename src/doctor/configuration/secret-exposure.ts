@@ -24,7 +24,9 @@ export async function checkSettingsIgnored(context: DoctorContext): Promise<Chec
   const file = fileOf(context);
   if (file === null) return skip("there is no file with settings");
   const [directory, name] = [dirname(file), basename(file)];
-  const git = (...args: readonly string[]) => runGit(directory, args, { env: context.scriptEnv });
+  // Not by the settings of the script's user, which can name programs.
+  const env = { ...context.scriptEnv, ...(context.scriptUser && { GIT_CONFIG_GLOBAL: "/dev/null" }) };
+  const git = (...args: readonly string[]) => runGit(directory, args, { env });
   const inside = await git("rev-parse", "--is-inside-work-tree");
   if (refusesOwner(inside)) return skip("git does not trust the owner of the repository yet");
   if (!hasSucceeded(inside)) return ok(`${file} is in no repository`);

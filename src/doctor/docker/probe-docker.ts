@@ -4,6 +4,7 @@ import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
 import { defaultDockerHost, dockerSocketPath } from "../../platform/docker/docker-host.ts";
 import { connectEngine, type Engine, getJson } from "../../platform/docker/engine.ts";
 import { withDotenv } from "../../platform/env-file.ts";
+import type { SystemUser } from "../../platform/users.ts";
 import { ProblemError } from "../../problems.ts";
 import { chooseEngine } from "../../rollout/swarm/choose-engine.ts";
 import { stackFiles } from "../../rollout/swarm/stack-file.ts";
@@ -31,16 +32,22 @@ export type ComposeAnswer =
 
 const composeTimeoutMs = 10_000;
 
-/** Asks compose for its version and for the project in `repoPath`. Takes 10 s at most. */
-export async function probeCompose(repoPath: string, env: Record<string, string>): Promise<ComposeAnswer> {
+/**
+ * Asks compose for its version and for the project in `repoPath`, as the user of its scripts: compose may be a plugin in the
+ * home of that user. Takes 10 s at most.
+ */
+export async function probeCompose(
+  repoPath: string,
+  { env, user }: { readonly env: Record<string, string>; readonly user: SystemUser | null },
+): Promise<ComposeAnswer> {
   if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
   const options: ComposeOptions = {
-    env,
+    ...{ env, user },
     signal: AbortSignal.timeout(composeTimeoutMs),
     target: { projectDirectory: repoPath, files: [] },
     lockDescriptor: undefined,
   };
-  const version = await composeVersion(env, composeTimeoutMs);
+  const version = await composeVersion(options, composeTimeoutMs);
   if (version === null) return { kind: "no-compose" };
   try {
     if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version };

@@ -40,8 +40,13 @@ export async function checkRepositoryOwner(context: DoctorContext): Promise<Chec
 }
 
 /** If the working directory is in a checkout, that one is meant. */
-async function otherPlace({ settings, repoPath, scriptEnv: env }: DoctorContext): Promise<Fix> {
-  const here = await gitOutput(".", ["rev-parse", "--show-toplevel"], { env });
+async function otherPlace({
+  settings,
+  repoPath,
+  scriptEnv: env,
+  scriptUser: user,
+}: DoctorContext): Promise<Fix> {
+  const here = await gitOutput(".", ["rev-parse", "--show-toplevel"], { env, user });
   if (here !== null && here !== repoPath) return settings.set("REPO_PATH", quote(here));
   return { change: `git clone <address of your repository> ${quote(repoPath)}` };
 }

@@ -1,6 +1,6 @@
 import type { ComposeService } from "../../platform/compose/model.ts";
 import { getJson } from "../../platform/docker/engine.ts";
-import { readStart } from "../../platform/files.ts";
+import { readForeignFile } from "../../platform/foreign-files.ts";
 import { type Fault, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 import type { LintedProject, Role } from "./lint.ts";
@@ -48,7 +48,7 @@ function proxyConfigurations({ roles }: LintedProject): readonly string[] {
   return volumes.flatMap(({ type, source }) => {
     if (type !== "bind" || source === undefined) return [];
     try {
-      return [readStart(source, longestConfiguration).toString()];
+      return [readForeignFile(source, { mostBytes: longestConfiguration, isCut: true }).toString()];
     } catch {
       return []; // A directory, a socket, or a file that only root can read.
     }

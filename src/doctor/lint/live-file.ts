@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readForeignFile } from "../../platform/foreign-files.ts";
 import { type Fault, warning } from "../check.ts";
 import { type LintedProject, mountsLiveFiles, type Role } from "./lint.ts";
 
@@ -53,7 +53,7 @@ function faultsOfCaddyfile(path: string, apps: readonly string[]): readonly Faul
 
 function readOrNull(path: string): string | null {
   try {
-    return readFileSync(path, "utf8");
+    return readForeignFile(path, { mostBytes: 1024 ** 2 }).toString();
   } catch {
     return null;
   }

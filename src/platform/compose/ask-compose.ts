@@ -9,8 +9,11 @@ import { type ComposeOptions, runCompose } from "./run-compose.ts";
 const readTimeoutMs = 60_000;
 
 /** The version of compose, such as `2.24.0`; null if it is not installed or does not answer in time. */
-export async function composeVersion(env: NodeJS.ProcessEnv, timeoutMs: number): Promise<string | null> {
-  const output = await outputOf([...composeProgram(env), "version", "--short"], { env, timeoutMs });
+export async function composeVersion(
+  { env, user = null }: Pick<ComposeOptions, "env" | "user">,
+  timeoutMs: number,
+): Promise<string | null> {
+  const output = await outputOf([...composeProgram(env), "version", "--short"], { env, user, timeoutMs });
   return output?.replace(/^v/, "") ?? null;
 }
 

@@ -1,7 +1,8 @@
-import { readFileSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join } from "node:path";
-import { findProgram, isRunnable, kindOf, readStart } from "../files.ts";
+import { findProgram, isRunnable, kindOf } from "../files.ts";
+import { readForeignFile } from "../foreign-files.ts";
 import type { Argv } from "../run-command.ts";
 
 /** The first version in which `!reset` removes a list that another file gives. `start_interval` came with 2.24.0. */
@@ -49,7 +50,7 @@ function isDockerItself(docker: string | null): boolean {
 /** A script could do anything with its arguments. */
 function isCompiled(path: string): boolean {
   try {
-    return isRunnable(path) && readStart(path, elf.length).equals(elf);
+    return isRunnable(path) && readForeignFile(path, { mostBytes: elf.length, isCut: true }).equals(elf);
   } catch {
     return false;
   }
@@ -59,7 +60,7 @@ function isCompiled(path: string): boolean {
 function extraDirectories(directory: string): readonly string[] | null {
   try {
     const config: { readonly cliPluginsExtraDirs?: unknown } = JSON.parse(
-      readFileSync(join(directory, "config.json"), "utf8"),
+      readForeignFile(join(directory, "config.json"), { mostBytes: 1024 ** 2 }).toString(),
     );
     const { cliPluginsExtraDirs: extra = [] } = config;
     return Array.isArray(extra) && extra.every(isAbsolutePath) ? extra : null;

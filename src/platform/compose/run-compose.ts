@@ -4,6 +4,7 @@ import { ProblemError } from "../../problems.ts";
 import { readEnvFiles, secretsInVariable } from "../../redaction/detect-secrets.ts";
 import { createRedactor, redactedPartsOf } from "../../redaction/redactor.ts";
 import { type Argv, type CommandEnding, runCommand } from "../run-command.ts";
+import type { SystemUser } from "../users.ts";
 import type { ComposeTarget } from "./commands.ts";
 import { composeProgram } from "./program.ts";
 
@@ -11,6 +12,8 @@ import { composeProgram } from "./program.ts";
 export interface ComposeOptions {
   readonly target: ComposeTarget;
   readonly env: NodeJS.ProcessEnv;
+  /** The user to run compose as, whose plugins it may be; null or absent: the user of this process. */
+  readonly user?: SystemUser | null;
   readonly signal: AbortSignal;
   /** A lock that the command holds too, so that the lock lasts until the command has ended. */
   readonly lockDescriptor: number | undefined;
@@ -32,7 +35,7 @@ export interface ComposeRun {
  * @throws ProblemError `compose_missing`, `repository_missing`, or `rollout_interrupted` if `signal` is aborted
  */
 export async function runCompose(
-  { env, signal, lockDescriptor, target }: ComposeOptions,
+  { env, user = null, signal, lockDescriptor, target }: ComposeOptions,
   argv: Argv,
   { timeoutMs, input, directory = ".", onLine }: ComposeRun,
 ): Promise<CommandEnding> {
@@ -51,6 +54,7 @@ export async function runCompose(
       PWD: target.projectDirectory,
       ...(env.REPO_PATH === undefined ? {} : { REPO_PATH: target.projectDirectory }),
     },
+    user,
     ...(input === undefined ? {} : { input }),
     timeoutMs,
     signal,

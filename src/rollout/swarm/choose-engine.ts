@@ -1,10 +1,14 @@
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadModel } from "../../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../../platform/compose/model.ts";
+import { readForeignFile } from "../../platform/foreign-files.ts";
+import type { SystemUser } from "../../platform/users.ts";
 import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../context.ts";
 import { labelsOf, stackEnvironment, stackFiles } from "./stack-file.ts";
+
+/** A larger file may name an engine. */
+const mostBytes = 1024 ** 2;
 
 export type EngineName = "compose" | "swarm";
 
@@ -15,7 +19,7 @@ export type EngineName = "compose" | "swarm";
  * @throws ProblemError `configuration_invalid` or `compose_invalid` if another engine is named
  */
 export async function chooseEngine(
-  request: Pick<RolloutRequest, "target" | "env" | "signal">,
+  request: Pick<RolloutRequest, "target" | "env" | "signal"> & { readonly user?: SystemUser | null },
 ): Promise<EngineName> {
   // No commit is known yet, and the label does not depend on it.
   const env = stackEnvironment(request.env, request.target.projectDirectory, "0".repeat(12));
@@ -30,8 +34,8 @@ export async function chooseEngine(
   const target = { ...request.target, files: stackFiles(request.target, env) };
   if (!mayNameEngine(target.files, target.projectDirectory, env)) return "compose";
   // If a file cannot be read, the roll-out itself reports that, with compose's message.
-  const { signal } = request;
-  const model = await loadModel({ env, signal, target, lockDescriptor: undefined }).catch(() => null);
+  const { signal, user = null } = request;
+  const model = await loadModel({ env, user, signal, target, lockDescriptor: undefined }).catch(() => null);
   return model === null ? "compose" : engineNamedIn(model);
 }
 
@@ -50,7 +54,9 @@ export function mayNameEngine(
   // Compose also looks in the parent directories, and in files of variables.
   if (files.length === 0 || env.COMPOSE_ENV_FILES) return true;
   try {
-    const texts = files.map((file) => readFileSync(resolve(projectDirectory, file), "utf8"));
+    const texts = files.map((file) =>
+      readForeignFile(resolve(projectDirectory, file), { mostBytes }).toString(),
+    );
     // A whole label can come from a variable.
     return [...texts, ...Object.values(env)].some((text) => text !== undefined && hints.test(text));
   } catch {

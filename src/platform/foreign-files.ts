@@ -1,0 +1,162 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  opendirSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  type Stats,
+} from "node:fs";
+import { basename, dirname, isAbsolute, resolve } from "node:path";
+import { type Access, replaceFile } from "./replace-file.ts";
+
+/** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
+const O_PATH = 0o10000000;
+const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+const mostLinks = 40;
+/** Nobody has so many files side by side by hand, and listing more would hold up the process. */
+const mostNames = 10_000;
+
+export interface ReadOptions {
+  readonly mostBytes: number;
+  /** Gives the first `mostBytes` of a larger file instead of refusing it. */
+  readonly isCut?: boolean;
+  /** The user who chose the path, if that is another one: then only what that user can reach is read. */
+  readonly namedBy?: number | undefined;
+}
+
+/**
+ * Reads a file in a directory that another user can write to, who may have put anything there, and may change it at any
+ * moment: the file that is opened is the one that was checked. It never waits, and reads only plain files. Root follows a
+ * link of another user only to what that user can reach without belonging to a group.
+ *
+ * @throws the system's error, or one with the code EINVAL (no plain file), EFBIG (too large) or EPERM (not for the owner of
+ * the link)
+ */
+export function readForeignFile(path: string, { mostBytes, isCut = false, namedBy }: ReadOptions): Buffer {
+  const found = find(path, namedBy === undefined ? [] : [namedBy], true);
+  try {
+    if (!found.stats.isFile()) throw refusal("EINVAL", path, "is no plain file");
+    if (found.stats.size > mostBytes && !isCut) throw refusal("EFBIG", path, `is over ${mostBytes} bytes`);
+    const fd = openSync(at(found), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    try {
+      return readAtMost(fd, Math.min(mostBytes, found.stats.size));
+    } finally {
+      closeSync(fd);
+    }
+  } finally {
+    closeSync(found.fd);
+  }
+}
+
+/** The names in such a directory, sorted; the first ones that the system gives if there are very many. @throws as above */
+export function listForeignDirectory(path: string, most: number = mostNames): readonly string[] {
+  return withForeignDirectory(path, (shortPath) => {
+    const directory = opendirSync(shortPath);
+    try {
+      const names: string[] = [];
+      for (let entry = directory.readSync(); entry && names.length < most; entry = directory.readSync())
+        names.push(entry.name);
+      return names.sort();
+    } finally {
+      directory.closeSync();
+    }
+  });
+}
+
+/** Replaces a file in such a directory, as `replaceFile` does. No link of another user is followed. @throws as above */
+export function replaceForeignFile(path: string, text: string, access: Access): void {
+  withForeignDirectory(dirname(path), (shortPath) =>
+    replaceFile(`${shortPath}/${basename(path)}`, text, access),
+  );
+}
+
+/** Does `work` with a path of the directory that leads to the same one, whatever is renamed meanwhile. */
+function withForeignDirectory<Result>(path: string, work: (shortPath: string) => Result): Result {
+  const found = find(path, [], false);
+  try {
+    if (!found.stats.isDirectory()) throw refusal("ENOTDIR", path, "is no directory");
+    return work(at(found));
+  } finally {
+    closeSync(found.fd);
+  }
+}
+
+interface Found {
+  readonly fd: number;
+  readonly stats: Stats;
+}
+
+function at({ fd }: Found): string {
+  return `/proc/self/fd/${fd}`;
+}
+
+/** Finds what is at `path`, one name after the other, so that nothing on the way can be exchanged unseen. */
+function find(path: string, namers: readonly number[], followsForeign: boolean): Found {
+  const isRoot = process.getuid?.() === 0;
+  const owners = new Set(namers);
+  let names = namesIn(resolve(path));
+  let links = 0;
+  let here = openPath("/");
+  try {
+    for (let name = names.shift(); name !== undefined; name = names.shift()) {
+      const next = openPath(`${at(here)}/${name}`);
+      if (!next.stats.isSymbolicLink()) {
+        closeSync(here.fd);
+        here = next;
+        if (isRoot && !isReachable(here.stats, owners)) throw refusal("EPERM", path, "is of another user");
+        continue;
+      }
+      closeSync(next.fd);
+      links += 1;
+      if (links > mostLinks) throw refusal("ELOOP", path, "has too many links");
+      const owner = isRoot ? foreignOwner(next.stats, here.stats) : null;
+      if (owner !== null && !followsForeign) throw refusal("EPERM", path, "leads through a link");
+      if (owner !== null) owners.add(owner);
+      const target = readlinkSync(`${at(here)}/${name}`);
+      names = [...namesIn(target), ...names];
+      if (isAbsolute(target)) {
+        closeSync(here.fd);
+        here = openPath("/");
+      }
+    }
+    return here;
+  } catch (error) {
+    closeSync(here.fd);
+    throw error;
+  }
+}
+
+function namesIn(path: string): string[] {
+  return path.split("/").filter((name) => name !== "" && name !== ".");
+}
+
+function openPath(path: string): Found {
+  const fd = openSync(path, O_PATH | O_NOFOLLOW);
+  return { fd, stats: fstatSync(fd) };
+}
+
+/** The user who may have chosen where a link leads, if it is not root: by its owner, or by that of its directory. */
+function foreignOwner(link: Stats, directory: Stats): number | null {
+  if (link.uid !== 0) return link.uid;
+  return directory.uid === 0 ? null : directory.uid;
+}
+
+/** Whether all these users could go on here: through a directory, or read a file. */
+function isReachable(stats: Stats, owners: ReadonlySet<number>): boolean {
+  const forAll = stats.isDirectory() ? 0o001 : 0o004;
+  return [...owners].every((owner) => owner === 0 || stats.uid === owner || (stats.mode & forAll) !== 0);
+}
+
+function readAtMost(fd: number, mostBytes: number): Buffer {
+  const bytes = Buffer.allocUnsafe(mostBytes);
+  let length = 0;
+  for (let count = -1; count !== 0 && length < mostBytes; length += count)
+    count = readSync(fd, bytes, length, mostBytes - length, length);
+  return Buffer.from(bytes.subarray(0, length));
+}
+
+function refusal(code: string, path: string, why: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${code}: ${path} ${why}`), { code, path, syscall: "open" });
+}

@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  listForeignDirectory,
+  readForeignFile,
+  replaceForeignFile,
+} from "../../src/platform/foreign-files.ts";
+import { needs } from "../harness/requirements.ts";
+import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
+
+const asRoot = needs("otherUser");
+const uid = 61_001;
+const mostBytes = 1_000;
+
+/** A directory of another user in one of root, which nobody else can enter, and beside it a file of root. */
+function makePlace(scope: Scope) {
+  const root = temporaryDirectory(scope);
+  chmodSync(root, 0o711);
+  const [theirs, ours] = [join(root, "theirs"), join(root, "ours")];
+  mkdirSync(theirs);
+  mkdirSync(ours, { mode: 0o700 });
+  writeFileSync(join(ours, "secret"), "of root\n", { mode: 0o600 });
+  writeFileSync(join(ours, "open"), "of root\n", { mode: 0o644 });
+  chownSync(theirs, uid, uid);
+  return { theirs, ours };
+}
+
+function linkOf(path: string, target: string): string {
+  symlinkSync(target, path);
+  lchownSync(path, uid, uid);
+  return path;
+}
+
+function write(path: string, text: string): string {
+  writeFileSync(path, text, { mode: 0o600 });
+  chownSync(path, uid, uid);
+  return path;
+}
+
+test("pipes, sockets, devices, directories and large files are refused at once", asRoot, async (t) => {
+  const { theirs } = makePlace(t);
+  const [pipe, socket, large] = ["pipe", "socket", "large"].map((name) => join(theirs, name)) as [
+    string,
+    string,
+    string,
+  ];
+  execFileSync("mkfifo", [pipe]);
+  const server = createServer().listen(socket);
+  t.after(() => server.close());
+  await new Promise((resolve) => server.once("listening", resolve));
+  write(large, "");
+  truncateSync(large, 2 ** 40);
+  const startedMs = performance.now();
+  for (const path of [pipe, socket, theirs, "/dev/zero", "/dev/tty", linkOf(join(theirs, "to-pipe"), pipe)])
+    assert.throws(() => readForeignFile(path, { mostBytes }), { code: "EINVAL" }, path);
+  assert.throws(() => readForeignFile(large, { mostBytes }), { code: "EFBIG" });
+  assert.equal(readForeignFile(large, { mostBytes, isCut: true }).length, mostBytes);
+  assert.throws(() => listForeignDirectory(pipe), { code: "ENOTDIR" });
+  assert.ok(performance.now() - startedMs < 1_000);
+});
+
+test("root follows a link of another user only to what that user can reach", asRoot, (t) => {
+  const { theirs, ours } = makePlace(t);
+  write(join(theirs, "file"), "theirs\n");
+  const read = (path: string, namedBy?: number) => readForeignFile(path, { mostBytes, namedBy }).toString();
+  assert.equal(read(linkOf(join(theirs, "own"), "file")), "theirs\n");
+  assert.equal(read(linkOf(join(theirs, "around"), "../theirs/./own")), "theirs\n");
+  const toSecret = linkOf(join(theirs, "secret"), join(ours, "secret"));
+  const toOpen = linkOf(join(theirs, "open"), join(ours, "open"));
+  linkOf(join(theirs, "directory"), ours);
+  for (const path of [toSecret, toOpen, join(theirs, "directory/open")])
+    assert.throws(() => read(path), { code: "EPERM" }, path);
+  assert.throws(() => read(join(ours, "open"), uid), { code: "EPERM" });
+  assert.equal(read(join(ours, "open")), "of root\n");
+  chmodSync(ours, 0o755);
+  assert.equal(read(toOpen), "of root\n");
+  assert.equal(read(join(theirs, "directory/open")), "of root\n");
+  assert.throws(() => read(toSecret), { code: "EPERM" });
+  symlinkSync(join(ours, "secret"), join(ours, "link"));
+  assert.equal(read(join(ours, "link")), "of root\n");
+  linkOf(join(theirs, "a"), "b");
+  assert.throws(() => read(linkOf(join(theirs, "b"), "a")), { code: "ELOOP" });
+});
+
+test("a file is replaced in the directory itself, and through no link of another user", asRoot, (t) => {
+  const { theirs, ours } = makePlace(t);
+  const access = { mode: 0o644, owner: { uid, gid: uid } };
+  const link = linkOf(join(theirs, "file"), join(ours, "secret"));
+  replaceForeignFile(link, "new\n", access);
+  assert.equal(readFileSync(join(ours, "secret"), "utf8"), "of root\n");
+  assert.deepEqual([readFileSync(link, "utf8"), statSync(link).uid], ["new\n", uid]);
+  linkOf(join(theirs, "directory"), ours);
+  assert.throws(() => replaceForeignFile(join(theirs, "directory/secret"), "", access), { code: "EPERM" });
+  assert.deepEqual(listForeignDirectory(theirs), ["directory", "file"]);
+});
+
+test("names that are exchanged all the time lead to no file of root", asRoot, (t) => {
+  const { theirs, ours } = makePlace(t);
+  const directory = join(theirs, "directory");
+  mkdirSync(directory);
+  chownSync(directory, uid, uid);
+  write(join(directory, "secret"), "theirs\n");
+  const script = `for (;;) {
+    const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
+    renameSync("directory", "aside"); symlinkSync(${JSON.stringify(ours)}, "directory");
+    unlinkSync("directory"); renameSync("aside", "directory");
+  }`;
+  const child = spawn(process.execPath, ["-e", script], { cwd: theirs, uid, gid: uid, stdio: "inherit" });
+  t.after(() => child.kill("SIGKILL"));
+  const seen = new Set<string>();
+  const endMs = performance.now() + 2_000;
+  while (performance.now() < endMs) {
+    try {
+      seen.add(readForeignFile(join(directory, "secret"), { mostBytes }).toString());
+    } catch (error) {
+      seen.add((error as NodeJS.ErrnoException).code ?? "");
+    }
+  }
+  assert.ok(seen.has("theirs\n") && seen.has("EPERM"), [...seen].join());
+  assert.ok(!seen.has("of root\n"), [...seen].join());
+});
