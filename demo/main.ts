@@ -138,7 +138,7 @@ async function close(scene: Scene, pushes: readonly Pushed[], refusedCount: numb
   show.verdict(`${pushes.length} pushes accepted, ${refusedCount} refused, ${lostCount} lost.`);
   const tookSeconds = ((performance.now() - startMs) / 1_000).toFixed(1);
   show.paragraph(`That took ${tookSeconds} s. Every process has exited, and the directory is removed.`);
-  show.paragraph('Read on in README.md: "Set it up on a server" and "What you can rely on".');
+  show.paragraph('Read on in README.md: "Set it up" and "What you can rely on".');
 }
 
 function stateIn(record: readonly Deployment[], commit: string): string {

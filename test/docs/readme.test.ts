@@ -19,10 +19,12 @@ test("the npm commands of the README are scripts of the package", () => {
   for (const command of commands) assert.ok(scripts[command], command);
 });
 
-test("every relative link of the documents leads to a file", () => {
+test("every relative link of the documents leads to a file, and to a heading in it", () => {
   for (const page of pages) {
-    for (const [, target = ""] of read(page).matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
-      assert.ok(existsSync(join(root, dirname(page), target)), `${page} links to ${target}`);
+    for (const [, path = "", anchor] of read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)) {
+      const target = path === "" ? page : join(dirname(page), path);
+      assert.ok(existsSync(join(root, target)), `${page} links to ${target}`);
+      if (anchor) assert.ok(anchorsOf(read(target)).includes(anchor), `${page} links to ${target}#${anchor}`);
     }
   }
 });
@@ -38,3 +40,14 @@ test("nothing says to run or install hotpush by its name on npm, which anybody m
     [],
   );
 });
+
+/** The anchors of a page's headings, as git hosts name them. */
+function anchorsOf(text: string): readonly string[] {
+  const headings = text.replace(/^```[\s\S]*?^```/gm, "").match(/(?<=^#+ ).+$/gm) ?? [];
+  return headings.map((one) =>
+    one
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
