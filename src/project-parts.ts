@@ -18,10 +18,10 @@ import { noteStep } from "./deployments/steps.ts";
 import type { Turn } from "./deployments/turns.ts";
 import { createDryRun } from "./dry-run.ts";
 import type { Log } from "./log.ts";
+import type { Notifications } from "./notifications/notifications.ts";
 import type { Store } from "./platform/sqlite/store.ts";
 import { onlyProjectName, type Project } from "./projects/project.ts";
 import { type MainRef, type Push, refsOf, type Would } from "./receiver/push.ts";
-import type { ReportBack } from "./report-back.ts";
 import { giveGuardOrder, removeGuardOrder } from "./rollout/guard/order.ts";
 import { readDeploymentReport, removeDeploymentReport } from "./rollout/report/deployment-report.ts";
 import { logScriptFault } from "./runner/check-script.ts";
@@ -36,7 +36,7 @@ export interface SharedParts {
   readonly env: Environment;
   readonly store: Store;
   readonly events: EventBus;
-  readonly reportBack: ReportBack;
+  readonly notifications: Notifications;
   readonly makeTurn: (onFree: () => void) => Turn;
   /** Runs a look for missed pushes when it may. */
   readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
@@ -104,7 +104,7 @@ export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Proj
   const refs = refsOf(branch);
   const readSourceOf: ReadSource = (deployment, state) => readSource(script(), statePath, deployment, state);
   const readHead = (ref: string) => readRemoteHead(script(), ref);
-  own.reportBack.subscribe(store, settings);
+  own.notifications.subscribe(store, settings);
   void prepareScriptState(script(), log);
   void logScriptFault(script(), log);
   for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);

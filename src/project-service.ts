@@ -35,7 +35,7 @@ export interface ProjectService {
 
 /** Makes the service of a project. It deploys nothing before `lead` is called. */
 export function createProjectService(shared: SharedParts, project: Project): ProjectService {
-  const { machine, events, reportBack, isReplaced, isLeader, makeTurn, distrustsPushes } = shared;
+  const { machine, events, notifications, isReplaced, isLeader, makeTurn, distrustsPushes } = shared;
   const { name } = project;
   // Of the only project each line is.
   const log = name === onlyProjectName ? shared.log : shared.log.child({ project: name });
@@ -58,9 +58,9 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
     isHeld: () => !isServed || isReplaced(),
     onChange(id) {
       events.publish(id, { kind: "changed" });
-      reportBack.wake();
+      notifications.wake();
     },
-    onStart: (deployment) => reportBack.start(store, deployment),
+    onStart: (deployment) => notifications.start(store, deployment),
   });
   const own = { ...shared, store, statePath, queue, log };
   let parts = makeParts(own, project);

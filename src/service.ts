@@ -12,11 +12,11 @@ import { openDeployments } from "./deployments/schema.ts";
 import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
 import type { Reconciling } from "./machine-part/reconcile.ts";
+import { createNotifications } from "./notifications/notifications.ts";
 import { atMost } from "./platform/at-most.ts";
 import { listStatePaths, type SharedParts } from "./project-parts.ts";
 import { createProjectServices, type ProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
-import { createReportBack } from "./report-back.ts";
 import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
 import { checkTools, toolsForSigners } from "./runner/check-script.ts";
 import { childEnvironment } from "./runner/environment.ts";
@@ -60,14 +60,17 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const stopping = new AbortController();
   let isLeader = false;
   const turns = createTurns(machine.maxRunning);
-  const reportBack = createReportBack({
-    ...{ store, log, stopping: stopping.signal, isLeader: () => isLeader },
-    findSend: async () => (await import("./report-on-projects.ts")).createFindSend(services, machine.pageUrl),
+  const notifications = createNotifications({
+    ...{ store, log, stopping: stopping.signal, isLeader: () => isLeader, pageUrl: machine.pageUrl },
+    findProject(name) {
+      const service = services.find(name);
+      return service && { ...service, settings: service.parts().settings };
+    },
   });
   const shared: SharedParts = {
     ...{ machine, env: options.env, store, log },
     events: createEventBus(log),
-    reportBack,
+    notifications,
     makeTurn: turns.make,
     lookInTurn: atMost(mostLooks),
     isReplaced: createReplacementCheck(statePath),
@@ -101,7 +104,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     onLeading() {
       isLeader = true;
       services.lead();
-      reportBack.wake();
+      notifications.wake();
       if (machinePart && machinePath) keeping = machinePart.keepMachinePart(shared, machinePath, projects);
       return inbox?.takeFromInbox(shared, services, projects) ?? null;
     },
@@ -119,7 +122,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     selfUpdate.stop();
     // Until the deployments have ended, every push is recorded, for the next service to deploy.
     await services.stop();
-    await reportBack.ended();
+    await notifications.ended();
     await receiver?.close();
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;

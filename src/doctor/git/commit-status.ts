@@ -1,5 +1,5 @@
 import { readCommitStatus } from "../../config/commit-status.ts";
-import { findTokenFault } from "../../feedback/check-token.ts";
+import { findTokenFault } from "../../notifications/commit-status.ts";
 import { type CheckFinding, ok, skip, warning } from "../check.ts";
 import type { DoctorContext } from "../context.ts";
 

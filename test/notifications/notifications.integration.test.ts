@@ -149,7 +149,7 @@ test("neither the log nor the database has the URL or the key of a target", asyn
   const target = await startTarget(t, (response) => void response.writeHead(500).end(key));
   const service = await startService(t, { script, env: notifying(t, target) });
   await deliver(service.url, githubPush());
-  const line = await service.log.waitFor(({ event }) => event === "feedback.not_delivered");
+  const line = await service.log.waitFor(({ event }) => event === "notifications.not_delivered");
   assert.match(line.msg ?? "", /webhook at 127\.0\.0\.1:\d+ \([0-9a-f]{4}\): it answered 500/);
   const texts = [...service.log.lines.map((one) => JSON.stringify(one)), rowsOf(service.statePath)].join(
     "\n",

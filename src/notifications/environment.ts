@@ -1,10 +1,12 @@
-import type { HostEnvironment } from "../../config/commit-status.ts";
-import type { HttpAnswer } from "../../platform/http.ts";
-import { delivered, type SendOutcome, sendOutcomeOf } from "../outcome.ts";
-import type { StatusOnCommit } from "./host-api.ts";
+import { hostname } from "node:os";
+import type { CommitStatus, HostEnvironment } from "../config/commit-status.ts";
+import type { HttpAnswer } from "../platform/http.ts";
+import { askRepository, type StatusOnCommit, statusOf } from "./commit-status.ts";
+import type { Message } from "./message.ts";
+import { delivered, failure, type SendOutcome, sendOutcomeOf } from "./outcome.ts";
 
 /** A deployment to an environment, as a git host shows it. */
-export interface ShownDeployment extends Omit<StatusOnCommit, "context" | "state"> {
+interface ShownDeployment extends Omit<StatusOnCommit, "context" | "state"> {
   readonly environment: HostEnvironment;
   readonly state: StatusOnCommit["state"] | "superseded";
   /** Finds it again: the same for each report on one run of the script, and for no other run. */
@@ -12,11 +14,28 @@ export interface ShownDeployment extends Omit<StatusOnCommit, "context" | "state
 }
 
 /** Sends a request to a path below the repository's address in the API. @throws as `sendHttp` */
-export type AskRepository = (
-  method: "GET" | "POST" | "PUT",
-  path: string,
-  body?: object,
-) => Promise<HttpAnswer>;
+type Ask = (method: "GET" | "POST" | "PUT", path: string, body?: object) => Promise<HttpAnswer>;
+
+/** Shows a deployment to an environment at the git host. One whose script was not run is not shown. */
+export async function sendDeployment(
+  settings: CommitStatus,
+  environment: HostEnvironment,
+  message: Message,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const { deployment } = message.report;
+  if (deployment.state === "skipped") return delivered;
+  const { context: _, ...status } = statusOf(message, deployment.commit);
+  const state = deployment.state === "superseded" ? "superseded" : status.state;
+  const key = `${hostname()} ${deployment.project} ${deployment.id}.${deployment.attempts}`;
+  const ask: Ask = (method, path, body) => askRepository(settings, method, path, body, signal);
+  const show = settings.host === "github" ? showAtGithub : showAtGitlab;
+  try {
+    return await show(ask, { ...status, environment, state, key });
+  } catch (error) {
+    return failure(error);
+  }
+}
 
 const githubStates = {
   running: "in_progress",
@@ -27,8 +46,8 @@ const githubStates = {
 } as const;
 const longestDescription = 140;
 
-/** Shows a deployment at GitHub: there it is an object that is made once, and gets a status for each report. */
-export async function showAtGithub(ask: AskRepository, shown: ShownDeployment): Promise<SendOutcome> {
+/** At GitHub, a deployment is an object that is made once, and gets a status for each report. */
+async function showAtGithub(ask: Ask, shown: ShownDeployment): Promise<SendOutcome> {
   const { environment, state, link, key, commit } = shown;
   const description = shown.description.slice(0, longestDescription);
   const query = new URLSearchParams({ sha: commit, environment: environment.name });
@@ -62,8 +81,8 @@ const gitlabStates = {
   superseded: "canceled",
 } as const;
 
-/** Shows a deployment at GitLab: the one of this commit that runs, else a new one. */
-export async function showAtGitlab(ask: AskRepository, shown: ShownDeployment): Promise<SendOutcome> {
+/** At GitLab, the deployment of this commit that runs gets the result; if none runs, a new one is made. */
+async function showAtGitlab(ask: Ask, shown: ShownDeployment): Promise<SendOutcome> {
   const { environment, commit, branch } = shown;
   const status = gitlabStates[shown.state];
   const query = new URLSearchParams({ environment: environment.name, order_by: "id", sort: "desc" });

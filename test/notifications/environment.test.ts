@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { type TestContext, test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
 import { type Deployment, findDeployment } from "../../src/deployments/deployment.ts";
-import { sendDeployment } from "../../src/feedback/environment.ts";
+import { sendDeployment } from "../../src/notifications/environment.ts";
 import type { ReceivedRequest } from "../harness/notify-target.ts";
 import { startTarget } from "../harness/notify-target.ts";
 import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";

@@ -99,7 +99,7 @@ export function createDelivery(options: DeliveryOptions): OutboxDelivery {
   }
 
   function logFault(error: unknown): void {
-    log.error({ event: "feedback.failed", err: error }, "The outbox could not be read or written");
+    log.error({ event: "notifications.failed", err: error }, "The outbox could not be read or written");
   }
 
   return {
@@ -116,7 +116,7 @@ function logOutcome(
   { fault }: Exclude<SendOutcome, { kind: "delivered" }>,
   waitMs: number | null,
 ): void {
-  const fields = { event: "feedback.not_delivered", project, subscriber, deployment: deploymentId };
+  const fields = { event: "notifications.not_delivered", project, subscriber, deployment: deploymentId };
   const next = waitMs === null ? "It is given up" : `Trying again in ${Math.ceil(waitMs / 1_000)} s`;
   log.warn(
     fields,
@@ -126,7 +126,7 @@ function logOutcome(
 
 function giveUpOld(store: Store, log: Log): void {
   for (const { project, subscriber, deploymentId } of removeOldReports(store, Date.now() - longestWaitMs)) {
-    const fields = { event: "feedback.given_up", project, subscriber, deployment: deploymentId };
+    const fields = { event: "notifications.given_up", project, subscriber, deployment: deploymentId };
     const text = `A report on deployment ${deploymentId} could not be delivered to ${subscriber} for a day and is given up`;
     log.error(fields, text);
   }

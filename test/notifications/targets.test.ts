@@ -4,9 +4,9 @@ import { type TestContext, test } from "node:test";
 import type { NotifyTarget } from "../../src/config/notify-file.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { findDeployment } from "../../src/deployments/deployment.ts";
-import type { Message } from "../../src/feedback/message.ts";
-import type { SendOutcome } from "../../src/feedback/outcome.ts";
-import { sendToTarget } from "../../src/feedback/targets/send.ts";
+import type { Message } from "../../src/notifications/message.ts";
+import type { SendOutcome } from "../../src/notifications/outcome.ts";
+import { sendToTarget } from "../../src/notifications/targets.ts";
 import { type ReceivedRequest, startTarget } from "../harness/notify-target.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { CommitStatus } from "../../src/config/commit-status.ts";
 import { makeSecret } from "../../src/config/secret.ts";
-import { findTokenFault } from "../../src/feedback/check-token.ts";
+import { findTokenFault } from "../../src/notifications/commit-status.ts";
 import { startTarget } from "../harness/notify-target.ts";
 
 /** What each host answers to a status on a commit that is not there, if the token may show one. */

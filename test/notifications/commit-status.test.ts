@@ -3,10 +3,12 @@ import { type TestContext, test } from "node:test";
 import { type CommitStatus, parseHostedRepository, statusHosts } from "../../src/config/commit-status.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { type Deployment, findDeployment } from "../../src/deployments/deployment.ts";
-import { sendCommitStatus } from "../../src/feedback/commit-status.ts";
-import { bitbucketApi } from "../../src/feedback/hosts/bitbucket.ts";
-import { githubApi } from "../../src/feedback/hosts/github.ts";
-import type { StatusOnCommit } from "../../src/feedback/hosts/host-api.ts";
+import {
+  repositoryAddress,
+  type StatusOnCommit,
+  sendCommitStatus,
+  statusRequest,
+} from "../../src/notifications/commit-status.ts";
 import { type NotifyTargetServer, startTarget } from "../harness/notify-target.ts";
 import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
 
@@ -118,14 +120,18 @@ test("github.com and bitbucket.org have their API at a host of its own, and shor
     state: "failed",
     description: "d".repeat(999),
   };
-  const repository = (text: string) => parseHostedRepository(text) ?? assert.fail(text);
-  const one = githubApi.status(repository("https://github.com/octo/app"), status);
-  assert.equal(one.url.href, `https://api.github.com/repos/octo/app/statuses/${commit}`);
-  assert.equal((one.body as { description: string }).description.length, 140);
-  const other = bitbucketApi.status(repository("https://bitbucket.org/octo/app.git"), status);
+  const shown = (text: string) => {
+    const repository = parseHostedRepository(text) ?? assert.fail(text);
+    const { path, body } = statusRequest(repository, status);
+    return { address: repositoryAddress(repository) + path, body: body as Record<string, unknown> };
+  };
+  const one = shown("https://github.com/octo/app");
+  assert.equal(one.address, `https://api.github.com/repos/octo/app/statuses/${commit}`);
+  assert.equal(String(one.body.description).length, 140);
+  const other = shown("https://bitbucket.org/octo/app.git");
   const api = "https://api.bitbucket.org/2.0/repositories/octo/app";
-  assert.equal(other.url.href, `${api}/commit/${commit}/statuses/build`);
-  assert.equal((other.body as { key: string }).key.length, 40);
+  assert.equal(other.address, `${api}/commit/${commit}/statuses/build`);
+  assert.equal(String(other.body.key).length, 40);
 });
 
 async function send(

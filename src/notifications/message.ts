@@ -1,0 +1,158 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { hostname } from "node:os";
+import { formatDuration } from "../config/duration.ts";
+import { type DeploymentJson, deploymentJson } from "../control/deployment-json.ts";
+import { type Deployment, findDeployment, liveCommit } from "../deployments/deployment.ts";
+import type { EventReport } from "../deployments/outbox.ts";
+import { listSteps } from "../deployments/steps.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import { onlyProjectName } from "../projects/project.ts";
+import { logFiles } from "../runner/log-file.ts";
+
+/** A report of the outbox, with what is known of it beside the record. */
+export interface Message {
+  readonly report: EventReport;
+  /** The step in which the deployment ended; null: it reported none. */
+  readonly step: string | null;
+  /** The last lines that its script printed, redacted; none if it did not fail. */
+  readonly lastLines: readonly string[];
+  /** The deployment on the page; null: there is no page. */
+  readonly link: string | null;
+}
+
+/** What a webhook is sent; docs/notifications.md has each member. */
+export interface MessageJson {
+  /** `deployment.started`, or `deployment.` and the state in which it ended; `test`. */
+  readonly type: string;
+  /** When that happened. */
+  readonly timestamp: string;
+  readonly data: {
+    readonly server: string;
+    readonly deployment: DeploymentJson;
+    readonly isAfterFailure: boolean;
+    readonly step: string | null;
+    readonly lastLines: readonly string[];
+    readonly link: string | null;
+  };
+}
+
+export interface MessageSources {
+  /** The project's view. */
+  readonly store: Store;
+  /** The directory of the project's logs. */
+  readonly statePath: string;
+  readonly pageUrl: URL | null;
+}
+
+const mostLastLines = 10;
+const mostLastBytes = 16 * 1024;
+
+/** Adds the link to a report; and the step and the last lines, if the deployment failed and was not run again since. */
+export function messageOf(report: EventReport, { store, statePath, pageUrl }: MessageSources): Message {
+  const { deployment } = report;
+  const link = pageUrl && new URL(`/deployments/${deployment.id}`, pageUrl).href;
+  const message = { report, step: null, lastLines: [], link };
+  const isCurrent = findDeployment(store, deployment.id)?.attempts === deployment.attempts;
+  if (!isFailure(message) || !isCurrent) return message;
+  const steps = listSteps(store, deployment).filter(({ attempt }) => attempt === deployment.attempts);
+  return { ...message, step: steps.at(-1)?.name ?? null, lastLines: readLastLines(statePath, deployment.id) };
+}
+
+/** What cannot be read is left out. The log is redacted. */
+function readLastLines(statePath: string, id: number): readonly string[] {
+  for (const path of logFiles(statePath, id).toReversed()) {
+    const lines = tailOf(path)
+      .split("\n")
+      .filter((line) => line.trim() !== "");
+    if (lines.length > 0) return lines.slice(-mostLastLines).map((line) => printable(line));
+  }
+  return [];
+}
+
+function tailOf(path: string): string {
+  try {
+    const file = openSync(path, "r");
+    try {
+      const { size } = fstatSync(file);
+      const bytes = Buffer.alloc(Math.min(size, mostLastBytes));
+      readSync(file, bytes, 0, bytes.length, size - bytes.length);
+      // The first line may have lost its beginning.
+      return size > mostLastBytes ? bytes.toString().replace(/^.*\n/, "") : bytes.toString();
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return "";
+  }
+}
+
+/** Whether the deployment failed, so that somebody should look. */
+export function isFailure({ report }: Message): boolean {
+  return report.deployment.state === "failed" || report.deployment.state === "timed_out";
+}
+
+/** Whether it is the first success after a failure. */
+export function isRecovery({ report }: Message): boolean {
+  return report.deployment.state === "succeeded" && report.isAfterFailure;
+}
+
+const stateTexts: Readonly<Record<Deployment["state"], string>> = {
+  queued: "is queued",
+  running: "started",
+  succeeded: "succeeded",
+  failed: "failed",
+  timed_out: "timed out",
+  cancelled: "was cancelled",
+  superseded: "was superseded",
+  interrupted: "was interrupted",
+  skipped: "was skipped",
+};
+
+/** One line: `shop on server-1: deployment 12 failed`. */
+export function headlineOf(message: Message): string {
+  const { id, project, state } = message.report.deployment;
+  const name = project === onlyProjectName ? "Hotpush" : project;
+  if (message.report.event === "test") return `${name} on ${hostname()}: this is a test`;
+  const again = isRecovery(message) ? " again" : "";
+  return `${name} on ${hostname()}: deployment ${id} ${stateTexts[state]}${again}`;
+}
+
+/** One line without the project, for a status on a commit. */
+export function summaryOf({ report }: Message): string {
+  const { id, state, problem, skipReason, startedAtMs, finishedAtMs } = report.deployment;
+  const reason = problem?.detail ?? skipReason;
+  const durationMs = startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs;
+  const ending = durationMs === null || state === "skipped" ? "" : ` after ${formatDuration(durationMs)}`;
+  return `Deployment ${id} ${stateTexts[state]}${ending}${reason ? `: ${reason}` : ""}`;
+}
+
+/** Plain lines below the headline: the commit, the reason, and the step. */
+export function detailsOf({ report, step }: Message): readonly string[] {
+  if (report.event === "test") return ["Messages about deployments will arrive here."];
+  const { deployment } = report;
+  const { ref, subject, author, problem, skipReason } = deployment;
+  const branch = ref.replace(/^refs\/heads\//, "");
+  const commit = [`${branch} at ${liveCommit(deployment).slice(0, 7)}`, subject].filter(Boolean).join(": ");
+  return [
+    author ? `${commit} (${author})` : commit,
+    ...(problem ? [problem.detail] : []),
+    ...(skipReason ? [skipReason] : []),
+    ...(step && problem ? [`Step: ${step}`] : []),
+  ];
+}
+
+/** The message for a program. */
+export function messageJson({ report, step, lastLines, link }: Message): MessageJson {
+  const { deployment, event, isAfterFailure } = report;
+  const { state, startedAtMs, finishedAtMs, createdAtMs } = deployment;
+  const atMs = (event === "started" ? startedAtMs : finishedAtMs) ?? createdAtMs;
+  return {
+    type: event === "test" ? event : `deployment.${event === "started" ? event : state}`,
+    timestamp: new Date(atMs).toISOString(),
+    data: {
+      ...{ server: hostname(), deployment: deploymentJson(deployment), isAfterFailure },
+      ...{ step, lastLines, link },
+    },
+  };
+}

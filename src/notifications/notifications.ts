@@ -1,0 +1,156 @@
+import { environmentHosts } from "../config/commit-status.ts";
+import type { ProjectSettings } from "../config/project.ts";
+import type { Deployment } from "../deployments/deployment.ts";
+import {
+  hasReports,
+  reportStart,
+  type Subscriber,
+  setSubscribers,
+  type WaitingReport,
+} from "../deployments/outbox.ts";
+import type { Log } from "../log.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import { sendCommitStatus } from "./commit-status.ts";
+import { createDelivery, type Send } from "./deliver.ts";
+import { sendDeployment } from "./environment.ts";
+import { isFailure, isRecovery, messageOf } from "./message.ts";
+import { delivered } from "./outcome.ts";
+import { sendToTarget } from "./targets.ts";
+
+/** Reports what happens to deployments to those who want to know. Nothing here throws, and no deployment waits for it. */
+export interface Notifications {
+  /** Makes the targets in the settings of a project those that are sent reports. */
+  readonly subscribe: (store: Store, settings: SubscriberSettings) => void;
+  /** Puts into the outbox that the script of a deployment was started. */
+  readonly start: (store: Store, deployment: Deployment) => void;
+  /** Delivers what waits in the outbox. */
+  readonly wake: () => void;
+  /** Resolves when nothing is being sent any more. */
+  readonly ended: () => Promise<void>;
+}
+
+type SubscriberSettings = Pick<ProjectSettings, "notify" | "commitStatus" | "environment">;
+
+export interface NotificationOptions {
+  /** The whole database. */
+  readonly store: Store;
+  readonly log: Log;
+  /** Aborted when the service stops. */
+  readonly stopping: AbortSignal;
+  /** Whether this instance may deliver: of several, one does. */
+  readonly isLeader: () => boolean;
+  readonly pageUrl: URL | null;
+  /** A project as its settings are now; null: there is none of that name. */
+  readonly findProject: (name: string) => NotifiedProject | null;
+}
+
+export interface NotifiedProject {
+  /** The project's view of the database. */
+  readonly store: Store;
+  /** The directory of its logs. */
+  readonly statePath: string;
+  readonly settings: SubscriberSettings;
+}
+
+const commitStatusName = "commit status";
+const environmentName = "environment";
+
+export function createNotifications(options: NotificationOptions): Notifications {
+  const { store, log, stopping, isLeader, findProject, pageUrl } = options;
+  const repeats = createRepeats();
+  const delivery = createDelivery({ store, log, stopping, findSend });
+
+  /** How to reach a subscriber; null: the settings do not name it at the moment. */
+  function findSend({
+    project: name,
+    subscriber,
+  }: Pick<WaitingReport, "project" | "subscriber">): Send | null {
+    const project = findProject(name);
+    if (project === null) return null;
+    const { notify, commitStatus, environment } = project.settings;
+    const messageFor = ({ report }: WaitingReport) => messageOf(report, { ...project, pageUrl });
+    if (subscriber === commitStatusName) {
+      if (commitStatus === null) return null;
+      return (waiting, signal) => sendCommitStatus(commitStatus, messageFor(waiting), signal);
+    }
+    if (subscriber === environmentName) {
+      if (commitStatus === null || environment === null) return null;
+      return (waiting, signal) => sendDeployment(commitStatus, environment, messageFor(waiting), signal);
+    }
+    const target = notify.targets.find((one) => one.name === subscriber);
+    if (target === undefined) return null;
+    return async (waiting, signal) => {
+      const message = messageFor(waiting);
+      if (notify.on === "all") return await sendToTarget(target, message, signal);
+      if (!(isFailure(message) ? repeats.isNew(waiting) : isRecovery(message))) return delivered;
+      const outcome = await sendToTarget(target, message, signal);
+      if (outcome.kind === "delivered") repeats.note(waiting);
+      return outcome;
+    };
+  }
+
+  /** A fault of the database must not end a deployment. */
+  function guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      log.error({ event: "notifications.failed", err: error }, "The outbox could not be read or written");
+    }
+  }
+
+  function wake(): void {
+    guarded(() => {
+      if (isLeader() && !stopping.aborted && hasReports(store)) delivery.wake();
+    });
+  }
+
+  return {
+    wake,
+    subscribe: (view, settings) => guarded(() => setSubscribers(view, subscribersOf(settings))),
+    start(view, deployment) {
+      guarded(() => {
+        if (!wantsStarts(view)) return;
+        view.transaction(() => reportStart(view, deployment));
+        wake();
+      });
+    },
+    ended: delivery.ended,
+  };
+}
+
+function subscribersOf({ notify, commitStatus, environment }: SubscriberSettings): readonly Subscriber[] {
+  const targets = notify.targets.map(({ name }) => ({ name, wantsStarts: notify.on === "all" }));
+  const isShown =
+    environment !== null && commitStatus !== null && environmentHosts.includes(commitStatus.host);
+  return [
+    ...(commitStatus ? [{ name: commitStatusName, wantsStarts: true }] : []),
+    ...(isShown ? [{ name: environmentName, wantsStarts: true }] : []),
+    ...targets,
+  ];
+}
+
+function wantsStarts(store: Store): boolean {
+  const sql = "SELECT 1 FROM subscribers WHERE project = $project AND wants_starts LIMIT 1";
+  return store.get(sql) !== undefined;
+}
+
+/** The same failure is sent again after this time at the earliest. */
+const quietMs = 3_600_000;
+
+/** Which failures were sent lately. After a restart that is forgotten: then one is sent again. */
+function createRepeats() {
+  const sent = new Map<string, { readonly reason: string; readonly atMs: number }>();
+  const keyOf = ({ project, subscriber }: WaitingReport) => `${project} ${subscriber}`;
+  const reasonOf = ({ problem, state }: Deployment) =>
+    problem ? `${problem.code} ${problem.detail}` : state;
+  return {
+    isNew(waiting: WaitingReport): boolean {
+      const last = sent.get(keyOf(waiting));
+      const isSame = last?.reason === reasonOf(waiting.report.deployment);
+      return !isSame || performance.now() - (last?.atMs ?? 0) >= quietMs;
+    },
+    note(waiting: WaitingReport): void {
+      sent.set(keyOf(waiting), { reason: reasonOf(waiting.report.deployment), atMs: performance.now() });
+    },
+  };
+}
