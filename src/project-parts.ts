@@ -40,8 +40,6 @@ export interface SharedParts {
   readonly makeTurn: (onFree: () => void) => Turn;
   /** Runs a look for missed pushes when it may. */
   readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
-  /** Whether a new container replaces this instance. */
-  readonly isReplaced: () => boolean;
   /** Whether this instance runs deployments; another one may. */
   readonly isLeader: () => boolean;
   /** Whether pushes come from another process, which may be in an attacker's hands. */

@@ -35,7 +35,7 @@ export interface ProjectService {
 
 /** Makes the service of a project. It deploys nothing before `lead` is called. */
 export function createProjectService(shared: SharedParts, project: Project): ProjectService {
-  const { machine, events, notifications, isReplaced, isLeader, makeTurn, distrustsPushes } = shared;
+  const { machine, events, notifications, isLeader, makeTurn, distrustsPushes } = shared;
   const { name } = project;
   // Of the only project each line is.
   const log = name === onlyProjectName ? shared.log : shared.log.child({ project: name });
@@ -55,7 +55,7 @@ export function createProjectService(shared: SharedParts, project: Project): Pro
       order: (id, order) => parts.exchange.order(id, order),
       tidy: (id) => parts.exchange.tidy(id),
     },
-    isHeld: () => !isServed || isReplaced(),
+    isHeld: () => !isServed,
     onChange(id) {
       events.publish(id, { kind: "changed" });
       notifications.wake();

@@ -9,7 +9,6 @@ export interface ProjectServices {
   readonly find: (name: string) => ProjectService | null;
   /** Begins to deploy, because this instance is the leader. */
   readonly lead: () => void;
-  readonly isBusy: () => boolean;
   readonly stop: () => Promise<void>;
   readonly close: () => void;
 }
@@ -44,7 +43,6 @@ export function createProjectServices(shared: SharedParts, projects: Projects): 
     lead() {
       for (const [index, service] of list().entries()) service.lead(index * catchUpSpreadMs);
     },
-    isBusy: () => list().some(({ queue }) => queue.isBusy()),
     async stop() {
       projects.stop();
       await Promise.all(list().map((service) => service.stop()));

@@ -15,11 +15,9 @@ import type { Reconciling } from "./machine-part/reconcile.ts";
 import { createNotifications } from "./notifications/notifications.ts";
 import { atMost } from "./platform/at-most.ts";
 import { listStatePaths, type SharedParts } from "./project-parts.ts";
-import { createProjectServices, type ProjectServices } from "./project-services.ts";
+import { createProjectServices } from "./project-services.ts";
 import type { Projects } from "./projects/project.ts";
-import { createReplacementCheck, createSelfUpdate } from "./rollout/self-update/self-update.ts";
 import { checkTools, toolsForSigners } from "./runner/check-script.ts";
-import { childEnvironment } from "./runner/environment.ts";
 import { lastLoggedId } from "./runner/log-file.ts";
 
 /** How many remotes are asked for missed pushes at a time: each takes a git, and with it often an ssh. */
@@ -73,7 +71,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     notifications,
     makeTurn: turns.make,
     lookInTurn: atMost(mostLooks),
-    isReplaced: createReplacementCheck(statePath),
     isLeader: () => isLeader,
     distrustsPushes: options.takesFromInbox,
     stopping: stopping.signal,
@@ -114,12 +111,10 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     closed ??= closeAll();
     return closed;
   };
-  const selfUpdate = startSelfUpdate(options, services, close);
   return { address, close };
 
   async function closeAll(): Promise<void> {
     stopping.abort();
-    selfUpdate.stop();
     // Until the deployments have ended, every push is recorded, for the next service to deploy.
     await services.stop();
     await notifications.ended();
@@ -159,18 +154,4 @@ const ownMain = join(import.meta.dirname, `main${extname(import.meta.filename)}`
 function logMovedAside(path: string, log: Log): void {
   const text = `The database was damaged and is now ${path}; the history starts again`;
   log.error({ event: "store.moved_aside", path }, text);
-}
-
-function startSelfUpdate(
-  { machine, env, log }: ServiceOptions,
-  services: ProjectServices,
-  close: () => Promise<void>,
-) {
-  const { statePath } = machine;
-  const scripts = () => services.list().map((service) => service.parts().script());
-  const scriptEnv = scripts()[0]?.environment ?? childEnvironment({ env, deployEnv: [], repoPath: "/" });
-  const redact = (text: string) => scripts().reduce((shown, script) => script.redactor().text(shown), text);
-  const selfUpdate = createSelfUpdate({ statePath, scriptEnv, redact, isBusy: services.isBusy, close, log });
-  selfUpdate.start();
-  return selfUpdate;
 }

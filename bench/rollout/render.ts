@@ -46,9 +46,8 @@ needs 4 s to be healthy. The ways run one after the other on the same engine. On
 forwards a request to Caddy's port, as it does with one from outside.`;
 
 const repeating = `To repeat it: \`npm run bench:rollout\` on Debian as root, or on a machine with Docker, with nothing else running.
-test/e2e asserts the rest: versions that are unhealthy, crash or answer badly, 30 times \`kill -9\`, ten replacements of
-Hotpush itself and ten roll-outs on a Swarm with
-\`HOTPUSH_E2E_KILLS=30 HOTPUSH_E2E_REPLACEMENTS=10 HOTPUSH_E2E_SWARM_ROLLOUTS=10 npm run e2e\`.`;
+test/e2e asserts the rest: versions that are unhealthy, crash or answer badly, 30 times \`kill -9\` and ten roll-outs on a Swarm with
+\`HOTPUSH_E2E_KILLS=30 HOTPUSH_E2E_SWARM_ROLLOUTS=10 npm run e2e\`.`;
 
 function rowOf(measurement: Measurement): readonly string[] {
   const { way, app, rollouts, report } = measurement;

@@ -47,7 +47,7 @@ export interface Queue {
 export interface QueueOptions {
   readonly store: Store;
   readonly runner: Runner;
-  /** Whether nothing more may be started here: a new container replaces this instance, or the project was removed. */
+  /** Whether nothing more may be started here: the project was removed. */
   readonly isHeld?: () => boolean;
   /** Makes the right to run, which projects share. Without it there is only this one. */
   readonly makeTurn?: (onFree: () => void) => Turn;

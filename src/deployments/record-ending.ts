@@ -63,6 +63,6 @@ function findWaiting(store: Store, { id, ref }: Deployment): number | null {
 }
 
 function gaveUp({ attempts }: Deployment): Problem {
-  const detail = `The deployment was started ${attempts} times and Hotpush was stopped or killed each time before it ended. See what the script does to the service, then redeliver the push.`;
+  const detail = `The deployment was started ${attempts} times and Hotpush was stopped or killed each time before it ended. If its script replaces the container of Hotpush itself, leave that service out, as hotpush rollout does. Then redeliver the push.`;
   return { code: "deployment_gave_up", detail };
 }

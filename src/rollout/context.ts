@@ -33,21 +33,21 @@ export interface RolloutRequest extends RolloutState {
 /** What the steps of every roll-out work with, by compose or by Swarm. */
 export interface RolloutContext extends RolloutRequest, ComposeOptions {
   readonly project: RolloutProject;
-  /** The container that this process runs in, if it belongs to the project: it is never stopped from in here. */
-  readonly own: { readonly id: string; readonly service: string } | null;
+  /** The service in whose container this process runs, if it is the project's. It is none of `project.services`. */
+  readonly own: string | null;
   /** Images and the version are named after it. */
   readonly commit: string;
   /** The version to go back to; null to roll out the sources. */
   readonly version: Version | null;
   /** The last good version; null before the first one. */
   readonly current: Version | null;
-  /** Also held by every command that changes containers, and by the service while it replaces its own. */
+  /** Also held by every command that changes containers. */
   readonly lockDescriptor: number;
 }
 
 /** What the steps of a roll-out by compose work with. */
 export interface Rollout extends RolloutContext {
-  /** Those to roll out, with Hotpush itself last. */
+  /** Those to roll out. */
   readonly services: readonly RolloutService[];
   /** Of the project's services; compose is asked for them while images are built. */
   readonly configHashes: Promise<ConfigHashes>;

@@ -110,10 +110,7 @@ export function oneShotsOf({ current, commit }: Pick<RolloutContext, "current" |
   return { known, ranAtCommit: isSame ? known : [] };
 }
 
-/** Whether a roll back changes the image of a service: not of Hotpush itself, a one-shot service, or a database. */
-export function mayGoBack(
-  { name, isBuilt, replacement: { how } }: RolloutService,
-  own: RolloutContext["own"],
-): boolean {
-  return name !== own?.service && how !== "run-once" && (isBuilt || how !== "recreate");
+/** Whether a roll back changes the image of a service: not of a one-shot service or a database. */
+export function mayGoBack({ isBuilt, replacement: { how } }: RolloutService): boolean {
+  return how !== "run-once" && (isBuilt || how !== "recreate");
 }

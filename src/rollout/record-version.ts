@@ -3,7 +3,7 @@ import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { inspectImage, isNamedByCommit, tagByCommit } from "../platform/docker/image.ts";
 import { ProblemError } from "../problems.ts";
 import { commitAt, timeAsCommit } from "./commit.ts";
-import type { RolloutProject, RolloutService } from "./compose/project.ts";
+import type { RolloutService } from "./compose/project.ts";
 import type { Rollout, RolloutContext } from "./context.ts";
 import { mayGoBack } from "./plan.ts";
 import {
@@ -51,10 +51,7 @@ export async function recordVersion(
  * @throws ProblemError `state_unusable`
  */
 export async function recordFirstVersion(
-  rollout: Pick<
-    Rollout,
-    "engine" | "project" | "own" | "target" | "env" | "report" | "current" | "versionsPath"
-  >,
+  rollout: Pick<Rollout, "engine" | "project" | "target" | "env" | "report" | "current" | "versionsPath">,
 ): Promise<void> {
   if (rollout.current !== null) return;
   const serving = await servingContainers(rollout);
@@ -104,15 +101,12 @@ interface Serving {
 async function servingContainers({
   engine,
   project,
-  own,
-}: Pick<Rollout, "engine" | "project" | "own">): Promise<readonly Serving[]> {
+}: Pick<Rollout, "engine" | "project">): Promise<readonly Serving[]> {
   const all = await listContainers(engine, project.name);
-  const known = project.services
-    .filter((service) => mayGoBack(service, own))
-    .flatMap((service) => {
-      const mine = all.filter((container) => container.service === service.name);
-      return mine.every(hasEndedWell) ? [] : [{ service, containers: mine.filter(isServing) }];
-    });
+  const known = project.services.filter(mayGoBack).flatMap((service) => {
+    const mine = all.filter((container) => container.service === service.name);
+    return mine.every(hasEndedWell) ? [] : [{ service, containers: mine.filter(isServing) }];
+  });
   if (known.some(({ containers }) => containers.length === 0)) return [];
   return known.flatMap(({ service, containers }) => containers.map((container) => ({ service, container })));
 }
@@ -121,8 +115,7 @@ async function servingContainers({
 export async function servingImages({
   engine,
   project,
-  own,
-}: Pick<Rollout, "engine" | "project" | "own">): Promise<Version["images"]> {
+}: Pick<Rollout, "engine" | "project">): Promise<Version["images"]> {
   const images: Record<string, VersionImage> = {};
   // An old container that could not be removed may still be there: serving ones come first, and the newest of
   // those.
@@ -130,15 +123,10 @@ export async function servingImages({
     (one, other) => Number(isServing(other)) - Number(isServing(one)) || other.number - one.number,
   );
   for (const { service, image: imageId, imageName } of containers) {
-    // This process's own container will be replaced by what its image is called now.
-    const image = await inspectImage(engine, service === own?.service ? nameOf(project, service) : imageId);
+    const image = await inspectImage(engine, imageId);
     if (!image || images[service]) continue;
     const tag = image.tags.findLast(isNamedByCommit) ?? imageName;
     images[service] = { image: imageName, id: image.id, tag };
   }
   return images;
-}
-
-function nameOf({ services }: RolloutProject, name: string): string {
-  return services.find((service) => service.name === name)?.image ?? name;
 }

@@ -17,19 +17,15 @@ import { longestGraceS } from "./steps/remove.ts";
  * @returns the containers of the service that stay
  */
 export async function recoverService(on: ServiceRollout): Promise<Containers> {
-  const { service, own, traffic } = on;
+  const { service, traffic } = on;
   const containers = await withOwnHealth(on.engine, await containersOf(on));
   const { how } = service.replacement;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const named = await namesReceiving(on);
-  // If no live file decides which instance of Hotpush is newer, it is the one that runs this roll-out.
-  const self = containers.find(({ id }) => id === own?.id);
-  const isOwnAlone = self !== undefined && named.length === 0 && service.replicas === 1;
-  const sorted = sortContainers(containers, isOwnAlone ? [self.name] : named, service.replicas);
-  const { live, leftover: found } = await keepProved(on, sorted);
+  const sorted = sortContainers(containers, named, service.replicas);
+  const { live, leftover } = await keepProved(on, sorted);
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
-  const leftover = found.filter(({ id }) => id !== own?.id);
   const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length > 0 || isStale)
     await timed(on, "recover", () => putRight(on, live, leftover), healed(live, leftover));
@@ -38,7 +34,7 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
 
 /** Removes the containers of a service that is down, now that new ones can take their place. */
 export async function removeLeftovers(on: ServiceRollout): Promise<void> {
-  const leftover = (await containersOf(on)).filter(({ id }) => id !== on.own?.id);
+  const leftover = await containersOf(on);
   if (leftover.length === 0) return;
   const clear = async () => {
     for (const { id } of leftover) await removeContainer(on.engine, id);

@@ -63,8 +63,8 @@ function inOrder(
  * Warns about containers whose service is no longer in the compose file. They are left alone: another compose file,
  * or a profile, may still have it.
  */
-async function warnAboutOrphans({ engine, project, report }: Rollout): Promise<void> {
-  const known = new Set(project.services.map(({ name }) => name));
+async function warnAboutOrphans({ engine, project, own, report }: Rollout): Promise<void> {
+  const known = new Set([...project.services.map(({ name }) => name), own]);
   const orphans = (await listContainers(engine, project.name)).filter(({ service }) => !known.has(service));
   for (const [name, containers] of Map.groupBy(orphans, ({ service }) => service)) {
     const names = containers.map((container) => container.name).join(" ");

@@ -3,7 +3,7 @@ import { listContainers } from "../platform/docker/container.ts";
 import { findOwnService } from "../platform/docker/own-container.ts";
 import { ProblemError } from "../problems.ts";
 import { commitOf } from "./commit.ts";
-import { type RolloutService, readProject } from "./compose/project.ts";
+import { type RolloutProject, type RolloutService, readProject } from "./compose/project.ts";
 import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import type { Rollout, RolloutContext, RolloutRequest } from "./context.ts";
 import { lockRollout } from "./lock.ts";
@@ -69,14 +69,12 @@ async function lockedContext(request: RolloutRequest, lockDescriptor: number): P
 
 async function open(context: LockedContext, over: AbortSignal): Promise<Omit<Rollout, "requestCount">> {
   const read = () => readRollout(context, over);
-  const { result } = await timed(context, "read", read, ({ project, liveDirectory }) =>
-    liveDirectory === null
-      ? `project ${project.name}, no live directory yet`
-      : `project ${project.name}, live files in ${liveDirectory.path}`,
-  );
-  const services = selectServices(result.project, context.names);
-  const isOwn = ({ name }: RolloutService) => name === result.own?.service;
-  return { ...result, services: [...services.filter((one) => !isOwn(one)), ...services.filter(isOwn)] };
+  const { result } = await timed(context, "read", read, ({ project, own, liveDirectory }) => {
+    const without = own === null ? "" : `, without ${own}, which runs this`;
+    const files = liveDirectory === null ? "no live directory yet" : `live files in ${liveDirectory.path}`;
+    return `project ${project.name}${without}, ${files}`;
+  });
+  return { ...result, services: selectServices(result, context.names) };
 }
 
 async function readRollout(
@@ -87,12 +85,13 @@ async function readRollout(
   const model = await loadModel(context);
   const containers = await listContainers(engine, model.name);
   refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
-  const project = readProject(model);
-  refuseSharedLiveFile(project.services);
+  const whole = readProject(model);
+  refuseSharedLiveFile(whole.services);
   const liveDirectory = await findLiveDirectory(engine, model, context);
   const filesRead = liveDirectory === null ? null : await liveFilesRead(liveDirectory);
   const container = await findOwnService(engine);
-  const own = container?.project === project.name ? container : null;
+  const own = container?.project === whole.name ? container.service : null;
+  const project = withoutOwn(whole, own);
   const untilOver = { ...context, signal: AbortSignal.any([signal, over]) };
   const hashes = configHashes(untilOver, model, containers);
   hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
@@ -101,15 +100,31 @@ async function readRollout(
   return { ...context, ...read };
 }
 
+/** A roll-out would end with the container that it runs in. */
+export function withoutOwn<Known extends RolloutProject>(project: Known, own: string | null): Known {
+  return { ...project, services: project.services.filter(({ name }) => name !== own) };
+}
+
+/**
+ * The services to roll out.
+ *
+ * @throws ProblemError `service_unknown`
+ */
 export function selectServices<Known extends RolloutService>(
-  project: { readonly name: string; readonly services: readonly Known[] },
+  {
+    project: { name, services },
+    own,
+  }: {
+    readonly project: { readonly name: string; readonly services: readonly Known[] };
+    readonly own: string | null;
+  },
   names: readonly string[],
 ): readonly Known[] {
-  const known = project.services.map(({ name }) => name);
-  const unknown = names.filter((name) => !known.includes(name));
-  if (unknown.length > 0) {
-    const detail = `There is no service ${unknown.join(", ")} in the project ${project.name}. It has: ${known.join(", ")}.`;
-    throw new ProblemError({ code: "service_unknown", detail });
-  }
-  return project.services.filter(({ name }) => names.length === 0 || names.includes(name));
+  const known = services.map((service) => service.name);
+  const unknown = names.filter((one) => !known.includes(one));
+  if (unknown.length === 0) return services.filter((one) => names.length === 0 || names.includes(one.name));
+  const detail = unknown.some((one) => one === own)
+    ? `${own} runs this roll-out, which would end with its container. To replace it, run on the server, in the project's directory: docker compose up --detach ${own}. Nothing was changed.`
+    : `There is no service ${unknown.join(", ")} in the project ${name}. It has: ${known.join(", ")}.`;
+  throw new ProblemError({ code: "service_unknown", detail });
 }

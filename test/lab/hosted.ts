@@ -1,4 +1,4 @@
-import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testSecret } from "../harness/delivery.ts";
 import { writeScript } from "../harness/temporary.ts";
@@ -12,8 +12,6 @@ const example = join(import.meta.dirname, "../../examples/compose");
 export interface HostedProject extends TestProject {
   /** The state directory of Hotpush, as the host sees the volume. */
   readonly statePath: string;
-  /** The container of Hotpush that gets the deliveries; before the first roll-out, the service itself. */
-  readonly live: () => Promise<string>;
   /** The names of Hotpush's containers. */
   readonly instances: () => Promise<readonly string[]>;
   readonly ending: EndingOf;
@@ -47,16 +45,10 @@ export async function makeHosted(
     await prepare?.(project);
     await project.docker("compose", "up", "--detach", "--build", "--wait");
     const statePath = await volumePath(project, "hotpush");
-    const livePath = await volumePath(project, "live");
     return {
       ...project,
       statePath,
       remove,
-      live: () =>
-        readFile(join(livePath, "hotpush"), "utf8").then(
-          (name) => name.trim(),
-          () => "",
-        ),
       instances: () => instancesOf(project),
       ending: endingIn(statePath),
     };

@@ -32,7 +32,7 @@ interface Watched {
 /**
  * Watches the new containers for a while after the traffic has moved to them: the share of requests that go wrong, their restarts and
  * their health. The old ones still run, so that the caller can go back at once. There is no guard without a count of
- * requests, without an old version, in a roll back, and of Hotpush itself.
+ * requests, without an old version, and in a roll back.
  *
  * @param over ends the guard if the traffic goes back for another reason
  * @throws ProblemError `version_worse` or `container_not_healthy` if the new version must go, or the signal's reason if the
@@ -45,9 +45,8 @@ export async function guardNewVersion(
   over: AbortSignal,
 ): Promise<void> {
   const { service, traffic, requestCount: count, report } = on;
-  const isOwn = on.own?.service === service.name;
   if (traffic.by !== "live file" || count === null || service.guardMs === 0) return;
-  if (old.length === 0 || on.version !== null || isOwn) return;
+  if (old.length === 0 || on.version !== null) return;
   report({ event: "guarding", service: service.name, guardMs: service.guardMs });
   const { directory } = traffic;
   const watched = { on, over, fresh, count, directory, oldNames: namesOfOld(directory, service.name, old) };
@@ -109,9 +108,9 @@ async function verdictOnBrokenOff(watched: Watched, switchedMs: number): Promise
   return verdict.kind === "worse" ? verdict : null;
 }
 
-/** Whether the proxy reads the live files of no other service than Hotpush, whose answers are short. */
-function isAloneBehindProxy({ liveFilesRead, service, own }: ServiceRollout): boolean {
-  const others = [...(liveFilesRead ?? [])].filter((name) => name !== service.name && name !== own?.service);
+/** Whether the proxy reads the live files of no other service. */
+function isAloneBehindProxy({ liveFilesRead, service }: ServiceRollout): boolean {
+  const others = [...(liveFilesRead ?? [])].filter((name) => name !== service.name);
   return liveFilesRead !== null && others.length === 0;
 }
 

@@ -112,19 +112,18 @@ function names(services: readonly RolloutService[]): readonly string[] {
 /**
  * Gives the images of an earlier good version the names in the compose file. These keep the image they have: services
  * that are recreated and not built here (databases), because their data may not suit an older version; services that
- * others wait for, which a roll back does not run; Hotpush itself, because of its data; and services whose image is
- * named by a digest, which is reported.
+ * others wait for, which a roll back does not run; and services whose image is named by a digest, which is reported.
  *
  * @throws ProblemError `no_previous_version` if an image was removed, or if only services with a digest could go back
  */
 export async function nameImages(
-  { engine, own, report }: Pick<Rollout, "engine" | "own" | "report">,
+  { engine, report }: Pick<Rollout, "engine" | "report">,
   services: readonly RolloutService[],
   version: Version,
 ): Promise<void> {
   const returning = services.flatMap((service) => {
     const image = version.images[service.name];
-    return image && mayGoBack(service, own) ? [{ service, image }] : [];
+    return image && mayGoBack(service) ? [{ service, image }] : [];
   });
   const pinned = returning.filter(({ service }) => service.image.includes("@"));
   const named = returning.filter((one) => !pinned.includes(one));

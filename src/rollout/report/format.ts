@@ -62,7 +62,6 @@ function outcomeRow(outcome: ServiceOutcome): readonly string[] {
 }
 
 function change({ outcome, old, new: fresh }: ServiceOutcome): string {
-  if (outcome === "postponed") return `${old.join(", ")} → when this deployment has ended`;
   if (outcome === "removed") return `${old.join(", ")} → none (no replicas)`;
   if (outcome === "ran") return "ran to its end";
   if (outcome === "skipped") return "not run in a roll back";

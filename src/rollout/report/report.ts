@@ -62,15 +62,7 @@ export type RolloutStep =
 /** A row of the closing table. */
 export interface ServiceOutcome {
   readonly service: string;
-  readonly outcome:
-    | "unchanged"
-    | "started"
-    | "rolled"
-    | "recreated"
-    | "ran"
-    | "skipped"
-    | "postponed"
-    | "removed";
+  readonly outcome: "unchanged" | "started" | "rolled" | "recreated" | "ran" | "skipped" | "removed";
   readonly old: readonly string[];
   readonly new: readonly string[];
   readonly healthyAfterMs: number | null;

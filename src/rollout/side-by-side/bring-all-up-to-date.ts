@@ -5,8 +5,8 @@ import { bringUpToDate } from "../steps/bring-up-to-date.ts";
 import { createCompany } from "./company.ts";
 
 /**
- * Brings the services up to date: each as soon as those that it depends on are, beside all others. Hotpush itself comes
- * last. When one fails, the others go back or, if they had been replaced already, come to their end; then this throws.
+ * Brings the services up to date: each as soon as those that it depends on are, beside all others. When one fails, the
+ * others go back or, if they had been replaced already, come to their end; then this throws.
  *
  * @param outcomes gets an outcome of each service that does not fail, in the order in which they end
  * @throws ProblemError of the first service that fails
@@ -23,8 +23,7 @@ export async function bringAllUpToDate(
 
   async function bring(service: RolloutService): Promise<void> {
     const { name, dependsOn } = service;
-    const isOwn = name === rollout.own?.service;
-    await Promise.all(isOwn ? ends.values() : dependsOn.flatMap((one) => ends.get(one) ?? []));
+    await Promise.all(dependsOn.flatMap((one) => ends.get(one) ?? []));
     const on = { ...onService(rollout, service), company };
     outcomes.push(await bringUpToDate(on, running.get(name) ?? []));
   }

@@ -4,7 +4,6 @@ import { type Containers, containersOf, type ServiceRollout } from "../context.t
 import { anonymousVolume, planService } from "../plan.ts";
 import { recoverService, removeLeftovers } from "../recover.ts";
 import { note, outcomeOf, reportSkipped, type ServiceOutcome, unchangedOutcome } from "../report/report.ts";
-import { requestRecreation, requestRemoval } from "../self-update/replacement-request.ts";
 import type { AccompaniedRollout } from "../side-by-side/company.ts";
 import { recreateService } from "./recreate-service.ts";
 import { rollService } from "./roll-service.ts";
@@ -17,17 +16,10 @@ import { endEarlierRun, runService } from "./run-service.ts";
  * @throws ProblemError if the new version fails: then the old one serves
  */
 export async function bringUpToDate(on: AccompaniedRollout, found: Containers): Promise<ServiceOutcome> {
-  const { service, own } = on;
+  const { service } = on;
   on.signal.throwIfAborted();
   on.company.failed.throwIfAborted();
   const containers = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
-  const isOwn = own?.service === service.name;
-  if (isOwn && !containers.some(({ id }) => id === own.id)) {
-    // A new container has replaced the one that this process runs in. The removal is requested again here: a
-    // roll-out that was killed may not have requested it.
-    requestRemoval(on);
-    return unchangedOutcome(service, containers);
-  }
   const imageId = (await inspectImage(on.engine, service.image))?.id ?? null;
   const configHashes = (await on.configHashes).get(service.name) ?? [];
   const action = planService(on, containers, { imageId, configHashes });
@@ -40,7 +32,6 @@ export async function bringUpToDate(on: AccompaniedRollout, found: Containers): 
     case "roll":
       return rollService(on, containers);
     case "recreate":
-      if (isOwn) return requestRecreation(on, containers, action.reason);
       return recreateAlone(on, containers, action.reason);
     case "run":
       return on.company.room.beside(0, () => runService(on));

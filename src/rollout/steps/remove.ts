@@ -8,7 +8,7 @@ import { ProblemError } from "../../problems.ts";
 import { type Containers, containersOf, type ServiceRollout, type Traffic } from "../context.ts";
 import { drainOld } from "../proxy/drain.ts";
 import { namesReceiving, switchLiveFiles } from "../proxy/live-file.ts";
-import { note, outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
+import { outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "../report/report.ts";
 
 /** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
 const drainedGraceS = 10;
@@ -61,20 +61,14 @@ const nobody = "nobody.invalid";
 
 /**
  * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose
- * does. If the proxy sends requests to them, it stops that first, and lets those in flight end. Leaves Hotpush itself
- * alone.
+ * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
  *
  * @throws ProblemError `docker_refused` if one keeps running
  */
 export async function removeService(asked: ServiceRollout): Promise<ServiceOutcome> {
-  const { service, own } = asked;
-  const containers = await containersOf(asked);
-  const leaving = containers.filter(({ id }) => id !== own?.id);
-  if (leaving.length < containers.length) {
-    const advice = `To remove it: docker rm --force ${own?.id}`;
-    note(asked, `is Hotpush itself, which keeps running although it has no replicas any more. ${advice}`);
-  }
-  if (leaving.length === 0) return unchangedOutcome(service, containers);
+  const { service } = asked;
+  const leaving = await containersOf(asked);
+  if (leaving.length === 0) return unchangedOutcome(service, leaving);
   const on = await withCurrentTraffic(asked);
   const drainedMs = await endTraffic(on, leaving);
   await removeOld(on, leaving);

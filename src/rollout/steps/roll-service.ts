@@ -8,7 +8,6 @@ import { type Containers, containersOf, type ServiceRollout } from "../context.t
 import type { DrainSummary } from "../proxy/drain.ts";
 import { namesReceiving, switchTraffic } from "../proxy/live-file.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed } from "../report/report.ts";
-import { requestRemoval } from "../self-update/replacement-request.ts";
 import type { AccompaniedRollout } from "../side-by-side/company.ts";
 import { abandon, removeOld } from "./remove.ts";
 import { verifyAlone, verifyInService, waitAllReady } from "./verify.ts";
@@ -40,9 +39,8 @@ async function replace(on: AccompaniedRollout, old: Containers): Promise<Service
   await switchOrAbandon(on, old, fresh);
   const hadOld = old.length > 0;
   const moved = hadOld ? await verifyInService(on, old, fresh) : firstStart;
-  const leaving = withoutOwn(on, old);
-  await verifyAlone(on, leaving, fresh);
-  await removeOld(on, leaving);
+  await verifyAlone(on, old, fresh);
+  await removeOld(on, old);
   const seen = { healthyAfterMs, ...moved };
   return outcomeOf(on.service, hadOld ? "rolled" : "started", { old, new: fresh }, seen);
 }
@@ -96,14 +94,4 @@ async function switchOrAbandon(on: ServiceRollout, old: Containers, fresh: Conta
     if (!fresh.some(({ name }) => named.includes(name))) await abandon(on, fresh);
     throw error;
   }
-}
-
-/** Hotpush's own old container finishes the deployment that this is part of, and is removed after it is recorded. */
-function withoutOwn(on: ServiceRollout, old: Containers): Containers {
-  const others = old.filter(({ id }) => id !== on.own?.id);
-  if (others.length < old.length) {
-    requestRemoval(on);
-    note(on, "is Hotpush itself: the old container finishes this deployment before it leaves");
-  }
-  return others;
 }

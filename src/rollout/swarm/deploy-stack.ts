@@ -13,20 +13,15 @@ const pushTimeoutMs = 30 * 60_000;
 export type StackImages = ReadonlyMap<string, string>;
 
 /**
- * Deploys the stack, or only some of its services. Swarm then works on by itself.
+ * Deploys the stack, but for the service that runs this. Swarm then works on by itself.
  *
  * @throws ProblemError `stack_refused` with Docker's message
  */
-export async function deployStack(
-  rollout: StackRollout,
-  services: readonly StackService[],
-  images: StackImages,
-): Promise<void> {
-  const { project, report } = rollout;
-  const isWhole = services.length === project.services.length;
-  const deploy = () => (isWhole ? deployWhole(rollout, images) : deployPart(rollout, services, images));
-  const what = isWhole ? "" : `: ${services.map(({ name }) => name).join(", ")}`;
-  await timed({ report }, "deploy", deploy, () => `stack ${project.name}${what}`);
+export async function deployStack(rollout: StackRollout, images: StackImages): Promise<void> {
+  const { project, own } = rollout;
+  const deploy = () => (own === null ? deployWhole(rollout, images) : deployOthers(rollout, images));
+  const without = own === null ? "" : `, without ${own}, which runs this`;
+  await timed(rollout, "deploy", deploy, () => `stack ${project.name}${without}`);
 }
 
 async function deployWhole(rollout: StackRollout, images: StackImages): Promise<void> {
@@ -35,15 +30,11 @@ async function deployWhole(rollout: StackRollout, images: StackImages): Promise<
 }
 
 /** `docker stack deploy` can only deploy a whole file, and leaves services alone that are not in it. */
-async function deployPart(
-  rollout: StackRollout,
-  services: readonly StackService[],
-  images: StackImages,
-): Promise<void> {
+async function deployOthers(rollout: StackRollout, images: StackImages): Promise<void> {
   const { target, project } = rollout;
   const overlay = deployInput(project.services, images);
   const file = await run(rollout, stackConfigCommand([...target.files, "-"]), { input: overlay });
-  const names = services.map(({ name }) => name);
+  const names = project.services.map(({ name }) => name);
   // Variables are filled in already: what still looks like one is text.
   const input = (await onlyServices(file, names)).replaceAll("$", () => "$$");
   // Docker resolves the relative paths in a file on standard input from the working directory.

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { note, timed } from "../report/report.ts";
 import type { StackRollout, StackService } from "./stack.ts";
 import {
-  isBeingStopped,
   isUnderWay,
   readStackState,
   rollBackService,
@@ -15,14 +14,12 @@ const pollMs = 250;
 
 /**
  * Waits until Swarm has finished the updates of an earlier, killed roll-out, and rolls back those that do not end.
- * Otherwise Swarm would roll back to that unverified version if the new one fails. It does not wait for an update that
- * stops the task of this process, because that waits for this deployment.
+ * Otherwise Swarm would roll back to that unverified version if the new one fails.
  */
 export async function recoverStack(rollout: StackRollout): Promise<void> {
   const present = await readStackState(rollout.engine, rollout.project.name);
   for (const service of rollout.project.services) {
     if (!isUnderWay(present.get(service.name)?.update)) continue;
-    if (service.name === rollout.own?.service && (await isBeingStopped(rollout))) continue;
     const detailOf = (state: string) => `an update of an earlier roll-out: ${state}`;
     await timed({ ...rollout, service }, "recover", () => finishUpdate(rollout, service), detailOf);
   }

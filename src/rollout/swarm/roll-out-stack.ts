@@ -4,7 +4,7 @@ import { ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../context.ts";
 import { recordVersion } from "../record-version.ts";
 import { note, type ServiceOutcome, timed } from "../report/report.ts";
-import { inTurn, type LockedContext, selectServices } from "../with-rollout.ts";
+import { inTurn, type LockedContext, selectServices, withoutOwn } from "../with-rollout.ts";
 import { withStackRequestsCounted } from "./count-stack-requests.ts";
 import { moveFileNames, prepareStackImages } from "./prepare-stack-images.ts";
 import { recoverStack } from "./recover-stack.ts";
@@ -15,14 +15,14 @@ import { updateServices } from "./update-services.ts";
 
 /**
  * Brings a stack to the state in its file and its sources: lock, build and name by commit, push, `docker stack deploy`,
- * then wait until Swarm has updated everything, Hotpush itself last. If one service fails, the old versions of all serve.
+ * then wait until Swarm has updated everything. If one service fails, the old versions of all serve.
  */
 export async function rollOutStack(request: RolloutRequest): Promise<void> {
   await inTurn(request, async (context) => {
     const nodes = await requireManager(context.engine);
     const rollout = await openStack(context);
     const { project, commit, report } = rollout;
-    const services = selectServices(project, rollout.names);
+    const services = selectServices(rollout, rollout.names);
     report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
     warn(rollout, services, nodes);
     await recoverStack(rollout);
@@ -54,10 +54,11 @@ async function requireManager(engine: Engine): Promise<number> {
 }
 
 async function openStack(context: LockedContext): Promise<StackRollout> {
-  const task = await findOwnTask(context.engine);
-  const read = () => loadStack(context, context.commit, task);
+  const read = () => loadStack(context, context.commit);
   const { result } = await timed(context, "read", read, ({ project }) => `stack ${project.name}`);
-  return { ...context, ...result, own: task?.stack === result.project.name ? task : null };
+  const task = await findOwnTask(context.engine);
+  const own = task?.stack === result.project.name ? task.service : null;
+  return { ...context, ...result, own, project: withoutOwn(result.project, own) };
 }
 
 function warn({ report, project }: StackRollout, services: readonly StackService[], nodes: number): void {

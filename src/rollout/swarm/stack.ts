@@ -5,7 +5,6 @@ import { ProblemError } from "../../problems.ts";
 import { type RolloutProject, type RolloutService, readProject } from "../compose/project.ts";
 import type { RolloutContext } from "../context.ts";
 import { labelsOf, refuseMisreadVariables, stackEnvironment, stackFiles } from "./stack-file.ts";
-import type { OwnTask } from "./swarm-service.ts";
 import { type UpdatePolicy, updatePolicyOf } from "./update-policy.ts";
 
 /** A stack as a roll-out sees it. */
@@ -34,7 +33,6 @@ export interface StackRollout extends RolloutContext {
 export async function loadStack(
   options: ComposeOptions,
   commit: string,
-  own: OwnTask | null = null,
 ): Promise<Pick<StackRollout, "project" | "target" | "env">> {
   const { projectDirectory } = options.target;
   const env = stackEnvironment(options.env, projectDirectory, commit);
@@ -47,7 +45,7 @@ export async function loadStack(
   const model = await loadModel({ ...options, env, target });
   refuseMisreadVariables(files, projectDirectory);
   const name = nameOf(model);
-  return { project: readStack({ ...model, name }, own), target, env: { ...env, COMPOSE_PROJECT_NAME: name } };
+  return { project: readStack({ ...model, name }), target, env: { ...env, COMPOSE_PROJECT_NAME: name } };
 }
 
 function nameOf(model: ComposeModel): string {
@@ -60,21 +58,16 @@ function nameOf(model: ComposeModel): string {
   });
 }
 
-/**
- * Makes the stack from compose's model of its file. Swarm detects by itself which services changed.
- *
- * @param own the task of this process, in this or another stack
- */
-export function readStack(model: ComposeModel, own: OwnTask | null = null): Stack {
+/** Makes the stack from compose's model of its file. Swarm detects by itself which services changed. */
+export function readStack(model: ComposeModel): Stack {
   const { name, services } = readProject(asCompose(model));
   return {
     name,
     services: services.map((service) => {
       const said = model.services[service.name] ?? {};
-      const isItself = own?.stack === name && own.service === service.name;
       const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
       const mayEnd = (said.deploy?.restart_policy?.condition ?? "any") !== "any";
-      return { ...service, update: updatePolicyOf(service, said, isItself), hasHealthCheck, mayEnd };
+      return { ...service, update: updatePolicyOf(service, said), hasHealthCheck, mayEnd };
     }),
   };
 }

@@ -1,6 +1,5 @@
 import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
 import { findOwnContainer } from "../../platform/docker/own-container.ts";
-import type { RolloutContext } from "../context.ts";
 
 /** The services of a stack at one moment, by their names in the stack file. */
 export type StackState = ReadonlyMap<string, SwarmService>;
@@ -158,9 +157,8 @@ export async function rollBackService(engine: Engine, { id, version, spec }: Swa
   await engine.post(`/services/${id}/update?version=${version}&rollback=previous`, spec);
 }
 
-/** The task of this process: its container's id, its stack, and its service in the stack file. */
-export interface OwnTask {
-  readonly id: string;
+/** The stack of this process's task, and its service in the stack file. */
+interface OwnTask {
   readonly stack: string;
   readonly service: string;
 }
@@ -170,22 +168,5 @@ export async function findOwnTask(engine: Engine): Promise<OwnTask | null> {
   const own = await findOwnContainer(engine);
   const stack = own?.labels["com.docker.stack.namespace"];
   const service = own?.labels["com.docker.swarm.service.name"];
-  return own && stack && service ? { id: own.id, stack, service: service.slice(stack.length + 1) } : null;
-}
-
-/** The status of the last update of this process's service; null if there was none. */
-export async function findOwnUpdate(engine: Engine): Promise<UpdateStatus | null> {
-  const own = await findOwnTask(engine);
-  return own && ((await readStackState(engine, own.stack)).get(own.service)?.update ?? null);
-}
-
-/** Whether Swarm has asked the task of this process to stop. */
-export async function isBeingStopped({
-  engine,
-  project,
-  own,
-}: Pick<RolloutContext, "engine" | "project" | "own">): Promise<boolean> {
-  if (own === null) return false;
-  const tasks = (await readStackState(engine, project.name)).get(own.service)?.tasks ?? [];
-  return tasks.some(({ containerId, isWanted }) => containerId === own.id && !isWanted);
+  return own && stack && service ? { stack, service: service.slice(stack.length + 1) } : null;
 }

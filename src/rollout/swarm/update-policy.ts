@@ -28,16 +28,11 @@ const defaults = { parallelism: 1, monitor: "5s", stopGrace: "10s" };
 
 /**
  * The policy of a service. Swarm's own defaults are stop-first and pause, so start-first and rollback are added. Services
- * that cannot run twice are left as in the file, but for Hotpush itself, which is no database: Swarm rolls back a new task
- * that fails, because nothing else can.
+ * that cannot run twice are left as in the file.
  *
  * @throws ProblemError `compose_invalid` if failures are ignored (`failure_action: continue`)
  */
-export function updatePolicyOf(
-  service: RolloutService,
-  said: ComposeService,
-  isItself: boolean,
-): UpdatePolicy {
+export function updatePolicyOf(service: RolloutService, said: ComposeService): UpdatePolicy {
   const update = said.deploy?.update_config ?? {};
   const { failure_action = "rollback" } = update;
   const isSingle = service.replacement.how === "recreate";
@@ -46,10 +41,7 @@ export function updatePolicyOf(
   const order = update.order === "start-first" || update.order === "stop-first" ? update.order : usual;
   const timeoutMs = timeoutOf(service, said, { ...update, order });
   const update_config = { order, failure_action } as const;
-  if (isSingle) {
-    const isAdded = isItself && update.failure_action === undefined;
-    return { order, added: isAdded ? { update_config } : {}, warnings: [], timeoutMs };
-  }
+  if (isSingle) return { order, added: {}, warnings: [], timeoutMs };
   const rollback_config = { order: said.deploy?.rollback_config?.order ?? order };
   const warnings = warningsOf(service.name, order, failure_action);
   return { order, added: { update_config, rollback_config }, warnings, timeoutMs };

@@ -34,12 +34,10 @@ test("a version that is worse ends the guard at once, with the counts", async (t
 
 test("answers that break off count for the only service behind the proxy", async (t) => {
   const situation = { guardMs: longMs, now: { requests: 40, bad: 0 }, cutOff: 20 };
-  const besideHotpush = { liveFilesRead: new Set(["app", "hotpush"]), own: { id: "x", service: "hotpush" } };
-  for (const differences of [undefined, besideHotpush])
-    await assert.rejects(
-      guardOf(t, { ...situation, differences }).guard(),
-      isProblem("version_worse", /20 of 60 requests went wrong \(33.3 %\), before 2 of 101/),
-    );
+  await assert.rejects(
+    guardOf(t, situation).guard(),
+    isProblem("version_worse", /20 of 60 requests went wrong \(33.3 %\), before 2 of 101/),
+  );
 });
 
 test("answers that break off do not count if clients left, or with several services", async (t) => {
@@ -76,12 +74,11 @@ test("a roll back makes the guarded version fail", async (t) => {
   await assert.rejects(guard(), isProblem("version_unwanted"));
 });
 
-test("nothing is guarded without a count, with the label 0, in a roll back, or if it is Hotpush itself", async (t) => {
+test("nothing is guarded without a count, with the label 0, or in a roll back", async (t) => {
   const [first, ...others] = [
     { requestCount: null },
     { service: sampleService() },
     { version: { commit: "1", finishedAt: "", images: {} } },
-    { own: { id: "x", service: "app" } },
   ];
   for (const differences of [first, ...others]) {
     const { guard, events } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 60 }, differences });

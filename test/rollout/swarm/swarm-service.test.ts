@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "../../../src/platform/docker/engine.ts";
-import { isBeingStopped, readStackState, rollBackService } from "../../../src/rollout/swarm/swarm-service.ts";
+import { readStackState, rollBackService } from "../../../src/rollout/swarm/swarm-service.ts";
 
 const listed = {
   ID: "s1",
@@ -59,27 +59,6 @@ test("the tasks of a service are named for a person, oldest first", async () => 
     app?.tasks.map(({ name }) => name),
     ["app.node-.b1c2d", "app.2.x7f2a"],
   );
-});
-
-const project = { name: "shop", services: [] };
-const own = { id: "c1", service: "app" };
-
-test("a task that Swarm no longer wants is being stopped", async () => {
-  const { engine } = engineWith([listed], [task("shutdown")]);
-  assert.equal(await isBeingStopped({ engine, project, own }), true);
-});
-
-test("a task that Swarm wants is not being stopped, even if others are", async () => {
-  const { engine } = engineWith([listed], [task("running")]);
-  assert.equal(await isBeingStopped({ engine, project, own }), false);
-  const others = engineWith([listed], [task("shutdown")]).engine;
-  assert.equal(await isBeingStopped({ engine: others, project, own: { ...own, id: "c2" } }), false);
-});
-
-test("outside of a task the engine is not asked", async () => {
-  const { engine, asked } = engineWith([listed]);
-  assert.equal(await isBeingStopped({ engine, project, own: null }), false);
-  assert.deepEqual(asked, []);
 });
 
 /** A task in the container c1. */

@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ComposeService } from "../../../src/platform/compose/model.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
-import type { OwnTask } from "../../../src/rollout/swarm/swarm-service.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 
-function policyOf(said: ComposeService, own: OwnTask | null = null) {
+function policyOf(said: ComposeService) {
   const services = { app: { image: "app", build: {}, ...said } };
-  const [service] = readStack({ name: "shop", services }, own).services;
+  const [service] = readStack({ name: "shop", services }).services;
   if (!service) throw new Error("The stack has no service.");
   return service.update;
 }
@@ -62,14 +61,4 @@ test("with stop-first, each round also waits for the old task to stop", () => {
 
 test("an image from a registry gets two more minutes to reach a node", () => {
   assert.equal(policyOf({ image: "ghcr.io/shop/app" }).timeoutMs - policyOf({}).timeoutMs, 120_000);
-});
-
-test("Swarm rolls Hotpush itself back unless the file says otherwise", () => {
-  const ports = [{ published: "9000", target: 9000, mode: "host" }];
-  const own = { id: "c1", stack: "shop", service: "app" };
-  const update_config = { order: "stop-first", failure_action: "rollback" };
-  assert.deepEqual(policyOf({ ports }, own).added, { update_config });
-  assert.deepEqual(policyOf({ ports }, { ...own, stack: "other" }).added, {});
-  const paused = { update_config: { failure_action: "pause" } };
-  assert.deepEqual(policyOf({ ports, deploy: paused }, own).added, {});
 });
