@@ -1,10 +1,16 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
+import { machineProject, machineServices } from "../config/machine-part.ts";
 import type { SetupServices } from "../init/compose-services.ts";
+import { hasOwnCertificate } from "../init/on-machine/page.ts";
 import { type GivenOnMachine, type MachineSetup, planOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import { writeOnMachine } from "../init/on-machine/write.ts";
 import { buildOwnImage, hasImageOfVersion, hasOwnImage, ownImage } from "../init/own-image.ts";
 import type { SetupProject } from "../init/project.ts";
+import { sendHttp } from "../platform/http.ts";
+import { runCommand } from "../platform/run-command.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
+import { CommandError } from "../problems.ts";
 import { print } from "./command.ts";
 import type { InitOptions } from "./init-options.ts";
 import { canAsk, mayChange, personAtTerminal, takeDefaults } from "./init-questions.ts";
@@ -34,6 +40,7 @@ export async function initOnMachine(
   printMachineNotes(setup);
   if (!isImageThere) await buildOwnImage(env);
   await startOnMachine(setup, env);
+  if (options.page) await untilPageAnswers(options.page, setup.place, env);
   await printEnd(setup, env);
   return 0;
 }
@@ -69,6 +76,57 @@ function filesOf({ machineFiles, checkoutFiles }: MachineSetup) {
 async function hasNeededImage({ place }: MachineSetup, env: NodeJS.ProcessEnv): Promise<boolean> {
   if (place.isNew) return await hasOwnImage(env);
   return place.env.HOTPUSH_IMAGE !== ownImage || (await hasImageOfVersion(env));
+}
+
+/** Caddy gets a certificate within seconds if it can get one. */
+const pageWithinMs = 60_000;
+const [pauseMs, answerTimeoutMs] = [200, 10_000];
+const signedOut = 401;
+
+/**
+ * Asks the page as a visitor of `url` does who is not signed in, but at Caddy of this machine: from inside, a name may lead
+ * elsewhere.
+ *
+ * @throws CommandError with the cause if it does not answer within a minute, or Caddy gets no certificate
+ */
+async function untilPageAnswers(
+  url: URL,
+  { ports }: MachineSetup["place"],
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  const hasTls = hasOwnCertificate(url, { ports });
+  const target = new URL(hasTls ? `https://127.0.0.1:${ports.https}` : `http://127.0.0.1:${ports.http}`);
+  const request = { headers: { host: url.host }, timeoutMs: answerTimeoutMs, acceptsAnyCertificate: true };
+  const deadlineMs = performance.now() + pageWithinMs;
+  for (;;) {
+    const answer = await sendHttp(target, request).catch((error: NodeJS.ErrnoException) => error);
+    if ("status" in answer && answer.status === signedOut) return;
+    const refusal = hasTls && !("status" in answer) ? await certificateRefusal(url.hostname, env) : null;
+    if (refusal !== null) {
+      throw new CommandError(
+        `The page is set up, but Caddy has no certificate for ${url.hostname}: ${refusal}\nIt needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet. Caddy tries again by itself. To check: hotpush init --page ${url.origin}`,
+      );
+    }
+    if (performance.now() > deadlineMs) {
+      const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
+      throw new CommandError(
+        `The page does not answer at ${url.origin} (${said}). Its log and Caddy's may say why: docker logs --tail 20 hotpush-page-1; docker logs --tail 20 hotpush-caddy-1`,
+      );
+    }
+    await sleep(pauseMs);
+  }
+}
+
+/** Why Caddy got no certificate for a name just now, by its log; null if it has not failed. */
+async function certificateRefusal(name: string, env: NodeJS.ProcessEnv): Promise<string | null> {
+  const argv = ["docker", "logs", "--since", "1m", `${machineProject}-${machineServices.caddy}-1`] as const;
+  let reason: string | null = null;
+  const onLine = (line: string) => {
+    if (!line.includes("will retry") || !line.includes(`[${name}]`)) return;
+    reason = (JSON.parse(line) as { readonly error?: string }).error ?? null;
+  };
+  await runCommand({ argv, env, timeoutMs: answerTimeoutMs, onLine });
+  return reason;
 }
 
 function reportCheck(setup: MachineSetup, isImageThere: boolean): number {

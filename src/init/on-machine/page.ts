@@ -17,9 +17,10 @@ export interface PagePlan {
  * Plans the page at `url`.
  *
  * @param composeText compose.yaml as it is; null if it is made now
- * @throws SetupError if it was made by a version that had no page
+ * @throws SetupError if it was made by a version that had no page, or Caddy does not have the port of `url`
  */
 export function planPage(url: URL, place: MachinePlace, composeText: string | null): PagePlan {
+  refuseOtherPort(url, place);
   if (composeText !== null && !hasService(composeText, machineServices.page))
     throw new SetupError(`${place.files.composeFile} has no page yet. Run: hotpush upgrade`);
   const { COMPOSE_PROFILES = "" } = place.env;
@@ -37,10 +38,26 @@ export function planPage(url: URL, place: MachinePlace, composeText: string | nu
   };
 }
 
-/** Caddy gets a certificate if it has the usual ports; else a proxy in front of it has one. */
-function siteAddress({ protocol, hostname }: URL, { ports }: MachinePlace): string {
-  const hasCertificate = protocol === "https:" && ports.http === 80 && ports.https === 443;
-  return `${hasCertificate ? "" : "http://"}${hostname}`;
+function refuseOtherPort(url: URL, place: MachinePlace): void {
+  const { protocol, hostname, port, origin } = url;
+  const hasTls = protocol === "https:";
+  // The port of a proxy in front of Caddy is not known here.
+  if (hasTls && !hasOwnCertificate(url, place)) return;
+  const [usual, own] = hasTls ? [443, place.ports.https] : [80, place.ports.http];
+  if (Number(port || usual) === own) return;
+  const right = `${protocol}//${hostname}${own === usual ? "" : `:${own}`}`;
+  throw new SetupError(
+    `Nothing would answer at ${origin}, because the page is at Caddy's port ${own}. Run: hotpush init --page ${right}`,
+  );
+}
+
+/** Whether Caddy gets a certificate for it: if it has the usual ports. Else a proxy in front of it has one. */
+export function hasOwnCertificate({ protocol }: URL, { ports }: Pick<MachinePlace, "ports">): boolean {
+  return protocol === "https:" && ports.http === 80 && ports.https === 443;
+}
+
+function siteAddress(url: URL, place: MachinePlace): string {
+  return `${hasOwnCertificate(url, place) ? "" : "http://"}${url.hostname}`;
 }
 
 function pageSite(url: URL, place: MachinePlace): string {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { machineFilesAt, machineStateAt } from "../../../src/config/machine-part.ts";
@@ -25,6 +25,19 @@ test("the page gets a site of its own, with a certificate if Caddy can have one"
   assert.match(behind, /^http:\/\/hotpush\.example\.org \{$/m);
   const local = planPage(new URL("http://localhost"), place, compose).site.make(null);
   assert.match(local, /^http:\/\/localhost \{$/m);
+});
+
+test("an address at a port that Caddy does not have is refused, with the right one", () => {
+  const other = { ...place, ports: { http: 8080, https: 8443 } };
+  const refused = [
+    ["http://localhost:8091", place, /Run: hotpush init --page http:\/\/localhost$/],
+    ["https://hotpush.example.org:8443", place, /Run: hotpush init --page https:\/\/hotpush\.example\.org$/],
+    ["http://localhost", other, /Run: hotpush init --page http:\/\/localhost:8080$/],
+  ] as const;
+  for (const [address, at, says] of refused)
+    assert.throws(() => planPage(new URL(address), at, compose), says, address);
+  for (const address of ["http://localhost:8080", "https://hotpush.example.org:9443"])
+    assert.doesNotThrow(() => planPage(new URL(address), other, compose), address);
 });
 
 test("lines that a person added to its site stay, until it gets another address", () => {
@@ -66,9 +79,9 @@ test("its container has no file of the machine but the directory of its socket",
     page.volumes.map(
       ({ target, read_only }: { target: string; read_only: boolean }) => `${target} ${read_only}`,
     ),
-    ["$" + "{STATE_PATH}/page true"],
+    ["/state true"],
   );
   assert.deepEqual(page.networks, { "hotpush-receive": { aliases: ["page.hotpush.containers.internal"] } });
   assert.deepEqual([page.cap_drop, page.read_only, page.profiles], [["ALL"], true, ["page"]]);
-  assert.equal(run.environment.PAGE_SOCKET, page.environment.PAGE_SOCKET);
+  assert.equal(page.volumes[0].source, dirname(run.environment.PAGE_SOCKET));
 });
