@@ -1,0 +1,144 @@
+import "../harness/environment.ts";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const script = join(import.meta.dirname, "clean-server.sh");
+const sources = join(import.meta.dirname, "../..");
+
+/** A server with Docker, git and npm, on which nobody has used Hotpush (clean-server.sh). */
+export interface CleanServer {
+  /** Its IPv4 address, at which this machine reaches it as git hosts and visitors do. */
+  readonly address: string;
+  /**
+   * Runs a command in a directory of the server, as root types it.
+   *
+   * @param answers if given, it runs on a terminal, and each question is answered in this order
+   */
+  readonly type: (directory: string, command: string, answers?: readonly Answer[]) => Promise<Typed>;
+  /** Where this machine sees a file of the server. */
+  readonly file: (path: string) => string;
+  /** Ends every process on it, and removes it. The end of this process does so too, also by SIGKILL. */
+  readonly end: () => Promise<void>;
+}
+
+export interface Answer {
+  readonly question: RegExp;
+  readonly text: string;
+}
+
+export interface Typed {
+  /** The exit code. */
+  readonly code: number;
+  /** Standard output and standard error, as they came. */
+  readonly output: string;
+}
+
+/** Why there can be no such server here, or null. */
+export function obstacleToCleanServer(): string | null {
+  if (process.platform !== "linux" || process.getuid?.() !== 0)
+    return "it takes root on Linux to make namespaces";
+  return ["unshare", "nsenter", "ip", "iptables"].find((program) => !isInstalled(program)) ?? null;
+}
+
+function isInstalled(program: string): boolean {
+  return (process.env.PATH ?? "").split(":").some((directory) => existsSync(join(directory, program)));
+}
+
+/**
+ * Starts one.
+ *
+ * @param labEnv of a Docker from which it copies the base images
+ * @throws Error if it does not start
+ */
+export async function startCleanServer(labEnv: NodeJS.ProcessEnv): Promise<CleanServer> {
+  const child = spawn(script, ["serve"], { env: labEnv, stdio: ["pipe", "pipe", "pipe"] });
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const ended = once(child, "close");
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const { value: line = "" } = await lines.next();
+  const [, address, pid] = /^ready (\S+) (\d+)$/.exec(line) ?? [];
+  if (address === undefined || pid === undefined)
+    throw new Error(`There is no clean server: ${line} ${said}`);
+  return {
+    address,
+    type: (directory, command, answers) => typeIn(["--all", "--target", pid], directory, command, answers),
+    file: (path) => `/proc/${pid}/root${path}`,
+    async end() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+/** How this machine reaches the network; a server here has no other way. */
+const network = /^(?:\w+_proxy|SSL_CERT_\w+|NODE_EXTRA_CA_CERTS|npm_config_registry)$/i;
+
+async function typeIn(
+  namespaces: readonly string[],
+  directory: string,
+  command: string,
+  answers?: readonly Answer[],
+): Promise<Typed> {
+  const passed = Object.entries(process.env).filter(([name]) => network.test(name));
+  const shown = {
+    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ...{ HOME: "/root", USER: "root", SHELL: "/bin/bash", TERM: "xterm", LANG: "C.UTF-8", COLUMNS: "120" },
+  };
+  const env = Object.entries({ ...Object.fromEntries(passed), ...shown }).map((pair) => pair.join("="));
+  const typed = answers
+    ? ["script", "--quiet", "--return", "--command", command, "/dev/null"]
+    : ["bash", "-c", command];
+  const child = spawn("nsenter", [...namespaces, "env", "-i", `--chdir=${directory}`, ...env, ...typed]);
+  let output = "";
+  let answered = 0;
+  let from = 0;
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      const next = answers?.[answered];
+      if (!next?.question.test(output.slice(from))) return;
+      from = output.length;
+      answered += 1;
+      child.stdin.write(`${next.text}\r`);
+    });
+  if (!answers) child.stdin.end();
+  const [code]: (number | null)[] = await once(child, "close");
+  if (answered < (answers?.length ?? 0))
+    throw new Error(`It did not ask ${answers?.[answered]?.question}:\n${output}`);
+  return { code: code ?? -1, output };
+}
+
+/** Puts a bare repository with the files of this checkout, as they are now, at `path` of the server. */
+export async function putOwnRepository(server: CleanServer, path: string): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-own-"));
+  const git = (...args: readonly string[]) =>
+    run("git", [
+      "--git-dir",
+      directory,
+      "--work-tree",
+      sources,
+      "-c",
+      "user.name=Ada",
+      "-c",
+      "user.email=ada@example.com",
+      ...args,
+    ]);
+  try {
+    await run("git", ["init", "--quiet", "--bare", "--initial-branch=main", directory]);
+    await git("add", "--all");
+    await git("commit", "--quiet", "--message", "All files");
+    await run("cp", ["-a", directory, server.file(path)]);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
