@@ -122,7 +122,10 @@ function helpOf(command: Command): string {
   const written: string[] = [];
   command.configureOutput({ writeOut: (text) => written.push(text), getOutHelpWidth: () => 80 });
   command.outputHelp();
-  const text = written.join("").replace(/^ +-h, --help .*\n/m, "");
+  const text = written
+    .join("")
+    .replace(/(?:^Options:\n)? +-h, --help .*\n/m, "")
+    .replace(/\n{3,}/g, "\n\n");
   return `\`\`\`\n${text.trimEnd()}\n\`\`\``;
 }
 
