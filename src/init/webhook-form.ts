@@ -1,7 +1,7 @@
 import type { GitRemote } from "./git-checkout.ts";
 import type { GitHost } from "./git-host.ts";
 
-/** The webhook's form at a git host, with the value of each field, as in docs/git-hosts.md. */
+/** The webhook's form at a git host, with the value of each field: a row of docs/git-hosts.md. */
 export interface WebhookForm {
   /** The host's own name: `GitHub`. */
   readonly host: string;

@@ -1,6 +1,6 @@
 /**
- * Writes the parts of README.md and docs/ that come from tables of the code: `npm run docs`. Such a part stands between the
- * lines `<!-- generated: name -->` and `<!-- end -->`.
+ * `npm run docs`: writes the parts of README.md and docs/ that come from tables of the code. Such a part stands between the
+ * lines `<!-- generated: name -->` and `<!-- end -->`. With `--check`, as in `npm run lint`, it only says which are old.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,6 +15,8 @@ import {
 } from "../../src/config/settings.ts";
 import { families } from "../../src/control/metrics.ts";
 import { transitions } from "../../src/deployments/states.ts";
+import { gitHosts } from "../../src/init/git-host.ts";
+import { webhookForm } from "../../src/init/webhook-form.ts";
 import { problems } from "../../src/problems.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -56,6 +58,7 @@ const parts: Readonly<Record<string, () => string>> = {
       "Metric | Type | Meaning",
       Object.entries(families).map(([name, { type, help }]) => [code(name), type, help]),
     ),
+  "webhook forms": () => table("Git host | Where | Fields | And then", gitHosts.map(formRow)),
   ...(await commandHelps()),
 };
 
@@ -107,6 +110,18 @@ function problemRows(
   });
 }
 
+function formRow(name: (typeof gitHosts)[number]): readonly string[] {
+  const values = { payloadUrl: "the payload URL", secret: `the value of ${code("WEBHOOK_SECRET")}` };
+  const { host, way, fields, afterwards, makesSecret } = webhookForm(name, null, values);
+  const secret = makesSecret ? `${host} makes the secret: set ${code("WEBHOOK_SECRET")} to it. ` : "";
+  return [
+    host,
+    way,
+    fields.map(([label, value]) => `*${label}*: ${value}`).join("<br>"),
+    secret + afterwards,
+  ];
+}
+
 /** The help of each command that does something itself, as a terminal of 80 columns shows it. */
 async function commandHelps(): Promise<Record<string, () => string>> {
   const program = await loadProgram({ env: {}, finish: () => {} });
@@ -139,5 +154,12 @@ function code(text: string): string {
 }
 
 if (import.meta.main) {
-  for (const [path, page] of generateDocs()) writeFileSync(path, page);
+  for (const [path, page] of generateDocs()) {
+    if (readFileSync(path, "utf8") === page) continue;
+    if (process.argv[2] !== "--check") writeFileSync(path, page);
+    else {
+      console.error(`${path} is not as the code has it. Run: npm run docs`);
+      process.exitCode = 1;
+    }
+  }
 }

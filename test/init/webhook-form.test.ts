@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseRemoteUrl } from "../../src/init/git-checkout.ts";
 import { gitHosts } from "../../src/init/git-host.ts";
 import { webhookForm } from "../../src/init/webhook-form.ts";
 
-const page = readFileSync(new URL("../../docs/git-hosts.md", import.meta.url), "utf8");
 const values = { payloadUrl: "https://shop.example.org/webhook", secret: "5ec2e7" };
 
-test("each form has the URL and the secret, and docs/git-hosts.md has its fields", () => {
+test("each form has the URL and the secret", () => {
   for (const name of gitHosts) {
-    const { host, fields, way } = webhookForm(name, null, values);
+    const { fields, way } = webhookForm(name, null, values);
     assert.ok(
       fields.some(([, value]) => value === values.payloadUrl),
       name,
@@ -19,11 +17,6 @@ test("each form has the URL and the secret, and docs/git-hosts.md has its fields
       fields.some(([, value]) => value === values.secret),
       name,
     );
-    assert.ok(page.includes(host), host);
-    const section = page.split("\n## ").find((text) => text.slice(0, 40).includes(host)) ?? "";
-    for (const [field] of fields) {
-      assert.ok(section.toLowerCase().includes(field.toLowerCase()), `${host}: ${field}`);
-    }
     assert.ok(way.includes("ook"), way);
   }
 });
