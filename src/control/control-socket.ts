@@ -6,8 +6,8 @@ import type { ControlSources } from "./route.ts";
 
 /** A person has a terminal or two; more at once is a mistake, and must not cost the receiver its descriptors. */
 const mostCommands = 32;
-/** The page shares its streams among its readers. */
-const mostPageCalls = 128;
+/** The page bounds those of each visitor (page/run-client.ts). */
+const mostPageCalls = 512;
 
 /** The control socket of the service whose state is in `statePath`. */
 export function controlSocketPath(statePath: string): string {
@@ -66,18 +66,20 @@ async function open({
   let server: Promise<Server> | null = null;
 
   async function serve(socket: Socket): Promise<void> {
-    try {
-      server ??= load();
-      (await server).emit("connection", socket);
-      socket.resume();
-    } catch (error) {
-      log.error({ event: "control.failed", err: error }, "A command could not be answered");
-      socket.destroy();
-    }
+    server ??= load();
+    (await server).emit("connection", socket);
+    socket.resume();
+  }
+
+  function fail(socket: Socket, error: unknown): void {
+    log.error({ event: "control.failed", err: error }, "A command could not be answered");
+    socket.destroy();
   }
 
   try {
-    return await listenOnSocket(path, options, (socket) => void serve(socket));
+    return await listenOnSocket(path, options, (socket) => {
+      serve(socket).catch((error: unknown) => fail(socket, error));
+    });
   } catch (error) {
     const text = `${consequence} cannot be answered: ${path} cannot be created`;
     log.error({ event: "control.unavailable", err: error }, text);

@@ -1,4 +1,5 @@
 import type { ControlEvent } from "../control/deployment-json.ts";
+import { repeat } from "../platform/repeat.ts";
 import type { Refused, RunClient, Visit } from "./run-client.ts";
 
 /** Gets what happens to a deployment. */
@@ -67,10 +68,12 @@ function followFrom(run: RunClient, visit: Visit, { id, from, stream }: Wanted):
     },
     onEnd(isOver) {
       hasEnded = isOver;
-      if (held === null) void conclude(isOver);
+      if (held === null) conclude(isOver).catch(() => end(false));
     },
   });
-  const recheck = setInterval(() => void endIfRevoked(), recheckMs).unref();
+  // A `run` that does not answer revokes nothing.
+  const rechecking = repeat(endIfRevoked, { intervalMs: recheckMs, onFault: () => {} });
+  rechecking.start();
 
   function pass(event: ControlEvent): void {
     if (event.event === "line" && event.endByte <= lastByte) return;
@@ -79,12 +82,13 @@ function followFrom(run: RunClient, visit: Visit, { id, from, stream }: Wanted):
   }
 
   function end(isOver: boolean): void {
+    if (ending.signal.aborted) return;
     stop();
     reader?.onEnd(isOver);
   }
 
   function stop(): void {
-    clearInterval(recheck);
+    rechecking.stop();
     leave();
     ending.abort();
   }
@@ -155,12 +159,12 @@ function openShared(run: RunClient, id: number, visit: Visit, onClosed: () => vo
   const readers = new Set<StreamReader>();
   const ending = new AbortController();
   let closing: NodeJS.Timeout | undefined;
-  void pump();
+  pump().catch(() => {});
 
   async function pump(): Promise<void> {
     let isOver = false;
     try {
-      const answer = await run.open(visit, `/deployments/${id}/events?from=end`, ending.signal);
+      const answer = await run.open(visit, `/deployments/${id}/events?from=end`, ending.signal, "shared");
       if ("kind" in answer) return;
       for await (const event of eventsIn(answer)) {
         isOver = isEnding(event);

@@ -33,19 +33,31 @@ export interface RunClient {
     body?: object,
     headers?: Headers,
   ) => Promise<RunAnswer>;
-  /** An answer that goes on, and holds one of a few places until it has ended or is destroyed. */
-  readonly open: (visit: Visit, path: string, signal: AbortSignal) => Promise<IncomingMessage | Refused>;
+  /**
+   * An answer that goes on, and holds one of a few places until it has ended or is destroyed.
+   *
+   * @param whose a place of the visitor, or one that the readers of a deployment share
+   */
+  readonly open: (
+    visit: Visit,
+    path: string,
+    signal: AbortSignal,
+    whose?: "own" | "shared",
+  ) => Promise<IncomingMessage | Refused>;
 }
 
 const timeoutMs = 10_000;
 /** Together fewer than the connections that `run` accepts: two hundred pages that load at the same moment wait in line. */
 const mostCalls = 48;
-const mostStreams = 72;
+const mostStreams = 432;
+/** A visitor who fills these keeps nobody else waiting. */
+const mostAtATime = 24;
 
 /** Finds the `hotpush run` that listens at `socket`, with each call again. A call that gets no answer in 10 s is refused. */
 export function connectRun(socket: string): RunClient {
   const callInTurn = atMost(mostCalls);
   const streamInTurn = atMost(mostStreams);
+  const [callOfVisitor, streamOfVisitor] = [createLines(), createLines()];
 
   async function send(
     visit: Visit,
@@ -75,13 +87,18 @@ export function connectRun(socket: string): RunClient {
   return {
     call(visit, method, path, body, headers) {
       const signal = AbortSignal.timeout(timeoutMs);
-      return callInTurn(async () => {
+      const ask = async (): Promise<RunAnswer> => {
         const answer = await send(visit, { method, path, signal, headers, ...(body && { body }) });
         if ("kind" in answer) return answer;
-        return { kind: "ok", status: answer.statusCode ?? 200, value: (await json(answer)) as object };
-      });
+        const value = await json(answer).catch((error: unknown) => {
+          if (!signal.aborted) throw error;
+        });
+        if (value === undefined) return unreachable;
+        return { kind: "ok", status: answer.statusCode ?? 200, value: value as object };
+      };
+      return callOfVisitor(visit, () => callInTurn(ask));
     },
-    open: (visit, path, signal) =>
+    open: (visit, path, signal, whose = "own") =>
       new Promise((resolve, reject) => {
         let isLate = false;
         const waiting = setTimeout(() => {
@@ -95,8 +112,27 @@ export function connectRun(socket: string): RunClient {
           resolve(answer);
           if (!("kind" in answer)) await finished(answer).catch(() => {});
         };
-        streamInTurn(openAndHold).catch(reject);
+        const work = () => streamInTurn(openAndHold);
+        const held = whose === "shared" ? work() : streamOfVisitor(visit, work);
+        held.catch(reject);
       }),
+  };
+}
+
+/** A line for each visitor, so that nobody waits for the requests of another one. */
+function createLines() {
+  const lines = new Map<string, { readonly inTurn: ReturnType<typeof atMost>; length: number }>();
+  return async <Result>({ credential }: Visit, work: () => Promise<Result>): Promise<Result> => {
+    if (credential === null) return await work();
+    const line = lines.get(credential) ?? { inTurn: atMost(mostAtATime), length: 0 };
+    lines.set(credential, line);
+    line.length += 1;
+    try {
+      return await line.inTurn(work);
+    } finally {
+      line.length -= 1;
+      if (line.length === 0) lines.delete(credential);
+    }
   };
 }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { BlockList } from "node:net";
 import { readCall, visitorCalls } from "../control/calls.ts";
 import type { Log } from "../log.ts";
@@ -26,19 +26,51 @@ const tooLarge: Refusal = {
   closing: "refused",
 };
 
+/** Requests of a visitor at the same time, most of which are open pages that wait for events. */
+const mostOfVisitor = 256;
+const tooMany: Refused = {
+  ...{ kind: "refused", status: 429 },
+  detail: `This session or token has ${mostOfVisitor} requests open. Close some of them.`,
+};
+
 /** The HTTP server of the page. It does not listen yet. */
 export function createPage(settings: PageSettings, api: Api, log: Log): Server {
+  const enter = createPlaces();
   const server = createHttpServer(serverOptions, log, async (request, response) => {
     const refusal = checkHead(request) ?? (declaredBytes(request) > longestBodyBytes ? tooLarge : null);
-    if (refusal) sendAnswer(response, problemAnswer(refusal));
-    else await sendPage(response, await answer(request, settings, api));
+    if (refusal) return sendAnswer(response, problemAnswer(refusal));
+    const visit = visitOf(request, settings);
+    const hasPlace = enter(visit, response);
+    await sendPage(response, hasPlace ? await answer(request, visit, settings, api) : problemPage(tooMany));
   });
   return hardenServer(server, { limitBytes: longestBodyBytes, tooLarge }, ({ limit, closed, refused }) =>
     log.warn({ event: "connections.crowded", limit, closed, refused }, "The page has many connections"),
   );
 }
 
-async function answer(request: IncomingMessage, settings: PageSettings, api: Api): Promise<PageAnswer> {
+/** Counts the requests of each visitor, of whom nobody may take all connections of the page. */
+function createPlaces() {
+  const counts = new Map<string, number>();
+  return ({ credential }: Visit, response: ServerResponse): boolean => {
+    if (credential === null) return true;
+    const count = (counts.get(credential) ?? 0) + 1;
+    if (count > mostOfVisitor) return false;
+    counts.set(credential, count);
+    response.once("close", () => {
+      const left = (counts.get(credential) ?? 1) - 1;
+      if (left === 0) counts.delete(credential);
+      else counts.set(credential, left);
+    });
+    return true;
+  };
+}
+
+async function answer(
+  request: IncomingMessage,
+  visit: Visit,
+  settings: PageSettings,
+  api: Api,
+): Promise<PageAnswer> {
   const address = readAddress(request.url);
   if (address === null) return problemPage({ status: 400, detail: "This is no path." });
   const { pathname, searchParams: query } = address;
@@ -47,9 +79,8 @@ async function answer(request: IncomingMessage, settings: PageSettings, api: Api
   // Another site's name that leads here must not read anything with a visitor's browser (DNS rebinding).
   if (request.headers.host !== settings.url.host)
     return problemPage({ status: 421, detail: `The page is at ${settings.url.origin}.` });
-  if (pathname.startsWith("/api/")) return await answerProgram(request, settings, api, pathname, query);
+  if (pathname.startsWith("/api/")) return await answerProgram(request, visit, api, pathname, query);
   const { run, shared } = api;
-  const visit = visitOf(request, settings);
   if (request.method === "GET" && pathname === "/metrics")
     return await answerMetrics(run, fromProxy(request, visit));
   if (request.method === "GET")
@@ -87,12 +118,11 @@ function readAddress(path = "/"): URL | null {
 
 async function answerProgram(
   request: IncomingMessage,
-  settings: PageSettings,
+  visit: Visit,
   api: Api,
   path: string,
   query: URLSearchParams,
 ): Promise<PageAnswer> {
-  const visit = visitOf(request, settings);
   if (path.startsWith(`${commandsPath}/`)) return await answerCommand(request, visit, api.run);
   const found = findRoute(request.method ?? "", path);
   if (found === null) return problemPage({ status: 404, detail: "Nothing is here. See /api/openapi.json." });

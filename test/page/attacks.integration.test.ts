@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
-import { request } from "node:http";
+import { rmSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { join } from "node:path";
 import { test } from "node:test";
+import { signIn } from "../harness/browser-visit.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
-import { type RunningPage, startPage } from "../harness/page.ts";
+import { makeToken, type RunningPage, startPage } from "../harness/page.ts";
 import { exchange } from "../harness/raw-http.ts";
+import { letGo, waitingScript } from "../harness/script.ts";
 import type { RunningService } from "../harness/service.ts";
+import { until } from "../harness/until.ts";
 
 /** Targets that are no path, no call, or another one once they are read in another way. */
 const oddTargets = [
@@ -53,6 +59,95 @@ test("members of a body that cannot become text are refused", async (t) => {
   }
   await assertBothAlive(service, page);
 });
+
+test("readers who leave at the moment a deployment ends cost nobody the page", async (t) => {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  for (let id = 1; id <= 3; id += 1) {
+    rmSync(join(service.repoPath, "go"), { force: true });
+    await deliver(service.url, githubPush());
+    await service.log.waitFor(({ event, deployment }) => event === "deployment.started" && deployment === id);
+    const readers = await Promise.all(Array.from({ length: 60 }, () => openStream(page, eventsOf(id))));
+    const left = readers.map((reader) => reader.leaveAt('"state":"succeeded"'));
+    letGo(service.repoPath);
+    await Promise.all(left);
+  }
+  await assertBothAlive(service, page);
+});
+
+test("a viewer who keeps hundreds of streams open keeps nobody else from any screen", async (t) => {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  const viewer = await makeToken(service, "read");
+  const statuses: number[] = [];
+  const held = Array.from({ length: 300 }, async (_, index) => {
+    const path = index < 100 ? "/api/commands/deployments/1/events" : eventsOf(1);
+    const stream = await openStream(page, path, viewer);
+    statuses.push(stream.status);
+    return stream;
+  });
+  t.after(async () => {
+    for (const stream of await Promise.all(held)) stream.leave();
+  });
+  await until(
+    "the viewer has taken 72 streams",
+    () => statuses.filter((status) => status === 200).length >= 72,
+  );
+  const startMs = performance.now();
+  const ann = await signIn(page, service);
+  assert.equal((await ann.get("/deployments/1")).status, 200);
+  const other = await openStream(page, eventsOf(1));
+  await other.leaveAt('"state":"running"');
+  const command = await openStream(page, "/api/commands/deployments/1/events");
+  await command.leaveAt('"state":"running"');
+  assert.ok(performance.now() - startMs < 8_000, "others waited");
+  assert.ok(statuses.includes(429), "the viewer has no limit");
+});
+
+function eventsOf(id: number): string {
+  return `/api/deployments/${id}/events`;
+}
+
+interface OpenedStream {
+  readonly status: number;
+  readonly leave: () => void;
+  /** Closes the connection when `text` has come. */
+  readonly leaveAt: (text: string) => Promise<void>;
+}
+
+/** Resolves when the answer begins, or the page has closed the connection (status 0). */
+async function openStream(
+  page: RunningPage,
+  path: string,
+  token: string = page.token,
+): Promise<OpenedStream> {
+  const headers = { host: `localhost:${page.port}`, authorization: `Bearer ${token}` };
+  const sent = request({ host: "127.0.0.1", port: page.port, path, headers, agent: false });
+  const began = new Promise<IncomingMessage | null>((resolve) => {
+    sent
+      .on("response", resolve)
+      .on("error", () => resolve(null))
+      .end();
+  });
+  const response = await began;
+  response?.on("error", () => {});
+  return {
+    status: response?.statusCode ?? 0,
+    leave: () => sent.destroy(),
+    async leaveAt(text) {
+      let seen = "";
+      for await (const chunk of (response ?? []) as AsyncIterable<Buffer>) {
+        seen += String(chunk);
+        if (!seen.includes(text)) continue;
+        sent.destroy();
+        return;
+      }
+      assert.fail(`The stream ended without ${text}`);
+    },
+  };
+}
 
 async function post(page: RunningPage, path: string, token: string | null, body: string): Promise<number> {
   return await new Promise((resolve, reject) => {

@@ -7,16 +7,19 @@ import { listenAt } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-const visit = { credential: "hps_x", address: "192.0.2.1", agent: "" };
+const visitOf = (name: string) => ({ credential: name, address: "192.0.2.1", agent: "" });
+const visit = visitOf("hps_x");
+/** What one visitor may have open at `run`. */
+const mostOfVisitor = 24;
 const never = new AbortController().signal;
 /** What `run` accepts at its socket for the page (src/control/control-socket.ts). */
-const mostConnections = 128;
+const mostConnections = 512;
 
-test("a thousand calls and streams at once stay below the connections of run", async (t) => {
+test("hundreds of calls and streams at once stay below the connections of run", async (t) => {
   const { run, mostOpen } = await startRun(t, (_, response) => setImmediate(() => response.end("{}")));
   const calls = Array.from({ length: 500 }, () => run.call(visit, "GET", "/projects"));
-  const streams = Array.from({ length: 500 }, async () => {
-    const answer = await run.open(visit, "/deployments/1/events", never);
+  const streams = Array.from({ length: 1_000 }, async (_, index) => {
+    const answer = await run.open(visitOf(`hps_${index % 50}`), "/deployments/1/events", never);
     assert(!("kind" in answer));
     answer.resume();
   });
@@ -25,20 +28,22 @@ test("a thousand calls and streams at once stay below the connections of run", a
   assert(mostOpen() < mostConnections, `${mostOpen()} connections`);
 });
 
-test("readers that keep all streams open stop no call, and make room as they leave", async (t) => {
+test("readers that keep their streams open stop no other visitor, and make room as they leave", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { run, mostOpen } = await startRun(t, ({ url }, response) => {
     if (url === "/projects") response.end("{}");
     else response.write("a line\n");
   });
   const leaving = new AbortController();
-  const opening = Array.from({ length: mostConnections }, () => run.open(visit, "/logs", leaving.signal));
-  await until("no more are opened", () => mostOpen() >= 72);
+  const opening = Array.from({ length: 128 }, () => run.open(visit, "/logs", leaving.signal));
+  await until("no more are opened", () => mostOpen() >= mostOfVisitor);
   assert.equal((await run.call(visit, "GET", "/projects")).kind, "ok");
+  assert.equal("kind" in (await run.open(visitOf("hps_y"), "/logs", leaving.signal)), false);
+  assert.equal("kind" in (await run.open(visit, "/logs", leaving.signal, "shared")), false);
   t.mock.timers.tick(10_000);
   const answers = await Promise.all(opening);
   const refused = answers.filter((answer) => "kind" in answer);
-  assert.equal(refused.length, mostConnections - 72);
+  assert.equal(refused.length, 128 - mostOfVisitor);
   assert.equal(refused[0]?.status, 503);
   for (const answer of answers) if (!("kind" in answer)) answer.on("error", () => {});
   leaving.abort();

@@ -22,6 +22,7 @@ export async function sendEvents({ followers }: Api, request: ApiRequest): Promi
     kind: "stream",
     type: "text/event-stream",
     write(response) {
+      if (response.destroyed) return following.stop();
       const beat = setInterval(() => response.write(":\n\n"), beatMs).unref();
       let attempt = 1;
       following.start({
