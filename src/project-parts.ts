@@ -103,8 +103,9 @@ export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Proj
   const readSourceOf: ReadSource = (deployment, state) => readSource(script(), statePath, deployment, state);
   const readHead = (ref: string) => readRemoteHead(script(), ref);
   own.notifications.subscribe(store, settings);
-  void prepareScriptState(script(), log);
-  void logScriptFault(script(), log);
+  Promise.all([prepareScriptState(script(), log), logScriptFault(script(), log)]).catch((error: unknown) =>
+    log.error({ event: "script.unchecked", err: error }, "The deploy script could not be checked"),
+  );
   for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
   const previous = secrets.previous && secretFingerprint(secrets.previous);
   const fingerprints = { current: secretFingerprint(secrets.current), previous };

@@ -151,7 +151,7 @@ function restore({ path, before, state }: PlannedFile): void {
 /** Ctrl-C ends the wait for deployments. After that, it would leave the machine part between two versions. */
 function eventsFor(left: AbortController): UpgradeEvents {
   const leave = () => left.abort();
-  const finishFirst = () => void process.stderr.write("The upgrade is nearly done, and ends by itself.\n");
+  const finishFirst = () => process.stderr.write("The upgrade is nearly done, and ends by itself.\n");
   process.once("SIGINT", leave).once("SIGTERM", leave);
   return {
     onWaiting(running) {

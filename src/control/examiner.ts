@@ -66,7 +66,11 @@ export function createExaminer(env: NodeJS.ProcessEnv, mainPath: string): Examin
       const isFresh = known !== null && Date.now() - known.atMs < freshMs;
       if (!isFresh && !waiting.has(project)) {
         waiting.add(project);
-        last = last.then(() => examine(project)).catch(() => void waiting.delete(project));
+        last = last
+          .then(() => examine(project))
+          .catch(() => {
+            waiting.delete(project);
+          });
       }
       return {
         ...{ project, isRunning: waiting.has(project) },

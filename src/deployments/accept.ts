@@ -57,7 +57,7 @@ export function createAcceptor(options: AcceptorOptions): Acceptor {
     accept: (push, alongside) =>
       new Promise((resolve, reject) => {
         state.waiting.push({ push, alongside, resolve, reject });
-        if (state.waiting.length === 1) void acceptWaiting(state);
+        if (state.waiting.length === 1) acceptWaiting(state).catch(reject);
       }),
     request: (request) => acceptRequest(state, request),
   };

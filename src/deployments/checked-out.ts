@@ -32,16 +32,19 @@ export function createSourceNote(store: Store, readSource: ReadSource): (deploym
 
   async function readAll(): Promise<void> {
     isReading = true;
-    for (let deployment = next; deployment !== null; deployment = next) {
-      next = null;
-      await note(store, deployment, readSource);
+    try {
+      for (let deployment = next; deployment !== null; deployment = next) {
+        next = null;
+        await note(store, deployment, readSource);
+      }
+    } finally {
+      isReading = false;
     }
-    isReading = false;
   }
 
   return (deployment) => {
     next = deployment;
-    if (!isReading) void readAll();
+    if (!isReading) readAll().catch(() => {});
   };
 }
 

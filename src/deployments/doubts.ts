@@ -71,7 +71,7 @@ export function createDoubts({ store, ask, deploy, askEveryMs, onFault }: Doubts
     clearTimeout(timer);
     if (isStopped) return;
     const waitMs = Math.max(leastMs, askedAtMs + askEveryMs - performance.now());
-    timer = setTimeout(() => void askNext(), waitMs).unref();
+    timer = setTimeout(() => askNext().catch(onFault), waitMs).unref();
   }
 
   async function askNext(): Promise<void> {

@@ -38,11 +38,12 @@ export function readBody(
     setImmediate(() => {
       if (isWaiting && !isSettled) request.socket.pause();
     });
-    void turn.then(() => {
+    const readOn = () => {
       isWaiting = false;
       request.resume();
       request.socket.resume();
-    });
+    };
+    turn.then(readOn, () => settle(null));
   }
 
   request.on("data", (chunk: Buffer) => {
@@ -52,7 +53,7 @@ export function readBody(
     onChunk(chunk);
     chunks.push(chunk);
     const turn = budget.grow(arriving, chunk.length);
-    if (turn) waitForTurn(turn);
+    if (turn !== null) waitForTurn(turn);
   });
   request.on("end", () => settle(chunks));
   request.on("error", () => settle(null));

@@ -63,7 +63,9 @@ export function createRedactor(values: Iterable<string>): Redactor {
         if (!isBegun) found.push(...restAtStart([...literal, ...encoded], bytes));
         isBegun = true;
         const tails = automata.map((automaton, index) => {
-          const onMatch = (start: number, end: number) => void found.push({ start, end });
+          const onMatch = (start: number, end: number) => {
+            found.push({ start, end });
+          };
           const state = automaton.scan(bytes, held.length, states[index] ?? 0, onMatch);
           states[index] = state;
           return automaton.tailStart(bytes, state);

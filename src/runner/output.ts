@@ -158,7 +158,7 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
         clearInterval(timer);
         resolve();
       }
-      void ended.then(done);
+      ended.then(done, done);
     });
     socket.destroy();
   }

@@ -72,7 +72,7 @@ export function watchRun(watched: Watched): Run {
     // Read now: later they are gone.
     const processes = reason === "timed_out" ? processesOf(watched) : [];
     const resolve = (wasForced: boolean) => terminated.resolve({ reason, wasForced, processes });
-    void terminate(group(), graceMs).then(resolve);
+    terminate(group(), graceMs).then(resolve, terminated.reject);
   }
 
   // If the whole machine slept, the end of the script may be an event of this very turn of the loop.

@@ -28,15 +28,16 @@ test("a step that begins while the log is sent stands between its lines", async 
     { store, events, logStatePath: statePath, log },
     { id: 1, query: new URLSearchParams(), body: {} },
   );
-  const server = createServer((_, response) => {
+  const server = createServer(async (_, response) => {
     if (reply.kind !== "stream") return;
-    reply.write(response);
+    const written = reply.write(response);
     for (const name of ["Build", "Check"]) {
       events.publish(1, { kind: "line", line: lineOf(`before ${name}`) });
       noteStep(store, deployment, name, log);
       events.publish(1, { kind: "step" });
       events.publish(1, { kind: "line", line: lineOf(`==> ${name}`) });
     }
+    await written;
   });
   const port = await listenHere(t, server);
   const response = await fetch(`http://127.0.0.1:${port}/`);

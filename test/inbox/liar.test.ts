@@ -22,13 +22,13 @@ const inboxId = "11111111-1111-1111-1111-111111111111";
 /** Takes from a process that answers with whatever `answer` does. */
 async function takeFrom(
   t: TestContext,
-  answer: (response: ServerResponse, request: IncomingMessage) => void,
+  answer: (response: ServerResponse, request: IncomingMessage) => unknown,
   options: Partial<TakeOptions> = {},
 ): Promise<Taker> {
   let requests = 0;
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     requests += 1;
-    answer(response, request);
+    await answer(response, request);
   });
   const socketPath = await listenAt(t, server, join(temporaryDirectory(t), "inbox.sock"));
   const stopping = new AbortController();

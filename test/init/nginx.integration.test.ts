@@ -84,7 +84,7 @@ async function startHosted(scope: Scope): Promise<Hosted> {
   const names = await startNameServer(scope);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  names.lead(first);
+  await names.lead(first);
   startNginx(scope, `listen 127.0.0.1:${port};\n${printedLines(names.port, service.port)}`);
   await until("nginx answers", () => fetch(url).catch(() => null));
   return { url, names, service };

@@ -20,7 +20,7 @@ const log = {
 const { sections, following, search, look, renew, connect, goToNamed } = createView(section, log, path);
 let waiting = [];
 
-start();
+start().catch(reportError);
 
 async function start() {
   const isOver = section.dataset.over === "true";
@@ -153,7 +153,7 @@ function finish() {
   section.dataset.over = "true";
   showTail();
   say(`The log ends: ${log.state.replace("_", " ")}`);
-  refresh();
+  refresh().catch(reportError);
 }
 
 function showConnection(isConnected) {

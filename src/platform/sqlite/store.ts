@@ -55,7 +55,7 @@ export function openStore(directory: string, schema: Schema, options: StoreOptio
   const store = openWith(directory, schema, options);
   // Later, because it takes the disk for a moment. Without it, pushes are only stored more slowly.
   const reserve = async () => (await import("./reserve-log.ts")).reserveLog(join(directory, schema.file));
-  const timer = setTimeout(() => void reserve().catch(() => {}), reserveAfterMs).unref();
+  const timer = setTimeout(() => reserve().catch(() => {}), reserveAfterMs).unref();
   return {
     ...store,
     close() {

@@ -48,6 +48,6 @@ export function startInSharedRuns(
   return (scale) =>
     new Promise((resolve, reject) => {
       asked.push({ ...scale, resolve, reject });
-      if (!isRunning) runAll();
+      if (!isRunning) runAll().catch(reject);
     });
 }

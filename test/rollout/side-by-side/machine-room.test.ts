@@ -20,7 +20,7 @@ function watched() {
 test("works begin as long as there is room, in the order in which they came", async () => {
   const { begun, work, end } = watched();
   const { beside } = createMachineRoom({ works: 2, bytes: 100 });
-  for (const name of ["a", "b", "c"]) beside(10, work(name));
+  for (const name of ["a", "b", "c"]) void beside(10, work(name));
   await end("none");
   assert.deepEqual(begun, ["a", "b"]);
   await end("b");
@@ -30,9 +30,9 @@ test("works begin as long as there is room, in the order in which they came", as
 test("a work waits until there is memory for it, and those after it wait too", async () => {
   const { begun, work, end } = watched();
   const { beside } = createMachineRoom({ works: 9, bytes: 100 });
-  beside(60, work("a"));
-  beside(60, work("b"));
-  beside(1, work("c"));
+  void beside(60, work("a"));
+  void beside(60, work("b"));
+  void beside(1, work("c"));
   await end("none");
   assert.deepEqual(begun, ["a"]);
   await end("a");
@@ -42,9 +42,9 @@ test("a work waits until there is memory for it, and those after it wait too", a
 test("a work that needs more than there is has its turn when no other has", async () => {
   const { begun, work, end } = watched();
   const { beside } = createMachineRoom({ works: 9, bytes: 100 });
-  beside(50, work("a"));
-  beside(500, work("large"));
-  beside(1, work("b"));
+  void beside(50, work("a"));
+  void beside(500, work("large"));
+  void beside(1, work("b"));
   await end("none");
   await end("a");
   assert.deepEqual(begun, ["a", "large"]);
@@ -55,9 +55,9 @@ test("a work that needs more than there is has its turn when no other has", asyn
 test("a work alone waits for the others, and they wait for it", async () => {
   const { begun, work, end } = watched();
   const { beside, alone } = createMachineRoom({ works: 9, bytes: 100 });
-  beside(1, work("a"));
-  alone(work("proxy"));
-  beside(1, work("b"));
+  void beside(1, work("a"));
+  void alone(work("proxy"));
+  void beside(1, work("b"));
   await end("none");
   assert.deepEqual(begun, ["a"]);
   await end("a");
