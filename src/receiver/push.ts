@@ -1,5 +1,5 @@
 import type { Branch } from "../config/settings.ts";
-import { isJsonObject, type JsonObject } from "./hosts/host.ts";
+import { isJsonObject, type JsonObject } from "./git-hosts.ts";
 
 /** The only two branches that are deployed: matched to the letter, nothing is normalised. */
 export const mainRefs = ["refs/heads/main", "refs/heads/master"] as const;

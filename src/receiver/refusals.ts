@@ -1,7 +1,6 @@
 import type { Refusal } from "../platform/http-server/answer.ts";
 import type { HttpProblemCode } from "../problems.ts";
-import type { SignatureClaim } from "./hosts/host.ts";
-import type { VerifiableSignature } from "./verify-signature.ts";
+import type { SignatureClaim, VerifiableSignature } from "./verify-signature.ts";
 
 /** @param webhookPath what the paths of webhooks are, for a person */
 export function pathUnknown(webhookPath: string): Refusal {

@@ -1,5 +1,5 @@
 import { printable } from "../platform/terminal/printable.ts";
-import type { Reading, RefChange } from "./hosts/host.ts";
+import type { Reading, RefChange } from "./git-hosts.ts";
 import { isCommitId, isNullId, isPlainRepository, type MainRef, mainRefs, type Push } from "./push.ts";
 
 /** What a verified payload asks for: a deployment of one main branch, or nothing, and why not. */

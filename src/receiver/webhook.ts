@@ -5,8 +5,7 @@ import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "../platfor
 import { discardAll, joinChunks, readBody } from "./body.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";
-import type { Host } from "./hosts/host.ts";
-import { identifyHost } from "./hosts/identify.ts";
+import { type Host, identifyHost } from "./git-hosts.ts";
 import { type Payload, readPayload } from "./payload.ts";
 import { type Push, type PushRecord, type StoredPush, type Would, withoutDryRun } from "./push.ts";
 import { notAsked, notStored, signatureInvalid, unreadable, unverifiable } from "./refusals.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Host, JsonObject } from "../../src/receiver/hosts/host.ts";
-import { isJsonObject } from "../../src/receiver/hosts/host.ts";
-import { hosts, unknownHost } from "../../src/receiver/hosts/identify.ts";
+import type { Host, JsonObject } from "../../src/receiver/git-hosts.ts";
+import { gitHosts, isJsonObject, unknownHost } from "../../src/receiver/git-hosts.ts";
 import { mainRefs } from "../../src/receiver/push.ts";
 import { selectPush } from "../../src/receiver/select-push.ts";
 import { eventOf, loadDeliveries, payloadOf } from "../receiver/hosts/fixtures.ts";
@@ -77,7 +76,7 @@ function assertReads(host: Host, event: string, payload: JsonObject): void {
   assert.match(repository ?? "-", /^[\w.~+/-]{1,256}$/);
 }
 
-for (const host of [...hosts, unknownHost]) {
+for (const host of [...gitHosts, unknownHost]) {
   const event = fc.oneof(fc.constantFrom(...events), fc.string());
   const payload = fc.oneof(strange, fromJson).filter(isJsonObject);
   fuzz(

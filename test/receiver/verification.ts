@@ -1,5 +1,5 @@
 import { makeSecret } from "../../src/config/secret.ts";
-import type { BodySignature } from "../../src/receiver/hosts/host.ts";
+import type { BodySignature } from "../../src/receiver/verify-signature.ts";
 import {
   makeKeys,
   type SlotKeys,

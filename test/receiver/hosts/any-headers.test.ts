@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { SignatureClaim } from "../../../src/receiver/hosts/host.ts";
-import { hosts, identifyHost, unknownHost } from "../../../src/receiver/hosts/identify.ts";
+import { gitHosts, identifyHost, unknownHost } from "../../../src/receiver/git-hosts.ts";
+import type { SignatureClaim } from "../../../src/receiver/verify-signature.ts";
 import { headersOf, isAuthentic, loadDeliveries } from "./fixtures.ts";
 
 const hex = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
@@ -25,7 +25,7 @@ const signatureHeaders = [
   "x-payload-signature",
 ];
 
-const eventHeaders = hosts.flatMap(({ eventHeader }) => (eventHeader === null ? [] : [eventHeader]));
+const eventHeaders = gitHosts.flatMap(({ eventHeader }) => (eventHeader === null ? [] : [eventHeader]));
 
 const headerValue = fc.oneof(
   fc.string({ unit: "binary", maxLength: 200 }),
@@ -56,13 +56,13 @@ test("no headers make a host unidentifiable or its claim throw, and what is clai
   fc.assert(
     fc.property(anyHeaders, (headers) => {
       assertWellFormed(identifyHost(headers).claimSignature(headers));
-      for (const host of [...hosts, unknownHost]) assertWellFormed(host.claimSignature(headers));
+      for (const host of [...gitHosts, unknownHost]) assertWellFormed(host.claimSignature(headers));
     }),
     { numRuns: 20_000 },
   );
 });
 
-const signed = hosts
+const signed = gitHosts
   .flatMap((host) => loadDeliveries(host.name).map((delivery) => ({ host, delivery })))
   .filter(({ delivery }) => delivery.expect.isAuthentic);
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bitbucketCloud } from "../../../src/receiver/hosts/bitbucket-cloud.ts";
-import { identifyHost } from "../../../src/receiver/hosts/identify.ts";
-import { headersOf, loadDelivery, testDeliveries } from "./fixtures.ts";
+import { identifyHost } from "../../../src/receiver/git-hosts.ts";
+import { headersOf, hostNamed, loadDelivery, testDeliveries } from "./fixtures.ts";
+
+const bitbucketCloud = hostNamed("bitbucket-cloud");
 
 testDeliveries(bitbucketCloud);
 

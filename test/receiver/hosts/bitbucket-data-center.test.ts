@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bitbucketDataCenter } from "../../../src/receiver/hosts/bitbucket-data-center.ts";
-import { loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import { hostNamed, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const bitbucketDataCenter = hostNamed("bitbucket-data-center");
 
 testDeliveries(bitbucketDataCenter);
 

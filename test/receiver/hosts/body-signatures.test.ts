@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bodySignatureIn } from "../../../src/receiver/hosts/signature-headers.ts";
+import { bodySignatureIn } from "../../../src/receiver/verify-signature.ts";
 import { isAuthentic } from "./fixtures.ts";
 
 const hex = "a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9";

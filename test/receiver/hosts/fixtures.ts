@@ -3,9 +3,15 @@ import { createHmac } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
-import type { Host, JsonObject, Reading, SignatureClaim } from "../../../src/receiver/hosts/host.ts";
-import { isJsonObject } from "../../../src/receiver/hosts/host.ts";
-import { identifyHost } from "../../../src/receiver/hosts/identify.ts";
+import {
+  gitHosts,
+  type Host,
+  identifyHost,
+  isJsonObject,
+  type JsonObject,
+  type Reading,
+} from "../../../src/receiver/git-hosts.ts";
+import type { SignatureClaim } from "../../../src/receiver/verify-signature.ts";
 
 /** One request as its host sends it: headers and body byte for byte, and the expected result. */
 export interface Delivery {
@@ -43,6 +49,11 @@ export function loadDelivery(host: string, file: string): Delivery {
 /** The names of all hosts that have deliveries. */
 export function hostsWithDeliveries(): readonly string[] {
   return readdirSync(folder);
+}
+
+/** The git host of this name. */
+export function hostNamed(name: string): Host {
+  return gitHosts.find((host) => host.name === name) ?? assert.fail(name);
 }
 
 /** The headers as Node hands them over: names in lower case. */

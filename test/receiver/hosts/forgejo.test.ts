@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forgejo } from "../../../src/receiver/hosts/forgejo.ts";
-import { headersOf, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import { headersOf, hostNamed, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const forgejo = hostNamed("forgejo");
 
 const pushed = loadDelivery("forgejo", "push-main");
 

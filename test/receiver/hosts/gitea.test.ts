@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gitea } from "../../../src/receiver/hosts/gitea.ts";
-import { headersOf, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import { headersOf, hostNamed, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const gitea = hostNamed("gitea");
 
 const pushed = loadDelivery("gitea", "push-main");
 const signatureHeaders = ["x-gitea-signature", "x-gogs-signature", "x-hub-signature-256"] as const;

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { github } from "../../../src/receiver/hosts/github.ts";
-import type { JsonObject } from "../../../src/receiver/hosts/host.ts";
-import { headersOf, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import type { JsonObject } from "../../../src/receiver/git-hosts.ts";
+import { headersOf, hostNamed, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const github = hostNamed("github");
 
 interface EventExamples {
   readonly name: string;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gitlab } from "../../../src/receiver/hosts/gitlab.ts";
-import { headersOf, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import { headersOf, hostNamed, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const gitlab = hostNamed("gitlab");
 
 testDeliveries(gitlab);
 

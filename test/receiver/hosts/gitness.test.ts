@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gitness, harness } from "../../../src/receiver/hosts/gitness.ts";
-import { headersOf, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import { headersOf, hostNamed, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const gitness = hostNamed("gitness");
+const harness = hostNamed("harness");
 
 const pushed = loadDelivery("gitness", "push-main");
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gogs } from "../../../src/receiver/hosts/gogs.ts";
-import { headersOf, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import { headersOf, hostNamed, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const gogs = hostNamed("gogs");
 
 testDeliveries(gogs);
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hosts, identifyHost } from "../../../src/receiver/hosts/identify.ts";
+import { gitHosts, identifyHost } from "../../../src/receiver/git-hosts.ts";
 import { hostsWithDeliveries } from "./fixtures.ts";
 
 test("every host has deliveries that are tested", () => {
-  const names = [...hosts.map((host) => host.name), "unknown"];
+  const names = [...gitHosts.map((host) => host.name), "unknown"];
   assert.deepEqual(names.toSorted(), hostsWithDeliveries().toSorted());
 });
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "../../../src/receiver/hosts/host.ts";
-import { hosts, unknownHost } from "../../../src/receiver/hosts/identify.ts";
+import type { JsonObject } from "../../../src/receiver/git-hosts.ts";
+import { gitHosts, unknownHost } from "../../../src/receiver/git-hosts.ts";
 import { mainRefs } from "../../../src/receiver/push.ts";
 import { selectPush } from "../../../src/receiver/select-push.ts";
 import { eventOf, loadDeliveries, payloadOf } from "./fixtures.ts";
 
-for (const host of [...hosts, unknownHost]) {
+for (const host of [...gitHosts, unknownHost]) {
   test(`${host.name}: what is inherited, or named __proto__, is not read`, () => {
     for (const delivery of loadDeliveries(host.name)) {
       if (delivery.expect.reading === null) continue;

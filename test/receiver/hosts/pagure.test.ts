@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pagure } from "../../../src/receiver/hosts/pagure.ts";
-import { headersOf, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+import { headersOf, hostNamed, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
+
+const pagure = hostNamed("pagure");
 
 testDeliveries(pagure);
 

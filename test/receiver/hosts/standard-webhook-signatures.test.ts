@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
-import { claimStandardWebhookSignature } from "../../../src/receiver/hosts/signature-headers.ts";
+import { standardWebhookSignature } from "../../../src/receiver/verify-signature.ts";
 import { isAuthentic } from "./fixtures.ts";
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -15,17 +15,17 @@ const headers: IncomingHttpHeaders = {
 };
 
 test("the vector of the specification's own libraries is a right signature", () => {
-  assert(isAuthentic(claimStandardWebhookSignature(headers), secret, body));
+  assert(isAuthentic(standardWebhookSignature(headers), secret, body));
 });
 
 test("their near miss is well-formed and wrong", () => {
-  const claim = claimStandardWebhookSignature({ ...headers, "webhook-signature": wrong });
+  const claim = standardWebhookSignature({ ...headers, "webhook-signature": wrong });
   assert.equal(claim.kind, "standard-webhooks");
   assert(!isAuthentic(claim, secret, body));
 });
 
 test("a signature in GitLab's manner is right", () => {
-  const claim = claimStandardWebhookSignature({
+  const claim = standardWebhookSignature({
     "webhook-id": "3f1b6a1e-0000-4000-8000-000000000001",
     "webhook-timestamp": "1700000000",
     "webhook-signature": "v1,VsBK6JzScVPSc2z35OtfOQYUZnmI88CrmZt9qP6+OX8=",
@@ -35,7 +35,7 @@ test("a signature in GitLab's manner is right", () => {
 
 test("of several signatures all of version 1 are claimed, and others are skipped", () => {
   const list = `v1a,bm90IG91cnM= ${wrong} v2,anything ${signature}`;
-  const claim = claimStandardWebhookSignature({ ...headers, "webhook-signature": list });
+  const claim = standardWebhookSignature({ ...headers, "webhook-signature": list });
   assert(claim.kind === "standard-webhooks");
   assert.equal(claim.digests.length, 2);
   assert(isAuthentic(claim, secret, body));
@@ -43,7 +43,7 @@ test("of several signatures all of version 1 are claimed, and others are skipped
 
 test("no signature header is a missing signature, whatever else there is", () => {
   const { "webhook-signature": _, ...rest } = headers;
-  assert.deepEqual(claimStandardWebhookSignature(rest), { kind: "missing" });
+  assert.deepEqual(standardWebhookSignature(rest), { kind: "missing" });
 });
 
 const malformed: readonly (readonly [string, IncomingHttpHeaders])[] = [
@@ -71,6 +71,6 @@ const malformed: readonly (readonly [string, IncomingHttpHeaders])[] = [
 
 for (const [what, changes] of malformed) {
   test(`${what} is malformed`, () => {
-    assert.equal(claimStandardWebhookSignature({ ...headers, ...changes }).kind, "malformed");
+    assert.equal(standardWebhookSignature({ ...headers, ...changes }).kind, "malformed");
   });
 }

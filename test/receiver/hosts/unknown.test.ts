@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unknownHost } from "../../../src/receiver/hosts/identify.ts";
+import { unknownHost } from "../../../src/receiver/git-hosts.ts";
 import { headersOf, isAuthentic, loadDelivery, testDeliveries } from "./fixtures.ts";
 
 testDeliveries(unknownHost);
