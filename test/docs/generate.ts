@@ -17,6 +17,8 @@ import { families } from "../../src/control/metrics.ts";
 import { transitions } from "../../src/deployments/states.ts";
 import { gitHosts } from "../../src/init/git-host.ts";
 import { webhookForm } from "../../src/init/webhook-form.ts";
+import type { ApiRoute } from "../../src/page/api/route.ts";
+import { apiRoutes } from "../../src/page/api/routes.ts";
 import { problems } from "../../src/problems.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -58,6 +60,7 @@ const parts: Readonly<Record<string, () => string>> = {
       "Metric | Type | Meaning",
       Object.entries(families).map(([name, { type, help }]) => [code(name), type, help]),
     ),
+  "calls of the API": () => table("Call | Right | What", Object.entries(apiRoutes).map(callRow)),
   "webhook forms": () => table("Git host | Where | Fields | And then", gitHosts.map(formRow)),
   ...(await commandHelps()),
 };
@@ -108,6 +111,11 @@ function problemRows(
     if (number === null) return [];
     return [[code(name), ...(number === "" ? [] : [String(number)]), problem.title]];
   });
+}
+
+function callRow([call, { summary, right, query = {}, body = {} }]: [string, ApiRoute]): readonly string[] {
+  const members = [...Object.keys(query), ...Object.keys(body)].map(code).join(", ");
+  return [code(call), right ?? "none", members === "" ? summary : `${summary}; takes ${members}`];
 }
 
 function formRow(name: (typeof gitHosts)[number]): readonly string[] {
