@@ -85,7 +85,10 @@ export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Proj
     catchUpIntervalMs: intervalMs,
   } = settings;
   const { machineStatePath, projectsPath } = machine;
-  const scriptStatePath = machineStatePath && join(machineStateAt(machineStatePath).projects, name);
+  const scriptStates = machineStatePath && machineStateAt(machineStatePath).projects;
+  const scriptStatePath = scriptStates && join(scriptStates, name);
+  // Both belong to this user. No project has such a name.
+  const ordersPath = join(scriptStates ?? machine.statePath, ".orders");
   const runsAsOwner = projectsPath !== null;
   const sources = {
     env,
@@ -96,6 +99,7 @@ export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Proj
     commitStatus,
     scriptSecrets,
     scriptStatePath,
+    ordersPath,
     runsAsOwner,
   };
   const script = createProjectScript(sources);
@@ -111,7 +115,7 @@ export function makeParts(own: OwnParts, { name, settings, scriptSecrets }: Proj
   const fingerprints = { current: secretFingerprint(secrets.current), previous };
   return {
     ...{ settings, refs, script, readSource: readSourceOf, readRemoteHead: readHead },
-    exchange: exchangeWith(() => stateDirectoryOf(script().environment)),
+    exchange: exchangeWith(ordersPath, () => stateDirectoryOf(script().environment)),
     runner: makeRunner(own, { settings, refs, script, readSource: readSourceOf }),
     catchUp: createCatchUp({
       store,
@@ -152,13 +156,13 @@ function makeRunner(
 }
 
 /** @param statePath STATE_PATH of the project's scripts */
-function exchangeWith(statePath: () => string): RolloutExchange {
+function exchangeWith(ordersPath: string, statePath: () => string): RolloutExchange {
   return {
     read: (id) => readDeploymentReport(statePath(), id),
-    order: (id, order) => giveGuardOrder(statePath(), id, order),
+    order: (id, order) => giveGuardOrder(ordersPath, id, order),
     tidy(id) {
       removeDeploymentReport(statePath(), id);
-      removeGuardOrder(statePath(), id);
+      removeGuardOrder(ordersPath, id);
     },
   };
 }

@@ -2,7 +2,8 @@ import { chmodSync, lchownSync, lstatSync, mkdirSync, type Stats } from "node:fs
 import { join } from "node:path";
 import { serviceAlias } from "../config/machine-part.ts";
 import { ownUid, statOf } from "../platform/files.ts";
-import { type Access, replaceFile } from "../platform/replace-file.ts";
+import { replaceForeignFile } from "../platform/foreign-files.ts";
+import type { Access } from "../platform/replace-file.ts";
 import { requestsDirectory } from "../rollout/requests/caddy-lines.ts";
 
 /** Caddy may run as any user. The directory around it is closed to all others. */
@@ -39,7 +40,7 @@ export function seedLiveDirectory(
   makeDirectory(directory, checkout);
   const missing = servicesIn(site, name).filter((service) => !isThere(join(directory, service)));
   for (const service of missing)
-    replaceFile(join(directory, service), serviceAlias(service, name), accessFor(checkout));
+    replaceForeignFile(join(directory, service), serviceAlias(service, name), accessFor(checkout));
 }
 
 /** The directory belongs to somebody else, so a link in it is not followed. */

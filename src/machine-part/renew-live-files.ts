@@ -1,9 +1,13 @@
-import { type Dirent, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { serviceAlias } from "../config/machine-part.ts";
 import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
 import { ownUid } from "../platform/files.ts";
-import { replaceFile } from "../platform/replace-file.ts";
+import { listForeignDirectory, readForeignFile, replaceForeignFile } from "../platform/foreign-files.ts";
+
+/** A project has a live file for each replica. */
+const mostFiles = 1_000;
+const longestNameBytes = 1_000;
 
 /**
  * Writes the service's own name into live files that name a container which is gone. After `docker compose down` and `up` by
@@ -25,7 +29,7 @@ export async function renewLiveFiles(
   for (const { path, text, alias } of files) {
     // A roll-out may have written another name since.
     if (present.has(text) || readText(path) !== text) continue;
-    replaceFile(path, alias, { mode: 0o644, owner: ownUid() === 0 ? lstatSync(path) : null });
+    replaceForeignFile(path, alias, { mode: 0o644, owner: ownUid() === 0 ? lstatSync(path) : null });
   }
 }
 
@@ -38,9 +42,7 @@ interface LiveFile {
 
 function filesNamingContainers(livePath: string, project: string): readonly LiveFile[] {
   const directory = join(livePath, project);
-  const names = entriesOf(directory).flatMap((entry) =>
-    entry.isFile() && !entry.name.startsWith(".") ? [entry.name] : [],
-  );
+  const names = namesIn(directory).filter((name) => !name.startsWith("."));
   const files = names.map((name) => {
     const path = join(directory, name);
     return { path, text: readText(path), alias: serviceAlias(serviceOf(name, names), project) };
@@ -49,9 +51,9 @@ function filesNamingContainers(livePath: string, project: string): readonly Live
 }
 
 /** The directory belongs to the owner of the checkout, and may be gone. */
-function entriesOf(directory: string): readonly Dirent[] {
+function namesIn(directory: string): readonly string[] {
   try {
-    return readdirSync(directory, { withFileTypes: true });
+    return listForeignDirectory(directory, mostFiles);
   } catch {
     return [];
   }
@@ -59,7 +61,8 @@ function entriesOf(directory: string): readonly Dirent[] {
 
 function readText(path: string): string {
   try {
-    return lstatSync(path).isFile() ? readFileSync(path, "utf8").trim() : "";
+    if (!lstatSync(path).isFile()) return "";
+    return readForeignFile(path, { mostBytes: longestNameBytes }).toString().trim();
   } catch {
     return "";
   }

@@ -6,6 +6,7 @@ import {
   openSync,
   readlinkSync,
   readSync,
+  rmSync,
   type Stats,
 } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
@@ -69,6 +70,13 @@ export function listForeignDirectory(path: string, most: number = mostNames): re
 export function replaceForeignFile(path: string, text: string, access: Access): void {
   withForeignDirectory(dirname(path), (shortPath) =>
     replaceFile(`${shortPath}/${basename(path)}`, text, access),
+  );
+}
+
+/** Removes a file, or a link, from such a directory, if it is there. No link of another user is followed. @throws as above */
+export function removeForeignFile(path: string): void {
+  withForeignDirectory(dirname(path), (shortPath) =>
+    rmSync(`${shortPath}/${basename(path)}`, { force: true }),
   );
 }
 

@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isNamedByCommit } from "../platform/docker/image.ts";
+import { readForeignFile } from "../platform/foreign-files.ts";
 import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
 import { inheritedOwner, makeStateDirectory, stateFault } from "./state.ts";
@@ -26,6 +26,8 @@ export interface VersionImage {
 
 /** How many good versions are recorded. Prune keeps the images of fewer. */
 const remembered = 20;
+/** A project of fifty services needs a tenth of it. */
+const longestBytes = 1024 ** 2;
 
 /**
  * The good versions of a project, oldest first; empty if there is no file yet.
@@ -34,7 +36,8 @@ const remembered = 20;
  */
 export async function readVersions(path: string): Promise<readonly Version[]> {
   try {
-    const { versions }: { readonly versions: readonly Version[] } = JSON.parse(await readFile(path, "utf8"));
+    const text = readForeignFile(path, { mostBytes: longestBytes }).toString();
+    const { versions }: { readonly versions: readonly Version[] } = JSON.parse(text);
     return versions;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];

@@ -34,13 +34,23 @@ export interface EnvironmentOptions {
   readonly user?: SystemUser | null;
   /** The state directory of `hotpush rollout` in the script; null: the one of the service. */
   readonly scriptStatePath?: string | null;
+  /** The directory of orders to roll-outs. */
+  readonly ordersPath?: string | null;
 }
 
 type Environment = Readonly<Record<string, string>>;
 
 /** The environment of every child of the service: the variables of an allow-list, and settings that prevent prompts. */
 export function childEnvironment(options: EnvironmentOptions): Environment {
-  const { env, deployEnv, repoPath, scriptSecrets = {}, user = null, scriptStatePath = null } = options;
+  const {
+    env,
+    deployEnv,
+    repoPath,
+    scriptSecrets = {},
+    user = null,
+    scriptStatePath = null,
+    ordersPath = null,
+  } = options;
   const passed: Record<string, string> = { ...scriptSecrets, ...unattended };
   for (const name of Object.keys(passed)) if (name.startsWith("WEBHOOK_SECRET")) delete passed[name];
   for (const [name, value] of Object.entries(env)) {
@@ -49,6 +59,7 @@ export function childEnvironment(options: EnvironmentOptions): Environment {
   const path = passed.PATH ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   if (user !== null) Object.assign(passed, ofUser(user, passed));
   if (scriptStatePath !== null) passed.STATE_PATH = scriptStatePath;
+  if (ordersPath !== null) passed.HOTPUSH_ORDERS = ordersPath;
   return { ...passed, PATH: `${path}:${binDirectory}`, REPO_PATH: repoPath };
 }
 

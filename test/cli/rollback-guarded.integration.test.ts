@@ -10,11 +10,12 @@ import { until } from "../harness/until.ts";
 
 /** Guards a new version until the service gives an order; the version fails if that is to go back. */
 const script = `#!/bin/sh
-file="$STATE_PATH/rollout/deployment-$DEPLOY_ID"
+report="$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
+order="$HOTPUSH_ORDERS/$DEPLOY_ID"
 mkdir -p "$STATE_PATH/rollout"
-echo '{"liveAtMs":1790000000000,"requests":null,"isGuarding":true}' >"$file.json"
-while [ -d "$STATE_PATH" ] && [ ! -e "$file.guard" ]; do sleep 0.02; done
-[ "$(cat "$file.guard")" = end ]
+echo '{"liveAtMs":1790000000000,"requests":null,"isGuarding":true}' >"$report"
+while [ -d "$STATE_PATH" ] && [ ! -e "$order" ]; do sleep 0.02; done
+[ "$(cat "$order")" = end ]
 `;
 
 test("hotpush rollback ends a guarded deployment, which goes back itself", async (t) => {

@@ -127,12 +127,14 @@ function declare(env: NodeJS.ProcessEnv): void {
   async function orderDuringGuard(order: GuardOrder): Promise<Ending> {
     const statePath = join(project.directory, "state");
     await project.write(`ordered-${order}`, "graceful");
-    const rollout = project.spawnRollout({ args: ["--json", "app"], env: { DEPLOY_ID: "7", GUARD: "60s" } });
+    const ordersPath = join(project.directory, "orders");
+    const env = { DEPLOY_ID: "7", HOTPUSH_ORDERS: ordersPath, GUARD: "60s" };
+    const rollout = project.spawnRollout({ args: ["--json", "app"], env });
     const ending = await untilPrinted(rollout, /"event":"guarding"/, async () => {
       assert.ok(readDeploymentReport(statePath, 7).isGuarding);
-      giveGuardOrder(statePath, 7, order);
+      giveGuardOrder(ordersPath, 7, order);
     });
-    removeGuardOrder(statePath, 7);
+    removeGuardOrder(ordersPath, 7);
     return ending;
   }
 

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inOwnEtc } from "./own-mounts.ts";
-import { makeMachine, type Role, type RunningRole } from "./roles.ts";
+import { type Machine, makeMachine, type Role, type RunningRole } from "./roles.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 /** A user of the machine, who owns a project. */
@@ -30,6 +30,7 @@ export interface SharedMachine {
   /** Adds a project whose checkout belongs to a new user of the same name, with this script. */
   readonly addOwner: (name: string, script: string, settings?: Readonly<Record<string, string>>) => Owner;
   /** @param known the users in /etc/passwd; default: all owners */
+  readonly addProject: Machine["addProject"];
   readonly start: (options?: StartOptions) => Promise<RunningRole>;
 }
 
@@ -67,6 +68,7 @@ export function makeSharedMachine(scope: Scope): SharedMachine {
       machine.addProject(name, owner.repoPath, settings);
       return owner;
     },
+    addProject: machine.addProject,
     start({ role = "all", env = {}, known = owners } = {}) {
       const docker = { DOCKER_HOST: `unix://${socketPath}`, BUILDX_CONFIG: "/tmp/buildx" };
       const paths = { TMPDIR: temporaryPath, MACHINE_STATE_PATH: machineStatePath };

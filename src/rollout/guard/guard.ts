@@ -77,7 +77,7 @@ async function watch(watched: Watched): Promise<string> {
     if (verdict.kind === "worse") throw worse(watched, verdict, performance.now() - startedMs);
     if (isLongLook) await requireServing(watched);
     on.signal.throwIfAborted();
-    const order = readGuardOrder(on.statePath, on.env.DEPLOY_ID);
+    const order = readGuardOrder(on.env);
     if (order === "back") throw unwanted(watched, verdict);
     if (order === "end") return `ended early: ${verdict.text}`;
   }

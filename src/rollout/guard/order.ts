@@ -1,30 +1,40 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFile } from "../../platform/replace-file.ts";
 
 /** What the service has the roll-out of a deployment do while the new version is guarded: end the guard, or go back. */
 type Order = "end" | "back";
 
-function orderPath(statePath: string, deploymentId: string | number): string {
-  return join(statePath, "rollout", `deployment-${deploymentId}.guard`);
-}
-
-/** The order that the service has given, or null. @param deploymentId DEPLOY_ID; without it there is no such service */
-export function readGuardOrder(statePath: string, deploymentId: string | undefined): Order | null {
-  if (!/^\d+$/.test(deploymentId ?? "")) return null;
+/**
+ * The order that the service has given, or null.
+ *
+ * @param env HOTPUSH_ORDERS and DEPLOY_ID; without them there is no such service
+ */
+export function readGuardOrder({
+  HOTPUSH_ORDERS: path,
+  DEPLOY_ID: id = "",
+}: NodeJS.ProcessEnv): Order | null {
+  if (!path || !/^\d+$/.test(id)) return null;
   try {
-    const text = readFileSync(orderPath(statePath, deploymentId ?? ""), "utf8").trim();
+    const text = readFileSync(join(path, id), "utf8");
     return text === "end" || text === "back" ? text : null;
   } catch {
     return null;
   }
 }
 
-/** Gives an order to the roll-out of a deployment. The file may be read by its script's user. @throws the system's error */
-export function giveGuardOrder(statePath: string, deploymentId: number, order: Order): void {
-  writeFileSync(orderPath(statePath, deploymentId), order, { mode: 0o644 });
+/**
+ * Gives an order to the roll-out of a deployment.
+ *
+ * @param ordersPath a directory of the service: it is made, and users of scripts may pass through it and read
+ * @throws the system's error
+ */
+export function giveGuardOrder(ordersPath: string, deploymentId: number, order: Order): void {
+  if (mkdirSync(ordersPath, { recursive: true }) !== undefined) chmodSync(ordersPath, 0o711);
+  replaceFile(join(ordersPath, String(deploymentId)), order, { mode: 0o644, owner: null });
 }
 
 /** Removes an order that nobody needs any more. */
-export function removeGuardOrder(statePath: string, deploymentId: number): void {
-  rmSync(orderPath(statePath, deploymentId), { force: true });
+export function removeGuardOrder(ordersPath: string, deploymentId: number): void {
+  rmSync(join(ordersPath, String(deploymentId)), { force: true });
 }

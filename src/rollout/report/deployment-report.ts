@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readForeignFile, removeForeignFile } from "../../platform/foreign-files.ts";
 import { replaceFile } from "../../platform/replace-file.ts";
 import { readSiteRequests, type SiteRequests } from "../../site-requests.ts";
 import { inheritedOwner } from "../state.ts";
@@ -68,7 +68,7 @@ export function readDeploymentReport(statePath: string, deploymentId: number): D
   const path = reportPath(statePath, deploymentId);
   try {
     const { liveAtMs, requests, isGuarding }: Record<keyof DeploymentReport, unknown> = JSON.parse(
-      readShortFile(path),
+      readForeignFile(path, { mostBytes: longestBytes }).toString(),
     );
     return {
       liveAtMs: Number.isSafeInteger(liveAtMs) ? Number(liveAtMs) : null,
@@ -82,17 +82,9 @@ export function readDeploymentReport(statePath: string, deploymentId: number): D
 
 /** Removes a report that is recorded. If it cannot be removed, it does no harm. */
 export function removeDeploymentReport(statePath: string, deploymentId: number): void {
-  rmSync(reportPath(statePath, deploymentId), { force: true });
-}
-
-function readShortFile(path: string): string {
-  // Without O_NONBLOCK, a named pipe would hold up the whole service.
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
-    const stats = fstatSync(fd);
-    if (!stats.isFile() || stats.size > longestBytes) throw new Error(`${path} is not a report`);
-    return readFileSync(fd, "utf8");
-  } finally {
-    closeSync(fd);
+    removeForeignFile(reportPath(statePath, deploymentId));
+  } catch {
+    // The script's user has something else in the place of the directory, or there is none.
   }
 }

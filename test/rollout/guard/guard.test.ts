@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ServiceRollout } from "../../../src/rollout/context.ts";
@@ -62,15 +61,15 @@ test("a container that restarts ends the guard without any request", async (t) =
 });
 
 test("a newer deployment ends the guard with the verdict so far", async (t) => {
-  const { guard, events, statePath } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 0 } });
-  giveGuardOrder(statePath, 7, "end");
+  const { guard, events, ordersPath } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 0 } });
+  giveGuardOrder(ordersPath, 7, "end");
   await guard();
   assert.match(JSON.stringify(events[1]), /ended early: 0 of 60 requests went wrong/);
 });
 
 test("a roll back makes the guarded version fail", async (t) => {
-  const { guard, statePath } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 0 } });
-  giveGuardOrder(statePath, 7, "back");
+  const { guard, ordersPath } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 0 } });
+  giveGuardOrder(ordersPath, 7, "back");
   await assert.rejects(guard(), isProblem("version_unwanted"));
 });
 
@@ -100,14 +99,15 @@ interface Situation {
 function guardOf(t: TestContext, situation: Situation) {
   const { guardMs, now, restarts = 0, cutOff = 0, left = 0, differences } = situation;
   const statePath = temporaryDirectory(t);
-  mkdirSync(join(statePath, "rollout"));
+  const ordersPath = join(statePath, "orders");
+  const env = { DEPLOY_ID: "7", HOTPUSH_ORDERS: ordersPath };
   const events: RolloutEvent[] = [];
   const service = sampleService({ guardMs });
   const project = { name: "shop", services: [service] };
   const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
   const report = (event: RolloutEvent) => void events.push(event);
   const on: ServiceRollout = {
-    ...sampleRequest(statePath, { report, env: { DEPLOY_ID: "7" }, engine: engineWith(restarts, left) }),
+    ...sampleRequest(statePath, { report, env, engine: engineWith(restarts, left) }),
     ...{ own: null, commit: "1", version: null, current: null, lockDescriptor: 0, project, service },
     ...{ services: [service], configHashes: Promise.resolve(new Map()), liveDirectory: directory },
     ...{ liveFilesRead: new Set(["app"]), traffic: { by: "live file", directory } },
@@ -118,7 +118,7 @@ function guardOf(t: TestContext, situation: Situation) {
     ...differences,
   };
   const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);
-  return { guard, events, statePath };
+  return { guard, events, ordersPath };
 }
 
 /** An engine whose containers run, and have restarted so often; Caddy's log names so many clients that left. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import {
@@ -64,16 +64,15 @@ test("a directory without space, or a missing one, does not fail the roll-out", 
   assert.doesNotThrow(() => report(finished));
 });
 
-test("a link, a pipe, a long file and no report in it are nothing", (t) => {
+test("a pipe, a long file and no report in it are nothing", (t) => {
   const { statePath } = stateOf(t);
   const path = (id: number) => join(statePath, "rollout", `deployment-${id}.json`);
   writeFileSync(path(1), JSON.stringify({ liveAtMs: 5, requests: [site] }));
-  symlinkSync(path(1), path(2));
   execFileSync("mkfifo", [path(3)]);
   writeFileSync(path(4), `${" ".repeat(70_000)}{}`);
   writeFileSync(path(5), "null");
   writeFileSync(path(6), JSON.stringify({ liveAtMs: "now", requests: [{ host: 1 }] }));
-  for (const id of [2, 3, 4, 5, 6]) assert.deepEqual(readDeploymentReport(statePath, id), nothing, `${id}`);
+  for (const id of [3, 4, 5, 6]) assert.deepEqual(readDeploymentReport(statePath, id), nothing, `${id}`);
   assert.ok(existsSync(path(1)));
 });
 
