@@ -96,7 +96,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       "rollout-between-services",
     ],
     // They kill the engine, or measure how long an app is away.
-    alone: ["machine-move", "machine-networks", "without-engine"],
+    alone: ["machine-networks", "without-engine"],
     needsEngine: true,
   },
 };

@@ -11,7 +11,6 @@ export interface InitOptions {
   readonly at?: readonly GivenPlace[];
   /** The address of the page. */
   readonly page?: URL;
-  readonly alone?: boolean;
   readonly yes?: boolean;
   readonly check?: boolean;
 }

@@ -1,7 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import { type GitHost, gitHosts, isGitHost } from "../init/git-host.ts";
 import type { QuestionsOnMachine } from "../init/on-machine/plan-on-machine.ts";
-import type { Questions } from "../init/plan-setup.ts";
 import type { PlannedFile } from "../init/planned-file.ts";
 import type { UpstreamQuestion } from "../init/upstreams/questions.ts";
 import type { UpstreamOptions } from "../init/upstreams/upstream.ts";
@@ -11,14 +10,13 @@ import { CommandError } from "../problems.ts";
 import { print, refuse } from "./command.ts";
 
 /** Asks nothing: what cannot be detected stays open, and can be given as an option later. */
-export const takeDefaults: Questions & QuestionsOnMachine = {
+export const takeDefaults: QuestionsOnMachine = {
   askUrl: async () => null,
   askHost: async () => null,
-  askService: async () => null,
   askUpstream: null,
 };
 
-export const personAtTerminal: Questions & QuestionsOnMachine = {
+export const personAtTerminal: QuestionsOnMachine = {
   askUrl: async () => {
     print(
       "Where will your git host reach this server, such as https://shop.example.org?",
@@ -34,12 +32,6 @@ export const personAtTerminal: Questions & QuestionsOnMachine = {
   askHost: (name) => {
     print(`Which git host is ${name}? One of:`, `  ${gitHosts.join(" ")}`);
     return prompt<GitHost>("Git host", "gitea", (text) => (isGitHost(text) ? text : noneOfThem(text)));
-  },
-  askService: (names) => {
-    print("Which service is the app that visitors reach? One of:", `  ${names.join(" ")}`);
-    return prompt<string>("Service", names[0] ?? "", (text) =>
-      names.includes(text) ? text : noneOfThem(text),
-    );
   },
   askUpstream,
 };

@@ -1,35 +1,14 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { parseEnv } from "node:util";
 import type { Environment } from "../config/settings.ts";
-import { type GitRemote, hasFileModes } from "../init/git-checkout.ts";
+import type { GitRemote } from "../init/git-checkout.ts";
 import type { GitHost } from "../init/git-host.ts";
-import type { Setup } from "../init/plan-setup.ts";
 import type { PlannedFile } from "../init/planned-file.ts";
 import type { SetupProject } from "../init/project.ts";
-import { proxyAdvice } from "../init/proxy-config.ts";
-import { systemdUnitName } from "../init/systemd-unit.ts";
 import { isLoopback } from "../init/webhook-address.ts";
 import { type WebhookForm, webhookForm } from "../init/webhook-form.ts";
 import { diffTexts } from "../platform/git.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
 import { secretToSend, send } from "../send/send.ts";
 import { print } from "./command.ts";
-
-/** Prints what was found: the project, its remote, and what runs in front of the app. */
-export function printProject({ project, proxy, address }: Setup): void {
-  const { root, remoteUrl, remote } = project;
-  // The URL may have credentials in it; the parsed remote has none.
-  const from = remote ? `${remote.hostname}, ${remote.path}` : (remoteUrl ?? "none");
-  print(`Project   ${root}`, `Remote    ${from}`, `Runs with ${proxyText(proxy, address.site)}`, "");
-}
-
-function proxyText(proxy: Setup["proxy"], site: string | null): string {
-  if (proxy === null) return "systemd (there is no compose file)";
-  if (proxy.kind === "none") return "compose; no service publishes a port, so Hotpush publishes 9000";
-  if (proxy.kind === "new-caddy") return `compose; Caddy takes the place of ${proxy.service} (${site})`;
-  return `compose; behind ${proxy.service}, your own proxy`;
-}
 
 /** Prints what happens to each file, with the difference for those that are changed. */
 export async function printChanges(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
@@ -64,56 +43,6 @@ async function changeText(
   return (
     difference ?? `${name} would get another text. The difference cannot be shown, because git diff failed.`
   );
-}
-
-/** Prints what a person should know, and what only they can do. */
-export async function printNotes(setup: Setup): Promise<void> {
-  for (const note of [...proxyNotes(setup), ...(await checkoutNotes(setup))]) {
-    print(wrapFor(process.stdout, `- ${note}`, "  "));
-  }
-}
-
-function proxyNotes({ proxy }: Setup): readonly string[] {
-  if (proxy?.kind !== "new-caddy") return [];
-  const { service, dropped, hasContainerName } = proxy;
-  const notes = dropped.map(
-    (port) => `Port ${port} of ${service} is no longer published: two containers cannot share it.`,
-  );
-  if (!hasContainerName) return notes;
-  return [
-    ...notes,
-    `${service} loses its container_name: for a moment of each deployment there are two of it.`,
-  ];
-}
-
-async function checkoutNotes({ project, proxy, services, machine }: Setup): Promise<readonly string[]> {
-  const { root } = project;
-  const isBuiltFromRoot = Object.values(services).some(({ build }) => contextOf(build) === root);
-  const notes: readonly (readonly [applies: boolean, text: string])[] = [
-    [
-      !(await hasFileModes(root)),
-      "git keeps no execute bits here. Run: git add deploy.sh && git update-index --chmod=+x deploy.sh",
-    ],
-    [
-      isBuiltFromRoot && !isIgnoredByDocker(root),
-      ".env, with the secret in it, is in the build context of your image. Add a line .env to .dockerignore.",
-    ],
-    [
-      proxy !== null && machine.isForeignOwner,
-      "The owner of the checkout is not the container's user, so what a deployment changes in it will belong to root.",
-    ],
-  ];
-  return notes.flatMap(([applies, text]) => (applies ? [text] : []));
-}
-
-function contextOf(build: unknown): unknown {
-  return typeof build === "object" && build !== null && "context" in build ? build.context : build;
-}
-
-function isIgnoredByDocker(root: string): boolean {
-  const path = join(root, ".dockerignore");
-  if (!existsSync(path)) return false;
-  return /^(?:\*\*?\/)?(?:\.env\*?|\.\*|\*)$/m.test(readFileSync(path, "utf8"));
 }
 
 /** Where the git host sends to, and the secret that it signs with. */
@@ -161,24 +90,6 @@ function fieldLine(label: string, value: string, width: number): string {
   return line.length <= 80 ? line : `  ${label}\n    ${value}`;
 }
 
-/** Prints what to do next. If the service answers already, nothing is left to do: the result of a dry run is printed. */
-export async function printNextSteps(setup: Setup, env: NodeJS.ProcessEnv): Promise<void> {
-  const { proxy, files } = setup;
-  if (proxy !== null && proxy.kind !== "none" && proxy.kind !== "new-caddy") {
-    print(`\nIn the configuration of ${proxy.service}:`, ...proxyAdvice(proxy).map((line) => `  ${line}`));
-  }
-  const isUnchanged = files.every(({ state }) => state === "right");
-  const settings = { ...readDotenv(setup.project.root), ...env };
-  const result = isUnchanged ? await dryRun({ ...setup, settings, ...setup.address }) : null;
-  if (result !== null) print(`\n${wrapFor(process.stdout, result)}`);
-  else print("\nNext:", `  ${startCommand(setup)}`, "  hotpush send --dry-run");
-}
-
-function startCommand({ proxy }: Setup): string {
-  if (proxy !== null) return "docker compose up -d";
-  return `sudo install -m 644 ${systemdUnitName} /etc/systemd/system/ && sudo systemctl enable --now hotpush`;
-}
-
 /** A test push that changes nothing. */
 export interface DryRunOptions {
   readonly project: SetupProject;
@@ -203,9 +114,4 @@ export async function dryRun({ project, payloadUrl, host, settings }: DryRunOpti
     // Without a secret or a commit there is nothing to send.
     return null;
   }
-}
-
-/** The variables of `.env` in `root`. */
-export function readDotenv(root: string): NodeJS.Dict<string> {
-  return parseEnv(readFileSync(join(root, ".env"), "utf8"));
 }

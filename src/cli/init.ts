@@ -1,15 +1,17 @@
+import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { parsePageUrl } from "../config/settings.ts";
+import { readServices } from "../init/compose-services.ts";
 import { gitHosts } from "../init/git-host.ts";
 import { settingsOnMachine } from "../init/on-machine/plan-on-machine.ts";
-import { readOwnServices } from "../init/plan-setup.ts";
+import { ownRoot } from "../init/own-image.ts";
 import { findProject } from "../init/project.ts";
+import { SetupError } from "../init/setup-error.ts";
 import { parsePlace } from "../init/upstreams/choices.ts";
 import { findOwnProxy } from "../init/upstreams/own-proxy.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
 import { isProjectName } from "../projects/project.ts";
-import { type CommandContext, newCommand, parser, print } from "./command.ts";
-import { initAlone } from "./init-alone.ts";
+import { type CommandContext, newCommand, parser } from "./command.ts";
 import { initOnMachine } from "./init-on-machine.ts";
 import type { InitOptions } from "./init-options.ts";
 
@@ -21,7 +23,6 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
     "hotpush init                         asks what it cannot detect",
     "hotpush init --yes --url https://shop.example.org",
     "hotpush init --check                 shows what would change",
-    "hotpush init --alone                 Hotpush in this project's compose file",
   ])
     .option(
       "--url <address>",
@@ -45,7 +46,6 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
       "where people see the deployments, such as https://hotpush.example.org",
       parser(parsePageUrl, "Not an https address without a path, such as https://hotpush.example.org."),
     )
-    .option("--alone", "a Hotpush and a Caddy of its own, in the project's compose file")
     .option("--yes", "ask nothing, and change what is not right without asking")
     .option("--check", "write nothing; show what would change, and exit with 1 if something would")
     .action(async (options: InitOptions) => finish(await init(options, env)));
@@ -59,12 +59,13 @@ function collect<Value>(read: (text: string) => Value | null, fault: string) {
 
 async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const project = await findProject(process.cwd(), (root) => settingsOnMachine(root, env));
-  const services = await readOwnServices(project, env);
-  const isAlone = options.alone === true || project.composeFiles.length === 0;
-  if (isAlone) return await initAlone(project, services, options, env);
-  const chosen = (options.at ?? []).map(({ service }) => service);
-  const ownProxy = findOwnProxy(services, chosen);
+  const services = await readServices(project, env);
+  const ownProxy = findOwnProxy(
+    services,
+    (options.at ?? []).map(({ service }) => service),
+  );
   if (ownProxy === null) return await initOnMachine(project, services, options, env);
-  print(`${ownProxy} has the certificates of this project, so it gets a Hotpush of its own.`, "");
-  return await initAlone(project, services, options, env);
+  throw new SetupError(
+    `${ownProxy} has the certificates of this project, and with them the ports that Caddy of this server needs. Either remove ${ownProxy} from the compose file and run this again; Caddy gets the certificates. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
+  );
 }

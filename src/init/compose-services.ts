@@ -1,9 +1,12 @@
+import { join } from "node:path";
 import { compareVersions } from "../platform/compare-versions.ts";
 import { composeVersion } from "../platform/compose/ask-compose.ts";
 import type { ComposePort, ComposeService } from "../platform/compose/model.ts";
 import { neededCompose } from "../platform/compose/program.ts";
 import { neededApi } from "../platform/docker/engine.ts";
 import { outputOf, runCommand } from "../platform/run-command.ts";
+import { ownRoot } from "./own-image.ts";
+import type { SetupProject } from "./project.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** The services of a compose project, as compose itself reads its files, without those that Hotpush adds. */
@@ -19,16 +22,20 @@ const configTimeoutMs = 60_000;
 const engineTimeoutMs = 5_000;
 
 /**
- * Asks compose for the services of the project in `root`.
+ * Asks compose for the services of a project.
  *
- * @param composeFiles absolute paths, in order
- * @throws SetupError if there is no compose, it or the engine is too old, or it rejects the files
+ * @throws SetupError if the project has no compose file, there is no compose, it or the engine is too old, it rejects the
+ * files, or one of the services is a Hotpush: two would both deploy every push
  */
 export async function readServices(
-  root: string,
-  composeFiles: readonly string[],
+  { root, composeFiles }: Pick<SetupProject, "root" | "composeFiles">,
   env: NodeJS.ProcessEnv,
 ): Promise<SetupServices> {
+  if (composeFiles.length === 0) {
+    throw new SetupError(
+      `There is no compose file in ${root}, and Hotpush sets up projects that run with docker compose. To deploy other projects, run Hotpush as a service of systemd: ${join(ownRoot, "examples/systemd/hotpush.service")} begins with the commands.`,
+    );
+  }
   await requireCompose(env);
   await requireEngine(env);
   const files = composeFiles.flatMap((file) => ["--file", file]);
@@ -43,7 +50,10 @@ export async function readServices(
     throw new SetupError(`Compose cannot read your project. It says: ${reason.trim()}`);
   }
   const { services }: { readonly services: SetupServices } = JSON.parse(ending.output);
-  return services;
+  if (!Object.hasOwn(services, "hotpush")) return services;
+  throw new SetupError(
+    "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",
+  );
 }
 
 async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {

@@ -95,11 +95,6 @@ export async function gitDirectory(root: string): Promise<string> {
   return dirname(dirname(resolve(root, path ?? ".git/info/exclude")));
 }
 
-/** Whether git records the execute bit of files here; some file systems have none. */
-export async function hasFileModes(root: string): Promise<boolean> {
-  return (await git(root, "config", "--type=bool", "core.fileMode")) !== "false";
-}
-
 function unattended(): GitOptions {
   const ssh = process.env.GIT_SSH_COMMAND || neverAsk.GIT_SSH_COMMAND;
   return { env: { ...process.env, ...neverAsk, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };

@@ -2,14 +2,15 @@ import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import type { Environment } from "../config/settings.ts";
-import { type Branch, branches, variables } from "../config/settings.ts";
+import { type Branch, branches } from "../config/settings.ts";
 import { composeFileNames, composeOverrideNames, namedFiles } from "../platform/compose/commands.ts";
-import { rawValue } from "../platform/env-file.ts";
 import { refusesOwner } from "../platform/git.ts";
-import { notPassedOn, ownComposeFile } from "./compose-file.ts";
 import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl, tryGit } from "./git-checkout.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
 import { SetupError } from "./setup-error.ts";
+
+/** The file of ours in a checkout that joins the project's services to Caddy. */
+export const ownComposeFile = "compose.hotpush.yaml";
 
 /** A project that is set up. */
 export interface SetupProject {
@@ -48,17 +49,6 @@ export async function findProject(
   const project = { root, remoteUrl, remote, host, branch, env, composeFiles: findComposeFiles(root, env) };
   refuseOtherDirectory(project);
   return project;
-}
-
-/**
- * Checks that a Hotpush of the project itself, whose settings are in `.env`, would read that as compose does.
- *
- * @throws SetupError if not
- */
-export function refuseForContainer(project: SetupProject): void {
-  refuseForeignSettings(project);
-  refuseAmbiguousSecret(project);
-  refuseSecretFile(project);
 }
 
 async function findRoot(directory: string): Promise<string> {
@@ -110,31 +100,6 @@ export function isWrittenByInit(path: string): boolean {
   return /^#[^\n]*`hotpush init`/.test(readFileSync(path, "utf8"));
 }
 
-/** LOG_LEVEL=INFO may be the app's: the service would not start with it. */
-function refuseForeignSettings({ env }: SetupProject): void {
-  for (const [name, { parser }] of Object.entries(variables)) {
-    const text = env[name]?.trim();
-    if (!text || notPassedOn.includes(name) || parser.read(text) !== null) continue;
-    throw new SetupError(
-      `${name} in .env is not valid as Hotpush's setting of that name: expected ${parser.expected}. If it is your app's, rename it there, such as APP_${name}, and run this again.`,
-    );
-  }
-}
-
-/** Compose replaces what follows a $, Node takes a # for the start of a comment, and so on. */
-function refuseAmbiguousSecret({ root, env, composeFiles }: SetupProject): void {
-  if (!env.WEBHOOK_SECRET) return;
-  const raw = rawValue(readFileSync(join(root, ".env"), "utf8"), "WEBHOOK_SECRET") ?? "";
-  const value = raw.replace(/\s#.*$/, "");
-  const isQuoted = value.startsWith('"');
-  const isReplaced = composeFiles.length > 0 && value.includes("$");
-  if (value.startsWith("'") || !(isReplaced || value.includes("\\") || (!isQuoted && value.includes("#"))))
-    return;
-  throw new SetupError(
-    "WEBHOOK_SECRET in .env has a $, a # or a \\ in it, which compose and Hotpush read differently. Put it in single quotes, as WEBHOOK_SECRET='…'; or remove the line, and init makes a new secret.",
-  );
-}
-
 /** Compose uses the directory of the first file as the project's: for its name, and for relative paths. */
 function refuseOtherDirectory({ root, env, composeFiles: [first] }: SetupProject): void {
   if (!env.COMPOSE_FILE || first === undefined || real(dirname(first)) === real(root)) return;
@@ -147,12 +112,4 @@ function refuseOtherDirectory({ root, env, composeFiles: [first] }: SetupProject
 /** Git prints the path of the checkout without links. */
 function real(path: string): string {
   return existsSync(path) ? realpathSync(path) : path;
-}
-
-/** The container has nothing of the machine but the repository: it would not find the file. */
-function refuseSecretFile({ env, composeFiles }: SetupProject): void {
-  if (!env.WEBHOOK_SECRET_FILE || composeFiles.length === 0) return;
-  throw new SetupError(
-    "WEBHOOK_SECRET_FILE in .env names a file of this machine, which Hotpush's container would not have. Remove that line (init makes a new secret in .env, which only you can read), or write the content of the file after WEBHOOK_SECRET=, and run this again.",
-  );
 }

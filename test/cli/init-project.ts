@@ -6,26 +6,31 @@ import { makeRepository, type TestRepository } from "../harness/repository.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 /** The compose file of the project. */
-export const project = "services:\n  web:\n    build: web\n    ports: ['8080:3000']\n";
+export const project = "services:\n  web:\n    build: web\n    ports: ['48182:3000']\n";
 /** The compose file as compose reads it. */
 export const model = {
   services: {
     web: {
       build: { context: "/elsewhere" },
       networks: { default: null },
-      ports: [{ mode: "ingress", target: 3000, published: "8080", protocol: "tcp" }],
+      ports: [{ mode: "ingress", target: 3000, published: "48182", protocol: "tcp" }],
     },
   },
 };
 
-/** A project for `hotpush init`. */
+/** Nothing listens there. */
+const ports = { HTTP_PORT: "48180", HTTPS_PORT: "48181" };
+
+/** A project for `hotpush init`, on a server that has none yet. */
 export interface InitProject {
   readonly repository: TestRepository;
   /** Runs `hotpush init` in the repository, unless `more` says otherwise. */
   readonly init: (args?: readonly string[], more?: Partial<CliOptions>) => Promise<CliEnding>;
   /** The text of one of its files. */
   readonly read: (file: string) => string;
-  readonly env: { readonly PATH: string; readonly DOCKER_HOST: string };
+  readonly env: Readonly<
+    Record<"PATH" | "DOCKER_HOST" | "MACHINE_PATH" | "HTTP_PORT" | "HTTPS_PORT", string>
+  >;
 }
 
 /** A repository with a remote at GitHub and, unless it is null, a compose file that compose reads as `services`. */
@@ -41,16 +46,17 @@ export function makeProject(t: TestContext, services: object | null = model, nam
     GIT_SSH_COMMAND: "false",
     PATH: `${bin}:${process.env.PATH}`,
     DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
+    ...{ MACHINE_PATH: join(bin, "hotpush"), ...ports },
   };
   const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
-    runCli(["init", "--alone", ...args], { cwd: repository.directory, env, ...more });
+    runCli(["init", ...args], { cwd: repository.directory, env, ...more });
   const read = (file: string) => readFileSync(join(repository.directory, file), "utf8");
   return { repository, init, read, env };
 }
 
 /**
- * A stand-in for Docker's command line: it gives the project as compose does, and has the image once it was built. The
- * real one is in test/e2e/first-deployment.test.ts.
+ * A stand-in for Docker's command line: it gives the project as compose does, and has no container and no image. The real one is in
+ * test/e2e/machine-part.test.ts.
  */
 function makeDocker(t: TestContext, services: object | null): string {
   const bin = temporaryDirectory(t);
@@ -58,8 +64,8 @@ function makeDocker(t: TestContext, services: object | null): string {
   const cases = [
     '"compose version"*) echo 2.40.3 ;;',
     `"compose --project"*) cat ${join(bin, "model.json")} ;;`,
-    `"build "*) echo "$5" | sed s/.*=// >${join(bin, "image")} ;;`,
-    `"image inspect"*) cat ${join(bin, "image")} 2>/dev/null ;;`,
+    '"ps "*) ;;',
+    '"image inspect"*) exit 1 ;;',
     '*) echo "unexpected: $*" >&2; exit 9 ;;',
   ];
   writeScript(join(bin, "docker"), `#!/bin/sh\ncase "$*" in\n${cases.join("\n")}\nesac\n`);

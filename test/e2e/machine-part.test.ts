@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { parseEnv } from "node:util";
 import { isPortTaken } from "../../src/platform/listener.ts";
 import { memoryOf } from "../harness/memory.ts";
 import { until } from "../harness/until.ts";
@@ -103,7 +104,12 @@ onEngine(
     ): Promise<TestCheckout> {
       const checkout = await machine.addCheckout(name, files);
       const startMs = performance.now();
-      await checkout.type(`hotpush init --yes --url http://${name}.test`);
+      const output = await checkout.type(`hotpush init --yes --url http://${name}.test`);
+      const settings = readFileSync(join(machine.path, `projects/${name}.env`), "utf8");
+      assert.ok(
+        !output.includes(parseEnv(settings).WEBHOOK_SECRET ?? ""),
+        "no terminal, so no secret is shown",
+      );
       report(`init took ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
       await checkout.type("docker compose up -d");
       assert.match(await checkout.type("hotpush send --dry-run"), proof);

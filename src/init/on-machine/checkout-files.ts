@@ -1,11 +1,11 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { namedFiles } from "../../platform/compose/commands.ts";
-import { ownComposeFile } from "../compose-file.ts";
+import { namedFiles, namingFiles } from "../../platform/compose/commands.ts";
 import { withoutOtherValues, withSettings } from "../dotenv-file.ts";
 import { findTracked, findUnignored, gitDirectory } from "../git-checkout.ts";
-import { composeFileList, deployScript, withLines } from "../plan-files.ts";
+import { ownRoot } from "../own-image.ts";
 import { type PlannedFile, planFile, type WantedFile } from "../planned-file.ts";
-import { findOverride, isWrittenByInit, type SetupProject } from "../project.ts";
+import { findOverride, isWrittenByInit, ownComposeFile, type SetupProject } from "../project.ts";
 import { SetupError } from "../setup-error.ts";
 
 /** The compose file of ours in a checkout, and how compose finds it. */
@@ -77,4 +77,23 @@ async function planExclusion(root: string, names: readonly string[]): Promise<Pl
       ),
   });
   return { ...planned, name: ".git/info/exclude" };
+}
+
+/** The value of COMPOSE_FILE with our own file in it: absolute paths, so that it is the same from any working directory. */
+function composeFileList({ root, composeFiles: files, env }: SetupProject): string {
+  return namingFiles([...files, join(root, ownComposeFile)], env);
+}
+
+/** The deploy script; one that is there stays. */
+const deployScript: WantedFile = {
+  name: "deploy.sh",
+  mode: 0o755,
+  purpose: "pulls, builds, replaces, checks; yours to change",
+  make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+};
+
+/** The text with `lines` at its end. */
+function withLines(text: string, lines: readonly string[]): string {
+  const kept = text.replace(/\n*$/, "");
+  return [...(kept === "" ? [] : [kept]), ...lines, ""].join("\n");
 }

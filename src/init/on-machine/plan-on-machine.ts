@@ -7,7 +7,6 @@ import { findMachinePart, listMachineProjects, type MachinePart } from "../../ma
 import type { SetupServices } from "../compose-services.ts";
 import { type GitHost, isGitHost } from "../git-host.ts";
 import { findMachine } from "../machine.ts";
-import type { Given, Questions } from "../plan-setup.ts";
 import { type PlannedFile, planFile } from "../planned-file.ts";
 import type { SetupProject } from "../project.ts";
 import type { GivenPlace } from "../upstreams/choices.ts";
@@ -36,7 +35,10 @@ import { findRemovedProject, formerProjectName, withRemovedFiles } from "./remov
 import { portsOfOthers, refuseTakenNames, refuseTakenPageName, siteFile } from "./sites.ts";
 
 /** Options of the command line. */
-export interface GivenOnMachine extends Given {
+export interface GivenOnMachine {
+  readonly url: URL | null;
+  readonly host: GitHost | null;
+  readonly service: string | null;
   /** The name of the project. */
   readonly project: string | null;
   /** Where people reach the page. */
@@ -45,7 +47,10 @@ export interface GivenOnMachine extends Given {
   readonly places: readonly GivenPlace[];
 }
 
-export interface QuestionsOnMachine extends Pick<Questions, "askUrl" | "askHost"> {
+/** Questions for what only a person can know. Each is asked only if the answer was not found; null is no answer. */
+export interface QuestionsOnMachine {
+  readonly askUrl: () => Promise<URL | null>;
+  readonly askHost: (hostname: string) => Promise<GitHost | null>;
   /** null: none of them is asked. */
   readonly askUpstream: ((question: UpstreamQuestion) => Promise<UpstreamOptions>) | null;
 }
@@ -111,7 +116,7 @@ export async function planOnMachine(
   const page = await findPage(place, given);
   if (page !== null) refuseTakenPageName(place.files.sitesPath, page.url, plan, address);
   const options = {
-    ...{ place, project, machine: findMachine(root, env, undefined), ports: ownPorts(plan) },
+    ...{ place, project, machine: findMachine(env), ports: ownPorts(plan) },
     settings: page?.settings ?? [],
   };
   const owner = { ...self(), gid: receiveOwner(place).gid };

@@ -4,8 +4,7 @@ import { parseEnv } from "node:util";
 import { composeFileNames, namedFiles, namingFiles } from "../../platform/compose/commands.ts";
 import { asWritten, withoutVariable, withVariable } from "../../platform/env-file.ts";
 import { rewriteFile } from "../../platform/replace-file.ts";
-import { ownComposeFile } from "../compose-file.ts";
-import { findOverride, isWrittenByInit } from "../project.ts";
+import { findOverride, isWrittenByInit, ownComposeFile } from "../project.ts";
 
 /** A file in a checkout that `init` wrote for the machine part. */
 export interface CheckoutChange {

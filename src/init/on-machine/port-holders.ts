@@ -26,7 +26,7 @@ export async function findPortHolders(
 function takenError(port: number, holder: string): SetupError {
   const wayOut =
     port === 80 || port === 443
-      ? "Free it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init; or give this project a Hotpush of its own: hotpush init --alone"
+      ? "Free it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init"
       : "Free it, or choose another place: hotpush init --url https://<host name>, or --at <service>=:<port>";
   return new SetupError(`Caddy of the machine needs port ${port}, which ${holder} has. ${wayOut}`);
 }
