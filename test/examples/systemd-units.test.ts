@@ -8,6 +8,7 @@ import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const examples = join(import.meta.dirname, "../../examples/systemd");
+
 function analyze(...args: readonly string[]): string {
   const { stdout, stderr } = spawnSync("systemd-analyze", ["--no-pager", ...args], { encoding: "utf8" });
   return stdout + stderr;
