@@ -47,7 +47,16 @@ const tables = `
     deployment INTEGER,
     address    TEXT,
     status     INTEGER NOT NULL          -- of the answer
-  ) STRICT;`;
+  ) STRICT;
+  -- how often somebody tried there what they have no right to
+  CREATE TABLE refusals (
+    visitor    TEXT NOT NULL,
+    action     TEXT NOT NULL,
+    count      INTEGER NOT NULL,
+    address    TEXT,
+    last_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (visitor, action)
+  ) STRICT, WITHOUT ROWID;`;
 
 const accessSchema: Schema = { file: "access.db", checkedTable: "sessions", tables, migrations: [] };
 

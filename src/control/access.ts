@@ -1,4 +1,4 @@
-import { type AuditEntry, listActions } from "../access/audit.ts";
+import { type AuditEntry, listActions, listRefusals, type Refusals } from "../access/audit.ts";
 import { linkLastsMs, listSessions, makeLink, revokeSession, type Session } from "../access/sign-in.ts";
 import { createToken, listTokens, revokeToken, type Token } from "../access/tokens.ts";
 import { printable } from "../platform/terminal/printable.ts";
@@ -17,6 +17,7 @@ type Dated<Of> = {
 export type SessionJson = Dated<Session>;
 export type TokenJson = Dated<Token>;
 export type AuditJson = Dated<AuditEntry>;
+export type RefusalsJson = Dated<Refusals>;
 
 const longestName = 60;
 
@@ -87,7 +88,10 @@ export const showAudit: WholeRoute = ({ access }, { query }) => {
   const entries = listActions(access(), Math.min(limit, largestLimit)).map(
     ({ atMs, ...same }): AuditJson => ({ at: instant(atMs), ...same }),
   );
-  return jsonReply({ entries });
+  const refusals = listRefusals(access()).map(
+    ({ lastAtMs, ...same }): RefusalsJson => ({ ...same, lastAt: instant(lastAtMs) }),
+  );
+  return jsonReply({ entries, refusals });
 };
 
 function nameIn({ name }: Readonly<Record<string, unknown>>): string | null {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server } from "node:http";
-import { noteAction } from "../access/audit.ts";
+import { createRefusalCounter, type NoteRefusal, noteAction } from "../access/audit.ts";
 import { findAnswer, keepAnswer } from "../access/repeats.ts";
 import { listSessions, openLink, revokeSession } from "../access/sign-in.ts";
 import { findVisitor, type Visitor } from "../access/visitor.ts";
@@ -18,12 +18,14 @@ import type { OwnSessionJson, VisitorJson } from "./visitor-json.ts";
  * visitor, and this checks it: without one, nothing can be read.
  */
 export function createPageServer(sources: ControlSources): Server {
-  const door: Door = { sources, running: new Set() };
+  const noteRefusal = createRefusalCounter(sources.access, (error) => logUnwritten(sources, error));
+  const door: Door = { sources, noteRefusal, running: new Set() };
   return serveCalls(sources.log, (request) => answerVisitor(request, door));
 }
 
 interface Door {
   readonly sources: ControlSources;
+  readonly noteRefusal: NoteRefusal;
   /** Requests with a key that are being answered. */
   readonly running: Set<string>;
 }
@@ -176,16 +178,23 @@ interface Noted extends Omit<Parameters<typeof noteAction>[1], "atMs" | "visitor
 }
 
 /** The audit log must not keep anybody from acting: a full disk is reported by the health check. */
-function note({ sources }: Door, { visitor, ...entry }: Noted): void {
-  try {
-    const name = visitor === null ? "nobody" : signature(visitor);
-    noteAction(sources.access(), { ...entry, atMs: Date.now(), visitor: name });
-  } catch (error) {
-    sources.log.error(
-      { event: "store.failed", err: error },
-      "An action could not be written to the audit log",
-    );
+function note({ sources, noteRefusal }: Door, { visitor, ...entry }: Noted): void {
+  const { action, address, status } = entry;
+  const name = visitor === null ? "nobody" : signature(visitor);
+  const atMs = Date.now();
+  if (status === 401 || status === 403) {
+    noteRefusal({ visitor: name, action, address, lastAtMs: atMs });
+    return;
   }
+  try {
+    noteAction(sources.access(), { ...entry, atMs, visitor: name });
+  } catch (error) {
+    logUnwritten(sources, error);
+  }
+}
+
+function logUnwritten({ log }: ControlSources, error: unknown): void {
+  log.error({ event: "store.failed", err: error }, "An action could not be written to the audit log");
 }
 
 const longestReported = 200;
