@@ -20,7 +20,7 @@ export interface Settings {
 
 /**
  * Reads the settings as the service does: from the file, below the environment `env`, which wins. The file is `named`, else
- * `.env` in `directory`, else the one of docs/set-up.md, "By hand", if it exists.
+ * `.env` in `directory`, else the one of docs/set-up.md, "Under systemd", if it exists.
  */
 export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: string): Settings {
   const file = named ?? chooseFile(directory);
