@@ -33,15 +33,15 @@ export function openControlSocket(sources: ControlSources): Promise<UnixSocket |
 }
 
 /**
- * Opens the page's socket, on which every call carries the credential of a visitor. It belongs to the owner of its
- * directory, because the page is a process of another user.
+ * Opens the page's socket, on which every call carries the credential of a visitor. The group of its directory may use it,
+ * because the page is a process of another user.
  *
  * @returns as `openControlSocket`
  */
 export function openPageSocket(sources: ControlSources, path: string): Promise<UnixSocket | null> {
   return open({
     ...{ sources, path, consequence: "Calls of hotpush page" },
-    options: { mode: 0o600, mostConnections: mostPageCalls, isOfDirectoryOwner: true },
+    options: { mode: 0o660, mostConnections: mostPageCalls, isOfGroup: true },
     load: async () => (await import("./page-server.ts")).createPageServer(sources),
   });
 }

@@ -13,7 +13,7 @@ import { basename, dirname, isAbsolute, resolve } from "node:path";
 import { type Access, replaceFile } from "./replace-file.ts";
 
 /** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
-const O_PATH = 0o10000000;
+export const O_PATH = 0o10000000;
 const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const mostLinks = 40;
 /** Nobody has so many files side by side by hand, and listing more would hold up the process. */

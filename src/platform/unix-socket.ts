@@ -4,6 +4,7 @@ import {
   chownSync,
   closeSync,
   constants,
+  fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -14,6 +15,7 @@ import {
 } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { basename, dirname, join } from "node:path";
+import { O_PATH } from "./foreign-files.ts";
 
 /** A Unix socket that is ours until it is closed, or until another process has put its own in the same place. */
 export interface UnixSocket {
@@ -25,8 +27,8 @@ export interface ListenOptions {
   /** Who may connect. */
   readonly mode: number;
   readonly mostConnections: number;
-  /** Gives the socket to the owner of its directory, if this process may. */
-  readonly isOfDirectoryOwner?: boolean;
+  /** Gives the socket to the group of its directory, which must be closed to changes by others. */
+  readonly isOfGroup?: boolean;
 }
 
 /**
@@ -41,7 +43,7 @@ export interface ListenOptions {
  */
 export async function listenOnSocket(
   path: string,
-  { mode, mostConnections, isOfDirectoryOwner = false }: ListenOptions,
+  { mode, mostConnections, isOfGroup = false }: ListenOptions,
   onConnection: (socket: Socket) => void,
 ): Promise<UnixSocket> {
   const sockets = new Set<Socket>();
@@ -54,6 +56,7 @@ export async function listenOnSocket(
   server.maxConnections = mostConnections;
   // A failed accept costs that connection and nothing else.
   server.on("error", () => {});
+  const group = isOfGroup ? groupOf(dirname(path)) : null;
   const unfinished = join(dirname(path), `.${basename(path)}`);
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { mode: 0o700 });
@@ -63,7 +66,7 @@ export async function listenOnSocket(
   try {
     await Promise.race([once(server, "listening"), rejectOnError(server)]);
     chmodSync(directory.at("socket"), mode);
-    if (isOfDirectoryOwner) giveToOwner(directory.at("socket"), dirname(path));
+    if (group !== null) chownSync(directory.at("socket"), process.getuid?.() ?? 0, group);
     renameSync(join(unfinished, "socket"), path);
     rmdirSync(unfinished);
   } catch (error) {
@@ -81,25 +84,34 @@ export async function listenOnSocket(
   };
 }
 
-function giveToOwner(path: string, directory: string): void {
-  const { uid, gid } = statSync(directory);
-  if (process.getuid?.() === 0 && uid !== 0) chownSync(path, uid, gid);
+/** Who can change the directory could exchange the socket while it is given away. */
+function groupOf(directory: string): number {
+  const { uid, gid, mode } = statSync(directory);
+  if (uid === process.getuid?.() && (mode & 0o022) === 0) return gid;
+  throw new Error(
+    `${directory} can be changed by other users. Run: chown ${process.getuid?.()} ${directory} && chmod u=rwx,g=rx,o= ${directory}`,
+  );
 }
 
 /**
- * Runs `work` with a short path of the socket at `path`, which is valid until then.
+ * Runs `work` with a short path of the socket at `path`, which is valid until then. Others may put anything in its place: a
+ * link is not followed, and the path leads to the socket that was found, whatever is there later.
  *
- * @throws Error if its directory is missing, or may not be entered
+ * @throws the system's error, or one with the code ENOTSOCK
  */
 export async function withShortPath<Result>(
   path: string,
   work: (shortPath: string) => Promise<Result>,
 ): Promise<Result> {
-  const directory = openDirectory(dirname(path));
+  const fd = openSync(path, O_PATH | constants.O_NOFOLLOW);
   try {
-    return await work(directory.at(basename(path)));
+    if (fstatSync(fd).isSocket()) return await work(`/proc/self/fd/${fd}`);
+    throw Object.assign(new Error(`ENOTSOCK: ${path} is no socket`), {
+      code: "ENOTSOCK",
+      syscall: "connect",
+    });
   } finally {
-    directory.close();
+    closeSync(fd);
   }
 }
 

@@ -77,6 +77,7 @@ for (const [kind, plant] of Object.entries(kinds)) {
     // Git itself would wait for these, as their owner.
     for (const name of [".gitconfig", ".config/git/config"]) await plantAt(join(alice.home, name));
     await plantAt(join(alice.repoPath, ".git/config"));
+    lchownSync(join(alice.repoPath, ".git"), alice.uid, alice.uid);
     addProject("alice", alice.repoPath, { DEPLOY_TIMEOUT: "5m" });
     await until(
       "the settings are read again",

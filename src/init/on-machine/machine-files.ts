@@ -82,10 +82,10 @@ export function receiveOwner({ env }: MachinePlace): Owner {
   return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
 }
 
-/** The directory of the socket on which `page` calls `run`: its owner may use the socket. */
+/** The directory of the socket on which `page` calls `run`: its group may use the socket, and only root may change it. */
 export function pageDirectory({ env, state }: Pick<MachinePlace, "env" | "state">): PlannedDirectory {
   const [uid = 0, gid = uid] = (env.PAGE_USER ?? newPageUser()).split(":").map(Number);
-  return { path: state.page, mode: 0o700, owner: { uid, gid } };
+  return { path: state.page, mode: 0o750, owner: { ...self(), gid } };
 }
 
 /** The user of this process, as an owner. */

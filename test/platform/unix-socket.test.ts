@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { listenOnSocket, withShortPath } from "../../src/platform/unix-socket.ts";
+import { needs } from "../harness/requirements.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const asRoot = needs("otherUser");
+/** The user of the page, and somebody else. */
+const [page, other] = [61_002, 61_003];
+const options = { mode: 0o660, mostConnections: 8, isOfGroup: true };
+
+function makePlace(t: TestContext, uid: number, mode: number) {
+  const root = temporaryDirectory(t);
+  chmodSync(root, 0o711);
+  const directory = join(root, "page");
+  mkdirSync(directory);
+  chownSync(directory, uid, page);
+  chmodSync(directory, mode);
+  const rootFile = join(root, "file");
+  writeFileSync(rootFile, "of root\n", { mode: 0o600 });
+  return { directory, rootFile, path: join(directory, "page.sock") };
+}
+
+/** Runs a script in the directory as this user and its group. @returns what it prints */
+function runAs(uid: number, cwd: string, script: string): string {
+  const io = { cwd, uid, gid: uid, encoding: "utf8" } as const;
+  return execFileSync(process.execPath, ["-e", script], io).trim();
+}
+
+const use = `require("node:net").connect("page.sock").on("connect", () => process.exit(console.log("connected")))
+  .on("error", ({ code }) => console.log(code))`;
+
+test(
+  "the group of the directory may use the socket, and cannot put anything in its place",
+  asRoot,
+  async (t) => {
+    const { directory, path } = makePlace(t, 0, 0o750);
+    const socket = await listenOnSocket(path, options, (connection) => connection.end());
+    t.after(socket.close);
+    const { uid, gid, mode } = statSync(path);
+    assert.deepEqual([uid, gid, mode & 0o777], [0, page, 0o660]);
+    const change = `const fs = require("node:fs");
+    const tries = [() => fs.unlinkSync("page.sock"), () => fs.renameSync("page.sock", "x"), () => fs.chmodSync("page.sock", 0o777),
+      () => fs.mkdirSync(".page.sock"), () => fs.symlinkSync("/etc/passwd", "link")];
+    console.log(tries.map((work) => { try { work(); return "done"; } catch ({ code }) { return code; } }).join());`;
+    assert.equal(runAs(page, directory, change), "EACCES,EACCES,EPERM,EACCES,EACCES");
+    assert.equal(await asyncRun(page, directory, use), "connected");
+    // Started there by root, so that the directory itself is no obstacle.
+    assert.equal(await asyncRun(other, directory, use), "EACCES");
+  },
+);
+
+test(
+  "root makes no socket in a directory that another user can change, and gives nothing away",
+  asRoot,
+  async (t) => {
+    for (const [uid, mode] of [
+      [page, 0o700],
+      [0, 0o770],
+      [0, 0o777],
+    ] as const) {
+      const { directory, path, rootFile } = makePlace(t, uid, mode);
+      const race = `const fs = require("node:fs");
+      for (;;) for (const name of [".page.sock", "page.sock"]) try {
+        fs.rmSync(name, { recursive: true, force: true }); fs.symlinkSync(${JSON.stringify(rootFile)}, name);
+        fs.unlinkSync(name); fs.mkdirSync(name); fs.symlinkSync(${JSON.stringify(rootFile)}, name + "/socket");
+      } catch {}`;
+      const attacker = spawn(process.execPath, ["-e", race], { cwd: directory, uid: page, gid: page });
+      t.after(() => attacker.kill("SIGKILL"));
+      const endMs = performance.now() + 500;
+      while (performance.now() < endMs)
+        await assert.rejects(
+          listenOnSocket(path, options, () => {}),
+          /can be changed by other users/,
+        );
+      const stats = statSync(rootFile);
+      assert.deepEqual([stats.uid, stats.gid, stats.mode & 0o777], [0, 0, 0o600]);
+    }
+  },
+);
+
+test("a link in the place of a socket is not followed, and a file is no socket", async (t) => {
+  const directory = temporaryDirectory(t);
+  const [real, link, file] = ["real", "link", "file"].map((name) => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const server = createServer((socket) => socket.end()).listen(real);
+  t.after(() => server.close());
+  symlinkSync(real, link);
+  writeFileSync(file, "");
+  const reach = (path: string) =>
+    withShortPath(path, (short) => {
+      const socket = connect(short);
+      return new Promise((resolve, reject) => {
+        socket.on("connect", () => resolve("connected")).on("error", reject);
+      });
+    });
+  assert.equal(await reach(real), "connected");
+  for (const path of [link, file]) await assert.rejects(reach(path), { code: "ENOTSOCK" });
+  await assert.rejects(reach(join(directory, "none")), { code: "ENOENT" });
+});
+
+/** The server in this process has to answer meanwhile. */
+function asyncRun(uid: number, cwd: string, script: string): Promise<string> {
+  const child = spawn(process.execPath, ["-e", script], { cwd, uid, gid: uid });
+  let text = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  return new Promise((resolve) => child.once("close", () => resolve(text.trim())));
+}
