@@ -2,6 +2,7 @@ import process from "node:process";
 import type { MachineSettings } from "./config/machine.ts";
 import type { ProjectSettings } from "./config/project.ts";
 import type { Log } from "./log.ts";
+import { cleanOutput } from "./platform/terminal/output.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
 import type { RunningService } from "./service.ts";
 
@@ -26,6 +27,7 @@ const loadRole: Readonly<Record<Role, () => readonly Promise<unknown>[]>> = {
   page: () => [import("./page/page.ts")],
 };
 
+cleanOutput(process.stdout, process.stderr);
 try {
   const command = process.argv.slice(2);
   const role = command.length > 1 ? undefined : roles.get(command[0]);

@@ -136,8 +136,8 @@ function createProgressPrinter(terminal: Terminal): ProgressPrinter {
 }
 
 function lineText(line: string, { isInteractive, paint }: Terminal): string {
-  if (!isInteractive) return line;
   const text = harmless(line);
+  if (!isInteractive) return text;
   return text.startsWith("==> ") ? paint("bold", text) : text;
 }
 

@@ -6,6 +6,7 @@ import type { UpstreamQuestion } from "../init/upstreams/questions.ts";
 import type { UpstreamOptions } from "../init/upstreams/upstream.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
+import { cleaned, uncleaned } from "../platform/terminal/output.ts";
 import { CommandError } from "../problems.ts";
 import { print, refuse } from "./command.ts";
 
@@ -105,7 +106,8 @@ async function readAnswer(question: string): Promise<string> {
   terminal.once("SIGINT", () => left.abort());
   terminal.once("close", () => left.abort());
   try {
-    return await terminal.question(question, { signal: left.signal });
+    const ask = () => terminal.question(cleaned(question), { signal: left.signal });
+    return await uncleaned(process.stdout, ask);
   } catch (error) {
     if (!left.signal.aborted) throw error;
     process.stdout.write("\n");

@@ -7,6 +7,7 @@ import { type CheckReport, checks, runChecks } from "../../src/doctor/checks.ts"
 import { makeDoctorContext } from "../../src/doctor/context.ts";
 import { jsonReport, textReport, wrapCommand } from "../../src/doctor/report.ts";
 import { readSettings } from "../../src/doctor/settings.ts";
+import { cleaned } from "../../src/platform/terminal/output.ts";
 import { openTerminal, type Terminal } from "../../src/platform/terminal/terminal.ts";
 
 const plainly: Terminal["paint"] = (_, text) => text;
@@ -36,7 +37,7 @@ const everything: readonly ProbeResult[] = [
 
 test("no line of the report is wider than 80 columns, with and without colours", () => {
   for (const isColored of [false, true]) {
-    const report = withoutColors(textReport(reportsOf(everything), isColored ? inColor : plainly));
+    const report = withoutColors(cleaned(textReport(reportsOf(everything), isColored ? inColor : plainly)));
     for (const line of report.split("\n")) assert.ok(line.length <= 80, `${line.length}: ${line}`);
   }
 });
@@ -44,7 +45,7 @@ test("no line of the report is wider than 80 columns, with and without colours",
 test("colours only repeat what the words say", () => {
   const plain = textReport(reportsOf(everything), plainly);
   assert.ok(!plain.includes("\x1b"));
-  const colored = textReport(reportsOf(everything), inColor);
+  const colored = cleaned(textReport(reportsOf(everything), inColor));
   assert.ok(colored.includes("\x1b[31m"));
   assert.equal(withoutColors(colored), plain);
 });

@@ -1,3 +1,4 @@
+import { control } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** One line at the bottom of a terminal that is rewritten in place; nothing if output is piped. */
@@ -9,13 +10,14 @@ export interface Progress {
 }
 
 const redrawMs = 1_000;
-const eraseRest = "\u001b[K";
+const eraseRest = control("K");
+const toStart = control("G");
 
 /**
  * Shows what `text` returns, and updates it every second. Each change is one write that first overwrites the line and
  * then erases its rest, so that nothing flickers.
  *
- * @param write writes text to the terminal unchanged
+ * @param write writes text to the terminal
  */
 export function showProgress(
   terminal: Terminal,
@@ -29,8 +31,8 @@ export function showProgress(
   function redrawn(): string {
     const before = shown;
     shown = text().slice(0, terminal.columns - 1);
-    if (shown === "") return before === "" ? "" : `\r${eraseRest}`;
-    return `\r${terminal.paint("dim", shown)}${eraseRest}`;
+    if (shown === "") return before === "" ? "" : `${toStart}${eraseRest}`;
+    return `${toStart}${terminal.paint("dim", shown)}${eraseRest}`;
   }
 
   const timer = setInterval(() => {
@@ -39,12 +41,12 @@ export function showProgress(
   write(redrawn());
   return {
     print(...lines) {
-      const start = shown === "" ? "" : "\r";
+      const start = shown === "" ? "" : toStart;
       write(`${lines.map((line) => `${start}${line}${start && eraseRest}\n`).join("")}${redrawn()}`);
     },
     end() {
       clearInterval(timer);
-      if (shown !== "") write(`\r${eraseRest}`);
+      if (shown !== "") write(`${toStart}${eraseRest}`);
       shown = "";
     },
   };

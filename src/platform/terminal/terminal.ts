@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { control } from "./output.ts";
 import { withoutSteering } from "./printable.ts";
 
 /** The output of a command for a person: plain text if it is piped, with colour and progress on a terminal. */
@@ -10,7 +10,10 @@ export interface Terminal {
   readonly print: (...lines: readonly string[]) => void;
 }
 
-export type Colour = "bold" | "dim" | "red" | "green" | "yellow";
+/** The codes that begin and end each (ECMA-48, "Select graphic rendition"). */
+const colours = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39] } as const;
+
+export type Colour = keyof typeof colours;
 
 const usualColumns = 80;
 const tabColumns = 8;
@@ -22,9 +25,13 @@ export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv)
   return {
     isInteractive,
     columns: isInteractive ? stream.columns || usualColumns : usualColumns,
-    paint: (colour, text) => (hasColour ? styleText(colour, text, { validateStream: false }) : text),
+    paint: (colour, text) => (hasColour ? painted(text, colours[colour]) : text),
     print: (...lines) => stream.write(lines.map((line) => `${line}\n`).join("")),
   };
+}
+
+function painted(text: string, [begin, end]: readonly [number, number]): string {
+  return `${control(`${begin}m`)}${text}${control(`${end}m`)}`;
 }
 
 /** A line of a script without what could steer the terminal that it is shown on; tabs become spaces. */

@@ -1,9 +1,10 @@
 import { formatDuration } from "../../config/duration.ts";
+import { control } from "../../platform/terminal/output.ts";
 import { withoutSteering } from "../../platform/terminal/printable.ts";
 import { reportText } from "./format.ts";
 import type { Report, RolloutEvent } from "./report.ts";
 
-const eraseBelow = "\u001b[J";
+const eraseBelow = control("J");
 
 /**
  * Prints events on a terminal: each service has a line at the bottom, which grows with its steps. All else comes above, as
@@ -16,7 +17,7 @@ export function reportLiveLines(write: (text: string) => void, columns: number):
   let shown = 0;
 
   function erased(): string {
-    return shown === 0 ? "" : `\u001b[${shown}A${eraseBelow}`;
+    return shown === 0 ? "" : `${control(`${shown}A`)}${eraseBelow}`;
   }
 
   function lines(): string {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { cleaned } from "../../../src/platform/terminal/output.ts";
 import { reportLiveLines } from "../../../src/rollout/report/live-lines.ts";
 import type { RolloutEvent, RolloutStep } from "../../../src/rollout/report/report.ts";
 
@@ -13,7 +14,8 @@ const erasing = new RegExp(`^${String.fromCharCode(27)}\\[(\\d+)A${String.fromCh
 /** The lines that a terminal shows after these events. */
 function screenOf(columns: number, events: readonly RolloutEvent[]): readonly string[] {
   const rows: string[] = [];
-  const report = reportLiveLines((text) => {
+  const report = reportLiveLines((written) => {
+    const text = cleaned(written);
     const [, up, rest = text] = erasing.exec(text) ?? [];
     if (up !== undefined) rows.splice(rows.length - Number(up));
     rows.push(...rest.split("\n").slice(0, -1));

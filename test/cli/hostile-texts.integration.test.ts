@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer, request, type Server } from "node:http";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { type TestContext, test } from "node:test";
+import { controlSocketPath } from "../../src/control/control-socket.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { freePort } from "../harness/free-port.ts";
+import { commandEnvironment, launcher, startAnswering } from "../harness/hotpush.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+/** Writes the clipboard, clears the screen in two ways, sets the title, and turns the direction of writing round. */
+const hostile =
+  " \u001b]52;c;ZXZpbA==\u0007\u001b[2J\u001b[35m\u009b2J\u001b]0;evil\u001b\\\u202e\u2067\u200f\r\b evil";
+/** All that Hotpush itself sends to a terminal, which ends lines by carriage return and line feed. */
+const esc = String.fromCharCode(27);
+const usual = new RegExp(`\\r\\n|${esc}\\[(?:(?:1|2|22|31|32|33|39)m|[KGJ]|\\d+A)`, "g");
+
+const commands = [
+  "status",
+  "history",
+  "projects",
+  "logs 1",
+  "logs -f 1",
+  "deploy",
+  "cancel",
+  "rollback",
+  "pause",
+  "resume",
+  "audit",
+  "open",
+  "session list",
+  "session revoke 1",
+  "token list",
+  "token create --name x --read",
+  "token revoke 1",
+  "notify --test",
+].map((line) => line.split(" "));
+
+test("no text of a commit, a person or a script steers the terminal, in any command", async (t) => {
+  const { directory: repoPath } = makeRepository(t);
+  const service = await startAnswering(t, { repoPath, env: { PAGE_URL: "https://hotpush.example.com" } });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const statePath = await standBefore(t, controlSocketPath(service.statePath));
+  for (const command of commands) await assertHarmless({ statePath }, command, "");
+  for (const name of ["status", "history", "projects"]) await assertHarmless({ statePath }, [name], "]52;c;");
+  for (const command of commands.filter(([name]) => name !== "open" && name !== "token"))
+    assertClean(await run({ statePath }, [...command, "--json"]), `${command.join(" ")} --json`);
+});
+
+test("no refusal of a service, a server or a git host steers the terminal", async (t) => {
+  const [statePath, port] = [temporaryDirectory(t), await freePort()];
+  const refuse = () =>
+    createServer((_, response) => {
+      response.writeHead(409, { "content-type": "application/problem+json" });
+      response.end(JSON.stringify({ detail: hostile, title: hostile, code: hostile }));
+    });
+  await listen(t, refuse(), controlSocketPath(statePath));
+  await listen(t, refuse(), port);
+  const file = join(statePath, "token");
+  writeFileSync(file, "token", { mode: 0o600 });
+  for (const command of commands) await assertHarmless({ statePath }, command, "evil");
+  const remote = ["--server", `http://localhost:${port}`, "--token-file", file];
+  for (const name of ["status", "history", "projects", "logs", "deploy", "pause"])
+    await assertHarmless({ statePath }, [...remote, name], "evil");
+  const { directory: cwd, git, write, commit } = makeRepository(t);
+  write("README", "");
+  commit();
+  git("remote", "add", "origin", cwd);
+  const env = { WEBHOOK_SECRET: "a secret of this test, long enough" };
+  const send = ["send", "--dry-run", "--url", `http://127.0.0.1:${port}/webhook`];
+  await assertHarmless({ statePath, env, cwd }, send, "");
+});
+
+test("no name of a file, project or option steers the terminal", async (t) => {
+  const target = { statePath: temporaryDirectory(t) };
+  for (const command of [[`x${hostile}`], ["status", `--x${hostile}`], ["logs", hostile]])
+    await assertHarmless(target, command, "evil");
+  const cwd = join(temporaryDirectory(t), "a\u001b[2J\u202e");
+  mkdirSync(cwd);
+  for (const name of ["init", "rollout", "send", "secret rotate", "doctor", "remove", "prune"])
+    await assertHarmless({ ...target, cwd }, name.split(" "), "");
+});
+
+interface Target {
+  readonly statePath: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+}
+
+/** Runs a command in a pipe and on a terminal. `shown` must be in its output. */
+async function assertHarmless(target: Target, command: readonly string[], shown: string) {
+  for (const isTerminal of [false, true]) {
+    const output = await run(target, command, isTerminal);
+    const what = `${command.join(" ").replace(hostile, "…")} ${isTerminal ? "on a terminal" : "in a pipe"}`;
+    assertClean(output, what);
+    assert.ok(output.includes(shown), `${what}: ${JSON.stringify(output)}`);
+  }
+}
+
+function assertClean(output: string, what: string): void {
+  const rest = output.replaceAll(usual, "").replaceAll(/[\n\t]/g, "");
+  assert.doesNotMatch(
+    rest,
+    /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u,
+    `${what}: ${JSON.stringify(output)}`,
+  );
+}
+
+/** @returns what it printed, on both streams */
+async function run(target: Target, command: readonly string[], isTerminal = false): Promise<string> {
+  const env = { ...commandEnvironment(target), TERM: "xterm", USER: "ann" };
+  const line = [launcher, ...command].map((word) => `'${word}'`).join(" ");
+  const args = ["--quiet", "--return", "--command", line, "/dev/null"];
+  const [program, words] = isTerminal ? ["script", args] : [launcher, command];
+  return await new Promise((resolve) => {
+    const options = { env, cwd: target.cwd ?? "/" };
+    execFile(program, words, options, (_, stdout, stderr) => resolve(stdout + stderr)).stdin?.end();
+  });
+}
+
+/** @returns the state directory of a service whose every text ends in a hostile one */
+async function standBefore(t: TestContext, socketPath: string): Promise<string> {
+  const statePath = temporaryDirectory(t);
+  const server = createServer(async (incoming, response) => {
+    const { method, url, headers } = incoming;
+    const asked = request({ socketPath, method, path: url, headers: { ...headers, connection: "close" } });
+    asked.end(await buffer(incoming));
+    const [answer] = await once(asked, "response");
+    const text = (await buffer(answer)).toString();
+    const isLog = url?.includes("/log?") ?? false;
+    const lines = text.split("\n").map((line) => (isLog || line === "" ? line : spoilt(line)));
+    response.writeHead(answer.statusCode, { "content-type": answer.headers["content-type"] });
+    response.end(lines.join("\n"));
+  });
+  await listen(t, server, controlSocketPath(statePath));
+  return statePath;
+}
+
+/** What commands decide by, or read as a time. */
+const kept =
+  /^(?:event|state|status|ref|commit|checkedOutCommit|trigger|result|kind|role|scope|.*At|at|since|link|secret)$/;
+
+function spoilt(line: string): string {
+  return JSON.stringify(JSON.parse(line), (key, value) =>
+    typeof value === "string" && !kept.test(key) ? value + hostile : value,
+  );
+}
+
+async function listen(t: TestContext, server: Server, at: string | number): Promise<void> {
+  server.listen(at);
+  await once(server, "listening");
+  t.after(() => server.close());
+}
