@@ -32,6 +32,7 @@ const tables = `
   CREATE TABLE repeats (
     visitor TEXT NOT NULL,
     key     TEXT NOT NULL,
+    request TEXT NOT NULL,
     status  INTEGER NOT NULL,
     answer  TEXT NOT NULL,
     at_ms   INTEGER NOT NULL,

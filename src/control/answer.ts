@@ -9,7 +9,7 @@ import {
   showSessions,
   showTokens,
 } from "./access.ts";
-import { readCall } from "./calls.ts";
+import { type Call, readCall } from "./calls.ts";
 import { findContext, mustNameProject } from "./contexts.ts";
 import { showExamination } from "./doctor.ts";
 import { followDeployment } from "./follow.ts";
@@ -67,24 +67,27 @@ const wholeRoutes: Readonly<Record<string, WholeRoute>> = {
 
 const longestBodyBytes = 16 * 1024;
 
-/**
- * Answers a call about one project, or about all.
- *
- * @param asker changes the body that the routes see, so that it says who asks
- */
-export async function answerCall(
-  request: IncomingMessage,
+/** Answers a call about one project, or about all. */
+export async function answerCall(request: IncomingMessage, sources: ControlSources): Promise<ControlReply> {
+  const body = await readRequestBody(request);
+  return body === null
+    ? unreadable
+    : await answerRead({ ...readCall(request.method, request.url), body }, sources);
+}
+
+export const unreadable = refusal(
+  400,
+  "The request body is not a JSON object of plain values, or is too large.",
+);
+
+/** As `answerCall`, for a request whose body was read. */
+export async function answerRead(
+  asked: ControlRequest & Call,
   sources: ControlSources,
-  asker: (body: ControlRequest["body"]) => ControlRequest["body"] = (body) => body,
 ): Promise<ControlReply> {
-  const call = readCall(request.method, request.url);
-  const [route, wholeRoute] = [routes[call.key], wholeRoutes[call.key]];
+  const [route, wholeRoute] = [routes[asked.key], wholeRoutes[asked.key]];
   if (!route && !wholeRoute)
     return refusal(404, "This Hotpush does not know this request. Are both of the same version?");
-  const body = await readRequestBody(request);
-  if (body === null)
-    return refusal(400, "The request body is not a JSON object of plain values, or is too large.");
-  const asked = { ...call, body: asker(body) };
   try {
     const context = await findContext(sources, asked, wholeRoute === undefined);
     if (context !== null && "kind" in context) return context;

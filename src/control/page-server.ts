@@ -6,7 +6,7 @@ import { findVisitor, type Visitor } from "../access/visitor.ts";
 import { isIn } from "../platform/client-address.ts";
 import { repeat } from "../platform/repeat.ts";
 import { printable } from "../platform/terminal/printable.ts";
-import { answerCall, readRequestBody } from "./answer.ts";
+import { answerCall, answerRead, readRequestBody, unreadable } from "./answer.ts";
 import { readCall, visitorCalls } from "./calls.ts";
 import { instant } from "./deployment-json.ts";
 import { type ControlReply, type ControlRequest, type ControlSources, jsonReply, refusal } from "./route.ts";
@@ -94,28 +94,31 @@ const actions: Readonly<Record<string, string>> = {
 async function act(request: IncomingMessage, door: Door, visitor: Visitor): Promise<ControlReply> {
   const { sources, running } = door;
   const [who, key] = [signature(visitor), reported(request, "idempotency-key")];
-  if (key === null) return await actOnce(request, door, visitor);
+  const body = await readRequestBody(request);
+  if (body === null) return unreadable;
+  const asked = {
+    ...readCall(request.method, request.url),
+    body: { ...wantedIn(body), requestedBy: who },
+  };
+  if (key === null) return await answerRead(asked, sources);
+  const wanted = `${request.method} ${request.url} ${JSON.stringify(wantedIn(body))}`;
   const answer = findAnswer(sources.access(), who, key, Date.now());
+  if (answer !== null && answer.request !== wanted)
+    return refusal(422, "This Idempotency-Key was used for another request. Use a new key for each request.");
   if (answer !== null) return jsonReply(answer.value, answer.status);
   const name = `${who} ${key}`;
   if (running.has(name)) return refusal(409, "A request with this Idempotency-Key is being answered.");
   running.add(name);
   try {
-    const reply = await actOnce(request, door, visitor);
-    if (reply.kind === "json" && reply.status < 400)
-      keepAnswer(
-        sources.access(),
-        { visitor: who, key, status: reply.status, value: reply.value },
-        Date.now(),
-      );
+    const reply = await answerRead(asked, sources);
+    if (reply.kind === "json" && reply.status < 400) {
+      const { status, value } = reply;
+      keepAnswer(sources.access(), { visitor: who, key, request: wanted, status, value }, Date.now());
+    }
     return reply;
   } finally {
     running.delete(name);
   }
-}
-
-function actOnce(request: IncomingMessage, { sources }: Door, visitor: Visitor): Promise<ControlReply> {
-  return answerCall(request, sources, (body) => ({ ...wantedIn(body), requestedBy: signature(visitor) }));
 }
 
 /** What a visitor may choose. Other members are for commands on this machine, such as the path of a directory. */

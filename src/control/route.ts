@@ -121,6 +121,6 @@ export function jsonReply(value: object, status = 200): ControlReply {
 }
 
 /** A refusal that the person at the terminal reads: what is refused, why, and the next step. */
-export function refusal(status: 400 | 401 | 403 | 404 | 409, detail: string): ControlReply {
+export function refusal(status: 400 | 401 | 403 | 404 | 409 | 422, detail: string): ControlReply {
   return jsonReply({ detail }, status);
 }

@@ -33,7 +33,7 @@ test("what Hotpush did not make is no token", (t) => {
 
 test("an answer is kept for a day, for the visitor who sent the key", (t) => {
   const { store } = openTemporary(t);
-  const answer = { status: 202, value: { id: 7 } };
+  const answer = { request: "POST /deployments {}", status: 202, value: { id: 7 } };
   keepAnswer(store, { visitor: "ci (token 1)", key: "a", ...answer }, nowMs);
   assert.deepEqual(findAnswer(store, "ci (token 1)", "a", nowMs + dayMs - 1), answer);
   assert.equal(findAnswer(store, "ci (token 1)", "a", nowMs + dayMs), null);

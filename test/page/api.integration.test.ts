@@ -76,9 +76,16 @@ test("a deploy that is sent twice with one Idempotency-Key is recorded once", as
   const idOf = async (key: string, body = {}) =>
     ((await ask(call, { headers: { "idempotency-key": key }, body })).json.deployment as { id: number }).id;
   assert.deepEqual(
-    [await idOf("a"), await idOf("a"), await idOf("b", { ref: "main" }), await idOf("b")],
+    [await idOf("a"), await idOf("a"), await idOf("b", { ref: "main" }), await idOf("b", { ref: "main" })],
     [1, 1, 2, 2],
   );
+  const headers = { "idempotency-key": "b" };
+  assert.equal((await ask(call, { headers })).status, 422);
+  assert.equal(
+    (await ask("POST /api/projects/default/pause", { headers, body: { ref: "main" } })).status,
+    422,
+  );
+  assert.equal((await ask("GET /api/deployments/3")).status, 404, "a key that is used again does nothing");
   assert.equal((await ask(call, { token: await makeToken(service, "read") })).status, 403);
 });
 
