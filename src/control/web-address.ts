@@ -4,6 +4,7 @@ import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
 
 /** git's own configuration of a checkout is a few hundred bytes. */
 const mostBytes = 64 * 1024;
+const mostLines = 10_000;
 
 /**
  * The address at which people see the repository of a checkout, such as `https://github.com/octo/app`, by its remote.
@@ -19,9 +20,15 @@ export function webAddress(repoPath: string): string | null {
   }
 }
 
+/** A line is looked at once: the owner of the checkout writes this file, and others wait for the answer. */
 function originIn(config: string): string {
-  const [, origin = ""] = /^\s*\[remote "origin"\]\s*$([^[]*)/m.exec(config) ?? [];
-  return /^\s*url\s*=\s*(\S+)\s*$/m.exec(origin)?.[1] ?? "";
+  let isOrigin = false;
+  for (const line of config.split("\n", mostLines)) {
+    const [name = "", value] = line.split(/=(.*)/s, 2);
+    if (line.trimStart().startsWith("[")) isOrigin = line.trim() === '[remote "origin"]';
+    else if (isOrigin && name.trim() === "url" && value !== undefined) return value.trim();
+  }
+  return "";
 }
 
 function addressOf(url: string): string | null {

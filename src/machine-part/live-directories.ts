@@ -56,7 +56,7 @@ function makeDirectory(path: string, { uid, gid }: Stats): void {
 
 /** The services in lines such as `import service shop web 8080`. */
 function servicesIn(site: string, project: string): readonly string[] {
-  const imports = [...site.matchAll(/^\s*import\s+service\s+(\S+)\s+(\w[\w.-]*)\s/gm)];
+  const imports = [...site.matchAll(/^[ \t]*import\s+service\s+(\S+)\s+(\w[\w.-]*)\s/gm)];
   return imports.flatMap(([, of, service = ""]) => (of === project ? [service] : []));
 }
 

@@ -22,15 +22,17 @@ export const sshOverHttps: ReadonlyMap<string, string> = new Map([
 /** Reads `git@host:path`, `ssh://…`, `https://…`, `git://…` and paths, as git does. */
 export function parseGitRemoteUrl(given: string): GitRemoteUrl {
   const text = withoutCredentials(given.trim());
-  const url = /^(?:git\+)?(ssh|https?|git):\/\/(?:([^/]*)@)?(\[[^\]]+\]|[^:/]+)(?::(\d+))?\/(.*)$/i;
-  const short = /^(?:([^@/:\s]+)@)?(\[[^\]]+\]|[^:/\s[\]]+)():(?!\/\/)\/?(.*)$/;
-  const [, scheme, user, host, port, path = ""] =
-    url.exec(given.trim()) ?? short.exec(given.trim())?.toSpliced(1, 0, "ssh") ?? [];
+  const [, scheme = "ssh", authority, rest = ""] =
+    /^(?:git\+)?(ssh|https?|git):\/\/([^/]*)\/(.*)$/i.exec(given.trim()) ?? [];
+  const short = /^([^/:\s[]*(?:\[[^\]/\s]+\])?):(?!\/\/)\/?(.*)$/;
+  const [, place = authority, path = rest] = authority === undefined ? (short.exec(given.trim()) ?? []) : [];
+  const userEnd = place?.lastIndexOf("@") ?? -1;
+  const [, host, port] = /^(\[[^\]]+\]|[^:[\]]+)(?::(\d+))?$/.exec(place?.slice(userEnd + 1) ?? "") ?? [];
   if (host === undefined) return { text, scheme: "file", user: null, host: null, port: null, path: text };
   return {
     text,
-    scheme: scheme?.toLowerCase() as GitRemoteUrl["scheme"],
-    user: user?.split(":")[0] ?? null,
+    scheme: scheme.toLowerCase() as GitRemoteUrl["scheme"],
+    user: userEnd === -1 ? null : (place?.slice(0, userEnd).split(":")[0] ?? null),
     host: host.replace(/^\[|\]$/g, ""),
     port: port ? Number(port) : null,
     path,

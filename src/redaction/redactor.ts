@@ -184,7 +184,11 @@ const pemBoundary = /^-----(?:BEGIN|END) [A-Z\d ]+-----$/;
 
 /** The parts of `value` to redact: itself or its lines; none if they are too short or common. */
 export function redactedPartsOf(value: string): readonly string[] {
-  const lines = value.trim().split(/\s*\n\s*/);
+  const lines = value
+    .trim()
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
   const least = lines.length === 1 ? leastRedactedBytes : leastLineBytes;
   return lines.filter(
     (line) => Buffer.byteLength(line) >= least && !isCommon(line) && !pemBoundary.test(line),

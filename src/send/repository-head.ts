@@ -63,7 +63,7 @@ async function repositoryName(directory: string, host: GitHost | null): Promise<
   const remote = url === null ? null : parseRemoteUrl(url);
   if (remote) return payloadName(remote.path, host ?? gitHostOf(remote));
   const top = (await git(directory, "rev-parse", "--show-toplevel")) ?? directory;
-  return `local/${basename((url ?? top).replace(/\/+$|\.git\/*$/g, ""))}`;
+  return `local/${basename((url ?? top).replace(/(?<!\/)\/+$/, "").replace(/\.git$/, ""))}`;
 }
 
 function notUsable(directory: string, { kind, lastLines }: CommandEnding): string {

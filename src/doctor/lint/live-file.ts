@@ -46,7 +46,7 @@ function faultsOfCaddyfile(path: string, apps: readonly string[]): readonly Faul
     const byName = `${path} sends requests to ${name} by its name, to the old and the new container alike.`;
     return [warning(byName, { change: `${path}: reverse_proxy {file./run/live/${name}}:${target[1]}` })];
   });
-  if (/^\s*admin\s+unix\/\/?\/run\/live\/admin\.sock/m.test(text)) return fixed;
+  if (/^[ \t]*admin\s+unix\/\/?\/run\/live\/admin\.sock/m.test(text)) return fixed;
   const noAdmin = `${path} does not put Caddy's admin API into the live directory: a roll-out waits 10 s instead of asking when the old container has no requests left.`;
   return [...fixed, warning(noAdmin, { change: `${path}: { admin unix//run/live/admin.sock|0660 }` })];
 }

@@ -91,7 +91,7 @@ function requestedPorts(name: string, { healthcheck }: ComposeService): Readonly
 function routedPorts({ labels = {}, environment = {} }: ComposeService): readonly number[] {
   const byLabel = Object.entries(labels).flatMap(([key, value]) => {
     if (/^traefik\.http\.services\..*\.server\.port$/.test(key)) return [Number(value)];
-    return /^caddy.*\.reverse_proxy$/.test(key) ? [Number(/(\d+)\}*$/.exec(value)?.[1])] : [];
+    return /^caddy.*\.reverse_proxy$/.test(key) ? [Number(/(?<!\d)(\d+)\}*$/.exec(value)?.[1])] : [];
   });
   const { VIRTUAL_HOST, VIRTUAL_PORT } = environment;
   return VIRTUAL_HOST ? [...byLabel, Number(VIRTUAL_PORT || "80")] : byLabel;

@@ -36,7 +36,10 @@ export function plainText(text) {
 export function readRuns(text, style) {
   if (!hasControl.test(text)) return { runs: [{ text, style }], end: style };
   let [runs, now] = [[], style];
-  for (const [index, piece] of text.replace(/\r+$/, "").split(escapeCharacter).entries()) {
+  for (const [index, piece] of text
+    .replace(/(?<!\r)\r+$/, "")
+    .split(escapeCharacter)
+    .entries()) {
     const found = index === 0 ? null : command.exec(piece);
     if (found?.[2] === "m") now = changed(now, found[1]);
     const rest = piece.slice(found?.[0].length ?? 0);

@@ -48,7 +48,7 @@ function appendLinked(parent, text) {
   let from = 0;
   if (text.includes("://")) {
     for (const match of text.matchAll(links)) {
-      const address = match[0].replace(/[.,;:!?)\]]+$/, "");
+      const address = match[0].replace(/(?<![.,;:!?)\]])[.,;:!?)\]]+$/, "");
       if (!URL.canParse(address)) continue;
       parent.append(text.slice(from, match.index), makeLink(address));
       from = match.index + address.length;

@@ -184,7 +184,7 @@ const unitsMs: Readonly<Record<string, number>> = {
  * @returns milliseconds, or null if `text` is no such duration
  */
 export function parseGoDurationMs(text: string): number | null {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)];
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/gy)];
   if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text) return null;
   return parts.reduce((sum, [, number, unit]) => sum + Number(number) * (unitsMs[unit ?? ""] ?? 0), 0);
 }

@@ -72,7 +72,7 @@ async function findProxies(engine: Engine, stack: string): Promise<readonly Prox
   const found = services.map(async ({ ID, Spec }) => {
     const configs = Spec.TaskTemplate.ContainerSpec?.Configs ?? [];
     const texts = await Promise.all(configs.map(({ ConfigID }) => configText(engine, ConfigID)));
-    const caddyfile = texts.find((text) => /^\s*reverse_proxy\b/m.test(text));
+    const caddyfile = texts.find((text) => /^[ \t]*reverse_proxy\b/m.test(text));
     const needed = stackCountingLines.filter((line) => line.startsWith("log_append"));
     const logsRequests = needed.every((line) => caddyfile?.includes(line));
     return caddyfile === undefined ? [] : [{ id: ID, logsRequests }];

@@ -59,7 +59,7 @@ const misread = /(?<!\$)(?:\$\$)*\$\{([A-Za-z_]\w*)(?::?\?[^}]*-|-[^}]*:-)[^}]*\
 export function refuseMisreadVariables(files: readonly string[], projectDirectory: string): void {
   for (const file of files) {
     // Comments stay as empty lines, so that lines can be counted.
-    const text = readFileSync(resolve(projectDirectory, file), "utf8").replace(/^\s*?#.*$/gm, "");
+    const text = readFileSync(resolve(projectDirectory, file), "utf8").replace(/^[ \t]*#.*$/gm, "");
     const found = misread.exec(text);
     if (found === null) continue;
     const line = text.slice(0, found.index).split("\n").length;
