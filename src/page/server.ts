@@ -92,7 +92,8 @@ async function answer(
   const form = { run, visit, path: pathname, headers: request.headers, settings };
   const readFields = async () => new URLSearchParams((await readBody(request)) ?? "");
   const answered = await takeForm(form, readFields);
-  shared.forget();
+  const isDone = answered.kind === "body" && answered.status === 303;
+  if (isDone) shared.forget();
   return answered;
 }
 

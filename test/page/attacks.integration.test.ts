@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { signIn } from "../harness/browser-visit.ts";
@@ -104,6 +105,39 @@ test("a viewer who keeps hundreds of streams open keeps nobody else from any scr
   await command.leaveAt('"state":"running"');
   assert.ok(performance.now() - startMs < 8_000, "others waited");
   assert.ok(statuses.includes(429), "the viewer has no limit");
+});
+
+test("two thousand bodies that never end keep nobody from the page", async (t) => {
+  const service = await startAnswering(t);
+  const page = await startPage(t, service);
+  const sockets = Array.from({ length: 2_000 }, (_, index) => {
+    const socket = connect(page.port, "127.0.0.1");
+    const path = index % 2 === 0 ? "/sign-in" : "/api/commands/deployments";
+    const origin = `Origin: http://localhost:${page.port}`;
+    const head = `POST ${path} HTTP/1.1\r\nHost: localhost:${page.port}\r\n${origin}\r\nContent-Length: 9000\r\n\r\n`;
+    socket.on("error", () => {}).write(`${head}l`);
+    return socket;
+  });
+  const trickle = setInterval(() => {
+    for (const socket of sockets) if (socket.writable) socket.write("i");
+  }, 1_000);
+  t.after(() => {
+    clearInterval(trickle);
+    for (const socket of sockets) socket.destroy();
+  });
+  await until("all are connected or refused", () => sockets.every(({ connecting }) => !connecting), 20_000);
+  for (let look = 0; look < 20; look += 1) {
+    const startMs = performance.now();
+    assert.equal((await page.ask("GET /api/projects")).status, 200);
+    assert.ok(performance.now() - startMs < 2_000, "the page was silent");
+  }
+  const refusable = sockets.filter((_, index) => index % 2 === 1);
+  await until(
+    "bodies without a credential are refused unread",
+    () => refusable.every(({ bytesRead, destroyed }) => bytesRead > 0 || destroyed),
+    5_000,
+  );
+  assert.equal((await (await signIn(page, service)).get("/")).status, 200);
 });
 
 function eventsOf(id: number): string {

@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { after, test } from "node:test";
+import fc from "fast-check";
+import { visitorCalls } from "../../src/control/calls.ts";
+import { apiRoutes } from "../../src/page/api/routes.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { startAnswering } from "../harness/hotpush.ts";
+import { makeToken, startPage } from "../harness/page.ts";
+import { assertHolds, runsOr } from "./fuzz.ts";
+
+const usualRuns = 2_000;
+const batchSize = 100;
+
+const service = await startAnswering({ after });
+const page = await startPage({ after }, service);
+const tokens = [page.token, await makeToken(service, "read"), `hpt_${"A".repeat(43)}`, "x", ""];
+
+const paths = [
+  ...Object.keys(apiRoutes).map((key) => key.split(" ")[1] ?? ""),
+  ...[...visitorCalls.keys()].map((key) => `/api/commands${key.split(" ")[1]}`),
+  ...[
+    "/",
+    "/sign-in",
+    "/sign-out",
+    "/sessions",
+    "/metrics",
+    "/health",
+    "/projects/{project}",
+    "/deployments/{id}",
+  ],
+  ...[
+    "/projects/{project}/deploy",
+    "/projects/{project}/pause",
+    "/deployments/{id}/cancel",
+    "/assets/{project}",
+  ],
+  ...["/api/commands/sessions", "/api/commands/tokens", "/api/commands/hold", "/api/commands/", "/api/"],
+];
+const piece = fc.oneof(
+  fc.constantFrom(
+    "1",
+    "latest",
+    "default",
+    "0",
+    "-1",
+    "99999999999999999999",
+    "..",
+    "%2e%2e",
+    "%",
+    "%00",
+    "//",
+  ),
+  fc.string({ maxLength: 12 }),
+);
+const known = fc
+  .tuple(fc.constantFrom(...paths), piece, piece)
+  .map(([path, id, project]) => path.replace("{id}", () => id).replace("{project}", () => project));
+const names = ["project", "limit", "before", "state", "from", "to", "follow", "within", "format", "link"];
+const query = fc
+  .array(fc.tuple(fc.constantFrom(...names), piece), { maxLength: 3 })
+  .map((pairs) => (pairs.length === 0 ? "" : `?${pairs.map((pair) => pair.join("=")).join("&")}`));
+const odd = fc.oneof(fc.string(), fc.webPath(), fc.webUrl()).map((text) => text.slice(0, 200));
+const target = fc.oneof(
+  { weight: 4, arbitrary: fc.tuple(known, query).map((parts) => parts.join("")) },
+  { weight: 1, arbitrary: fc.tuple(known, odd).map((parts) => parts.join("/")) },
+  { weight: 1, arbitrary: odd.map((text) => `/${text}`) },
+  { weight: 1, arbitrary: odd },
+);
+const members = ["ref", "version", "reason", "link", "id", "directory", "requestedBy", "token", "name"];
+const body = fc.oneof(
+  fc.constant(""),
+  fc
+    .dictionary(fc.constantFrom(...members), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 })
+    .map((value) => JSON.stringify(value)),
+  fc.constantFrom(
+    '{"link":{"toString":1,"valueOf":1}}',
+    '{"__proto__":{"x":1}}',
+    "[]",
+    "null",
+    "{",
+    "link=x&token=y",
+  ),
+  fc.json({ maxDepth: 3 }),
+  fc.string(),
+  fc.integer({ min: 1, max: 40_000 }).map((length) => "x".repeat(length)),
+);
+const header = fc.constantFrom(
+  ...["Idempotency-Key: a", "Last-Event-ID: 1:5", "Last-Event-ID: x", "Content-Type: application/json"],
+  ...[
+    "X-Forwarded-For: 1.2.3.4, x",
+    "X-Visitor-Address: 127.0.0.1",
+    "Transfer-Encoding: chunked",
+    "Expect: 100-continue",
+  ],
+  ...[
+    `Origin: http://localhost:${page.port}`,
+    "Sec-Fetch-Site: same-origin",
+    "Range: bytes=0-1",
+    "Accept: text/html",
+  ],
+  ...[
+    "Cookie: hotpush=hps_x",
+    "Content-Length: 3",
+    "Host: other.example",
+    "Connection: close",
+    "Upgrade: websocket",
+  ],
+);
+const method = fc.constantFrom(
+  "GET",
+  "GET",
+  "POST",
+  "POST",
+  "HEAD",
+  "PUT",
+  "DELETE",
+  "OPTIONS",
+  "PURGE",
+  "CONNECT",
+);
+
+const wire = fc
+  .record({
+    method,
+    target,
+    body,
+    headers: fc.array(header, { maxLength: 3 }),
+    token: fc.constantFrom(...tokens),
+  })
+  .map(({ method: verb, target: to, body: text, headers, token }) => {
+    const bytes = Buffer.from(text);
+    const lines = [
+      `${verb} ${Buffer.from(to)
+        .toString("latin1")
+        .replaceAll(/[\s\0]/g, "_")} HTTP/1.1`,
+      ...[`Host: localhost:${page.port}`, `Content-Length: ${bytes.length}`, "Connection: close"],
+      ...(token === "" ? [] : [`Authorization: Bearer ${token}`]),
+      ...headers,
+    ];
+    return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), bytes]);
+  });
+
+/** @returns 0 if the page closed the connection without an answer */
+function statusOf(bytes: Buffer): Promise<number> {
+  return new Promise((resolve) => {
+    const socket = connect(page.port, "127.0.0.1", () => socket.write(bytes));
+    socket.on("error", () => {}).on("close", () => resolve(0));
+    socket.once("data", (chunk) => {
+      resolve(Number(/^HTTP\/1\.1 (\d{3}) /.exec(String(chunk))?.[1] ?? 999));
+      socket.destroy();
+    });
+  });
+}
+
+test("no request to the page is a fault or ends a process", async (t) => {
+  await deliver(service.url, githubPush());
+  const statuses = new Map<number, number>();
+  const batch = fc.array(wire, { minLength: batchSize, maxLength: batchSize, size: "max" });
+  const isOneOf = (event: unknown) => event === "request.failed" || event === "service.failed";
+  await assertHolds(
+    fc.asyncProperty(batch, async (wires) => {
+      const all = await Promise.all(wires.map(statusOf));
+      for (const [index, status] of all.entries()) {
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        // 503 says that `run` did not answer in time.
+        assert.ok(status < 500, `${status}: ${String(wires[index]).slice(0, 500)}`);
+      }
+      assert.equal(service.child.exitCode, null);
+      assert.equal(
+        service.log.lines.find(({ event }) => isOneOf(event)),
+        undefined,
+      );
+    }),
+    Math.ceil(runsOr(usualRuns) / batchSize),
+    { endOnFailure: true },
+  );
+  assert.equal((await page.ask("GET /api/projects")).status, 200);
+  t.diagnostic(JSON.stringify([...statuses].sort()));
+  for (const status of [200, 400, 401, 403, 404]) assert.ok(statuses.has(status), `never ${status}`);
+});
