@@ -41,18 +41,61 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
   "node:child_process": ["platform/run-command.ts", "runner/start-supervisor.ts"],
 };
 
+/**
+ * What `run` does as root. Of its files these open some by their paths, in directories that only the service's user can
+ * write to; all that others can write to is opened by platform/foreign-files.ts.
+ */
+const runsAsRoot =
+  /^(?:access|control|deployments|machine-part|notifications|redaction|runner|[^/]+$|rollout\/(?:report|versions))/;
+const openOwnFiles = [
+  "control/log.ts", // logs of scripts
+  "control/remote-server.ts", // a token, read by a command
+  "machine-part/", // /etc/hotpush, and what is in live/ itself
+  "notifications/message.ts", // logs of scripts
+  "project-parts.ts", // names of state directories
+  "runner/adopt.ts", // runs
+  "runner/environment.ts", // makes a directory in the temporary one, and does not follow what is there
+  "runner/log-file.ts",
+  "runner/log-times.ts",
+  "runner/output.ts",
+  "runner/processes.ts", // /proc
+  "runner/repository.ts", // runs
+  "runner/run-directory.ts",
+  "runner/runner.ts",
+  "runner/script-state.ts", // makes directories in one of root
+  "runner/signers/verify-commit.ts", // a directory that it makes
+  "runner/tip/check-deployed.ts", // runs
+  "version.ts",
+];
+/** The functions of node:fs that open, change or list what is at a path. */
+const opener =
+  /\b(?:(?:read|write|append|truncate|copy)File|open|opendir|readdir|readlink|mkdir|mkdtemp|rm|rmdir|unlink|rename|cp|link|symlink|chmod|chown|truncate|watch|watchFile)(?:Sync)?\b|\bcreate(?:Read|Write)Stream\b/;
+
+function opensFilesByPath(text: string): boolean {
+  const imports = text.matchAll(/import (?:type )?([^;]*?) from "node:fs(?:\/promises)?"/g);
+  return [...imports].some(([, names = ""]) => !names.startsWith("{") || opener.test(names));
+}
+
 /** @returns what is wrong with the imports of `text`, the file at `path` below src/ */
 export function wrongImportsIn(path: string, text: string): readonly string[] {
   const own = layerOf(path);
-  return [...text.matchAll(/(?:\bfrom |\bimport\(|\bimport )"([^"]+)"/g)].flatMap(([, target = ""]) => {
-    const users = restricted[target];
-    if (users !== undefined && !users.some((user) => path.startsWith(user)))
-      return [`src/${path}: only ${users.join(" and ")} may import ${target}.`];
-    if (!target.startsWith(".")) return [];
-    const imported = normalize(join(dirname(path), target));
-    return layerOf(imported) < own ? [`src/${path}: imports ${imported}, a part above it.`] : [];
-  });
+  const isOpener = runsAsRoot.test(path) && !openOwnFiles.some((known) => path.startsWith(known));
+  const opened = isOpener && opensFilesByPath(text) ? [`src/${path}: ${advice}`] : [];
+  const wrong = [...text.matchAll(/(?:\bfrom |\bimport\(|\bimport )"([^"]+)"/g)].flatMap(
+    ([, target = ""]) => {
+      const users = restricted[target];
+      if (users !== undefined && !users.some((user) => path.startsWith(user)))
+        return [`src/${path}: only ${users.join(" and ")} may import ${target}.`];
+      if (!target.startsWith(".")) return [];
+      const imported = normalize(join(dirname(path), target));
+      return layerOf(imported) < own ? [`src/${path}: imports ${imported}, a part above it.`] : [];
+    },
+  );
+  return [...opened, ...wrong];
 }
+
+const advice =
+  "open files of others by platform/foreign-files.ts; if only the service can write there, name this file in test/imports.ts.";
 
 /** @throws Error for a part that is not in the list */
 function layerOf(path: string): number {
