@@ -70,7 +70,7 @@ function printSent(request: SendRequest, sent: Sent): void {
 function whatWasSent({ event, file }: SendRequest, { head }: Sent): string {
   if (head === null) return `${file === null ? `a ${event}` : file}, signed`;
   const { commit, subject, ref, repository } = head;
-  return `a signed push of ${commit.slice(0, 7)} "${subject}" to ${ref} of ${repository}`;
+  return `a signed push of ${commit.slice(0, 7)} "${subject}", the newest commit here, to ${ref} of ${repository}`;
 }
 
 function asJson({ url, event, isDryRun }: SendRequest, sent: Sent) {

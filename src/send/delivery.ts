@@ -59,7 +59,7 @@ const pingPayload = { zen: "Keep it logically awesome.", hook_id: 1, hook: { eve
 
 /**
  * GitHub's push with the two members that GitLab's has as well. Before and after are the same commit, as in the test
- * delivery of Gitea: no step from one commit to another is claimed, so it is deployed however often it is sent.
+ * delivery of Gitea: no step from one commit to another is claimed, so it is deployed however often it is sent. Nobody is named as the pusher, because nobody pushed.
  */
 function pushPayload({ ref, commit, subject, author, repository }: RepositoryHead, now: Date) {
   return {
@@ -69,7 +69,6 @@ function pushPayload({ ref, commit, subject, author, repository }: RepositoryHea
     after: commit,
     repository: { full_name: repository },
     project: { path_with_namespace: repository },
-    pusher: author,
     head_commit: { id: commit, message: subject, timestamp: now.toISOString(), author },
   };
 }

@@ -11,7 +11,7 @@ test("a push of the repository's head is accepted and deployed", async (t) => {
   const commit = repository.git("rev-parse", "HEAD");
   assert.match(
     stdout,
-    /a signed push of \w{7} "Show the tide of tomorrow" to refs\/heads\/main of octo\/shop\./,
+    /a signed push of \w{7} "Show the tide of tomorrow", the newest commit here, to refs\/heads\/main of octo\/shop\./,
   );
   assert.match(stdout, /Answered with 202, in [\d.]+ m?s\./);
   assert.match(stdout, new RegExp(`deployment 1 of ${commit.slice(0, 7)} is running`));

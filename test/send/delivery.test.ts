@@ -30,7 +30,7 @@ for (const [host, secret] of [
       kind: "push",
       changes: [{ ref: head.ref, before: head.commit, after: head.commit }],
       repository: head.repository,
-      pusher: host === "github" ? "Mara Köhler" : null,
+      pusher: null,
     });
   });
 
