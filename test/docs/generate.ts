@@ -20,6 +20,7 @@ import { webhookForm } from "../../src/init/webhook-form.ts";
 import type { ApiRoute } from "../../src/page/api/route.ts";
 import { apiRoutes } from "../../src/page/api/routes.ts";
 import { problems } from "../../src/problems.ts";
+import { countingLines, stackCountingLines } from "../../src/rollout/requests/caddy-lines.ts";
 
 const root = join(import.meta.dirname, "../..");
 const { WEBHOOK_PORT } = machineVariables;
@@ -61,6 +62,8 @@ const parts: Readonly<Record<string, () => string>> = {
       Object.entries(families).map(([name, { type, help }]) => [code(name), type, help]),
     ),
   "calls of the API": () => table("Call | Right | What", Object.entries(apiRoutes).map(callRow)),
+  "counting lines of a Caddyfile": () => fence(countingLines("/run/live", null)),
+  "counting lines of a stack": () => fence(stackCountingLines),
   "webhook forms": () => table("Git host | Where | Fields | And then", gitHosts.map(formRow)),
   ...(await commandHelps()),
 };
@@ -149,12 +152,16 @@ function helpOf(command: Command): string {
     .join("")
     .replace(/(?:^Options:\n)? +-h, --help .*\n/m, "")
     .replace(/\n{3,}/g, "\n\n");
-  return `\`\`\`\n${text.trimEnd()}\n\`\`\``;
+  return fence([text.trimEnd()]);
 }
 
 function table(head: string, rows: readonly (readonly string[])[]): string {
   const lines = rows.map((cells) => `| ${cells.join(" | ")} |`);
   return [`| ${head} |`, head.replaceAll(/[^|]+/g, "---").replace(/.*/, "|$&|"), ...lines].join("\n");
+}
+
+function fence(lines: readonly string[]): string {
+  return ["```", ...lines, "```"].join("\n");
 }
 
 function code(text: string): string {
