@@ -4,7 +4,7 @@ import { findRolloutEngine } from "../rollout/engine.ts";
 import { keptByDefault, type Pruned } from "../rollout/images/prune.ts";
 import { lockRollout } from "../rollout/lock.ts";
 import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
-import { addProjectOptions, locateNamedProject, type ProjectOptions } from "./rollout.ts";
+import { addProjectOptions, locateNamedProject, type ProjectOptions, runAsOwner } from "./rollout.ts";
 
 const lockWaitS = 600;
 
@@ -24,7 +24,9 @@ export function makePruneCommand({ env, finish }: CommandContext): Command {
   ]).option("--keep <n>", "good versions to keep before the live one", versionCount, keptByDefault);
   return addProjectOptions(command)
     .option("--json", "the result as one JSON object")
-    .action(async (options: PruneOptions) => finish(await runPrune(options, env)));
+    .action(async (options: PruneOptions) =>
+      finish((await runAsOwner(options, env)) ?? (await runPrune(options, env))),
+    );
 }
 
 async function runPrune(options: PruneOptions, env: NodeJS.ProcessEnv): Promise<number> {

@@ -1,8 +1,12 @@
 import type { Command } from "commander";
+import { stateDirectoryOf } from "../config/state-path.ts";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import { connectEngine, type Engine } from "../platform/docker/engine.ts";
+import { ownUid } from "../platform/files.ts";
 import { lowerPriority } from "../platform/lower-priority.ts";
+import { runInPlace } from "../platform/run-command.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
+import { runAs } from "../platform/users.ts";
 import { ProblemError } from "../problems.ts";
 import { findStatePath } from "../rollout/compose/find-state-path.ts";
 import { locateProject, refuseOtherState } from "../rollout/compose/locate-project.ts";
@@ -11,7 +15,12 @@ import { reportToService } from "../rollout/report/deployment-report.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
 import { reportLiveLines } from "../rollout/report/live-lines.ts";
 import { type RolloutState, rolloutState } from "../rollout/state.ts";
+import { childEnvironment } from "../runner/environment.ts";
+import { ownerOf } from "../runner/script-user.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
+
+/** How the output looks. */
+const shownNames = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"];
 
 interface RolloutOptions extends ProjectOptions {
   readonly commit?: string;
@@ -53,7 +62,7 @@ export function makeRolloutCommand({ env, finish }: CommandContext): Command {
     .action(async (services: string[], options: RolloutOptions, command: Command) => {
       if (services.length > 0 && goesBack(options))
         command.error("error: --back and --to roll back all services: name none.");
-      finish(await runRollout(services, options, env));
+      finish((await runAsOwner(options, env)) ?? (await runRollout(services, options, env)));
     });
 }
 
@@ -112,6 +121,26 @@ export function addProjectOptions(command: Command): Command {
   return command
     .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
     .option("--file <path>", "a compose file, can be repeated (default: what compose finds)", another);
+}
+
+/**
+ * If root calls a command for a project on the machine part, it runs again as the owner of the checkout: the lock, the good
+ * versions, the live files and perhaps docker's plugins are that user's, who could put a link in the place of any of them.
+ *
+ * @returns its exit code; null: the command is to run in this process
+ * @throws ProblemError as `locateNamedProject`
+ */
+export async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number | null> {
+  if (ownUid() !== 0) return null;
+  const { statePath, target } = await locateNamedProject(options, env);
+  if (statePath === stateDirectoryOf(env)) return null;
+  const user = ownerOf(statePath, env.DOCKER_HOST);
+  if (user === null) return null;
+  const repoPath = target.directoryHere ?? target.projectDirectory;
+  const known = childEnvironment({ env, deployEnv: shownNames, repoPath, user, scriptStatePath: statePath });
+  const [program = "", ...prefix] = runAs(user);
+  const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  return (await runInPlace([program, ...prefix, ...again], known)) ?? 1;
 }
 
 interface LocatedProject extends RolloutState {
