@@ -37,15 +37,18 @@ function assertQuick(read: (text: string) => unknown, most: number, starts: read
   for (const start of starts)
     for (const piece of pieces) {
       const text = `${start}${piece.repeat((most - start.length - 1) / piece.length)}\u0001`;
-      const startedMs = performance.now();
-      read(text);
-      const tookMs = performance.now() - startedMs;
-      if (tookMs <= mostMs) continue;
-      // The machine may have stood still for a moment.
-      const againMs = performance.now();
-      read(text);
-      assert.ok(performance.now() - againMs <= mostMs, `${JSON.stringify([start, piece])}: ${tookMs} ms`);
+      // The least of some: the first compiles the pattern.
+      const tookMs = Math.min(...[1, 2, 3].map(() => cpuMsOf(() => read(text))));
+      assert.ok(tookMs <= mostMs, `${JSON.stringify([start, piece])}: ${tookMs} ms`);
     }
+}
+
+/** Not by the clock: the machine may stand still for a moment. */
+function cpuMsOf(act: () => unknown): number {
+  const before = process.cpuUsage();
+  act();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
 }
 
 test("git's configuration of a checkout is read in a moment, whatever its owner wrote", (t) => {
