@@ -57,12 +57,26 @@ test("settings of Hotpush, git, compose and npm on the machine are not seen", ()
   );
 });
 
+test("the home directory, the Docker and the server's address of the machine are not seen", () => {
+  const machine = { HOME: "/nonexistent/home", DOCKER_HOST: "unix:///nonexistent/docker.sock" };
+  const seen = seenWith({
+    ...machine,
+    DOCKER_CONFIG: "/nonexistent",
+    HOTPUSH_SERVER: "https://x",
+    HOTPUSH_ENGINE: "swarm",
+  });
+  assert.ok(seen.HOME && seen.HOME !== machine.HOME);
+  assert.ok(seen.DOCKER_HOST && seen.DOCKER_HOST !== machine.DOCKER_HOST);
+  for (const name of ["DOCKER_CONFIG", "HOTPUSH_SERVER", "HOTPUSH_ENGINE"])
+    assert.equal(seen[name], undefined);
+});
+
 test("every file that starts a program or reads the environment imports that of the tests", () => {
   const files = globSync("**/*.ts", { cwd: import.meta.dirname }).map((name) =>
     join(import.meta.dirname, name),
   );
   const concerned = files.filter((path) =>
-    /^(?!import type).*"node:child_process"|process\.env/m.test(readFileSync(path, "utf8")),
+    /^(?:import (?!type)|\} from ).*"node:child_process"|process\.env/m.test(readFileSync(path, "utf8")),
   );
   const unclean = concerned.filter((path) => !isProgram(path) && !reaches(path, new Set()));
   assert.deepEqual(
@@ -74,7 +88,8 @@ test("every file that starts a program or reads the environment imports that of 
 
 /** Run by tests with an environment that they made, or runs them. */
 function isProgram(path: string): boolean {
-  return ["lab/hotpush.ts", "lab/cache-service.ts", "run.ts"].includes(relative(import.meta.dirname, path));
+  const programs = ["lab/hotpush.ts", "lab/cache-service.ts", "harness/planted-machine.ts", "run.ts"];
+  return programs.includes(relative(import.meta.dirname, path));
 }
 
 /** Whether the module imports the environment of the tests, itself or through others, before its own body runs. */

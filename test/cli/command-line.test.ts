@@ -5,13 +5,21 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { noMachinePart } from "../harness/no-machine-part.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
 
+const nothingHere = {
+  PATH: process.env.PATH,
+  HOME: "/",
+  ...noMachinePart,
+  STATE_PATH: "/hotpush-test/state",
+};
+
 function hotpush(...args: readonly string[]) {
-  return spawnSync(launcher, args, { encoding: "utf8", env: { PATH: process.env.PATH, HOME: "/" } });
+  return spawnSync(launcher, args, { encoding: "utf8", env: nothingHere });
 }
 
 test("an unknown command is refused with 2 and a suggestion", () => {
@@ -59,7 +67,7 @@ test("a command that asks the service loads neither the roll-out nor the doctor,
     registerHooks({ load: (url, context, next) => (console.error(url), next(url, context)) });`;
   const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
   const options = ["--import", `data:text/javascript,${encodeURIComponent(hooks)}`, main, "status"];
-  const { status, stderr } = spawnSync(process.execPath, options, { encoding: "utf8", env: { HOME: "/" } });
+  const { status, stderr } = spawnSync(process.execPath, options, { encoding: "utf8", env: nothingHere });
   assert.equal(status, 1);
   assert.match(stderr, /cli\/status\.ts$/m);
   assert.doesNotMatch(stderr, /src\/(?:rollout|doctor|init|runner|deployments|service\.ts|config\.ts)/);

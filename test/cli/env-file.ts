@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
-import { launcher } from "../harness/hotpush.ts";
+import { commandEnvironment, launcher } from "../harness/hotpush.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 /** The settings of a service, with a secret among them. */
@@ -22,6 +22,7 @@ export function envFile(t: TestContext, content: string, cwd = temporaryDirector
 
 /** Runs `hotpush secret rotate --stdin` with `secret`. */
 export function rotateTo(secret: string, cwd: string) {
-  const options = { cwd, input: `${secret}\n`, encoding: "utf8" } as const;
+  const env = commandEnvironment({ statePath: join(cwd, "none") });
+  const options = { cwd, env, input: `${secret}\n`, encoding: "utf8" } as const;
   return spawnSync(launcher, ["secret", "rotate", "--stdin"], options);
 }

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { testSecret } from "./delivery.ts";
 import { LogReader } from "./log-reader.ts";
+import { noMachinePart } from "./no-machine-part.ts";
 import { npm, ownEnv, type Packed, pack } from "./package.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
@@ -22,7 +23,11 @@ export function runIn(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): SpawnSyncReturns<string> {
-  return spawnSync(program, args, { cwd: directory, env: { ...ownEnv, ...env }, encoding: "utf8" });
+  return spawnSync(program, args, {
+    cwd: directory,
+    env: { ...ownEnv, ...noMachinePart, ...env },
+    encoding: "utf8",
+  });
 }
 
 /** A service started by the launcher of an installed package. */

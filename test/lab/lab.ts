@@ -1,8 +1,8 @@
-import "../harness/environment.ts";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { dockerOfMachine } from "../harness/environment.ts";
 import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
@@ -31,7 +31,9 @@ const startTimeoutMs = 300_000;
 export async function openLab(): Promise<Lab> {
   const known = process.env[unavailable];
   if (known) return { kind: "unavailable", reason: known };
-  const { DOCKER_HOST } = process.env;
+  const { DOCKER_HOST, ...rest } = dockerOfMachine;
+  delete process.env.DOCKER_HOST;
+  Object.assign(process.env, rest, DOCKER_HOST ? { DOCKER_HOST } : {});
   if (DOCKER_HOST)
     await until(`an answer of the Docker at ${DOCKER_HOST}`, () => answers(process.env), goneWithinMs);
   if (DOCKER_HOST || (await answers(process.env)))
