@@ -37,6 +37,6 @@ export async function becomeLeader(options: LeaderOptions): Promise<Leadership |
   if (lock === null) return null;
   const taking = options.onLeading();
   const sources = { ...options, taking };
-  const sockets = [await openControlSocket(sources), await openPageSocket(sources, options.pageSocket)];
+  const sockets = [await openPageSocket(sources, options.pageSocket), await openControlSocket(sources)];
   return { lock, taking, sockets: sockets.filter((socket) => socket !== null) };
 }
