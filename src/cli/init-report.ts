@@ -7,7 +7,7 @@ import { isLoopback } from "../init/webhook-address.ts";
 import { type WebhookForm, webhookForm } from "../init/webhook-form.ts";
 import { diffTexts } from "../platform/git.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
-import { secretToSend, send } from "../send/send.ts";
+import { type SendRequest, secretToSend, send } from "../send/send.ts";
 import { print } from "./command.ts";
 
 /** Prints what happens to each file, with the difference for those that are changed. */
@@ -97,17 +97,24 @@ export interface DryRunOptions {
   readonly host: GitHost | null;
   /** The variables with the secret. */
   readonly settings: Environment;
+  readonly server: SendRequest["server"];
 }
 
 /** @returns what the service answered, or null if it did not answer */
-export async function dryRun({ project, payloadUrl, host, settings }: DryRunOptions): Promise<string | null> {
+export async function dryRun({
+  project,
+  payloadUrl,
+  host,
+  settings,
+  server,
+}: DryRunOptions): Promise<string | null> {
   try {
     const sent = await send({
       url: payloadUrl,
       secret: secretToSend(settings),
       directory: project.root,
       branch: project.branch,
-      ...{ host, event: "push", file: null, isDryRun: true, waitMs: 0 },
+      ...{ host, event: "push", file: null, isDryRun: true, waitMs: 0, server },
     });
     return sent.outcome === "unreachable" || sent.outcome === "not-hotpush" ? null : sent.text;
   } catch {

@@ -56,7 +56,7 @@ function notes({ live, paused, waiting, fault, isServed }: ProjectJson, columns:
     paused ? pauseText(paused) : "",
     waiting > 0 ? `${waiting} ${waiting === 1 ? "waits" : "wait"} in the queue` : "",
     fault === null ? "" : `faulty settings: ${fault}`,
-    isRemoved ? "its file was removed, so nothing is deployed" : "",
+    isRemoved ? "its file was removed, so nothing more is deployed" : "",
   ]
     .filter((text) => text !== "")
     .flatMap((text) => wrapText(indent + text, columns).map((line) => fit(line, columns)));

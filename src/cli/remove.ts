@@ -1,7 +1,8 @@
 import { constants, existsSync } from "node:fs";
 import type { Command } from "commander";
-import { projectNetwork } from "../config/machine-part.ts";
+import { machineServices, projectNetwork, serverCommands } from "../config/machine-part.ts";
 import { applyChange, type CheckoutChange, planCheckoutRemoval } from "../init/on-machine/plan-removal.ts";
+import { portsOfProject } from "../init/on-machine/sites.ts";
 import {
   chooseProject,
   findMachinePart,
@@ -9,13 +10,13 @@ import {
   findProjectAround,
   type MachinePart,
   type MachineProject,
+  removedFiles,
 } from "../machine-part/find.ts";
 import {
   askProject,
   filesOfProject,
   isRunning,
   type RemovalEnding,
-  removedFiles,
   removeProject,
 } from "../machine-part/remove-project.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
@@ -58,13 +59,19 @@ async function remove(
   if (refusal !== null) return refuse(refusal);
   const checkout = project.env.REPO_PATH ?? "";
   const changes = planCheckoutRemoval(checkout);
-  printPlan(part, project, changes);
+  const ports = portsOfProject(part.files.sitesPath, project.name);
+  printPlan(part, project, changes, ports);
   if (!(yes || (await isAgreed(project.name)))) return 1;
-  const onRunning = () => print("Waiting for a deployment that has just begun.");
-  const ending = await removeProject(part, project.name, connectEngine(env.DOCKER_HOST), onRunning);
-  changes.forEach(applyChange);
+  const machine = { part, engine: connectEngine(env.DOCKER_HOST), env, signal: new AbortController().signal };
+  const ending = await removeProject(machine, project.name, ports, {
+    onWaiting: (isOther) =>
+      print(
+        isOther ? "Waiting for the running deployments." : "Waiting for a deployment that has just begun.",
+      ),
+    onUnserved: () => changes.forEach(applyChange),
+  });
   printEnding(part, project, ending);
-  return 0;
+  return ending.caddyFailure === null ? 0 : 1;
 }
 
 /** One whose removal was interrupted is among the removed ones already, and its site is still there. */
@@ -92,6 +99,7 @@ function printPlan(
   part: MachinePart,
   { name, env }: MachineProject,
   changes: readonly CheckoutChange[],
+  ports: readonly number[],
 ): void {
   const { settings, secrets, site } = filesOfProject(part, name);
   const moved = [settings, secrets, site].filter(({ from }) => existsSync(from));
@@ -103,7 +111,9 @@ function printPlan(
   const aside = `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(part.files).path}.`;
   const stays = "- The checkout, deploy.sh, containers, volumes, images and the history stay.";
   print(`Project   ${name}, in ${env.REPO_PATH}`, `Machine   ${part.files.path}`, "", ...lines, "");
-  print(...[aside, stays].map((text) => wrapFor(process.stdout, text, "  ")), "");
+  const recreated = `- Caddy gives up port ${ports.join(" and ")}. For about a second, no project of this server answers.`;
+  const notes = [aside, ...(ports.length === 0 ? [] : [recreated]), stays];
+  print(...notes.map((text) => wrapFor(process.stdout, text, "  ")), "");
 }
 
 async function isAgreed(name: string): Promise<boolean> {
@@ -133,11 +143,14 @@ function printEnding(part: MachinePart, { name, env }: MachineProject, ending: R
 
 function unfinished({ files }: MachinePart, name: string, ending: RemovalEnding): readonly string[] {
   const notes = [
+    ...(ending.caddyFailure === null
+      ? []
+      : [`Caddy did not start again without its ports. Docker says: ${ending.caddyFailure.join(" ")}`]),
     ...(ending.isNoticed ? [] : ["Hotpush has not noticed it yet. See: hotpush projects"]),
     ...(ending.isOutOfCaddy
       ? []
       : [
-          `Caddy still has the site of ${name}. To see why: hotpush status; or: docker compose --project-directory ${files.path} logs run caddy`,
+          `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(files).logsOf(machineServices.run, machineServices.caddy)}`,
         ]),
   ];
   return notes.map((text) => wrapFor(process.stdout, `- ${text}`, "  "));

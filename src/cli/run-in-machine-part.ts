@@ -1,4 +1,4 @@
-import { machineProject, machineServices } from "../config/machine-part.ts";
+import { machineProject, machineServices, serverCommands } from "../config/machine-part.ts";
 import type { NotRunningError } from "../control/client.ts";
 import { findMachinePart, type MachinePart } from "../machine-part/find.ts";
 import { outputOf, runInPlace } from "../platform/run-command.ts";
@@ -62,7 +62,7 @@ function execArguments({ id, directories }: RunContainer, env: NodeJS.ProcessEnv
 
 function notRunning({ message }: NotRunningError, { files }: MachinePart): string {
   const reason = message.replace(/\. .*$/s, "");
-  return `${reason}. Start the machine part: docker compose --project-directory ${files.path} up --detach`;
+  return `${reason}. Start the machine part: ${serverCommands(files).start}`;
 }
 
 function forbidden(argv: readonly string[]): string {

@@ -1,8 +1,10 @@
 import type { Command } from "commander";
 import { branchOf } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
+import { machineServices, serverCommands } from "../config/machine-part.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { SecretJson, SecretsJson, StatusJson, WholeStatusJson } from "../control/status.ts";
+import { findMachinePart, findProjectAround, type MachinePart, removedFiles } from "../machine-part/find.ts";
 import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
@@ -31,19 +33,30 @@ export function makeStatusCommand({ env, finish }: CommandContext): Command {
     .action(async ({ json, ...choice }: ProjectChoice & { readonly json?: boolean }) => {
       const { get, terminal } = accessService(env, choice);
       const status = await get<StatusJson | WholeStatusJson>("/status");
-      terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal)));
+      const part = findMachinePart(env);
+      terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal, part)));
       finish(status.health.isHealthy ? 0 : 1);
     });
 }
 
 const labelColumns = 11;
+const see = "See: ";
 
 type Row = readonly [label: string, texts: readonly string[]];
 
 /** The status as lines for a person, none longer than the terminal is wide. */
-function statusLines(status: StatusJson | WholeStatusJson, terminal: Terminal): readonly string[] {
+function statusLines(
+  status: StatusJson | WholeStatusJson,
+  terminal: Terminal,
+  part: MachinePart | null,
+): readonly string[] {
   const { version, startedAt } = status;
-  const rows = "projects" in status ? wholeRows(status, terminal) : rowsOf(status, terminal);
+  const rows = [
+    ...("projects" in status
+      ? [...removedRows(part), ...wholeRows(status, terminal)]
+      : rowsOf(status, terminal)),
+    ...inboxRows(status, part),
+  ];
   return [
     `Hotpush ${version}, running for ${since(startedAt)}, since ${localTime(startedAt)}`,
     "",
@@ -66,7 +79,6 @@ function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
     ["Health", [healthText(status, terminal)]],
     ...machineRows(status, terminal),
     ...(fault === null ? [] : [["Settings", [fault]] as const]),
-    ...inboxRows(status),
     ["Catch-up", [catchUpText(catchUp)]],
     ["Secret", secretTexts(secrets)],
   ];
@@ -86,7 +98,6 @@ function wholeRows(status: WholeStatusJson, terminal: Terminal): readonly Row[] 
     ["Health", [healthText(status, terminal)]],
     ...machineRows(status, terminal),
     ...(faulty.length === 0 ? [] : [["Settings", faulty] as const]),
-    ...inboxRows(status),
   ];
 }
 
@@ -107,16 +118,32 @@ function holdRows(hold: StatusJson["hold"]): readonly Row[] {
   return hold === null ? [] : [["Held", [holdText(hold)]]];
 }
 
-function inboxRows({ inbox }: Pick<StatusJson, "inbox">): readonly Row[] {
+/** The checkout around the working directory was a project once. */
+function removedRows(part: MachinePart | null): readonly Row[] {
+  const removed = part && findProjectAround({ ...part, files: removedFiles(part.files) }, ".");
+  if (!removed) return [];
+  return [["Project", [`${removed.name} was removed from this server. To bring it back: hotpush init`]]];
+}
+
+function inboxRows(
+  { inbox, statePath }: StatusJson | WholeStatusJson,
+  part: MachinePart | null,
+): readonly Row[] {
   if (inbox === null) return [];
   const { reachedAt, failure } = inbox;
   const reached = reachedAt === null ? "never reached" : `last reached ${since(reachedAt)} ago`;
-  return [["Inbox", [failure === null ? reached : `${reached}, and not now: ${failure}`]]];
+  if (failure === null) return [["Inbox", [reached]]];
+  const isOfPart = part !== null && part.state.run === statePath;
+  const next = isOfPart ? [`${see}${serverCommands(part.files).logsOf(machineServices.receive)}`] : [];
+  return [["Inbox", [`${reached}, and not now: ${failure}`, ...next]]];
 }
 
 function labelled(label: string, texts: readonly string[], { columns, paint }: Terminal): readonly string[] {
   const given = texts.length === 0 ? ["nothing"] : texts;
-  const lines = given.flatMap((text) => wrapText(text, columns - labelColumns));
+  // A command stays on its line, so that it can be copied.
+  const lines = given.flatMap((text) =>
+    text.startsWith(see) ? [text] : wrapText(text, columns - labelColumns),
+  );
   return lines.map((line, index) =>
     index === 0
       ? `${paint("bold", label)}${" ".repeat(labelColumns - label.length)}${line}`

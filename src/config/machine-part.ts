@@ -102,6 +102,15 @@ export function machineStateAt(path: string): MachineState {
   };
 }
 
+/** What a person types about the services of the machine part in `path`, from any directory. */
+export function serverCommands({ path }: Pick<MachineFiles, "path">) {
+  const compose = `docker compose --project-directory ${path}`;
+  return {
+    start: `${compose} up --detach --wait`,
+    logsOf: (...services: readonly string[]) => `${compose} logs --tail 50 ${services.join(" ")}`,
+  };
+}
+
 /** The network on which Caddy reaches the published services of a project. */
 export function projectNetwork(project: string): string {
   return `${machineNetwork}-${project}`;

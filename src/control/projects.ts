@@ -34,9 +34,12 @@ export interface LiveJson {
 
 export const showProjects: WholeRoute = (sources) => jsonReply({ projects: listProjects(sources) });
 
-/** All projects by name, also those whose settings were never good. */
+/** All projects by name, also those whose settings were never good; one that was removed only as long as it is deployed. */
 export function listProjects(sources: ControlSources): readonly ProjectJson[] {
-  const served = sources.services.list().map((service) => projectJson(contextOf(sources, service)));
+  const served = sources.services
+    .list()
+    .map((service) => projectJson(contextOf(sources, service)))
+    .filter(({ isServed, fault, last }) => isServed || fault !== null || last?.state === "running");
   const names = new Set(served.map(({ name }) => name));
   const broken = [...sources.projects.faults()].filter(([name]) => !names.has(name));
   const without = {

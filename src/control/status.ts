@@ -10,7 +10,7 @@ import { type DeploymentJson, deploymentJson, instant, type StepJson, stepJson }
 import { type HoldJson, holdJson } from "./hold.ts";
 import { type PauseJson, pauseJson } from "./pause.ts";
 import { listProjects, type ProjectJson } from "./projects.ts";
-import { type ControlContext, jsonReply, type Route, type WholeRoute } from "./route.ts";
+import { type ControlContext, type ControlSources, jsonReply, type Route, type WholeRoute } from "./route.ts";
 
 /** What `hotpush status --json` prints; docs/cli.md has each member. */
 export interface StatusJson {
@@ -74,7 +74,6 @@ export interface InboxJson {
 
 export const showStatus: Route = (context) => {
   const { store, startedAtMs, address, repoPath, refs, statePath, catchUp, secretUses } = context;
-  const fault = context.findFault();
   const running = findRunning(store);
   return jsonReply({
     version: readVersion(),
@@ -88,7 +87,7 @@ export const showStatus: Route = (context) => {
     running: running && runningJson(store, running),
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
-    health: { isHealthy: fault === null, detail: fault },
+    health: healthJson(context),
     machineFaults: context.findMachineFaults(),
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
@@ -106,8 +105,7 @@ export const showHealth: WholeRoute = ({ findFault }) => {
 };
 
 export const showWholeStatus: WholeRoute = (sources) => {
-  const { store, startedAtMs, address, statePath, findFault, taking } = sources;
-  const fault = findFault();
+  const { store, startedAtMs, address, statePath, taking } = sources;
   return jsonReply({
     version: readVersion(),
     startedAt: instant(startedAtMs),
@@ -117,13 +115,26 @@ export const showWholeStatus: WholeRoute = (sources) => {
     running: listRunning(store).map((deployment) => runningJson(store, deployment)),
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
-    health: { isHealthy: fault === null, detail: fault },
+    health: healthJson(sources),
     machineFaults: sources.findMachineFaults(),
     hold: holdJson(sources.turns),
     inbox: inboxJson(taking),
     projects: listProjects(sources),
   } satisfies WholeStatusJson);
 };
+
+/** Whether pushes are received and deployed. A restart helps against less than that, so Docker asks `showHealth`. */
+function healthJson({
+  findFault,
+  taking,
+}: Pick<ControlSources, "findFault" | "taking">): StatusJson["health"] {
+  const inbox = inboxJson(taking);
+  const isReached = inbox === null || (inbox.reachedAt !== null && inbox.failure === null);
+  const detail = findFault() ?? (isReached ? null : unreached);
+  return { isHealthy: detail === null, detail };
+}
+
+const unreached = "Pushes are not received: run does not reach the inbox of receive.";
 
 function inboxJson(taking: ControlContext["taking"]): InboxJson | null {
   if (taking === null) return null;

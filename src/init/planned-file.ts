@@ -64,11 +64,16 @@ export function writePlanned({ path, text, mode, owner, state }: PlannedFile): v
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new SetupError(
-      `${path} cannot be written (${code ?? String(error)}). Check who owns the directory; this user has the id ${process.getuid?.()}.`,
-    );
+    const advice =
+      code === "ENOSPC"
+        ? diskFull
+        : `Check who owns the directory; this user has the id ${process.getuid?.()}.`;
+    throw new SetupError(`${path} cannot be written (${code ?? String(error)}). ${advice}`);
   }
 }
+
+/** The advice on ENOSPC. */
+export const diskFull = "The disk is full. Free some space and run this again.";
 
 function stateOf(
   path: string,

@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
-import { isMap, isSeq, parseDocument } from "yaml";
+import { isMap, isScalar, isSeq, parseDocument } from "yaml";
 import {
   caddyMount,
   liveMount,
@@ -181,15 +180,23 @@ export function withCaddyPort(text: string, port: number, address: string): stri
   return withListItem(text, caddyPorts, [`      - "${published}"`]);
 }
 
+/** The text without `port` among the ports of Caddy, as `withCaddyPort` adds it. */
+export function withoutCaddyPort(text: string, port: number): string {
+  const document = parseDocument(text);
+  const list = document.getIn(caddyPorts);
+  const published = new RegExp(`^(?:.*:)?${port}:${port}$`);
+  const item = isSeq(list) && list.items.find((one) => isScalar(one) && published.test(String(one.value)));
+  if (!isSeq(list) || !isScalar(item) || !item.range) return text;
+  const [start, end] = [text.lastIndexOf("\n", item.range[0]), text.indexOf("\n", item.range[1])];
+  const line = text.slice(start + 1, end);
+  if (/^ *- *\S+$/.test(line)) return text.slice(0, start) + text.slice(end);
+  list.items.splice(list.items.indexOf(item), 1);
+  return document.toString({ lineWidth: 0 });
+}
+
 /** Whether the text has a service of this name. */
 export function hasService(text: string, name: string): boolean {
   return name in servicesIn(text);
-}
-
-/** The services that two texts of the file define differently. */
-export function changedServices(before: string, after: string): readonly string[] {
-  const [old, now] = [before, after].map((text) => servicesIn(text)) as [Definitions, Definitions];
-  return Object.keys(now).filter((name) => !isDeepStrictEqual(old[name], now[name]));
 }
 
 type Definitions = Readonly<Record<string, unknown>>;

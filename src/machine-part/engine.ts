@@ -1,10 +1,5 @@
-import { readFileSync } from "node:fs";
-import { parseEnv } from "node:util";
-import { type MachineFiles, machineProject, machineServices } from "../config/machine-part.ts";
-import { composeProgram } from "../platform/compose/program.ts";
-import { type CommandEnding, outputOf, runCommand } from "../platform/run-command.ts";
-
-const startTimeoutMs = 300_000;
+import { machineProject, machineServices, projectNetwork } from "../config/machine-part.ts";
+import { outputOf, runCommand } from "../platform/run-command.ts";
 
 /** The directories in which containers of the compose project `name` were made. */
 export async function listComposeDirectories(
@@ -18,7 +13,8 @@ export async function listComposeDirectories(
 export interface Publisher {
   readonly port: number;
   readonly container: string;
-  /** Of its compose project; "" without one. */
+  /** Its compose project and the directory of that; "" without one. */
+  readonly project: string;
   readonly directory: string;
   readonly service: string;
 }
@@ -26,21 +22,34 @@ export interface Publisher {
 /** The running containers that publish `port`. */
 export async function listPublishers(port: number, env: NodeJS.ProcessEnv): Promise<readonly Publisher[]> {
   const label = (name: string) => `{{.Label "com.docker.compose.${name}"}}`;
-  const format = ["{{.Names}}", label("project.working_dir"), label("service")].join("\t");
+  const format = ["{{.Names}}", label("project"), label("project.working_dir"), label("service")].join("\t");
   const lines = await list(["--filter", `publish=${port}`, "--format", format], env);
   return lines.map((line) => {
-    const [container = "", directory = "", service = ""] = line.split("\t");
-    return { port, container, directory, service };
+    const [container = "", project = "", directory = "", service = ""] = line.split("\t");
+    return { port, container, project, directory, service };
   });
 }
 
-/** Whether these services of the machine part run. */
-export async function isMachinePartRunning(
-  services: readonly string[],
+/** A project in its checkout `root`, with the services that Caddy serves. */
+export interface ProjectOnMachine {
+  readonly name: string;
+  readonly root: string;
+  readonly published: readonly string[];
+}
+
+/** Whether the project runs in containers that Caddy reaches: those of its published services are on its network. */
+export async function isProjectUp(
+  { name, root, published }: ProjectOnMachine,
   env: NodeJS.ProcessEnv,
 ): Promise<boolean> {
-  const running = await listContainers(machineProject, '{{.Label "com.docker.compose.service"}}', [], env);
-  return services.every((service) => running.includes(service));
+  const filters = [`network=${projectNetwork(name)}`, `label=com.docker.compose.project.working_dir=${root}`];
+  const format = '{{.Label "com.docker.compose.service"}}';
+  const [onNetwork = [], all = []] = await Promise.all(
+    [filters, filters.slice(1)].map((some) =>
+      list([...some.flatMap((filter) => ["--filter", filter]), "--format", format], env),
+    ),
+  );
+  return all.length > 0 && published.every((service) => onNetwork.includes(service));
 }
 
 /**
@@ -60,43 +69,6 @@ export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<
 const getentTimeoutMs = 10_000;
 /** As getent(1) has it. */
 const getentNotFound = 2;
-
-/** Makes a new container of `run` from the same definition, and waits until it is healthy. */
-export function recreateRun(files: MachineFiles, env: NodeJS.ProcessEnv): Promise<CommandEnding> {
-  return startMachinePart(files, env, ["--force-recreate", "--no-deps", machineServices.run]);
-}
-
-/**
- * Makes the containers of the machine part as its compose file says, starts them and waits until they are
- * healthy. Those that are right already stay as they are.
- *
- * @param services all of them by default; options of `up` may precede them
- */
-export async function startMachinePart(
-  files: MachineFiles,
-  env: NodeJS.ProcessEnv,
-  services: readonly string[] = [],
-): Promise<CommandEnding> {
-  return await upMachinePart(files, ["--detach", "--wait", ...services], env);
-}
-
-/** Runs `docker compose up` for the machine part, with `args`. */
-export async function upMachinePart(
-  { path, composeFile, envFile }: MachineFiles,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Promise<CommandEnding> {
-  const project = ["--project-name", machineProject, "--project-directory", path];
-  const files = ["--file", composeFile, "--env-file", envFile];
-  // A person's shell may have values for the variables of the file, and they would have priority.
-  const own = Object.keys(parseEnv(readFileSync(envFile, "utf8"))).map((name) => [name, undefined]);
-  return await runCommand({
-    argv: [...composeProgram(env), ...project, ...files, "up", ...args],
-    cwd: path,
-    env: { ...env, ...Object.fromEntries(own) },
-    timeoutMs: startTimeoutMs,
-  });
-}
 
 async function listContainers(
   project: string,

@@ -103,6 +103,11 @@ export function hasOwnHotpush(part: MachinePart, directory: string): boolean {
   });
 }
 
+/** The files of removed projects: they have secrets in them, which nobody may lose by mistake. */
+export function removedFiles({ path }: MachineFiles): MachineFiles {
+  return machineFilesAt(join(path, "removed"));
+}
+
 function namesIn(projectsPath: string): readonly string[] {
   try {
     const files = readdirSync(projectsPath).filter((file) => file.endsWith(".env"));

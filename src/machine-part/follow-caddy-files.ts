@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { caddyMount, type MachineFiles } from "../config/machine-part.ts";
+import { caddyMount, type MachineFiles, machineServices, serverCommands } from "../config/machine-part.ts";
 import type { CaddyContainer } from "./caddy-container.ts";
 import { type LoadOptions, type LoadResult, loadCaddyfile } from "./load-caddyfile.ts";
 
@@ -60,14 +60,14 @@ function stamp(path: string): string {
   return [path, ino, size, mtimeMs].join(" ");
 }
 
-function absent({ path }: MachineFiles): string {
-  return `Caddy does not run, so no project is served. In ${path}, run: docker compose up --detach`;
+function absent(files: MachineFiles): string {
+  return `Caddy does not run, so no project is served. Run: ${serverCommands(files).start}`;
 }
 
-function faultOf(result: LoadResult, { path }: MachineFiles): string | null {
+function faultOf(result: LoadResult, files: MachineFiles): string | null {
   if (result.kind === "loaded") return null;
   if (result.kind === "no answer")
-    return `Caddy does not answer. Its log says why. In ${path}, run: docker compose logs caddy`;
-  const reason = result.reason.replaceAll(caddyMount, path);
+    return `Caddy does not answer. Its log says why. See: ${serverCommands(files).logsOf(machineServices.caddy)}`;
+  const reason = result.reason.replaceAll(caddyMount, files.path);
   return `Caddy rejects its configuration and keeps the old one, but only until it restarts. Correct the Caddyfile or the site: ${reason}`;
 }

@@ -1,15 +1,19 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { liveMount, type MachineFiles, machineFilesAt, projectNetwork } from "../config/machine-part.ts";
+import { liveMount, machineServices, projectNetwork } from "../config/machine-part.ts";
 import { callService, NotRunningError } from "../control/client.ts";
 import type { ProjectJson } from "../control/projects.ts";
 import { type Engine, EngineRefusal } from "../platform/docker/engine.ts";
 import { sendHttp } from "../platform/http.ts";
+import { rewriteFile } from "../platform/replace-file.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError, ProblemError } from "../problems.ts";
 import { requestsLog } from "../rollout/requests/caddy-lines.ts";
-import type { MachinePart } from "./find.ts";
+import { withoutCaddyPort } from "./compose-file.ts";
+import { type MachinePart, removedFiles } from "./find.ts";
+import { findOutdated, type MachineServices } from "./services.ts";
+import { replaceServices } from "./upgrade.ts";
 
 /** A file of a project, and where it is kept when the project is removed. */
 export interface KeptFile {
@@ -22,11 +26,6 @@ export interface ProjectFiles {
   readonly settings: KeptFile;
   readonly secrets: KeptFile;
   readonly site: KeptFile;
-}
-
-/** The files of removed projects: they have secrets in them, which nobody may lose by mistake. */
-export function removedFiles({ path }: MachineFiles): MachineFiles {
-  return machineFilesAt(join(path, "removed"));
 }
 
 /** The files of the project `name`, whether they are there or not. */
@@ -43,8 +42,18 @@ export function filesOfProject({ files }: MachinePart, name: string): ProjectFil
   };
 }
 
+/** What is done between the steps of a removal. */
+export interface RemovalEvents {
+  /** A deployment that has begun in this moment is waited for, or with `isOther` those of other projects. */
+  readonly onWaiting: (isOther: boolean) => void;
+  /** No deployment of the project starts any more. */
+  readonly onUnserved: () => void;
+}
+
 /** What could not be finished, because something does not run or is still in use. */
 export interface RemovalEnding {
+  /** Why Caddy, which was started again without the project's ports, is not healthy; else null. */
+  readonly caddyFailure: readonly string[] | null;
   /** Whether `run` has noticed, so that no deployment starts and Caddy gets no site. */
   readonly isNoticed: boolean;
   /** Whether Caddy has no site of the project any more. */
@@ -58,25 +67,46 @@ const noticedWithinMs = 20_000;
 const pollMs = 200;
 
 /**
- * Takes a project off the machine part: it gets no more pushes, Caddy has no site of it, and its network and live files are
- * removed. The files with its secrets are kept aside. If this is interrupted, it can be repeated.
+ * Takes a project off the machine part: it gets no more pushes, Caddy has no site and no port of it, and its network and live
+ * files are removed. The files with its secrets are kept aside. If this is interrupted, it can be repeated: the site goes last.
  *
- * @param onRunning called if a deployment that has begun in this moment is waited for
+ * @param ports those of the machine that Caddy has for this project alone
  */
 export async function removeProject(
-  part: MachinePart,
+  machine: MachineServices,
   name: string,
-  engine: Engine,
-  onRunning: () => void,
+  ports: readonly number[],
+  events: RemovalEvents,
 ): Promise<RemovalEnding> {
+  const { part, engine } = machine;
   const { settings, secrets, site } = filesOfProject(part, name);
   keepAside(settings);
-  const isNoticed = await untilUnserved(part, name, onRunning);
-  for (const file of [secrets, site]) keepAside(file);
+  const isNoticed = await untilUnserved(part, name, () => events.onWaiting(false));
+  events.onUnserved();
+  keepAside(secrets);
+  const caddyFailure = ports.length === 0 ? null : await releasePorts(machine, ports, events);
+  keepAside(site);
   const isOutOfCaddy = await within(noticedWithinMs, () => hasNoSite(part, name));
   if (isOutOfCaddy) removeLiveFiles(part.state.live, name);
   const isNetworkLeft = !(await within(isOutOfCaddy ? 3_000 : 0, () => removeNetwork(engine, name)));
-  return { isNoticed, isOutOfCaddy, isNetworkLeft };
+  return { caddyFailure, isNoticed, isOutOfCaddy, isNetworkLeft };
+}
+
+/** An engine can take a port away only from a new container. */
+async function releasePorts(
+  machine: MachineServices,
+  ports: readonly number[],
+  { onWaiting }: RemovalEvents,
+): Promise<readonly string[] | null> {
+  const { files, env } = machine.part;
+  const before = readFileSync(files.composeFile, "utf8");
+  const composeText = ports.reduce(withoutCaddyPort, before);
+  if (composeText !== before) rewriteFile(files.composeFile, composeText);
+  const outdated = await findOutdated(machine, composeText, env.HOTPUSH_IMAGE ?? "");
+  if (!outdated.includes(machineServices.caddy)) return null;
+  const replacing = { onReplaced: () => {}, onWaiting: () => onWaiting(true) };
+  const failure = await replaceServices(machine, [machineServices.caddy], "hotpush remove", replacing);
+  return failure?.reason ?? null;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { machineProject } from "../config/machine-part.ts";
 import { type ComposeRun, runCompose } from "../platform/compose/run-compose.ts";
 import { type Container, discardContainers, listContainers } from "../platform/docker/container.ts";
+import { evidenceOf } from "../platform/docker/diagnosis.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import { isServing } from "../platform/docker/health.ts";
 import { inspectImage } from "../platform/docker/image.ts";
@@ -62,11 +63,13 @@ export async function findOutdated(
 /**
  * Replaces the container of a service as its files say: the old one stops before the new one starts.
  *
- * @returns null, or the last lines of why the new one is not healthy
+ * @returns null, or why the new one is not healthy: what compose says, and the last lines of the container
  */
 export async function recreate(machine: MachineServices, service: string): Promise<readonly string[] | null> {
-  const args = ["--wait", "--wait-timeout", String(healthyWithinS), service];
-  return complaintOf(await compose(machine, [...upAlone, ...args], { timeoutMs: upTimeoutMs }));
+  // A container that is not healthy gets a fresh start, also if its definition is the same.
+  const args = ["--force-recreate", "--wait", "--wait-timeout", String(healthyWithinS), service];
+  const ending = await compose(machine, [...upAlone, ...args], { timeoutMs: upTimeoutMs });
+  return hasSucceeded(ending) ? null : await complaintOf(machine, service, ending);
 }
 
 /**
@@ -80,7 +83,8 @@ export async function rotate(machine: MachineServices, service: string): Promise
   if (!old.some(isServing)) return await recreate(machine, service);
   const scale = ["--no-recreate", "--scale", `${service}=${old.length + 1}`];
   const args = [...scale, "--wait", "--wait-timeout", String(healthyWithinS), service];
-  const complaint = complaintOf(await compose(machine, [...upAlone, ...args], { timeoutMs: upTimeoutMs }));
+  const ending = await compose(machine, [...upAlone, ...args], { timeoutMs: upTimeoutMs });
+  const complaint = hasSucceeded(ending) ? null : await complaintOf(machine, service, ending);
   const isOld = ({ id }: Container) => old.some((one) => one.id === id);
   const added = (await listMachineContainers(machine, service)).filter((one) => !isOld(one));
   await discardContainers(machine.engine, complaint === null ? old : added, longestGraceS);
@@ -88,11 +92,22 @@ export async function rotate(machine: MachineServices, service: string): Promise
 }
 
 const upAlone = ["up", "--detach", "--no-deps", "--no-build"];
-const upTimeoutMs = (healthyWithinS + 60) * 1_000;
+/** The first time, Caddy's image is pulled. */
+const upTimeoutMs = (healthyWithinS + 210) * 1_000;
+const shownLines = 3;
+/** What compose is about to do, as ` Container hotpush-run-1  Waiting`. */
+const progressLine = /^ ?(?:Container|Network|Volume|Image) /;
 
-function complaintOf(ending: CommandEnding): readonly string[] | null {
-  if (hasSucceeded(ending)) return null;
-  return ending.lastLines.length > 0 ? ending.lastLines : [`docker compose: ${ending.kind}`];
+async function complaintOf(
+  machine: MachineServices,
+  service: string,
+  { lastLines, kind }: CommandEnding,
+): Promise<readonly string[]> {
+  const telling = lastLines.filter((line) => !progressLine.test(line)).slice(-shownLines);
+  const said = telling.length > 0 ? telling : [`docker compose: ${kind}`];
+  const failed = (await listMachineContainers(machine, service)).findLast((one) => !isServing(one));
+  if (failed === undefined) return said;
+  return [...said, ...(await evidenceOf(machine.engine, failed, [`/containers/${failed.id}`]))];
 }
 
 /** The containers of a service, running or not. */

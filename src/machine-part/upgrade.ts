@@ -50,12 +50,13 @@ export async function upgradeMachinePart(
   events: UpgradeEvents,
 ): Promise<UpgradeEnding> {
   const oldImage = await imageOfRun(machine);
-  const release = await holdDeployments(machine, events.onWaiting);
+  const release = await holdDeployments(machine, "hotpush upgrade", events.onWaiting);
   if (release === null) return { kind: "left" };
   events.onQuiet();
   try {
     after.write();
-    const failure = await replaceOutdated(machine, after, events);
+    const outdated = await findOutdated(machine, after.composeText, after.image);
+    const failure = await replaceServices(machine, outdated, "hotpush upgrade", events);
     if (failure === null) return { kind: "upgraded" };
     before.write();
     if (oldImage !== null) await tagImage(machine.engine, oldImage, before.image);
@@ -74,16 +75,19 @@ async function imageOfRun(machine: MachineServices): Promise<string | null> {
 /**
  * Waits until no deployment runs, and keeps all from starting.
  *
+ * @param command the one that asks for it
  * @returns a function that lets them start again; null if the wait was given up
+ * @throws CommandError if this user may not use the socket of `run`
  */
 async function holdDeployments(
   { part, env, signal }: MachineServices,
+  command: string,
   onWaiting: UpgradeEvents["onWaiting"],
 ): Promise<(() => void) | null> {
   const held = new AbortController();
   const release = () => held.abort();
   signal.addEventListener("abort", release, { once: true });
-  const request = { reason: "hotpush upgrade", requestedBy: env.SUDO_USER || env.USER };
+  const request = { reason: command, requestedBy: env.SUDO_USER || env.USER };
   const events = openHold(part.state.run, request, held.signal);
   try {
     for (;;) {
@@ -94,28 +98,31 @@ async function holdDeployments(
     }
   } catch (error) {
     if (!(error instanceof NotRunningError)) throw error;
-    if (error.isForbidden) throw new CommandError(`Only root may do this. Run: ${asRoot(part.files.path)}`);
+    if (error.isForbidden)
+      throw new CommandError(
+        `Only root may do this. Run: sudo env MACHINE_PATH=${part.files.path} ${command}`,
+      );
     // It does not run, so neither does a deployment.
   }
   signal.removeEventListener("abort", release);
   return release;
 }
 
-function asRoot(path: string): string {
-  return `sudo env MACHINE_PATH=${path} hotpush upgrade`;
-}
-
-type Failure = Pick<WentBack, "service" | "reason">;
-
-async function replaceOutdated(
+/**
+ * Replaces the containers of services as their files say, one service after the other, until one is not healthy.
+ *
+ * @param command the one that asks for it
+ */
+export async function replaceServices(
   machine: MachineServices,
-  { composeText, image }: UpgradeFiles,
-  { onReplaced, onWaiting }: UpgradeEvents,
-): Promise<Failure | null> {
-  const outdated = await findOutdated(machine, composeText, image);
-  for (const service of order.filter((one) => outdated.includes(one))) {
-    // The new `run` knows nothing of the hold at the one before it, and a roll-out needs Caddy.
-    const release = service === machineServices.caddy ? await holdDeployments(machine, onWaiting) : null;
+  services: readonly string[],
+  command: string,
+  { onReplaced, onWaiting }: Pick<UpgradeEvents, "onReplaced" | "onWaiting">,
+): Promise<Pick<WentBack, "service" | "reason"> | null> {
+  for (const service of order.filter((one) => services.includes(one))) {
+    // Replacing `run` would end the scripts that it runs. The new one knows nothing of a hold at the one before it, and a
+    // roll-out needs Caddy.
+    const release = needQuiet.includes(service) ? await holdDeployments(machine, command, onWaiting) : null;
     const startMs = performance.now();
     const reason = await replaceService(machine, service);
     release?.();
@@ -127,6 +134,7 @@ async function replaceOutdated(
 
 const { receive, run, page, caddy } = machineServices;
 const order: readonly string[] = [receive, run, page, caddy];
+const needQuiet: readonly string[] = [run, caddy];
 
 /** Several `receive` may share an inbox, and Caddy finds each of them by the name that they have in common. */
 function replaceService(machine: MachineServices, service: string): Promise<readonly string[] | null> {

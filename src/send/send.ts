@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
+import type { MachineFiles } from "../config/machine-part.ts";
 import { readSecretText, secretFault } from "../config/secret.ts";
 import type { Branch } from "../config/settings.ts";
 import { variables } from "../config/settings.ts";
@@ -29,6 +30,8 @@ export interface SendSettings {
   readonly host: GitHost | null;
   /** The branch whose head is pushed; null: main or master. */
   readonly branch: Branch | null;
+  /** The machine part that has the project; null: a service of its own. */
+  readonly server: Pick<MachineFiles, "path"> | null;
 }
 
 export interface SendRequest extends SendSettings {
@@ -77,7 +80,7 @@ export async function send(request: SendRequest): Promise<Sent> {
   const { status, body } = reply instanceof Error ? { status: null, body: null } : reply;
   const answer = body?.toString() ?? null;
   const seen = describeReply(reply, durationMs);
-  return { ...readVerdict(reply, url), head, status, answer, durationMs, seen };
+  return { ...readVerdict(reply, url, request.server), head, status, answer, durationMs, seen };
 }
 
 async function readBodyFile(path: string): Promise<Buffer> {
@@ -115,7 +118,7 @@ export async function readSendSettings(
 ): Promise<SendSettings> {
   const onMachine = projectOnMachine(env, workingDirectory, project);
   const near = onMachine === null ? await withDotenvAround(env, workingDirectory) : env;
-  const settings = onMachine ?? (project === undefined ? near : ofProject(near, project));
+  const settings = onMachine?.settings ?? (project === undefined ? near : ofProject(near, project));
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
   const secret = secretToSend(settings);
   const url = urlToSend(address, settings);
@@ -125,6 +128,7 @@ export async function readSendSettings(
     host: isGitHost(host) ? host : null,
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
     branch: variables.BRANCH.parser.read(BRANCH?.trim() ?? ""),
+    server: onMachine?.server ?? null,
   };
 }
 
@@ -132,13 +136,17 @@ export async function readSendSettings(
  * The variables of a project of the machine part: of the named one, else of that of the directory. PROJECTS_PATH says that
  * another service is meant.
  */
-function projectOnMachine(env: Environment, directory: string, name: string | undefined): Environment | null {
+function projectOnMachine(
+  env: Environment,
+  directory: string,
+  name: string | undefined,
+): { readonly settings: Environment; readonly server: MachineFiles } | null {
   const part = findMachinePart(env);
   if (part === null || (env.PROJECTS_PATH && env.PROJECTS_PATH !== part.files.projectsPath)) return null;
   const project = chooseProject(part, directory, name);
   if (project === null) return null;
   const usualUrl = `http://127.0.0.1:${part.env.HTTP_PORT || "80"}/webhook/${project.name}`;
-  return { WEBHOOK_URL: usualUrl, ...project.env, ...env };
+  return { settings: { WEBHOOK_URL: usualUrl, ...project.env, ...env }, server: part.files };
 }
 
 function ofProject(env: Environment, project: string): Environment {

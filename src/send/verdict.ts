@@ -1,4 +1,5 @@
 import { formatDuration } from "../config/duration.ts";
+import { type MachineFiles, machineServices, serverCommands } from "../config/machine-part.ts";
 import type { HttpAnswer } from "../platform/http.ts";
 import type { DeploymentSummary, Would } from "../receiver/push.ts";
 
@@ -25,14 +26,50 @@ interface ServiceAnswer {
   readonly would?: Would;
 }
 
-/** Reads the answer to a delivery that was sent to `url`. */
-export function readVerdict(reply: DeliveryReply, url: URL): Verdict {
-  if (reply instanceof Error) return bad("unreachable", explainFailure(reply, url));
-  return judgeAnswer(parsed(reply.body.toString()), reply.status) ?? judgeForeign(reply, url);
+/**
+ * Reads the answer to a delivery that was sent to `url`.
+ *
+ * @param server the machine part that has the project; null: a service of its own
+ */
+export function readVerdict(
+  reply: DeliveryReply,
+  url: URL,
+  server: Pick<MachineFiles, "path"> | null,
+): Verdict {
+  const commands = server === null ? ownCommands : commandsOf(server);
+  if (reply instanceof Error) return bad("unreachable", explainFailure(reply, url, commands));
+  const answer = parsed(reply.body.toString());
+  return judgeAnswer(answer, reply.status, commands) ?? judgeForeign(reply, url, commands);
+}
+
+/** What a person types when the service does not answer as it should. */
+interface Commands {
+  readonly start: string;
+  readonly logs: string;
+  readonly proxyLogs: string;
+  /** After the secrets differed. */
+  readonly compare: string;
+}
+
+const ownCommands: Commands = {
+  start: "docker compose up -d, or systemctl start hotpush",
+  logs: "docker compose logs hotpush, or journalctl -u hotpush",
+  proxyLogs: "docker compose logs caddy",
+  compare:
+    "After a change of .env, recreate the service (docker compose up -d). To see which secret it has: docker compose exec hotpush printenv WEBHOOK_SECRET",
+};
+
+function commandsOf(server: Pick<MachineFiles, "path">): Commands {
+  const { start, logsOf } = serverCommands(server);
+  return {
+    ...{ start, logs: logsOf(machineServices.receive), proxyLogs: logsOf(machineServices.caddy) },
+    compare:
+      "A change of the project's file counts within a few seconds. To see whether the service can use the file: hotpush projects",
+  };
 }
 
 /** @returns null if the answer is not one of Hotpush */
-function judgeAnswer(answer: ServiceAnswer, status: number): Verdict | null {
+function judgeAnswer(answer: ServiceAnswer, status: number, commands: Commands): Verdict | null {
   switch (answer.status) {
     case "pong":
       return good("pong", "A signed ping reached the service.");
@@ -45,7 +82,9 @@ function judgeAnswer(answer: ServiceAnswer, status: number): Verdict | null {
     case "ignored":
       return bad("ignored", `The push reached the service and is ignored. ${answer.detail}`);
     default:
-      return String(answer.type).startsWith("urn:hotpush:problem:") ? refused(answer, status) : null;
+      return String(answer.type).startsWith("urn:hotpush:problem:")
+        ? refused(answer, status, commands)
+        : null;
   }
 }
 
@@ -77,14 +116,13 @@ function judgeDryRun(would: Would | object): Verdict {
   );
 }
 
-function refused({ code, title, detail }: ServiceAnswer, status: number): Verdict {
+function refused({ code, title, detail }: ServiceAnswer, status: number, { compare }: Commands): Verdict {
   if (status !== 401) return bad(String(code), `The service refused it (${status}). ${title}: ${detail}`);
-  const text =
-    "The secrets differ: this command did not sign with the WEBHOOK_SECRET of the service (401). After a change of .env, recreate the service (docker compose up -d). To see which secret it has: docker compose exec hotpush printenv WEBHOOK_SECRET";
-  return bad("unauthorized", text);
+  const text = "The secrets differ: this command did not sign with the WEBHOOK_SECRET of the service (401).";
+  return bad("unauthorized", `${text} ${compare}`);
 }
 
-function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL): Verdict {
+function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL, commands: Commands): Verdict {
   if (status >= 300 && status < 400) {
     const target = String(headers.location ?? "another address");
     return bad(
@@ -93,13 +131,13 @@ function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL):
     );
   }
   const server = String(headers.server ?? "something else");
-  const text = `${href} was answered with ${status} by ${server}, not by Hotpush. ${adviceOn(status, pathname)}`;
+  const text = `${href} was answered with ${status} by ${server}, not by Hotpush. ${adviceOn(status, pathname, commands)}`;
   return bad("not-hotpush", text);
 }
 
-function adviceOn(status: number, path: string): string {
+function adviceOn(status: number, path: string, { start, logs }: Commands): string {
   if (status === 502 || status === 503 || status === 504) {
-    return "The proxy answers, but the service behind it does not. Start it: docker compose up -d. If it stops again, see: docker compose logs hotpush";
+    return `The proxy answers, but the service behind it does not. Start it: ${start}. If it stops again, see: ${logs}`;
   }
   if (status === 401 || status === 403) {
     return `The proxy asks for a password, or lets nobody in. Let it pass ${path} on unchanged: the signature keeps strangers out.`;
@@ -108,11 +146,15 @@ function adviceOn(status: number, path: string): string {
 }
 
 /** Why a delivery to `url` had no answer, and what to do. */
-function explainFailure(error: NodeJS.ErrnoException, { href, hostname, host, port, protocol }: URL): string {
+function explainFailure(
+  error: NodeJS.ErrnoException,
+  { href, hostname, host, port, protocol }: URL,
+  { start, proxyLogs }: Commands,
+): string {
   const code = codeOf(error);
   switch (code) {
     case "ECONNREFUSED":
-      return `Nothing listens at ${host} (connection refused). Start the service: docker compose up -d, or systemctl start hotpush; or give its address with --url.`;
+      return `Nothing listens at ${host} (connection refused). Start the service: ${start}; or give its address with --url.`;
     case "ENOTFOUND":
     case "EAI_AGAIN":
       return `The name ${hostname} is not known. Create its DNS record, or give another address with --url.`;
@@ -125,17 +167,17 @@ function explainFailure(error: NodeJS.ErrnoException, { href, hostname, host, po
       return `${host} closed the connection without an answer. If it speaks https, the address must begin with https://.`;
   }
   return /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)
-    ? `${tlsFault(code, host)} A git host refuses such a certificate as well.`
+    ? `${tlsFault(code, host, proxyLogs)} A git host refuses such a certificate as well.`
     : `${href} could not be reached: ${error.message}.`;
 }
 
-function tlsFault(code: string, host: string): string {
+function tlsFault(code: string, host: string, proxyLogs: string): string {
   if (code === "CERT_HAS_EXPIRED") return `The certificate of ${host} has expired. Renew it.`;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     return `The certificate of ${host} is for another name. Use the name in it, or get one for this name.`;
   }
   if (code.includes("ALERT_INTERNAL_ERROR")) {
-    return `${host} has no certificate for this name yet. Caddy gets one by itself when the name's DNS record leads here and ports 80 and 443 are open; it says why not in: docker compose logs caddy.`;
+    return `${host} has no certificate for this name yet. Caddy gets one by itself when the name's DNS record leads here and ports 80 and 443 are open; it says why not in: ${proxyLogs}.`;
   }
   if (code === "EPROTO" || code.includes("WRONG_VERSION")) {
     return `${host} does not speak https here. Use http://, or the port that does.`;

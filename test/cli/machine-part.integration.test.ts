@@ -20,7 +20,7 @@ test("in a checkout of the machine part, commands reach its run", async (t) => {
   addProject("blog", other);
   await start("run");
   const status = () => runCli(["status", "--json"], { cwd, env });
-  await until("it answers", async () => (await status()).code === 0);
+  await until("it answers", async () => (await status()).stdout !== "");
   assert.equal((JSON.parse((await status()).stdout) as StatusJson).project, "shop");
   const paused = await runCli(["pause", "--project", "blog"], { cwd: "/", env });
   assert.match(paused.stdout, /^The queue of blog is paused/);
@@ -35,7 +35,7 @@ test("if the machine part does not run, a command says how to start it", async (
     stderr,
     /^hotpush: No Hotpush runs deployments in .+lib\/run: there is no .+control\.sock\. Start/,
   );
-  assert.ok(stderr.endsWith(`docker compose --project-directory ${path} up --detach\n`), stderr);
+  assert.ok(stderr.endsWith(`docker compose --project-directory ${path} up --detach --wait\n`), stderr);
 });
 
 const asAnother = needs("root", "otherUser");

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
 import {
-  changedServices,
   hasCheckoutPath,
   machineComposeFile,
   withCaddyPort,
   withCheckoutPath,
+  withoutCaddyPort,
 } from "../../src/machine-part/compose-file.ts";
 
 const fresh = machineComposeFile(["/srv"]);
@@ -23,7 +23,6 @@ test("a checkout elsewhere is added to run at its own path, and nothing else cha
   const { volumes } = parse(text).services.run;
   const path = '/data/my "shop" $$1';
   assert.deepEqual(volumes.at(-1), { type: "bind", source: path, target: path, read_only: true });
-  assert.deepEqual(changedServices(fresh, text), ["run"]);
   assertOnlyAdded(fresh, text);
   assert.equal(
     withCheckoutPath(withCheckoutPath(fresh, "/data", false), "/data/shop", false),
@@ -34,9 +33,18 @@ test("a checkout elsewhere is added to run at its own path, and nothing else cha
 test("a port of Caddy's own is added once, at its address", () => {
   const text = withCaddyPort(fresh, 8081, "127.0.0.1");
   assert.ok(parse(text).services.caddy.ports.includes("127.0.0.1:8081:8081"));
-  assert.deepEqual(changedServices(fresh, text), ["caddy"]);
   assert.equal(withCaddyPort(text, 8081, "127.0.0.1"), text);
   assert.ok(parse(withCaddyPort(text, 8082, "::1")).services.caddy.ports.includes("[::1]:8082:8082"));
+});
+
+test("a port of Caddy's own is taken away again, and every other byte stays", () => {
+  for (const address of ["", "127.0.0.1", "::1"]) {
+    const text = withCaddyPort(withCaddyPort(fresh, 18_081, ""), 8081, address);
+    assert.equal(withoutCaddyPort(text, 8081), withCaddyPort(fresh, 18_081, ""));
+  }
+  for (const port of [80, 443, 8082]) assert.equal(withoutCaddyPort(fresh, port), fresh);
+  const flow = "services: {caddy: {ports: ['80:80', '8081:8081']}}\n";
+  assert.deepEqual(parse(withoutCaddyPort(flow, 8081)).services.caddy.ports, ["80:80"]);
 });
 
 test("every line that a person wrote stays", () => {

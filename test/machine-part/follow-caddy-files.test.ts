@@ -117,6 +117,9 @@ test("a Caddy that is starting is no fault, and gets the configuration as soon a
 test("a Caddy that never answers, and none at all, are faults with what to do", async (t) => {
   const { look } = await machinePart(t);
   for (let count = 0; count < 9; count += 1) await look([caddy]);
-  assert.match((await look([caddy])) ?? "", /does not answer.*docker compose logs caddy/);
-  assert.match((await look([])) ?? "", /does not run.*docker compose up/);
+  assert.match(
+    (await look([caddy])) ?? "",
+    /does not answer.*docker compose --project-directory \S+ logs .*caddy/,
+  );
+  assert.match((await look([])) ?? "", /does not run.*docker compose --project-directory \S+ up/);
 });

@@ -4,7 +4,7 @@ import { readVerdict } from "../../src/send/verdict.ts";
 
 function textOf(answer: object): string {
   const body = Buffer.from(JSON.stringify(answer));
-  return readVerdict({ status: 202, headers: {}, body }, new URL("http://localhost:9000/webhook")).text;
+  return readVerdict({ status: 202, headers: {}, body }, new URL("http://localhost:9000/webhook"), null).text;
 }
 
 test("a push that waits is reported with its reason, also before it has a number", () => {

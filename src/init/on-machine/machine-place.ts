@@ -34,21 +34,20 @@ export async function findMachinePlace(env: NodeJS.ProcessEnv): Promise<MachineP
     );
   }
   await refuseOtherMachinePart(path, env);
+  // They can be chosen in the environment when the machine part is made. Later, they are in its .env.
   const ports = {
-    http: portOf("HTTP_PORT", part.env.HTTP_PORT ?? "80"),
-    https: portOf("HTTPS_PORT", part.env.HTTPS_PORT ?? "443"),
+    http: portOf("HTTP_PORT", part.env.HTTP_PORT || env.HTTP_PORT || "80"),
+    https: portOf("HTTPS_PORT", part.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
   };
   return { ...part, isNew: found === null, ports };
 }
 
-/** The ports can be chosen in the environment when the machine part is made. Later, they are in its .env. */
 function newPart(env: NodeJS.ProcessEnv): MachinePart {
   const isRoot = process.getuid?.() === 0;
-  const { HTTP_PORT, HTTPS_PORT } = env;
   return {
     files: machineFilesAt(machinePathOf(env, isRoot)),
     state: machineStateAt(newMachineStatePath(env, isRoot)),
-    env: { ...(HTTP_PORT && { HTTP_PORT }), ...(HTTPS_PORT && { HTTPS_PORT }) },
+    env: {},
   };
 }
 

@@ -1,8 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { machineServices } from "../../config/machine-part.ts";
 import type { Environment } from "../../config/settings.ts";
-import { changedServices, withCaddyPort } from "../../machine-part/compose-file.ts";
 import { findMachinePart, listMachineProjects, type MachinePart } from "../../machine-part/find.ts";
 import type { SetupServices } from "../compose-services.ts";
 import { type GitHost, isGitHost } from "../git-host.ts";
@@ -73,8 +71,6 @@ export interface MachineSetup {
   readonly directories: readonly PlannedDirectory[];
   /** The services of this project that have ports of the machine until Caddy takes them over. */
   readonly holders: readonly string[];
-  /** The services of the machine part that get another definition: their containers are recreated. */
-  readonly changedServices: readonly string[];
   readonly machineFiles: readonly PlannedFile[];
   readonly checkoutFiles: readonly PlannedFile[];
 }
@@ -134,9 +130,8 @@ export async function planOnMachine(
     ...{ project, name, place, services, plan, address, host, override },
     notes: notesOf(services, settled.options, plan),
     directories: machineDirectories(options),
-    holders: await findPortHolders(root, newPorts(place, plan), env),
+    holders: await findPortHolders(root, portsOfCaddy(place, plan), env),
     page: page?.url ?? urlOfPage(place),
-    changedServices: [...changedIn(machineFiles), ...(isPageNew(place, page) ? pageServices : [])],
     machineFiles,
     checkoutFiles: await planCheckoutFiles(project, override, overrideText(name, plan)),
   };
@@ -145,13 +140,6 @@ export async function planOnMachine(
 async function findPage(place: MachinePlace, { page: url }: GivenOnMachine): Promise<PagePlan | null> {
   if (url === null) return null;
   return planPage(url, place, place.isNew ? null : readIfThere(place.files.composeFile));
-}
-
-/** `run` gets the address for the links that it makes. */
-const pageServices = [machineServices.run, machineServices.page] as const;
-
-function isPageNew({ env }: MachinePlace, page: PagePlan | null): boolean {
-  return page !== null && env.PAGE_URL !== page.url.origin;
 }
 
 function urlOfPage({ env: { PAGE_URL } }: MachinePlace): URL | null {
@@ -169,12 +157,6 @@ function settingsIn(part: MachinePart, root: string): Environment | null {
   return (present ?? findRemovedProject(part, root))?.env ?? null;
 }
 
-function changedIn([compose]: readonly PlannedFile[]): readonly string[] {
-  return compose === undefined || compose.before === null
-    ? []
-    : changedServices(compose.before, compose.text);
-}
-
 /** The text of the site file of an earlier run. */
 function siteIn({ files }: MachinePart, project: string): string {
   return readIfThere(join(files.sitesPath, `${project}.caddy`));
@@ -189,13 +171,8 @@ function readIfThere(path: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
-/** The ports that Caddy does not have yet. */
-function newPorts({ files, isNew, ports }: MachinePlace, plan: UpstreamPlan): readonly number[] {
-  const present = readIfThere(files.composeFile);
-  const own = ownPorts(plan).filter(
-    ({ port, address }) => present === "" || withCaddyPort(present, port, address) !== present,
-  );
-  return [...(isNew ? [ports.http, ports.https] : []), ...own.map(({ port }) => port)];
+function portsOfCaddy({ ports }: MachinePlace, plan: UpstreamPlan): readonly number[] {
+  return [ports.http, ports.https, ...ownPorts(plan).map(({ port }) => port)];
 }
 
 function ownPorts({ upstreams }: UpstreamPlan) {

@@ -1,7 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { listMachineProjects, type MachinePart, type MachineProject } from "../../machine-part/find.ts";
-import { removedFiles } from "../../machine-part/remove-project.ts";
+import {
+  listMachineProjects,
+  type MachinePart,
+  type MachineProject,
+  removedFiles,
+} from "../../machine-part/find.ts";
 import { withoutOtherValues } from "../dotenv-file.ts";
 import type { WantedFile } from "../planned-file.ts";
 import { self } from "./machine-files.ts";

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { internalPort } from "../../config/machine-part.ts";
 import type { WantedFile } from "../planned-file.ts";
 import { SetupError } from "../setup-error.ts";
 import type { UpstreamPlan } from "../upstreams/plan.ts";
@@ -46,8 +47,19 @@ export function refuseTakenPageName(
 
 /** The ports of Caddy for sites of other projects. */
 export function portsOfOthers(sitesPath: string, project: string): readonly number[] {
-  const addresses = [...sitesOfOthers(sitesPath, project).values()].flat();
-  return addresses.flatMap((one) => /:(\d+)$/.exec(one)?.[1] ?? []).map(Number);
+  return portsIn([...sitesOfOthers(sitesPath, project).values()].flat());
+}
+
+/** The ports of Caddy for the site of this project alone. */
+export function portsOfProject(sitesPath: string, project: string): readonly number[] {
+  const file = join(sitesPath, `${project}.caddy`);
+  const others = portsOfOthers(sitesPath, project);
+  const own = existsSync(file) ? portsIn(addressesIn(readFileSync(file, "utf8"))) : [];
+  return own.filter((port) => port !== internalPort && !others.includes(port));
+}
+
+function portsIn(addresses: readonly string[]): readonly number[] {
+  return [...new Set(addresses.flatMap((one) => /:(\d+)$/.exec(one)?.[1] ?? []).map(Number))];
 }
 
 /** The addresses in the site files of other projects, by project. */

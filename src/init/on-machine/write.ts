@@ -1,11 +1,11 @@
-import { chmodSync, chownSync, existsSync, mkdirSync } from "node:fs";
-import { writePlanned } from "../planned-file.ts";
+import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
+import { diskFull, writePlanned } from "../planned-file.ts";
 import { SetupError } from "../setup-error.ts";
 import type { PlannedDirectory } from "./machine-files.ts";
 import type { MachineSetup } from "./plan-on-machine.ts";
 
 /**
- * Writes what is not right yet: the directories that are missing, and the files.
+ * Writes what is not right yet: the directories and the files.
  *
  * @throws SetupError if this user may not
  */
@@ -14,17 +14,21 @@ export function writeOnMachine({ directories, machineFiles, checkoutFiles }: Mac
   for (const file of [...machineFiles, ...checkoutFiles]) writePlanned(file);
 }
 
-/** @throws SetupError if this user may not */
+/**
+ * Makes the directory, or corrects its mode and owner: a run that was killed, and Docker, leave directories of root.
+ *
+ * @throws SetupError if this user may not
+ */
 export function makeDirectory({ path, mode, owner: { uid, gid } }: PlannedDirectory): void {
-  if (existsSync(path)) return;
   try {
     mkdirSync(path, { recursive: true });
-    chownSync(path, uid, gid);
-    chmodSync(path, mode);
+    const present = statSync(path);
+    if (present.uid !== uid || present.gid !== gid) chownSync(path, uid, gid);
+    if ((present.mode & 0o7777) !== mode) chmodSync(path, mode);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new SetupError(
-      `${path} cannot be made (${code ?? String(error)}). Run this as root, or as a user who may use Docker and write there.`,
+      `${path} cannot be made (${code ?? String(error)}). ${code === "ENOSPC" ? diskFull : "Run this as root, or as a user who may use Docker and write there."}`,
     );
   }
 }

@@ -55,7 +55,9 @@ export async function evidenceOf(
   container: SecretHolder & Pick<Container, "healthLog">,
   sources: readonly string[],
 ): Promise<readonly string[]> {
-  const health = lastSaid(container.healthLog).flatMap((output) => redactedLines(container, output));
+  const health = lastSaid(container.healthLog)
+    .flatMap((output) => redactedLines(container, output))
+    .filter(Boolean);
   const log = await logLines(engine, container, sources, 20);
   return [...section("Last health check:", health), ...section("Last log lines:", log)];
 }

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { until } from "../harness/until.ts";
+import { advicesIn } from "../lab/advices.ts";
+import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
+import { onEngine } from "../lab/on-engine.ts";
+
+/** Each test runs every command that the output before it names. The next test finds the server as these leave it. */
+onEngine(
+  "every command that Hotpush advises works on the server as it is",
+  (env) => {
+    let project: FirstProject;
+
+    before(async () => {
+      project = await makeFirstProject(env);
+      await project.reset();
+    });
+    after(() => project.remove());
+
+    test("after the first init, which has taken the port of a project that is up", async () => {
+      const { code, output } = await project.init();
+      assert.equal(code, 0, output);
+      assert.deepEqual(advicesIn(output), []);
+      assert.equal(await served(), "by Caddy");
+      await project.type("docker compose down");
+    });
+
+    test("after init of a project that is not up", async () => {
+      const { output } = await project.init();
+      assert.deepEqual(advicesIn(output), ["docker compose up -d", "hotpush send --dry-run"]);
+      await follow(output);
+      assert.equal(await served(), "by Caddy");
+    });
+
+    test("after init of a project that is up, which has nothing left to do", async () => {
+      const { output } = await project.init();
+      assert.deepEqual(advicesIn(output), []);
+      assert.match(output, /would deploy/);
+    });
+
+    test("after init --page", async () => {
+      const { code, output } = await project.hotpush(
+        ...["init", "--yes", "--page", `http://hotpush.test:${project.httpPort}`],
+      );
+      assert.equal(code, 0, output);
+      assert.deepEqual(advicesIn(output), ["hotpush open"]);
+      await follow(output);
+    });
+
+    test("when receive does not run, of status and send", async () => {
+      await project.docker("stop", "hotpush-receive-1");
+      const isBad = async () => (await project.hotpush("status")).code === 1;
+      await until("status notices", isBad, 20_000);
+      const status = await project.hotpush("status");
+      assert.equal(advicesIn(status.output).length, 1, status.output);
+      await follow(status.output);
+      const sent = await project.hotpush("send");
+      assert.equal(sent.code, 1, sent.output);
+      assert.equal(advicesIn(sent.output).length, 2, sent.output);
+      await follow(sent.output);
+      assert.equal((await project.hotpush("send", "--dry-run")).code, 0);
+    });
+
+    test("when nothing listens, of send", async () => {
+      await project.docker("stop", "hotpush-caddy-1");
+      const { code, output } = await project.hotpush("send");
+      assert.equal(code, 1);
+      await follow(output);
+      assert.equal((await project.hotpush("send", "--dry-run")).code, 0);
+    });
+
+    test("when run does not run, of status", async () => {
+      await project.docker("stop", "hotpush-run-1");
+      const { code, output } = await project.hotpush("status");
+      assert.equal(code, 1);
+      assert.equal(advicesIn(output).length, 1, output);
+      await follow(output);
+      await until("status is good", async () => (await project.hotpush("status")).code === 0, 20_000);
+    });
+
+    test("when a deployment keeps the project from being removed", async () => {
+      assert.equal((await project.hotpush("send")).code, 0);
+      const { code, output } = await project.hotpush("remove", "--yes");
+      assert.equal(code, 1, output);
+      const advices = advicesIn(output);
+      assert.deepEqual(advices, ["hotpush logs -f 1", "hotpush cancel 1"]);
+      await Promise.all(advices.map((one) => project.type(one)));
+    });
+
+    test("after remove, which gives the ports back to the project", async () => {
+      const { code, output } = await project.hotpush("remove", "--yes");
+      assert.equal(code, 0, output);
+      const [up = "", down = "", network = "", init = ""] = advicesIn(output);
+      assert.deepEqual(
+        [up, down, network, init],
+        [
+          `cd ${project.checkout} && docker compose up --detach`,
+          `cd ${project.checkout} && docker compose down`,
+          "docker network rm hotpush-shop",
+          "hotpush init",
+        ],
+      );
+      const status = await project.hotpush("status");
+      assert.match(status.output, /^Project +shop was removed from this server\. .+: hotpush init$/m);
+      assert.doesNotMatch((await project.hotpush("projects")).output, /shop/);
+      await project.type(up);
+      await until("the project answers", async () => (await served()) === "by itself", 20_000);
+      await project.type(network);
+      await project.type(down);
+      await project.type(init);
+      await project.type("docker compose up --detach");
+      await until("Caddy serves it again", async () => (await served()) === "by Caddy", 20_000);
+      assert.match((await project.hotpush("history")).output, /\b1\b.+cancelled/);
+    });
+
+    /** Runs each command in an output, as a person does who reads it in the checkout. */
+    async function follow(output: string): Promise<void> {
+      for (const command of advicesIn(output)) await project.type(command);
+    }
+
+    async function served(): Promise<"by Caddy" | "by itself" | "not"> {
+      const answer = await fetch(project.appUrl, { headers: { connection: "close" } }).catch(() => null);
+      if (answer?.status !== 200) return "not";
+      return answer.headers.get("via") === null ? "by itself" : "by Caddy";
+    }
+  },
+  "one machine part",
+);

@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, type TestContext, test } from "node:test";
+import { setupSteps } from "../../src/cli/init-on-machine.ts";
+import type { WholeStatusJson } from "../../src/control/status.ts";
+import { ownImage } from "../../src/init/own-image.ts";
+import { fillDisk, mountTmpfs } from "../harness/mount.ts";
+import { needs } from "../harness/requirements.ts";
+import { until } from "../harness/until.ts";
+import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
+import { onEngine } from "../lab/on-engine.ts";
+
+const killedInit = join(import.meta.dirname, "../lab/killed-init.ts");
+const root = join(import.meta.dirname, "../..");
+
+onEngine(
+  "hotpush init ends in a working server, wherever an earlier run ended",
+  (env) => {
+    let project: FirstProject;
+
+    before(async () => {
+      project = await makeFirstProject(env);
+      await project.reset();
+    });
+    after(() => project.remove());
+
+    test("a container that fails is named with its last lines, until its cause is fixed", async (t) => {
+      await assertWorks();
+      const { composeFile } = project.files;
+      const good = readFileSync(composeFile, "utf8");
+      // The state of `receive` is where nobody may write.
+      writeFileSync(composeFile, good.replace("STATE_PATH: /state", "STATE_PATH: /nowhere/state"));
+      t.after(() => writeFileSync(composeFile, good));
+      for (const _ of ["once", "again"]) {
+        const { code, output } = await project.init();
+        assert.equal(code, 1, output);
+        assert.match(output, /hotpush: receive in \S+ does not start\./);
+        assert.match(output, /Last log lines:\n(?:.*\n)*.*\/nowhere\/state/);
+        assert.doesNotMatch(output, /^Next:|would deploy/m);
+        assert.equal((await project.hotpush("init", "--check")).code, 1);
+      }
+      writeFileSync(composeFile, good);
+      await assertWorks();
+    });
+
+    test("status fails as long as no push can come in", async () => {
+      await project.docker("stop", "hotpush-receive-1");
+      const isBad = async () => (await project.hotpush("status")).code === 1;
+      await until("status notices", isBad, 20_000);
+      const { output } = await project.hotpush("status", "--json");
+      const { health, inbox } = JSON.parse(output.trim()) as WholeStatusJson;
+      assert.equal(health.isHealthy, false);
+      assert.notEqual(inbox?.failure, null);
+      await assertWorks();
+      assert.equal((await project.hotpush("status")).code, 0);
+    });
+
+    test(
+      "the state of another owner, as Docker makes it, gets its own owner again",
+      needs("root"),
+      async () => {
+        const state = join(project.files.path, "state/receive");
+        const { uid } = statSync(state);
+        chownSync(state, 0, 0);
+        await project.docker("restart", "hotpush-receive-1");
+        await assertWorks();
+        assert.equal(statSync(state).uid, uid);
+      },
+    );
+
+    test("a failed build of the image leaves nothing that the next run does not put right", async () => {
+      await project.reset();
+      await project.docker("rmi", "--force", ownImage).catch(() => {});
+      const broken = await mkdtemp(join(tmpdir(), "hotpush-source-"));
+      for (const name of ["src", "bin", "package.json", "examples"])
+        await cp(join(root, name), join(broken, name), { recursive: true });
+      await symlink(join(root, "node_modules"), join(broken, "node_modules"));
+      await cp(join(root, "test/lab"), join(broken, "test/lab"), { recursive: true });
+      await cp(join(root, "test/harness"), join(broken, "test/harness"), { recursive: true });
+      writeFileSync(join(broken, "Dockerfile"), "FROM debian:trixie-slim\nRUN echo no space && false\n");
+      const { code, output } = await project.init(join(broken, "test/lab/hotpush.ts"));
+      await rm(broken, { recursive: true });
+      assert.equal(code, 1, output);
+      assert.match(output, /no space[\s\S]+hotpush: Hotpush's image could not be built/);
+      await assertWorks();
+    });
+
+    test("who has the port of Caddy is named: a program, and a container with its project", async () => {
+      await project.reset();
+      const server = createServer().listen(project.httpPort);
+      await once(server, "listening");
+      const taken = await project.init();
+      assert.equal(taken.code, 1);
+      assert.match(
+        taken.output,
+        new RegExp(`port ${project.httpPort}, which the program .+ \\(process ${process.pid}\\) has`),
+      );
+      server.close();
+      await once(server, "close");
+
+      const port = ["--publish", `${project.httpPort}:80`];
+      const label = [
+        "--label",
+        "com.docker.compose.project=blog",
+        "--label",
+        "com.docker.compose.project.working_dir=/srv/blog",
+      ];
+      await project.docker("run", "--detach", "--name", "hotpush-e2e-blog", ...port, ...label, "caddy:2");
+      try {
+        const { code, output } = await project.init();
+        assert.equal(code, 1);
+        assert.match(output, /the container hotpush-e2e-blog of the compose project blog in \/srv\/blog has/);
+      } finally {
+        await project.docker("rm", "--force", "hotpush-e2e-blog");
+      }
+      await assertWorks();
+    });
+
+    test("a port that was taken while Caddy was gone is named too", async () => {
+      await project.docker("stop", "hotpush-caddy-1");
+      const holder = spawn("node", [
+        "-e",
+        `require("http").createServer().listen(${project.httpPort}, () => console.log())`,
+      ]);
+      await once(holder.stdout, "data");
+      const { code, output } = await project.init();
+      assert.equal(code, 1);
+      assert.match(output, new RegExp(`which the program .+ \\(process ${holder.pid}\\) has`));
+      holder.kill("SIGKILL");
+      await once(holder, "close");
+      await assertWorks();
+    });
+
+    for (const [index, name] of [...setupSteps.map((step) => step.name), "end"].entries()) {
+      test(`init that was killed before the step ${name} is put right by the next run`, async () => {
+        await project.reset();
+        const { code, output } = await project.init(killedInit, { KILLED_BEFORE: String(index) });
+        assert.equal(code, 128, output);
+        await assertWorks();
+      });
+    }
+
+    for (const [what, ms] of [
+      ["Starting receive", "500"],
+      ["Starting receive", "2500"],
+      ["Starting caddy", "500"],
+    ] as const) {
+      test(`init that was killed ${ms} ms after "${what}" is put right by the next run`, async () => {
+        await project.reset();
+        const { code, output } = await project.init(killedInit, { KILLED_AT: what, KILLED_AFTER_MS: ms });
+        assert.equal(code, 128, output);
+        await assertWorks();
+      });
+    }
+
+    /** `init` succeeds, and the server works: the project answers through Caddy, and a signed push is received. */
+    async function assertWorks(): Promise<void> {
+      const { code, output } = await project.init();
+      assert.equal(code, 0, output);
+      await project.type("docker compose up --detach --wait");
+      const answer = await fetch(project.appUrl);
+      assert.deepEqual([answer.status, answer.headers.get("via")], [200, "1.1 Caddy"]);
+      const sent = await project.hotpush("send", "--dry-run");
+      assert.equal(sent.code, 0, sent.output);
+      assert.match(sent.output, /would deploy/);
+      assert.equal((await project.hotpush("init", "--check")).code, 0);
+    }
+  },
+  "one machine part",
+);
+
+onEngine(
+  "hotpush init on a full disk",
+  (env) => {
+    test(
+      "says that the disk is full, and works when it is not any more",
+      needs("root"),
+      async (t: TestContext) => {
+        const path = mountTmpfs(t, 16 * 1024 ** 2);
+        const project = await makeFirstProject(env, path);
+        t.after(() => project.remove());
+        await project.reset();
+        fillDisk(path);
+        const before = await project.init();
+        assert.equal(before.code, 1, before.output);
+        assert.match(before.output, /ENOSPC.+The disk is full/);
+        rmSync(join(path, "ballast"));
+        assert.equal((await project.init()).code, 0);
+        await project.docker("compose", "up", "--detach", "--wait");
+
+        // The database of `run` cannot be written.
+        fillDisk(path);
+        await project.docker("restart", "hotpush-run-1", "hotpush-receive-1");
+        const { code, output } = await project.init();
+        assert.equal(code, 1, output);
+        assert.match(output, /hotpush: \w+ in \S+ does not start\.[\s\S]+Last/);
+        rmSync(join(path, "ballast"));
+        const again = await project.init();
+        assert.equal(again.code, 0, again.output);
+        assert.match(again.output, /would deploy/);
+      },
+    );
+  },
+  "one machine part",
+);

@@ -1,0 +1,87 @@
+import "../harness/environment.ts";
+import { execFile, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { machineFilesAt, machineProject, projectNetwork } from "../../src/config/machine-part.ts";
+import { launcher } from "../harness/cli.ts";
+import { freePort } from "../harness/free-port.ts";
+import { git, makeRemote } from "./newcomer.ts";
+import { dockerIn, type Ending, endOf, removeFromEngine } from "./project.ts";
+
+const run = promisify(execFile);
+const name = "shop";
+
+/** A machine without Hotpush, and a checkout of a project that runs there and publishes a port. */
+export interface FirstProject {
+  readonly checkout: string;
+  readonly files: ReturnType<typeof machineFilesAt>;
+  /** Where the project answers, with Hotpush and without. */
+  readonly appUrl: string;
+  /** The port that Caddy gets for http. */
+  readonly httpPort: number;
+  /** Runs `hotpush` with these arguments. */
+  readonly hotpush: (...args: readonly string[]) => Promise<Ending>;
+  /** As `hotpush init --yes`, by another entry than Hotpush's, or with other variables. */
+  readonly init: (entry?: string, env?: NodeJS.ProcessEnv) => Promise<Ending>;
+  /** Runs a command line as a person types it in the checkout. @returns its standard output; throws if it fails */
+  readonly type: (command: string) => Promise<string>;
+  readonly docker: (...args: readonly string[]) => Promise<string>;
+  /** Removes all that `init` makes, and starts the project as it was. */
+  readonly reset: () => Promise<void>;
+  readonly remove: () => Promise<void>;
+}
+
+/** @param machinePath MACHINE_PATH; by default in a directory of its own */
+export async function makeFirstProject(
+  labEnv: NodeJS.ProcessEnv,
+  machinePath?: string,
+): Promise<FirstProject> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
+  const files = machineFilesAt(machinePath ?? join(directory, "etc"));
+  const [app, http, https] = [await freePort(), await freePort(), await freePort()];
+  await makeRemote(directory, String(app));
+  const checkout = join(directory, name);
+  await git(directory, "clone", "--quiet", "remote.git", name);
+  const env = {
+    ...labEnv,
+    ...{ MACHINE_PATH: files.path, HTTP_PORT: String(http), HTTPS_PORT: String(https) },
+    PATH: `${dirname(launcher)}:${labEnv.PATH}`,
+  };
+  const docker = dockerIn(checkout, env);
+  const type = async (command: string) =>
+    (await run("bash", ["-c", command], { cwd: checkout, env, timeout: 120_000 })).stdout;
+
+  async function clear(): Promise<void> {
+    await removeFromEngine(docker, machineProject);
+    await docker("network", "disconnect", "--force", projectNetwork(name), `${name}-app-1`).catch(() => {});
+    await docker("network", "rm", projectNetwork(name)).catch(() => {});
+    // A file system may be mounted there.
+    await type(`rm -rf ${files.path}/* ${files.path}/.env; git clean --quiet -fdx; rm -f .git/info/exclude`);
+  }
+
+  const start = (entry: string, args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+    endOf(
+      spawn(process.execPath, [entry, ...args], {
+        cwd: checkout,
+        env: { ...env, ...more },
+        stdio: ["ignore", "pipe", "pipe"],
+      }),
+    );
+  const main = join(import.meta.dirname, "hotpush.ts");
+  return {
+    ...{ checkout, files, docker, type, httpPort: http, appUrl: `http://127.0.0.1:${app}/` },
+    hotpush: (...args) => start(main, args),
+    init: (entry = main, more = {}) => start(entry, ["init", "--yes"], more),
+    async reset() {
+      await clear();
+      await docker("compose", "up", "--detach", "--wait");
+    },
+    async remove() {
+      await removeFromEngine(docker, name);
+      await clear();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
