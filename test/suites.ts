@@ -75,6 +75,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     filesAtATime: 3,
     first: [
       "swarm-nodes",
+      "clean-server",
       "rollout-swarm.",
       "self-swarm",
       "rollout-migration",

@@ -282,6 +282,8 @@ async function statusOf(statePath: string): Promise<WholeStatusJson | null> {
 const pageWithinMs = 60_000;
 const pageTimeoutMs = 10_000;
 const signedOut = 401;
+/** While Caddy changes its configuration, the one before still gets some requests. */
+const answersInTurn = 3;
 
 /**
  * Asks the page as a visitor of `url` does who is not signed in, but at Caddy of this machine: from inside, a name may lead
@@ -298,9 +300,11 @@ async function untilPageAnswers(
   const target = new URL(hasTls ? `https://127.0.0.1:${ports.https}` : `http://127.0.0.1:${ports.http}`);
   const request = { headers: { host: url.host }, timeoutMs: pageTimeoutMs, acceptsAnyCertificate: true };
   const deadlineMs = performance.now() + pageWithinMs;
+  let goodAnswers = 0;
   for (;;) {
     const answer = await sendHttp(target, request).catch((error: NodeJS.ErrnoException) => error);
-    if ("status" in answer && answer.status === signedOut) return;
+    goodAnswers = "status" in answer && answer.status === signedOut ? goodAnswers + 1 : 0;
+    if (goodAnswers === answersInTurn) return;
     const refusal = hasTls && !("status" in answer) ? await certificateRefusal(url.hostname, env) : null;
     if (refusal !== null) {
       throw new CommandError(

@@ -82,6 +82,7 @@ inside() { # number, MTU: as process 1, after which the kernel ends all others, 
   mount -t overlay -o "lowerdir=/,upperdir=$root/up,workdir=$root/work" overlay "$root/root"
   cd "$root/root"
   for path in etc/hotpush etc/docker opt/hotpush usr/bin/hotpush usr/local/bin/hotpush root/.docker root/.gitconfig \
+    root/.bashrc root/.profile root/.bash_profile \
     root/.config/hotpush root/.local/state/hotpush; do rm -rf "$path"; done
   mkdir -p tmp run home srv var/lib var/www proc sys dev
   mount --rbind /dev dev; mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /sys/fs/cgroup sys/fs/cgroup
@@ -97,7 +98,7 @@ inside() { # number, MTU: as process 1, after which the kernel ends all others, 
   mkdir -p etc/docker tmp/machine
   cat >etc/docker/daemon.json <<J
 { "mtu": $2, "default-network-opts": {"bridge": {"com.docker.network.driver.mtu": "$2"}}, "cgroup-parent": "/hpclean$1",
-  "log-driver": "json-file", "log-opts": {"max-size": "5m"} }
+  "log-driver": "json-file", "log-opts": {"max-size": "5m"}, "features": {"containerd-snapshotter": false} }
 J
   pivot_root . tmp/machine; cd /; umount -l /tmp/machine; rmdir /tmp/machine
   export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root

@@ -36,6 +36,7 @@ export interface Answer {
 export interface Typed {
   /** The exit code. */
   readonly code: number;
+  readonly stdout: string;
   /** Standard output and standard error, as they came. */
   readonly output: string;
 }
@@ -92,30 +93,41 @@ async function typeIn(
   const passed = Object.entries(process.env).filter(([name]) => network.test(name));
   const shown = {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    ...{ HOME: "/root", USER: "root", SHELL: "/bin/bash", TERM: "xterm", LANG: "C.UTF-8", COLUMNS: "120" },
+    ...{
+      HOME: "/root",
+      USER: "root",
+      SHELL: "/bin/bash",
+      TERM: "xterm",
+      LANG: "C.UTF-8",
+      COLUMNS: "120",
+      BUILDKIT_PROGRESS: "plain",
+    },
   };
   const env = Object.entries({ ...Object.fromEntries(passed), ...shown }).map((pair) => pair.join("="));
   const typed = answers
     ? ["script", "--quiet", "--return", "--command", command, "/dev/null"]
     : ["bash", "-c", command];
-  const child = spawn("nsenter", [...namespaces, "env", "-i", `--chdir=${directory}`, ...env, ...typed]);
-  let output = "";
-  let answered = 0;
-  let from = 0;
+  const child = spawn("nsenter", [...namespaces, "env", "-i", `--chdir=${directory}`, ...env, ...typed], {
+    // With a socket as its input, as Node's pipes are, bash would believe that it serves a login.
+    stdio: [answers ? "pipe" : "ignore", "pipe", "pipe"],
+  });
+  let [stdout, output, answered, from] = ["", "", 0, 0];
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
       output += text;
       const next = answers?.[answered];
       if (!next?.question.test(output.slice(from))) return;
       from = output.length;
       answered += 1;
-      child.stdin.write(`${next.text}\r`);
+      child.stdin?.write(`${next.text}\r`);
     });
-  if (!answers) child.stdin.end();
   const [code]: (number | null)[] = await once(child, "close");
   if (answered < (answers?.length ?? 0))
     throw new Error(`It did not ask ${answers?.[answered]?.question}:\n${output}`);
-  return { code: code ?? -1, output };
+  return { code: code ?? -1, stdout, output };
 }
 
 /** Puts a bare repository with the files of this checkout, as they are now, at `path` of the server. */

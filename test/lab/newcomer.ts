@@ -9,11 +9,12 @@ import { githubPush } from "../harness/delivery.ts";
 const root = join(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
-/** The commands in the first block of the README's section about setting up. */
-export async function readmeCommands(): Promise<readonly string[]> {
+/** The commands in the first block of the README after a text in it, by default those that set a project up. */
+export async function readmeCommands(after = "## Set it up"): Promise<readonly string[]> {
   const readme = await readFile(join(root, "README.md"), "utf8");
-  const section = readme.slice(readme.indexOf("## Set it up"));
-  const block = /```sh\n(.*?)```/s.exec(section)?.[1] ?? "";
+  const from = readme.indexOf(after);
+  assert.notEqual(from, -1, `README.md does not say: ${after}`);
+  const block = /```sh\n(.*?)```/s.exec(readme.slice(from))?.[1] ?? "";
   return block.split("\n").filter((line) => line.trim() !== "");
 }
 
