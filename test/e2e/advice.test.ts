@@ -39,9 +39,7 @@ onEngine(
     });
 
     test("after init --page", async () => {
-      const { code, output } = await project.hotpush(
-        ...["init", "--yes", "--page", `http://hotpush.test:${project.httpPort}`],
-      );
+      const { code, output } = await project.hotpush("init", "--yes", "--page", "https://hotpush.test");
       assert.equal(code, 0, output);
       assert.deepEqual(advicesIn(output), ["hotpush open"]);
       await follow(output);
@@ -84,7 +82,7 @@ onEngine(
       assert.equal(code, 1, output);
       const advices = advicesIn(output);
       assert.deepEqual(advices, ["hotpush logs -f 1", "hotpush cancel 1"]);
-      await Promise.all(advices.map((one) => project.type(one)));
+      for (const command of advices.toReversed()) await project.type(command);
     });
 
     test("after remove, which gives the ports back to the project", async () => {
@@ -107,7 +105,8 @@ onEngine(
       await until("the project answers", async () => (await served()) === "by itself", 20_000);
       await project.type(network);
       await project.type(down);
-      await project.type(init);
+      // Without a terminal, nobody can be asked.
+      await project.type(`${init} --yes`);
       await project.type("docker compose up --detach");
       await until("Caddy serves it again", async () => (await served()) === "by Caddy", 20_000);
       assert.match((await project.hotpush("history")).output, /\b1\b.+cancelled/);
