@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { webhookUrl } from "../config/values.ts";
-import { type Check, checks } from "../doctor/checks.ts";
-import { examine } from "../doctor/examine.ts";
+import { checks, examine, type GroupedCheck } from "../doctor/examine.ts";
 import { countResults, jsonReport, textReport } from "../doctor/report.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { type CommandContext, newCommand, parser } from "./command.ts";
@@ -23,8 +22,8 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor --env-file /etc/hotpush.env   as for the systemd unit",
     "hotpush doctor --url https://example.com     as the git host reaches it",
     "docker compose exec hotpush hotpush doctor   in its container",
-    "sudo hotpush doctor                          the machine part and this project",
-    "hotpush doctor remote host-key               only these checks",
+    "sudo hotpush doctor                          this server and this project",
+    "hotpush doctor remote branch                 only these checks",
     "hotpush doctor --project shop                the service and one project",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
@@ -46,7 +45,7 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
 }
 
 /** Without names: all. */
-function choose(names: readonly string[]): readonly Check[] {
+function choose(names: readonly string[]): readonly GroupedCheck[] {
   return names.length === 0 ? checks : checks.filter(({ id }) => names.includes(id));
 }
 
@@ -56,7 +55,7 @@ function knownName(name: string, before: readonly string[] = []): readonly strin
 }
 
 async function runDoctor(
-  chosen: readonly Check[],
+  chosen: readonly GroupedCheck[],
   { envFile, json, ...options }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {

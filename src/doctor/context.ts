@@ -1,3 +1,6 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
 import { type Environment, readVariables, variables } from "../config/settings.ts";
 import { loadConfig } from "../config.ts";
 import type { MachinePart } from "../machine-part/find.ts";
@@ -6,12 +9,122 @@ import { ProblemError } from "../problems.ts";
 import type { ProjectReading } from "../projects/read-project-file.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
-import { probeCompose, probeEngine } from "./docker/probe-docker.ts";
-import { probeRemote } from "./git/probe-remote.ts";
-import { caddyAddress, probeMachineContainers } from "./machine-part/probe-machine-part.ts";
-import { probeRoles } from "./projects/probe-roles.ts";
-import { probeService } from "./service/probe-service.ts";
-import type { Settings } from "./settings.ts";
+import {
+  probeCompose,
+  probeEngine,
+  probeRemote,
+  probeRoles,
+  probeServerContainers,
+  probeService,
+} from "./probes.ts";
+
+/** A row of the doctor's table: what it claims, how it finds out, and how what is wrong is fixed. */
+export interface Check {
+  /** Names it in the report, in the JSON and in docs/troubleshooting.md. */
+  readonly id: string;
+  /** With several projects: about the service, or about each project. `server`: only as `hotpush init` sets one up. */
+  readonly about: "service" | "project" | "both" | "server";
+  readonly claim: string;
+  /** What the printed fix does. A test runs it, and then the check passes. */
+  readonly fix: string;
+  /** Why no test can run the fix. */
+  readonly untested?: string;
+  readonly probe: (context: DoctorContext) => Finding | Promise<Finding>;
+}
+
+/** What a check found: all is right, there is nothing to check, or what is wrong. */
+export type ProbeResult =
+  | { readonly outcome: "ok"; readonly fact: string }
+  | { readonly outcome: "skipped"; readonly reason: string }
+  | { readonly outcome: "faulty"; readonly faults: readonly Fault[] };
+
+/** A `problem` keeps a push from being deployed, or lets somebody in. A `warning` costs requests or will cost work. */
+export interface Fault {
+  readonly severity: "problem" | "warning";
+  readonly text: string;
+  readonly command?: string;
+  readonly change?: string;
+}
+
+/** A shell command; or what to write into a file or a form, if no command can do it. */
+export type Fix = string | { readonly change: string };
+
+/** What a check returns: a result, or the only fault. */
+export type Finding = ProbeResult | Fault;
+
+/** All is right. @param fact what was found, in a few words */
+export function ok(fact: string): ProbeResult {
+  return { outcome: "ok", fact };
+}
+
+/** Nothing was checked, because of `reason`. */
+export function skip(reason: string): ProbeResult {
+  return { outcome: "skipped", reason };
+}
+
+/** A fault that keeps a push from being deployed. @param text one or two sentences */
+export function problem(text: string, fix?: Fix): Fault {
+  return { severity: "problem", text, ...(typeof fix === "string" ? { command: fix } : fix) };
+}
+
+/** A fault that costs requests or will cost work. @param text one or two sentences */
+export function warning(text: string, fix?: Fix): Fault {
+  return { ...problem(text, fix), severity: "warning" };
+}
+
+/** The result of a check that found any number of faults. @param fact what is right if there are none */
+export function okUnless(faults: readonly Fault[], fact: string): ProbeResult {
+  return faults.length === 0 ? ok(fact) : { outcome: "faulty", faults };
+}
+
+/** `word` as a POSIX shell takes it for one word. */
+export function quote(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The service's settings, their file, and how to change one there. */
+export interface Settings {
+  readonly env: Environment;
+  /** The file with settings, whether it exists or not. */
+  readonly file: string;
+  /** Why the file cannot be read, or null. */
+  readonly fault: string | null;
+  /** Gives variable `name` the value `text`, which a shell expands if it is in double quotes; null: its default. */
+  readonly set: (name: string, text: string | null) => Fix;
+}
+
+/**
+ * Reads the settings as the service does: from the file, below the environment `env`, which wins. The file is `named`, else
+ * `.env` in `directory`, else the one of docs/set-up.md, "Under systemd", if it exists.
+ */
+export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: string): Settings {
+  const dotenv = join(directory, ".env");
+  const byHand = "/etc/hotpush.env";
+  const file = named ?? (!existsSync(dotenv) && existsSync(byHand) ? byHand : dotenv);
+  const { values, fault } = readFile(file);
+  return {
+    env: { ...values, ...env },
+    ...{ file, fault },
+    set(name, text) {
+      // A unit, a compose file or a shell has set it: the process cannot know which.
+      const wanted = `${text === null ? `no ${name}` : `${name}=${text}`} in the environment of the service`;
+      if (env[name] !== undefined) return { change: `${wanted}, which wins over its file` };
+      const path = quote(file);
+      const remove = `sed -i '/^${name}=/d' ${path}`;
+      const add = `printf '${name}=%s\\n' ${text} >> ${path}`;
+      return text === null ? remove : `touch ${path} && chmod 600 ${path} && ${remove} && ${add}`;
+    },
+  };
+}
+
+function readFile(file: string): Pick<Settings, "fault"> & { readonly values: Environment } {
+  try {
+    return { values: parseEnv(readFileSync(file, "utf8")), fault: null };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return { values: {}, fault: code === "ENOENT" ? null : `${file} cannot be read (${code}).` };
+  }
+}
 
 /** What the checks look at. */
 export type DoctorContext = ReturnType<typeof makeDoctorContext>;
@@ -21,42 +134,31 @@ export type DoctorContext = ReturnType<typeof makeDoctorContext>;
  * slow probes run at most once, when the first check asks for their answer.
  *
  * @param givenUrl the webhook's address from the command line
- * @param machinePart the machine part that the service belongs to, if it does
- * @param project what the file of a project says, if there are several
+ * @param server the server that the service belongs to, if `hotpush init` has set one up
+ * @param reading what the file of a project says, if there are several
  */
 export function makeDoctorContext(
   settings: Settings,
   givenUrl: string | null,
-  machinePart: MachinePart | null = null,
-  project: ProjectReading | null = null,
+  server: MachinePart | null = null,
+  reading: ProjectReading | null = null,
 ) {
   const { env } = settings;
-  const config = project === null ? readConfig(env) : configOf(project);
-  const name = project?.name ?? null;
-  const repoPath = lenient(env, "REPO_PATH");
-  const [port, host] = [lenient(env, "WEBHOOK_PORT"), lenient(env, "WEBHOOK_HOST")];
+  const project = reading?.name ?? null;
+  const value = <Name extends keyof typeof variables>(name: Name) => lenient(env, name);
+  const [repoPath, statePath] = [value("REPO_PATH"), value("STATE_PATH")];
+  const { secret, faults, warnings } = reading === null ? readConfig(env) : configOf(reading);
   /** The user that the script will run as; null: this one. */
-  const scriptUser = project === null ? null : ownerOf(repoPath, env.DOCKER_HOST);
+  const user = reading === null ? null : ownerOf(repoPath, env.DOCKER_HOST);
   /** The environment that the script will get. */
-  const deployEnv = lenient(env, "DEPLOY_ENV");
-  const scriptEnv = childEnvironment({ env, deployEnv, repoPath, user: scriptUser });
-  const asScript = { env: scriptEnv, user: scriptUser };
+  const scriptEnv = childEnvironment({ env, deployEnv: value("DEPLOY_ENV"), repoPath, user });
+  const asScript = { env: scriptEnv, user };
   const engine = once(() => probeEngine(scriptEnv));
-  /** In the machine part, `receive` has no port of its own. */
-  const address = machinePart === null ? { host, port } : caddyAddress(machinePart, "http");
   return {
-    ...{ settings, givenUrl, machinePart, repoPath, port, host, scriptEnv, scriptUser, ...config },
+    ...{ settings, givenUrl, server, repoPath, statePath, scriptEnv, user, value, secret, faults, warnings },
     /** null: the only project, or the service as a whole. */
-    project: name,
-    projectsPath: lenient(env, "PROJECTS_PATH") || null,
-    secretsPath: lenient(env, "SECRETS_PATH") || null,
-    branch: lenient(env, "BRANCH") || null,
-    allowedSigners: lenient(env, "ALLOWED_SIGNERS") || null,
-    commitStatus: {
-      repository: lenient(env, "COMMIT_STATUS_URL") || null,
-      tokenPath: lenient(env, "COMMIT_STATUS_TOKEN_FILE") || null,
-    },
-    statePath: lenient(env, "STATE_PATH"),
+    project,
+    projectsPath: value("PROJECTS_PATH") || null,
     /** Runs git in the repository as the script would, for 10 s at most. */
     git: (...args: readonly string[]) => runGit(repoPath, args, asScript),
     /** The trimmed output of git in the repository, null if it fails. */
@@ -64,37 +166,27 @@ export function makeDoctorContext(
     remote: once(() => probeRemote(repoPath, asScript)),
     compose: once(() => probeCompose(repoPath, asScript)),
     engine,
-    /** null if the engine cannot be asked. */
-    machineContainers: once(async () => {
-      const docker = await engine();
-      return docker.kind === "answers" ? await probeMachineContainers(docker.engine) : null;
-    }),
-    service: once(() => probeService(address, config.secret, name)),
-    roles: once(() => probeRoles(env, lenient(env, "STATE_PATH"))),
+    containers: once(() => probeServerContainers(engine)),
+    service: once(() => probeService(server, value("WEBHOOK_HOST"), value("WEBHOOK_PORT"), secret, project)),
+    roles: once(() => probeRoles(env, statePath)),
   };
 }
 
-interface ReadConfig {
-  /** null if the configuration has no usable one. */
-  readonly secret: string | null;
-  /** Every line that `loadConfig` refuses, or none. */
-  readonly configFaults: readonly string[];
-  readonly configWarnings: readonly string[];
-}
+/** Every line that is refused, and every warning; the secret is null if none is usable. */
+type ReadConfig = Pick<ProjectReading, "faults" | "warnings"> & { readonly secret: string | null };
 
 function readConfig(env: Environment): ReadConfig {
   try {
     const { project, warnings } = loadConfig(env);
-    return { secret: project?.secrets.current.reveal() ?? null, configFaults: [], configWarnings: warnings };
+    return { secret: project?.secrets.current.reveal() ?? null, faults: [], warnings };
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    return { secret: null, configFaults: error.problem.detail.split("\n"), configWarnings: [] };
+    return { secret: null, faults: error.problem.detail.split("\n"), warnings: [] };
   }
 }
 
 function configOf({ project, faults, warnings }: ProjectReading): ReadConfig {
-  const secret = project?.settings.secrets.current.reveal() ?? null;
-  return { secret, configFaults: faults, configWarnings: warnings };
+  return { secret: project?.settings.secrets.current.reveal() ?? null, faults, warnings };
 }
 
 /** The value of a variable, or its default if the value cannot be used. */

@@ -1,14 +1,51 @@
 import { realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { machineVariables } from "../config/settings.ts";
 import { findMachinePart, hasOwnHotpush, type MachinePart } from "../machine-part/find.ts";
 import { CommandError } from "../problems.ts";
 import { isProjectName } from "../projects/project.ts";
 import { projectNames } from "../projects/project-files.ts";
 import { readProjectFile } from "../projects/read-project-file.ts";
-import { type Check, type CheckReport, checks, checksAbout, runChecks } from "./checks.ts";
-import { type DoctorContext, makeDoctorContext } from "./context.ts";
-import { readSettings, type Settings } from "./settings.ts";
+import { dockerChecks, lintChecks } from "./compose.ts";
+import {
+  type Check,
+  type DoctorContext,
+  makeDoctorContext,
+  type ProbeResult,
+  readSettings,
+  type Settings,
+  warning,
+} from "./context.ts";
+import { gitChecks, scriptChecks } from "./git.ts";
+import { configurationChecks, diskChecks } from "./host.ts";
+import { serverChecks, serviceChecks } from "./server.ts";
+
+const groups: Readonly<Record<string, readonly Check[]>> = {
+  Configuration: configurationChecks,
+  Server: serverChecks,
+  Service: serviceChecks,
+  Disk: diskChecks,
+  Git: gitChecks,
+  Script: scriptChecks,
+  Docker: dockerChecks,
+  "Compose file": lintChecks,
+};
+
+/** The checks of `hotpush doctor`, in the order of its report. docs/troubleshooting.md has them too. */
+export const checks = Object.entries(groups).flatMap(([group, rows]) =>
+  rows.map((row) => ({ ...row, group })),
+);
+
+export type GroupedCheck = (typeof checks)[number];
+
+/** A check and what it found. */
+export interface CheckReport {
+  readonly check: GroupedCheck;
+  readonly result: ProbeResult;
+  /** null: it is about the service, or the only project. */
+  readonly project: string | null;
+}
 
 export interface Examination {
   readonly env: NodeJS.ProcessEnv;
@@ -31,32 +68,33 @@ const mostAtOnce = 4;
  * @throws CommandError if there is no such project
  */
 export async function examine(
-  chosen: readonly Check[],
+  chosen: readonly GroupedCheck[],
   examination: Examination,
 ): Promise<readonly CheckReport[]> {
   const { env, envFile, url, project, isAll, directory } = examination;
-  const machinePart = machinePartOf(examination);
-  const about = (subject: Parameters<typeof checksAbout>[0]) =>
-    checksAbout(subject, machinePart !== null).filter((check) => chosen.includes(check));
-  const ofService =
-    machinePart === null ? readSettings(env, directory, envFile) : settingsOf(machinePart, env);
-  const service = makeDoctorContext(ofService, url, machinePart);
+  const part = machinePartOf(examination);
+  const about = (...subjects: readonly Check["about"][]) =>
+    chosen.filter((check) => subjects.includes(check.about));
+  const settings = part === null ? readSettings(env, directory, envFile) : settingsOf(part, env);
+  const service = makeDoctorContext(settings, url, part);
   const { projectsPath } = service;
   if (projectsPath === null) {
-    if (project === null) return await runChecks(service, chosen === checks ? about(null) : chosen);
+    if (project === null) return await runChecks(service, about("service", "project", "both"));
     throw new CommandError("PROJECTS_PATH is not set, so there is one project, without a name.");
   }
-  const all = contexts(ofService, projectsPath, url, machinePart);
+  const all = contexts(settings, projectsPath, url, part);
   const wanted = project === null ? (isAll ? all : within(directory, all)) : named(project, all);
-  const reports = [...(await runChecks(service, about("service")))];
+  const reports = [
+    ...(await runChecks(service, about("service", "both", ...(part === null ? [] : (["server"] as const))))),
+  ];
   for (let next = 0; next < wanted.length; next += mostAtOnce) {
-    const some = wanted.slice(next, next + mostAtOnce);
-    reports.push(...(await Promise.all(some.map((one) => runChecks(one, about("project"))))).flat());
+    const some = wanted.slice(next, next + mostAtOnce).map((one) => runChecks(one, about("project", "both")));
+    reports.push(...(await Promise.all(some)).flat());
   }
   return reports;
 }
 
-/** The machine part, unless the settings describe another service, or the directory has a Hotpush of its own. */
+/** The server, unless the settings describe another service, or the directory has a Hotpush of its own. */
 function machinePartOf({ env, envFile, directory, project }: Examination): MachinePart | null {
   if (envFile !== undefined || (env.PROJECTS_PATH && !env.MACHINE_PATH)) return null;
   const part = findMachinePart(env);
@@ -80,15 +118,19 @@ function contexts(
   settings: Settings,
   projectsPath: string,
   url: string | null,
-  machinePart: MachinePart | null,
+  part: MachinePart | null,
 ): readonly DoctorContext[] {
   return namesIn(projectsPath)
     .filter(isProjectName)
     .toSorted()
     .map((name) => {
       const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
-      const own = projectSettings(settings, join(projectsPath, `${name}.env`));
-      return makeDoctorContext(own, url, machinePart, reading);
+      return makeDoctorContext(
+        projectSettings(settings, join(projectsPath, `${name}.env`)),
+        url,
+        part,
+        reading,
+      );
     });
 }
 
@@ -104,13 +146,11 @@ function namesIn(projectsPath: string): readonly string[] {
 function projectSettings(service: Settings, file: string): Settings {
   const own = readSettings({}, dirname(file), file);
   const { PROJECTS_PATH: _, ...env } = service.env;
-  const settingsWith = (name: string) => (Object.hasOwn(machineVariables, name) ? service : own);
   return {
     ...own,
     fault: null, // It is among the faults of the project.
     env: { ...env, ...own.env },
-    set: (name, text) => settingsWith(name).set(name, text),
-    unset: (name) => settingsWith(name).unset(name),
+    set: (name, text) => (Object.hasOwn(machineVariables, name) ? service : own).set(name, text),
   };
 }
 
@@ -123,9 +163,8 @@ function named(name: string, all: readonly DoctorContext[]): readonly DoctorCont
 
 /** Those whose checkout the directory is in; all if it is in none. */
 function within(directory: string, all: readonly DoctorContext[]): readonly DoctorContext[] {
-  const found = all.filter(({ repoPath }) =>
-    `${real(directory)}${sep}`.startsWith(`${real(repoPath)}${sep}`),
-  );
+  const inside = `${real(directory)}${sep}`;
+  const found = all.filter(({ repoPath }) => inside.startsWith(`${real(repoPath)}${sep}`));
   return found.length > 0 ? found : all;
 }
 
@@ -135,4 +174,36 @@ function real(path: string): string {
   } catch {
     return path;
   }
+}
+
+/** Longer than any program and any request that a check waits for. */
+const longestMs = 15_000;
+
+/** Runs the checks at the same time. A check that itself fails gives a warning, and the others go on. */
+export function runChecks(
+  context: DoctorContext,
+  chosen: readonly GroupedCheck[],
+): Promise<readonly CheckReport[]> {
+  const { project } = context;
+  return Promise.all(
+    chosen.map(async (check) => ({ check, project, result: await runCheck(check, context) })),
+  );
+}
+
+async function runCheck({ probe }: Check, context: DoctorContext): Promise<ProbeResult> {
+  const ending = new AbortController();
+  const late = sleep(longestMs, null, { signal: ending.signal, ref: true }).catch(() => null);
+  try {
+    const found = await Promise.race([Promise.resolve(context).then(probe), late]);
+    return resultOf(found ?? warning(`Check timed out after ${longestMs / 1_000} s.`));
+  } catch (error) {
+    return resultOf(warning(`Check failed: ${error instanceof Error ? error.message : String(error)}`));
+  } finally {
+    ending.abort();
+  }
+}
+
+/** The result of a check that may have returned a single fault. */
+export function resultOf(found: Awaited<ReturnType<Check["probe"]>>): ProbeResult {
+  return "severity" in found ? { outcome: "faulty", faults: [found] } : found;
 }

@@ -1,7 +1,7 @@
 import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
-import type { Fault, ProbeResult } from "./check.ts";
-import type { CheckReport } from "./checks.ts";
+import type { Fault, ProbeResult } from "./context.ts";
+import type { CheckReport } from "./examine.ts";
 
 const columns = 80;
 const margin = "      ";
@@ -27,12 +27,12 @@ export function jsonReport(reports: readonly CheckReport[]): string {
   return JSON.stringify({ ...countResults(reports), checks: reports.map(checkJson) });
 }
 
-function checkJson({ check: { id, group, subject }, project, result }: CheckReport) {
+function checkJson({ check: { id, group, claim }, project, result }: CheckReport) {
   return {
     project,
     id,
     group,
-    subject,
+    subject: claim,
     outcome: result.outcome,
     fact: result.outcome === "ok" ? result.fact : result.outcome === "skipped" ? result.reason : null,
     faults: (result.outcome === "faulty" ? result.faults : []).map(({ severity, text, command, change }) => ({
@@ -93,7 +93,8 @@ function faultLines({ text, command, change }: Fault, paint: Paint): readonly st
   const width = columns - margin.length;
   const lines = wrapText(oneLine(text), width).map((line) => `${margin}${line}`);
   const indented = (heading: string, fix: readonly string[]) => [heading, ...fix.map((line) => `  ${line}`)];
-  const run = command === undefined ? [] : indented("Run:", wrapCommand(command, width - 2));
+  // A command stays one line, so that it can be copied.
+  const run = command === undefined ? [] : indented("Run:", [command]);
   const write = change === undefined ? [] : indented("Change:", wrapText(oneLine(change), width - 2));
   return [...lines, ...[...run, ...write].map((line) => `${margin}${paint("bold", line)}`)];
 }
@@ -111,27 +112,4 @@ function plural(number: number, word: string): string {
 
 function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
-}
-
-/**
- * Breaks a command into lines of at most `width` columns that can be pasted as they are: a shell goes on after `&&`, `||` and
- * `|`, and after a backslash between words. Quoted text is never broken. If there are several lines, each `&&` ends one.
- */
-export function wrapCommand(command: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  for (const word of shellWords(command)) {
-    const last = lines.at(-1);
-    const continuation = " \\".length;
-    const isComplete = command.length > width && last?.endsWith("&&");
-    if (last !== undefined && !isComplete && last.length + 1 + word.length + continuation <= width) {
-      lines[lines.length - 1] = `${last} ${word}`;
-    } else lines.push(lines.length === 0 ? word : `  ${word}`);
-  }
-  return lines.map((line, index) =>
-    index === lines.length - 1 || /(?:&&|\|)$/.test(line) ? line : `${line} \\`,
-  );
-}
-
-function shellWords(command: string): readonly string[] {
-  return command.match(/(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+/g) ?? [];
 }

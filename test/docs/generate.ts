@@ -15,6 +15,7 @@ import {
 } from "../../src/config/settings.ts";
 import { families } from "../../src/control/metrics.ts";
 import { transitions } from "../../src/deployments/states.ts";
+import { checks } from "../../src/doctor/examine.ts";
 import { gitHosts } from "../../src/init/git-host.ts";
 import { webhookForm } from "../../src/init/webhook-form.ts";
 import type { ApiRoute } from "../../src/page/api/route.ts";
@@ -64,6 +65,15 @@ const parts: Readonly<Record<string, () => string>> = {
   "calls of the API": () => table("Call | Right | What", Object.entries(apiRoutes).map(callRow)),
   "counting lines of a Caddyfile": () => fence(countingLines("/run/live", null)),
   "counting lines of a stack": () => fence(stackCountingLines),
+  checks: () =>
+    table(
+      "Check | What it claims | Its fix",
+      checks.map(({ id, claim, fix, untested }) => [
+        code(id),
+        claim,
+        `${fix}.${untested ? ` No test runs it: ${untested}.` : ""}`,
+      ]),
+    ),
   "webhook forms": () => table("Git host | Where | Fields | And then", gitHosts.map(formRow)),
   ...(await commandHelps()),
 };

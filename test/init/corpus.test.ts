@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { resultOf } from "../../src/doctor/check.ts";
-import { checks } from "../../src/doctor/checks.ts";
-import { makeDoctorContext } from "../../src/doctor/context.ts";
-import { readSettings } from "../../src/doctor/settings.ts";
+import { makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
+import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { SetupServices } from "../../src/init/compose-services.ts";
 import { endpointsOf } from "../../src/init/upstreams/endpoints.ts";
 import { notesOf } from "../../src/init/upstreams/notes.ts";
@@ -90,11 +88,9 @@ async function faultsOf(services: SetupServices): Promise<string[]> {
   const model = { name: "shop", services };
   const compose = async () => ({ kind: "model", version: "2.40.0", model }) as const;
   const context = { ...makeDoctorContext(settings, null), compose };
-  const found = ["lint-ports", "lint-container-name", "lint-network", "lint-volumes"].map(async (id) => {
-    const check = checks.find((one) => one.id === id) ?? assert.fail(id);
-    const result = resultOf(await check.probe(context));
-    const faults = result.outcome === "faulty" ? result.faults : [];
-    return faults.map(({ text }) => `${id} ${text.split(" ")[0]}`);
-  });
-  return [...new Set((await Promise.all(found)).flat())];
+  const rules = checks.filter(({ id }) => id === "lint-side-by-side" || id === "lint-volumes");
+  const reports = await runChecks(context, rules);
+  return reports.flatMap(({ check, result }) =>
+    result.outcome === "faulty" ? result.faults.map(({ text }) => `${check.id} ${text.split(" ")[0]}`) : [],
+  );
 }

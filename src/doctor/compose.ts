@@ -1,0 +1,239 @@
+import { compareVersions } from "../platform/compare-versions.ts";
+import { type ComposeModel, type ComposeService, isProxyImage } from "../platform/compose/model.ts";
+import { neededCompose } from "../platform/compose/program.ts";
+import { getJson, neededApi } from "../platform/docker/engine.ts";
+import { isInContainer, restartForSocket } from "../platform/docker/mountinfo.ts";
+import { ownUid, statOf } from "../platform/files.ts";
+import { readForeignFile } from "../platform/foreign-files.ts";
+import { outputOf } from "../platform/run-command.ts";
+import { readUser } from "../platform/users.ts";
+import { keepsData } from "../rollout/compose/keeps-data.ts";
+import { namesRunToTheirEnd, parseGoDurationMs } from "../rollout/compose/project.ts";
+import { replacementOf } from "../rollout/compose/replacement.ts";
+import { volumeOfOneWriter } from "../rollout/compose/two-writers.ts";
+import { defaultDrainTimeoutMs } from "../rollout/proxy/drain.ts";
+import {
+  type Check,
+  type DoctorContext,
+  type Fault,
+  type Finding,
+  ok,
+  okUnless,
+  problem,
+  quote,
+  skip,
+  warning,
+} from "./context.ts";
+import { hasComposeFile } from "./probes.ts";
+import { upstreamsOf } from "./server.ts";
+
+const noFile = skip("the repository has no compose file");
+
+export const dockerChecks: readonly Check[] = [
+  {
+    id: "docker",
+    about: "both",
+    claim: "this user may use the Docker engine, and it is new enough",
+    fix: "starts or installs the engine, or adds this user to the group of its socket; in a container, `group_add` does that",
+    probe: checkDocker,
+  },
+  {
+    id: "compose",
+    about: "project",
+    claim: "docker compose is new enough, and can read its file",
+    fix: "installs the plugin, under the name that your packages have, or shows the error of compose",
+    async probe({ compose, repoPath }) {
+      const answer = await compose();
+      if (answer.kind === "no-file") return noFile;
+      const install = "apt-get install -y docker-compose-plugin || apt-get install -y docker-compose";
+      const { version } = answer;
+      if (version === null)
+        return problem("The compose file needs docker compose, which does not work. As root:", install);
+      const old = `docker compose is ${version}; hotpush rollout needs ${neededCompose}.`;
+      if (compareVersions(version, neededCompose) < 0) return problem(old, install);
+      if (answer.kind === "swarm") return ok("a stack of a Swarm");
+      if (answer.kind === "model") return ok(Object.keys(answer.model.services).join(", "));
+      const command = `docker compose --project-directory ${quote(repoPath)} config --quiet`;
+      return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`, command);
+    },
+  },
+];
+
+export const lintChecks: readonly Check[] = [
+  {
+    id: "lint-healthcheck",
+    about: "project",
+    claim: "every service that gets requests has a health check",
+    fix: "is the line for the compose file. A health check in its Dockerfile counts too. A worker needs none",
+    probe: (context) => lint(context, healthFaults),
+  },
+  {
+    id: "lint-side-by-side",
+    about: "project",
+    claim: "two containers of a service can run side by side",
+    fix: "removes the fixed port, name or address, which only the proxy needs; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
+    probe: (context) => lint(context, clashFaults),
+  },
+  {
+    id: "lint-volumes",
+    about: "project",
+    claim: "no two containers write to one database",
+    fix: "is the label `hotpush.rollout: recreate`; or `live`, if two may write at once, as with uploads",
+    probe: (context) => lint(context, volumeFaults),
+  },
+  {
+    id: "lint-stop-grace",
+    about: "project",
+    claim: "a container that is stopped has enough time to finish its requests",
+    fix: "is a longer `stop_grace_period`",
+    probe: (context) => lint(context, graceFaults),
+  },
+];
+
+/** Containers are replaced through the socket. */
+async function checkDocker(context: DoctorContext): Promise<Finding> {
+  const { settings, repoPath, server, scriptEnv: env } = context;
+  if (server === null && !hasComposeFile(repoPath, settings.env)) return noFile;
+  const answer = await context.engine();
+  if (answer.kind === "answers") {
+    const { version, apiVersion } = answer;
+    if (compareVersions(apiVersion, neededApi) >= 0) return ok(`Docker ${version}, API ${apiVersion}`);
+    const text = `Docker ${version} has API ${apiVersion}; hotpush rollout needs ${neededApi} (Docker 25).`;
+    return problem(text, "apt-get install --only-upgrade -y docker-ce || apt-get install -y docker.io");
+  }
+  const { code, socketPath, text } = answer;
+  if (socketPath === null) return problem(text, settings.set("DOCKER_HOST", null));
+  if (/^(?:ENOENT|ENOTDIR|ENOTSOCK)$/.test(code)) {
+    const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
+    const mount = { change: `volumes: - /var/run/docker.sock:${socketPath}` };
+    return problem(`There is no Docker socket at ${socketPath}.`, isInContainer() ? mount : install);
+  }
+  if (code === "EACCES") {
+    const gid = statOf(socketPath)?.gid ?? 0;
+    const refused = `This user (uid ${ownUid()}) may not open ${socketPath}; its group ${gid} may. Then restart the service. As root:`;
+    // In a container the groups of the host have no names, and only the number counts.
+    if (isInContainer()) return problem(refused, { change: `group_add: ["${gid}"]` });
+    const group = (await outputOf(["getent", "group", String(gid)], { env }))?.split(":")[0];
+    const make = group === undefined ? `groupadd --gid ${gid} docker-host && ` : "";
+    const name = readUser(ownUid(), 0).name ?? "";
+    return problem(
+      refused,
+      `${make}usermod --append --groups ${quote(group ?? "docker-host")} ${quote(name)}`,
+    );
+  }
+  const restart = code === "ECONNREFUSED" ? restartForSocket(socketPath) : null;
+  const replaced = "The Docker engine has a new socket, which this container does not have. On the host:";
+  if (restart !== null) return problem(replaced, restart);
+  return problem(`The Docker engine does not answer as it should: ${text}`, "systemctl restart docker");
+}
+
+/** A service as a rule sees it. */
+interface Role {
+  readonly name: string;
+  readonly service: ComposeService;
+  readonly model: ComposeModel;
+  /** The label `hotpush.rollout`, or null. */
+  readonly label: string | null;
+  /** Not Hotpush itself, a proxy, a database, nor run once: two containers of it run during a roll-out. */
+  readonly isApp: boolean;
+}
+
+type Rule = (role: Role, context: DoctorContext) => readonly Fault[] | Promise<readonly Fault[]>;
+
+/** Applies a rule to each service of the compose file, as compose resolves it. */
+async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
+  const answer = await context.compose();
+  if (answer.kind === "no-file") return noFile;
+  if (answer.kind === "swarm") return skip("a Swarm has rules of its own: docs/swarm.md");
+  if (answer.kind !== "model") return skip("docker compose cannot read the file yet");
+  const { model } = answer;
+  const awaited = namesRunToTheirEnd(model.services);
+  const found = Object.entries(model.services).map(([name, service]) => {
+    const hasLiveFiles = service.volumes?.some(({ target }) => target === "/run/live");
+    const isProxy = hasLiveFiles || isProxyImage(service.image);
+    const isApp = name !== "hotpush" && !isProxy && !awaited.has(name) && keepsData(service) === null;
+    return rule({ name, service, model, isApp, label: service.labels?.["hotpush.rollout"] ?? null }, context);
+  });
+  return okUnless((await Promise.all(found)).flat(), Object.keys(model.services).join(", "));
+}
+
+interface ImageConfig {
+  readonly Healthcheck?: object | null;
+  readonly ExposedPorts?: Readonly<Record<string, unknown>> | null;
+}
+
+/** Without a health check, a container counts as ready after 3 s, even if it does not answer. */
+async function healthFaults({ name, service, model, isApp, label }: Role, context: DoctorContext) {
+  const { healthcheck, image = `${model.name}-${name}`, ports = [], expose = [] } = service;
+  if (!isApp || label === "recreate" || (healthcheck && !healthcheck.disable)) return [];
+  // A HEALTHCHECK or EXPOSE of its Dockerfile counts too, if the image exists already.
+  const docker = await context.engine();
+  const path = `/images/${encodeURIComponent(image)}/json`;
+  const asked = docker.kind === "answers" ? getJson<{ Config: ImageConfig }>(docker.engine, path) : null;
+  const config = (await asked?.catch(() => null))?.Config;
+  if (!healthcheck?.disable && config?.Healthcheck) return [];
+  // On a server, init takes the ports out of the compose file, and the site says who gets requests.
+  const upstreams = upstreamsOf(context.server, context.project);
+  const declared = [
+    ...ports.map(({ target }) => target),
+    ...expose,
+    ...Object.keys(config?.ExposedPorts ?? {}),
+  ];
+  const port =
+    upstreams.get(name) ?? portInProxy(name, model) ?? (upstreams.size > 0 ? undefined : declared[0]);
+  if (port === undefined) return [];
+  const text = `${name} has no health check: requests go to a new container before it can answer them. For example:`;
+  const url = `http://localhost:${Number.parseInt(String(port), 10)}/`;
+  const times = "interval: 10s, start_period: 30s, start_interval: 500ms";
+  const change = `services.${name}.healthcheck: {test: ["CMD", "curl", "-f", "${url}"], ${times}}`;
+  return [warning(text, { change })];
+}
+
+/** The port at which a proxy of the compose file reaches the service, by the files that it mounts or by Traefik's label. */
+function portInProxy(name: string, { services }: ComposeModel): string | undefined {
+  const labels = Object.entries(services[name]?.labels ?? {});
+  const routed = labels.find(([key]) => /^traefik\..*\.server\.port$/.test(key));
+  const proxies = Object.values(services).filter(({ image }) => isProxyImage(image));
+  const mounts = proxies.flatMap(({ volumes = [] }) => volumes.filter(({ type }) => type === "bind"));
+  const upstream = new RegExp(`(?:^|[\\s/])${name}\\}?:(\\d+)`, "m");
+  const found = mounts.map(({ source = "" }) => upstream.exec(readOrEmpty(source))?.[1]);
+  return routed?.[1] ?? found.find((port) => port !== undefined);
+}
+
+/** Empty for a directory, a socket, or a file that this process must not read. */
+function readOrEmpty(path: string): string {
+  try {
+    return readForeignFile(path, { mostBytes: 256 * 1024, isCut: true }).toString();
+  } catch {
+    return "";
+  }
+}
+
+/** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */
+function clashFaults({ name, service, isApp, label }: Role): readonly Fault[] {
+  const found = replacementOf({ ...service, labels: {} }, false);
+  if (!isApp || label === "recreate" || found.how !== "recreate") return [];
+  const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
+  return [warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` })];
+}
+
+/** During a roll-out, two containers of a service write to its volumes. */
+function volumeFaults({ name, service, model, isApp, label }: Role): readonly Fault[] {
+  const recreate = { change: `services.${name}.labels: hotpush.rollout: recreate` };
+  const data = keepsData(service);
+  const destroyed = `${name} has data (${data}), but with its label hotpush.rollout=${label} two containers of it run at once, which destroys the data.`;
+  if (data !== null && (label === "live" || label === "scale")) return [problem(destroyed, recreate)];
+  if (!isApp || label !== null || replacementOf(service, false).how !== "roll") return [];
+  const volume = volumeOfOneWriter(name, model.services);
+  const text = `${name} has the volume ${volume?.target}: during a roll-out, two containers write to it for some seconds. If a database is in it, the old container must stop first (if not, set the label to live):`;
+  return volume === null ? [] : [warning(text, recreate)];
+}
+
+/** With the live file a container is drained before it is stopped; with a proxy that watches Docker, while it stops. */
+function graceFaults({ name, service, label }: Role): readonly Fault[] {
+  const graceMs = parseGoDurationMs(service.stop_grace_period ?? "10s") ?? 10_000;
+  if (label !== "scale" || graceMs >= defaultDrainTimeoutMs) return [];
+  const neededS = defaultDrainTimeoutMs / 1_000;
+  const text = `${name} has ${graceMs / 1_000} s to finish its requests when it is stopped; Hotpush gives other services ${neededS} s.`;
+  return [warning(text, { change: `services.${name}.stop_grace_period: ${neededS}s` })];
+}

@@ -1,0 +1,412 @@
+import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { readCommitStatus } from "../config/commit-status.ts";
+import { branches } from "../config/settings.ts";
+import { readSigners } from "../config/signers-file.ts";
+import { credentialsPath } from "../config/state-path.ts";
+import { findTokenFault } from "../notifications/commit-status.ts";
+import { isInContainer } from "../platform/docker/mountinfo.ts";
+import { findProgram, ownUid, statOf } from "../platform/files.ts";
+import { gitOutput, refusesOwner } from "../platform/git.ts";
+import { type GitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
+import { hasSucceeded, outputOf } from "../platform/run-command.ts";
+import { readUser } from "../platform/users.ts";
+import {
+  checkScript,
+  firstLineOf,
+  interpreterWords,
+  runnerTools,
+  toolsForSigners,
+} from "../runner/check-script.ts";
+import { deployLogDirectory } from "../runner/environment.ts";
+import { checkOwnership, checkRepository } from "../runner/repository.ts";
+import { signatureProblem } from "../runner/signers/judge-signature.ts";
+import { VerificationError, verifyCommit } from "../runner/signers/verify-commit.ts";
+import {
+  type Check,
+  type DoctorContext,
+  type Fault,
+  type Finding,
+  type Fix,
+  ok,
+  okUnless,
+  problem,
+  quote,
+  skip,
+  warning,
+} from "./context.ts";
+import { hasComposeFile, type RemoteFailure } from "./probes.ts";
+
+export const gitChecks: readonly Check[] = [
+  {
+    id: "repository",
+    about: "project",
+    claim: "REPO_PATH is the root of a checkout that git trusts, and that only its owner can change",
+    fix: "sets REPO_PATH to the checkout that you ran the doctor in, lets git trust the owner, or takes the rights away from others",
+    async probe(context) {
+      const { repoPath, scriptEnv: environment, user, settings } = context;
+      const path = quote(repoPath);
+      const fault = checkRepository(repoPath);
+      const take = `chown -R ${user?.uid ?? ownUid()} ${path}`;
+      if (fault?.code === "repository_not_accessible") return problem(firstSentence(fault.detail), take);
+      const ending = fault === null ? await context.git("rev-parse", "--show-toplevel") : null;
+      const root = ending !== null && hasSucceeded(ending) ? ending.output : null;
+      if (ending === null || (root === null && !refusesOwner(ending))) {
+        const text = fault?.detail ?? `${repoPath} is not a git repository, so there is nothing to pull.`;
+        return problem(text, await otherPlace(context));
+      }
+      if (root !== null && root !== realpathSync(repoPath)) {
+        const text = `${repoPath} is inside the repository ${root}; REPO_PATH must be its root.`;
+        return problem(text, settings.set("REPO_PATH", quote(root)));
+      }
+      const owner = await checkOwnership({ repoPath, environment, user });
+      if (owner !== null) {
+        const text = `${firstSentence(owner.detail)} If that is the wrong user, run as root instead: ${take}. To trust that user:`;
+        return problem(text, `git config --global --add safe.directory ${path}`);
+      }
+      const paths = [repoPath, join(repoPath, "deploy.sh"), join(repoPath, ".git")];
+      const open = paths.filter((one) => ((statOf(one)?.mode ?? 0) & 0o002) !== 0);
+      if (open.length === 0) return ok(repoPath);
+      const text = `Every user of this machine can write to ${open.join(" and ")}, and so controls what runs.`;
+      return problem(text, `chmod o-w ${open.map(quote).join(" ")}`);
+    },
+  },
+  {
+    id: "remote",
+    about: "project",
+    claim: "the remote answers without a prompt, and ssh knows its key",
+    fix: "adds the key of the host, makes a deploy key and prints its public half, stores a token, or sets the address. Compare the printed fingerprint with the one that your git host publishes",
+    async probe(context) {
+      const answer = await context.remote();
+      if (answer.kind === "unasked") return skip("git does not work in the repository yet");
+      if (answer.kind === "refs") return ok(answer.url.text);
+      if (answer.kind === "failed") return await remoteFault(answer, context);
+      const [other] = answer.others;
+      const command = `git -C ${quote(context.repoPath)} remote`;
+      const add = { change: `${command} add origin <address of your repository>` };
+      const text = 'The repository has no remote named "origin", so nothing can be pulled.';
+      return problem(text, other === undefined ? add : `${command} rename ${quote(other)} origin`);
+    },
+  },
+  {
+    id: "branch",
+    about: "project",
+    claim: "BRANCH is set, and the remote has that branch",
+    fix: "sets BRANCH, or pushes what is checked out as `main`",
+    async probe({ remote, repoPath, value, settings, readGit }) {
+      const answer = await remote();
+      if (answer.kind !== "refs") return skip("the remote does not answer");
+      const { refs } = answer;
+      const commitOf = (name: string) => refs.get(`refs/heads/${name}`);
+      const found = branches.filter((name) => commitOf(name) !== undefined);
+      const head = found.find((name) => commitOf(name) === refs.get("HEAD")) ?? found[0];
+      if (head === undefined) {
+        const git = `git -C ${quote(repoPath)}`;
+        const isEmpty = (await readGit("rev-parse", "--verify", "HEAD")) === null;
+        const commit = isEmpty ? `${git} commit --quiet --allow-empty --message "First commit" && ` : "";
+        const text = "The remote has neither main nor master, and a push of any other branch is ignored.";
+        return problem(text, `${commit}${git} push origin HEAD:refs/heads/main`);
+      }
+      const branch = value("BRANCH") || null;
+      if (branch !== null && found.includes(branch))
+        return ok(`${branch} is at ${commitOf(branch)?.slice(0, 7)}`);
+      const fix = settings.set("BRANCH", head);
+      const ignored = `BRANCH is ${branch}, but the remote has only ${head}: its pushes are ignored.`;
+      if (branch !== null) return problem(ignored, fix);
+      const text = `BRANCH is not set, so main and master are both deployed: anyone who can create the other one at the git host controls what runs, however ${head} is protected.`;
+      return warning(text, fix);
+    },
+  },
+  {
+    id: "signers",
+    about: "project",
+    claim: "the newest commit is signed by an allowed key, and only its owner can change the list of keys",
+    fix: "takes the rights away from others. An unsigned commit needs a signed one after it: docs/signed-commits.md",
+    probe: checkSigners,
+  },
+  {
+    id: "commit-status",
+    about: "project",
+    claim: "the token may show results on commits",
+    fix: "says which rights the token needs: docs/git-hosts.md. Nothing is shown on any commit",
+    untested: "only the form of the git host makes a token",
+    async probe({ value }) {
+      const status = readCommitStatus(
+        value("COMMIT_STATUS_URL") || null,
+        value("COMMIT_STATUS_TOKEN_FILE") || null,
+      );
+      if (status === null) return skip("COMMIT_STATUS_URL is not set: no results are shown on commits");
+      if (typeof status === "string") return warning(status);
+      const { href } = status.url;
+      const unasked = ({ code }: NodeJS.ErrnoException) =>
+        `the host cannot be asked (${code ?? "unknown error"})`;
+      const fault = await findTokenFault(status).catch(unasked);
+      if (fault === null) return ok(`the token may show results on commits of ${href}`);
+      const change = "make a token with the rights that docs/git-hosts.md lists, and put it into that file";
+      return warning(`No result is shown on commits of ${href}: ${fault}.`, { change });
+    },
+  },
+];
+
+export const scriptChecks: readonly Check[] = [
+  {
+    id: "deploy-script",
+    about: "project",
+    claim: "deploy.sh can be started, and is committed with its execute bit",
+    fix: "puts an example there, sets the execute bit, the first line or the line endings. Then commit and push",
+    async probe({ repoPath, scriptEnv: environment, user, readGit, server }) {
+      const found = await checkScript({ repoPath, environment, user });
+      if (found?.code.startsWith("repository_")) return skip("the repository comes first");
+      const fix = found && scriptCommand(found.code, repoPath);
+      if (found !== null) return fix ? problem(firstSentence(found.detail), fix) : problem(found.detail);
+      const staged = await readGit("ls-files", "--stage", "--", "deploy.sh");
+      if (staged === null || staged.startsWith("100755")) return ok("it can be started");
+      if (staged === "" && server !== null)
+        return ok("not in git: `hotpush init` writes it to each checkout");
+      const add = `git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
+      if (staged === "") return warning("deploy.sh is not in git. Add, commit and push it.", add);
+      const text =
+        "deploy.sh is in git without its execute bit, so the next pull removes it here too. Then commit and push.";
+      return problem(text, add);
+    },
+  },
+  {
+    id: "tools",
+    about: "project",
+    claim: "the programs that a deployment needs are installed",
+    fix: "installs the package on Debian and Ubuntu",
+    async probe({ remote, repoPath, settings, scriptEnv, value }) {
+      const answer = await remote();
+      const isSsh = "url" in answer && answer.url.scheme === "ssh";
+      const hasCompose = hasComposeFile(repoPath, settings.env);
+      const needed = new Map<string, string>([
+        ...runnerTools,
+        ["git", "git"],
+        ...(isSsh ? [["ssh", "openssh-client"] as const] : []),
+        ...(hasCompose ? [["docker", "docker.io docker-compose docker-buildx"] as const] : []),
+        ...toolsForSigners(value("ALLOWED_SIGNERS") || null, repoPath),
+      ]);
+      const missing = [...needed].filter(([program]) => findProgram(program, scriptEnv.PATH ?? "") === null);
+      const text = "is not installed, or not in the PATH of the service. As root:";
+      return okUnless(
+        missing.map(([program, packages]) => problem(`${program} ${text}`, `apt-get install -y ${packages}`)),
+        [...needed.keys()].join(", "),
+      );
+    },
+  },
+];
+
+/** What is wrong, without the advice after it. */
+function firstSentence(text: string): string {
+  return /^.*?\.(?= [A-Z])/s.exec(text)?.[0] ?? text;
+}
+
+/** If the working directory is in a checkout, that one is meant. */
+async function otherPlace({ settings, repoPath, scriptEnv: env, user }: DoctorContext): Promise<Fix> {
+  const here = await gitOutput(".", ["rev-parse", "--show-toplevel"], { env, user });
+  if (here !== null && here !== repoPath) return settings.set("REPO_PATH", quote(here));
+  return { change: `git clone <address of your repository> ${quote(repoPath)}` };
+}
+
+type Explain = (failure: RemoteFailure, context: DoctorContext) => Fault | Promise<Fault>;
+
+const hostKey =
+  /HOST IDENTIFICATION HAS CHANGED|host key .* has changed|Host key verification failed|No \S+ host key is known/i;
+const missing =
+  /repository '.*' not found|Repository not found|does not appear to be a git repository|could not be found|repository not exported|project you were looking for/i;
+const refused =
+  /Permission denied|Authentication failed|error: 403|access denied|could not read (?:Username|Password)|terminal prompts disabled|unable to read askpass/i;
+const silent =
+  /refused|Failed to connect|Connection reset|unable to connect|timed out|No route to host|Network is unreachable/i;
+
+/** Why the remote did not answer, by the words of git and ssh. The first match counts: ssh's words come before git's. */
+const causes: readonly (readonly [words: RegExp, explain: Explain])[] = [
+  [hostKey, explainHostKey],
+  [
+    /Could not resolve host|Name or service not known|name resolution/i,
+    ({ url }, context) =>
+      problem(`DNS does not know the name ${url.host}. Is it spelt right?`, setUrl(context)),
+  ],
+  [
+    /UNPROTECTED PRIVATE KEY FILE/,
+    ({ lines }) => {
+      const key = /Permissions \d+ for '([^']+)'/.exec(lines)?.[1] ?? "~/.ssh/id_ed25519";
+      return problem(
+        `Other users can read the private key ${key}, so ssh refuses it.`,
+        `chmod 600 ${quote(key)}`,
+      );
+    },
+  ],
+  [
+    missing,
+    ({ url }, context) => {
+      const text = `${url.text} does not exist, or it is private and this user's key or token may not read it (git hosts do not say which). Is it spelt right?`;
+      return problem(text, setUrl(context));
+    },
+  ],
+  [
+    refused,
+    (failure, context) => (failure.url.scheme === "ssh" ? explainKey : explainToken)(failure, context),
+  ],
+  [
+    /certificate|SSL|TLS/,
+    ({ url }) => {
+      const command = "apt-get install --reinstall -y ca-certificates && update-ca-certificates";
+      return problem(`The certificate of ${url.host} cannot be verified. See also: clock.`, command);
+    },
+  ],
+  [
+    silent,
+    ({ url: { scheme, host, path, text: address } }, context) => {
+      const text = `${address} does not answer: the host is down, or a firewall is in the way.`;
+      // For networks that let only https out.
+      const other = scheme === "ssh" ? sshOverHttps.get(host ?? "") : undefined;
+      if (other === undefined) return problem(text, setUrl(context));
+      return problem(text, setUrl(context, quote(`ssh://git@${other}:443/${path}`)).change);
+    },
+  ],
+];
+
+async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Fault> {
+  const { settings, readGit, repoPath } = context;
+  const own = failure.url.scheme === "ssh" ? await readGit("config", "core.sshCommand") : null;
+  if (own !== null && settings.env.GIT_SSH_COMMAND === undefined) {
+    const text =
+      "GIT_SSH_COMMAND of the service, which disables prompts, overrides core.sshCommand. Combine them:";
+    return problem(text, settings.set("GIT_SSH_COMMAND", quote(`${own} -o BatchMode=yes`)));
+  }
+  const [, explain] = causes.find(([words]) => words.test(failure.lines)) ?? [];
+  if (explain !== undefined) return await explain(failure, context);
+  const reason = failure.lines.trim().split("\n").at(-1) || "git gave no reason";
+  return problem(
+    `git cannot read ${failure.url.text}: ${reason}`,
+    `git -C ${quote(repoPath)} ls-remote origin`,
+  );
+}
+
+function setUrl({ repoPath }: DoctorContext, address = "<the right address>"): { readonly change: string } {
+  return { change: `git -C ${quote(repoPath)} remote set-url origin ${address}` };
+}
+
+/** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
+async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorContext): Promise<Fault> {
+  const { hostname, port, knownHosts } = await readSshSettings(url, context);
+  const [name, file] = [quote(port === "22" ? hostname : `[${hostname}]:${port}`), quote(knownHosts)];
+  const scan = `ssh-keyscan -p ${port} ${quote(hostname)} | tee -a ${file} | ssh-keygen -lf -`;
+  const learn = `mkdir -p -m 700 ${quote(dirname(knownHosts))} && ${scan}`;
+  const compare = "Compare the fingerprint that this prints with the one that the git host publishes:";
+  if (!/has changed/i.test(lines)) return problem(`${knownHosts} has no key of ${name}. ${compare}`, learn);
+  const text = `The key of ${name} has changed. If the git host has not announced that, somebody may intercept the connection. ${compare}`;
+  return problem(text, `ssh-keygen -R ${name} -f ${file} && ${learn}`);
+}
+
+/** The git host needs the public half of a key, in a form. */
+async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promise<Fault> {
+  const { keys } = await readSshSettings(url, context);
+  const text = `${url.host} refuses the keys of this user. Print the public key, and add it to the repository there as a deploy key with read access:`;
+  const present = keys.find((key) => existsSync(key));
+  if (present !== undefined) return problem(text, `ssh-keygen -y -f ${quote(present)}`);
+  const fresh = keys.find((key) => key.endsWith("ed25519")) ?? "~/.ssh/id_ed25519";
+  const make = `ssh-keygen -q -t ed25519 -N '' -f ${quote(fresh)} && cat ${quote(`${fresh}.pub`)}`;
+  return problem(text, `mkdir -p -m 700 ${quote(dirname(fresh))} && ${make}`);
+}
+
+/** In a container the home directory is read-only, or lost with the container, so there the token is stored with the state. */
+function explainToken({ url }: RemoteFailure, { repoPath, statePath }: DoctorContext): Fault {
+  const text = `${url.text} asks for a name and a token, or refuses those that this user has. Make a token with read access there; this command asks for it once and stores it:`;
+  const helper = isInContainer() ? `store --file=${quote(credentialsPath(statePath))}` : "store";
+  const git = `git -C ${quote(repoPath)}`;
+  return problem(text, `${git} config credential.helper ${quote(helper)} && ${git} ls-remote origin HEAD`);
+}
+
+/** How ssh would reach the remote, by its own account (`ssh -G`). Quotes in GIT_SSH_COMMAND are not understood. */
+async function readSshSettings(
+  { host, user: login, port }: GitRemoteUrl,
+  { scriptEnv: env, user }: DoctorContext,
+) {
+  const [program = "ssh", ...options] = (env.GIT_SSH_COMMAND ?? "ssh").replaceAll(/["']/g, "").split(/\s+/);
+  const withPort = port === null ? [] : ["-p", String(port)];
+  const target = login === null ? (host ?? "") : `${login}@${host}`;
+  const output = (await outputOf([program, ...options, ...withPort, "-G", target], { env, user })) ?? "";
+  const values = (name: string) =>
+    Array.from(output.matchAll(new RegExp(`^${name} (.*)$`, "gm")), ([, value = ""]) => value);
+  // OpenSSH takes the home directory from the user database, not from HOME.
+  const home = user?.home ?? readUser(ownUid(), process.getgid?.() ?? 0).home;
+  const expand = (path: string) => path.replace(/^~(?=\/)/, home);
+  return {
+    hostname: values("hostname")[0] ?? host ?? "",
+    port: values("port")[0] ?? "22",
+    knownHosts: expand(values("userknownhostsfile")[0]?.split(" ")[0] || "~/.ssh/known_hosts"),
+    /** Private keys that it would try, whether they exist or not. */
+    keys: values("identityfile").map(expand),
+  };
+}
+
+/** With ALLOWED_SIGNERS, whether the next deployment would pass the check of its signature. */
+async function checkSigners(context: DoctorContext): Promise<Finding> {
+  const { value, repoPath, scriptEnv: env, user, remote, readGit } = context;
+  const signersPath = value("ALLOWED_SIGNERS") || null;
+  if (signersPath === null) return skip("ALLOWED_SIGNERS is not set: commits need no signature");
+  const signers = readSigners(signersPath, repoPath);
+  if (typeof signers === "string") return problem(signers);
+  const isOpen = ((statOf(signersPath)?.mode ?? 0) & 0o022) !== 0;
+  const open = `Other users of this machine can write to ${signersPath}, and could allow their own keys.`;
+  if (isOpen) return warning(open, `chmod go-w ${quote(signersPath)}`);
+  const answer = await remote();
+  const names = value("BRANCH") ? [value("BRANCH")] : branches;
+  const commits = answer.kind === "refs" ? names.map((name) => answer.refs.get(`refs/heads/${name}`)) : [];
+  const commit = commits.find((one) => one !== undefined);
+  // Nothing is fetched.
+  if (commit === undefined || (await readGit("cat-file", "-t", commit)) !== "commit")
+    return skip("the newest commit of the branch is not in the checkout yet");
+  const scratchPath = mkdtempSync(join(tmpdir(), "hotpush-doctor-"));
+  try {
+    const { signal } = new AbortController();
+    const verdict = await verifyCommit(commit, {
+      repoPath,
+      scratchPath,
+      signersPath,
+      signers,
+      env,
+      user,
+      signal,
+    });
+    if (verdict.kind === "good") return ok(`${commit.slice(0, 7)} is signed by ${verdict.signer}`);
+    const { detail } = signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
+    return problem(detail.replace(" Nothing was run.", ""));
+  } catch (error) {
+    if (!(error instanceof VerificationError)) throw error;
+    return problem(`The signature of the newest commit cannot be verified: ${error.message}.`);
+  } finally {
+    rmSync(scratchPath, { recursive: true, force: true });
+  }
+}
+
+const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
+
+/** The command that fixes what `checkScript` has found, by its code. */
+function scriptCommand(code: string, repoPath: string): string | undefined {
+  const script = join(repoPath, "deploy.sh");
+  const file = quote(script);
+  const install = `install -m 755 ${quote(example)} ${file} && git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
+  const aside = `mv ${file} ${quote(`${script}.aside`)} && ${install}`;
+  const attributes = quote(join(repoPath, ".gitattributes"));
+  const bash = "#!/usr/bin/env bash";
+  // Every machine has a shell: the script names a wrong path. Another program has to be installed.
+  const namesShell =
+    code === "interpreter_missing" && /sh$/.test(interpreterWords(firstLineOf(script) ?? "")[0] ?? "");
+  const commands: Readonly<Record<string, string>> = {
+    script_missing: install,
+    script_link_broken: aside,
+    script_not_a_file: aside,
+    script_not_executable: `chmod +x ${file}`,
+    script_not_readable: `chmod a+rx ${file}`,
+    script_without_interpreter: `printf '%s\\n' '${bash}' "$(cat ${file})" > ${file}`,
+    script_crlf: `sed -i 's/\\r$//' ${file} && echo 'deploy.sh text eol=lf' >> ${attributes}`,
+    ...(namesShell ? { interpreter_missing: `sed -i '1s|.*|${bash}|' ${file}` } : {}),
+    temporary_directory_unusable: `rm -rf ${quote(deployLogDirectory(null))}`,
+  };
+  return commands[code];
+}

@@ -1,0 +1,269 @@
+import { createHmac } from "node:crypto";
+import { machineProject, machineServices } from "../config/machine-part.ts";
+import type { Environment } from "../config/settings.ts";
+import { webhookUrlOf } from "../config/values.ts";
+import { callService } from "../control/client.ts";
+import type { MachinePart } from "../machine-part/find.ts";
+import { composeVersion, loadModel } from "../platform/compose/ask-compose.ts";
+import type { ComposeModel } from "../platform/compose/model.ts";
+import type { ComposeOptions } from "../platform/compose/run-compose.ts";
+import { lastLogLines } from "../platform/docker/diagnosis.ts";
+import { defaultDockerHost, dockerSocketPath } from "../platform/docker/docker-host.ts";
+import { connectEngine, type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
+import { isInContainer } from "../platform/docker/mountinfo.ts";
+import { withDotenv } from "../platform/env-file.ts";
+import { type GitReader, gitOutput, runGit } from "../platform/git.ts";
+import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "../platform/git-remote-url.ts";
+import { type HttpRequest, sendHttp } from "../platform/http.ts";
+import { withShortPath } from "../platform/unix-socket.ts";
+import type { SystemUser } from "../platform/users.ts";
+import { ProblemError } from "../problems.ts";
+import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
+import { stackFiles } from "../rollout/swarm/stack-file.ts";
+
+/** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */
+type RemoteAnswer =
+  | { readonly kind: "none"; readonly others: readonly string[] }
+  | { readonly kind: "unasked" }
+  | { readonly kind: "refs"; readonly url: GitRemoteUrl; readonly refs: ReadonlyMap<string, string> }
+  | RemoteFailure;
+
+export interface RemoteFailure {
+  readonly kind: "failed";
+  readonly url: GitRemoteUrl;
+  /** The last lines of git and ssh. */
+  readonly lines: string;
+}
+
+/** Asks `origin` for its branches. Takes 15 s at most. */
+export async function probeRemote(repoPath: string, reader: GitReader): Promise<RemoteAnswer> {
+  const options = { ...reader, timeoutMs: 5_000 };
+  const remotes = await gitOutput(repoPath, ["remote"], options);
+  if (remotes === null) return { kind: "unasked" };
+  const names = remotes.split("\n").filter(Boolean);
+  if (!names.includes("origin")) return { kind: "none", others: names };
+  const url = parseGitRemoteUrl(
+    (await gitOutput(repoPath, ["ls-remote", "--get-url", "origin"], options)) ?? "",
+  );
+  const ending = await runGit(repoPath, ["ls-remote", "origin", "HEAD", "refs/heads/*"], options);
+  if (ending.kind !== "exited") return { kind: "failed", url, lines: "it timed out after 5 s" };
+  if (ending.code !== 0)
+    return { kind: "failed", url, lines: withoutCredentials(ending.lastLines.join("\n")) };
+  const rows = ending.output.split("\n").filter(Boolean);
+  return {
+    kind: "refs",
+    url,
+    refs: new Map(rows.map((row) => row.split("\t").reverse() as [string, string])),
+  };
+}
+
+/** Whether the repository is deployed with compose or as a stack, by the rule of examples/deploy.sh. */
+export function hasComposeFile(repoPath: string, env: Environment): boolean {
+  const target = { projectDirectory: repoPath, files: [] };
+  try {
+    // Compose reads `.env` beside its file.
+    return stackFiles(target, withDotenv(env, repoPath)).length > 0;
+  } catch {
+    return stackFiles(target, env).length > 0; // Another check reports a `.env` that cannot be read.
+  }
+}
+
+/** What compose reports of itself and of the project in the repository. */
+export type ComposeAnswer =
+  | { readonly kind: "no-file" }
+  | { readonly kind: "no-compose"; readonly version: null }
+  | { readonly kind: "swarm"; readonly version: string }
+  | { readonly kind: "invalid"; readonly version: string; readonly lines: readonly string[] }
+  | { readonly kind: "model"; readonly version: string; readonly model: ComposeModel };
+
+/**
+ * Asks compose for its version and for the project in `repoPath`, as the user of its scripts: compose may be a plugin in the
+ * home of that user. Takes 10 s at most.
+ */
+export async function probeCompose(
+  repoPath: string,
+  { env, user }: { readonly env: Record<string, string>; readonly user: SystemUser | null },
+): Promise<ComposeAnswer> {
+  if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
+  const timeoutMs = 10_000;
+  const target = { projectDirectory: repoPath, files: [] };
+  const signal = AbortSignal.timeout(timeoutMs);
+  const options: ComposeOptions = { env, user, target, signal, lockDescriptor: undefined };
+  const version = await composeVersion(options, timeoutMs);
+  if (version === null) return { kind: "no-compose", version };
+  try {
+    if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version };
+    return { kind: "model", version, model: await loadModel(options) };
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    const { evidence = [] } = error.problem;
+    return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] };
+  }
+}
+
+/** What the Docker engine reports of itself. `rootPath` is its directory on the host, which has the images. */
+type EngineAnswer =
+  | {
+      readonly kind: "answers";
+      readonly engine: Engine;
+      readonly version: string;
+      readonly apiVersion: string;
+      readonly rootPath: string;
+    }
+  | {
+      readonly kind: "failed";
+      readonly code: string;
+      readonly text: string;
+      readonly socketPath: string | null;
+    };
+
+/** Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most. */
+export async function probeEngine(env: Environment): Promise<EngineAnswer> {
+  const dockerHost = env.DOCKER_HOST || defaultDockerHost;
+  try {
+    const engine = connectEngine(dockerHost, 4_000);
+    const [{ Version: version, ApiVersion: apiVersion }, { DockerRootDir: rootPath }] = await Promise.all([
+      getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
+      getJson<{ readonly DockerRootDir: string }>(engine, "/info"),
+    ]);
+    return { kind: "answers", engine, version, apiVersion, rootPath };
+  } catch (error) {
+    if (!(error instanceof ProblemError) && !(error instanceof SyntaxError)) throw error;
+    const cause = error.cause as NodeJS.ErrnoException | undefined;
+    return {
+      kind: "failed",
+      code: cause?.code ?? "answer",
+      text: error.message,
+      socketPath: dockerSocketPath(dockerHost),
+    };
+  }
+}
+
+/** A container of the server, as the engine describes it. */
+export interface ServerContainer {
+  readonly Name: string;
+  readonly Config: { readonly Image: string; readonly User: string; readonly Labels: Environment | null };
+  readonly HostConfig: { readonly RestartPolicy?: { readonly Name?: string } };
+  readonly State: { readonly Status: string; readonly Health?: { readonly Status: string } };
+  /** What it wrote last, if it does not run or is not healthy. */
+  readonly lastLines: readonly string[];
+}
+
+/** The containers of the server by service; a service without one is missing. @returns null if Docker cannot be asked */
+export async function probeServerContainers(
+  askEngine: () => Promise<EngineAnswer>,
+): Promise<ReadonlyMap<string, ServerContainer> | null> {
+  const docker = await askEngine();
+  if (docker.kind !== "answers") return null;
+  const { engine } = docker;
+  const label = [`com.docker.compose.project=${machineProject}`, "com.docker.compose.oneoff=False"];
+  const path = `/containers/json?all=1&${filteredBy({ label })}`;
+  const listed = await getJson<readonly { readonly Id: string }[]>(engine, path);
+  const containers = await Promise.all(listed.map(({ Id }) => inspect(engine, Id)));
+  return new Map(containers.map((one) => [one.Config.Labels?.["com.docker.compose.service"] ?? "", one]));
+}
+
+async function inspect(engine: Engine, id: string): Promise<ServerContainer> {
+  const found = await getJson<ServerContainer>(engine, `/containers/${id}/json`);
+  return { ...found, lastLines: isUp(found) ? [] : (await lastLogLines(engine, id, 3)).map(messageOf) };
+}
+
+export function isUp({ State }: Pick<ServerContainer, "State">): boolean {
+  return State.Status === "running" && State.Health?.Status !== "unhealthy";
+}
+
+/** The sentence of a line of the log, which is JSON in a container. */
+function messageOf(line: string): string {
+  return String(readJsonObject(line).msg ?? line);
+}
+
+/** What answers at the service's port on this machine. `acceptsSecret` is null if there is no secret to try. */
+type ServiceAnswer =
+  | { readonly kind: "hotpush"; readonly acceptsSecret: boolean | null; readonly url: string }
+  | { readonly kind: "another" | "nothing" };
+
+const nobody = ["ECONNREFUSED", "EHOSTUNREACH", "EADDRNOTAVAIL", "ENETUNREACH"];
+
+/** Asks at the service's port, on a server at Caddy's, whether Hotpush is there, and whether it has this secret. */
+export async function probeService(
+  server: MachinePart | null,
+  host: string,
+  port: number,
+  secret: string | null,
+  project: string | null,
+): Promise<ServiceAnswer> {
+  const bound = host === "0.0.0.0" || host === "localhost" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  const caddy = isInContainer() ? machineServices.caddy : `127.0.0.1:${server?.env.HTTP_PORT || 80}`;
+  const direct = `${bound.includes(":") ? `[${bound}]` : bound}:${port}`;
+  const url = `http://${server === null ? direct : caddy}`;
+  // Hotpush refuses a GET at this path with a problem of its own.
+  const { href } = webhookUrlOf(new URL(`${url}/webhook`), project);
+  const reply = await (secret === null ? ask(href, {}) : pingWebhook(href, secret));
+  if (reply.kind === "none") return { kind: nobody.includes(reply.code) ? "nothing" : "another" };
+  if (!reply.isPong && reply.code === null) return { kind: "another" };
+  return { kind: "hotpush", acceptsSecret: secret === null ? null : reply.isPong, url };
+}
+
+/** Sends a signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing. */
+export function pingWebhook(url: string, secret: string, paddingBytes = 0) {
+  const body = JSON.stringify({ zen: "hotpush doctor", padding: " ".repeat(paddingBytes) });
+  const headers = {
+    "content-type": "application/json",
+    "x-github-event": "ping",
+    "x-github-delivery": "hotpush-doctor",
+    "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+  };
+  return ask(url, { method: "POST", body, headers });
+}
+
+/** What answers; or why nothing does: the code of the system or of OpenSSL, and its text. */
+async function ask(url: string, request: HttpRequest) {
+  try {
+    const limited = { ...request, timeoutMs: 5_000 };
+    const { status, headers, body } = await sendHttp(new URL(url), limited, 64 * 1024);
+    const { type, status: word } = readJsonObject(body.toString());
+    /** Of a problem of Hotpush; null in every other answer. */
+    const code = /^urn:hotpush:problem:(\w+)$/.exec(String(type))?.[1] ?? null;
+    return { kind: "answer", status, location: headers.location, code, isPong: word === "pong" } as const;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return { kind: "none", code: code ?? "unknown", text: message || String(code) } as const;
+  }
+}
+
+function readJsonObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
+}
+
+/** What the two processes of a service answer on their sockets. */
+export interface RolesAnswer {
+  readonly inboxSocket: string;
+  /** What waits in the inbox of `receive`; or the code of the error that kept it from answering. */
+  readonly receive: { readonly sinceMs: number | null } | string;
+  /** `failure`: why `run` cannot take from the inbox, null if it can. `fault`: why it cannot be asked. */
+  readonly run: { readonly failure: string | null; readonly fault: string | null };
+}
+
+/** Asks both processes. @returns null if one process receives and deploys */
+export async function probeRoles(env: Environment, statePath: string): Promise<RolesAnswer | null> {
+  const given = env.INBOX_SOCKET?.trim();
+  const inboxSocket = given || `${statePath}/inbox.sock`;
+  // It may be in the hands of an attacker, so its answer is bounded.
+  const request = (socketPath: string) =>
+    sendHttp({ socketPath, path: "/waiting" }, { timeoutMs: 5_000 }, 1024);
+  const receive = await withShortPath(inboxSocket, request)
+    .then(({ body }) => ({ sinceMs: Number(readJsonObject(body.toString()).sinceMs) || null }))
+    .catch(({ code }: NodeJS.ErrnoException) => code ?? "no answer");
+  const run = await callService<{ readonly inbox: { readonly failure: string | null } | null }>(
+    statePath,
+    "GET",
+    "/status",
+  )
+    .then(({ inbox }) => ({ isSplit: inbox !== null, failure: inbox?.failure ?? null, fault: null }))
+    .catch((error: Error) => ({ isSplit: false, failure: null, fault: error.message }));
+  return given || receive !== "ENOENT" || run.isSplit ? { inboxSocket, receive, run } : null;
+}

@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { machineFilesAt, machineStateAt } from "../../src/config/machine-part.ts";
+import { type Fault, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
+import { checks, runChecks } from "../../src/doctor/examine.ts";
+import type { ComposeModel, ComposeService } from "../../src/platform/compose/model.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const app: ComposeService = {
+  image: "shop-app",
+  restart: "unless-stopped",
+  expose: ["8080"],
+  healthcheck: { interval: "10s" },
+};
+const live = { type: "volume", source: "live", target: "/run/live" };
+const ports = [{ published: "443", target: 443 }];
+const caddy: ComposeService = { image: "caddy:2", restart: "always", ports, volumes: [live] };
+const hotpush: ComposeService = { image: "hotpush", restart: "always", ports: [{ published: "9000" }] };
+const db: ComposeService = { image: "postgres:17", restart: "always" };
+
+/** A project like that of the examples. */
+const good: ComposeModel = { name: "shop", services: { app, caddy, hotpush, db } };
+const data = { type: "volume", source: "data", target: "/data" };
+const recreate = { "hotpush.rollout": "recreate" };
+const scale = { "hotpush.rollout": "scale" };
+
+interface Wrong {
+  readonly check: string;
+  readonly name: string;
+  readonly service: string;
+  readonly broken: ComposeService;
+  readonly severity?: Fault["severity"];
+  readonly change: string;
+  /** The service when a person has made the change. */
+  readonly fixed: ComposeService;
+}
+
+const healthcheck = (port: number) =>
+  `services.app.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:${port}/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
+
+const wrong: readonly Wrong[] = [
+  {
+    ...{ check: "lint-side-by-side", name: "a fixed port", service: "app", fixed: app },
+    broken: { ...app, ports: [{ published: "8080", target: 80 }] },
+    change: "services.app: remove port 8080",
+  },
+  {
+    ...{ check: "lint-side-by-side", name: "a container name", service: "app", fixed: app },
+    broken: { ...app, container_name: "shop" },
+    change: "services.app: remove container_name shop",
+  },
+  {
+    ...{ check: "lint-side-by-side", name: "the host's network", service: "app" },
+    broken: { ...app, network_mode: "host" },
+    change: "services.app: remove network_mode host",
+    fixed: { ...app, network_mode: "host", labels: recreate },
+  },
+  {
+    ...{ check: "lint-side-by-side", name: "a fixed address", service: "app", fixed: app },
+    broken: { ...app, networks: { default: { ipv4_address: "10.0.0.5" } } },
+    change: "services.app: remove fixed address 10.0.0.5",
+  },
+  {
+    ...{ check: "lint-healthcheck", name: "no health check", service: "app", fixed: app },
+    broken: { image: "shop-app", restart: "always", expose: ["8080"] },
+    change: healthcheck(8080),
+  },
+  {
+    ...{ check: "lint-healthcheck", name: "a health check that is turned off", service: "app", fixed: app },
+    broken: { ...app, healthcheck: { disable: true } },
+    change: healthcheck(8080),
+  },
+  {
+    ...{ check: "lint-volumes", name: "a database that two run", service: "db", severity: "problem" },
+    broken: { ...db, labels: { "hotpush.rollout": "live" } },
+    change: "services.db.labels: hotpush.rollout: recreate",
+    fixed: { ...db, labels: recreate },
+  },
+  {
+    ...{ check: "lint-volumes", name: "an app with a database file", service: "app" },
+    broken: { ...app, volumes: [data] },
+    change: "services.app.labels: hotpush.rollout: recreate",
+    fixed: { ...app, volumes: [data], labels: recreate },
+  },
+  {
+    ...{ check: "lint-stop-grace", name: "an app that is killed early", service: "app" },
+    broken: { ...app, labels: scale },
+    change: "services.app.stop_grace_period: 30s",
+    fixed: { ...app, labels: scale, stop_grace_period: "30s" },
+  },
+  {
+    ...{ check: "restart", name: "an app that stays away after a reboot", service: "app", fixed: app },
+    broken: { ...app, restart: "on-failure" },
+    change: "services.app.restart: unless-stopped",
+  },
+];
+
+for (const { check, name, service, broken, change, severity = "warning", fixed } of wrong) {
+  test(`${check}: ${name}: found and fixed`, async () => {
+    const found = await faultsOf(check, modelWith({ [service]: broken }));
+    assert.deepEqual(
+      found.map((fault) => [fault.severity, fault.change]),
+      [[severity, change]],
+    );
+    assert.deepEqual(await faultsOf(check, modelWith({ [service]: fixed })), []);
+  });
+}
+
+const lints = checks.flatMap(({ id }) => (id.startsWith("lint-") ? [id] : []));
+
+test("a project like that of the examples has no fault", async () => {
+  for (const id of [...lints, "restart"]) assert.deepEqual(await faultsOf(id, good), [], id);
+});
+
+test("a service that may be down, and a migration with a database's image, have no fault", async () => {
+  const alone = { ...app, labels: recreate, container_name: "shop", network_mode: "host" };
+  const depends_on = { migrate: { condition: "service_completed_successfully" } };
+  const migrate = { image: "postgres:17", container_name: "shop-migrate" };
+  const model = modelWith({ app: { ...alone, depends_on }, migrate, seed: { image: "x", restart: "no" } });
+  for (const id of [...lints, "restart"]) assert.deepEqual(await faultsOf(id, model), [], id);
+});
+
+test("lint-healthcheck: a service behind the compose file's proxy needs one, a worker none", async (t) => {
+  const source = join(temporaryDirectory(t), "Caddyfile");
+  writeFileSync(source, ":80 {\n\treverse_proxy {file./run/live/app}:3000\n}\n");
+  const mount = { type: "bind", source, target: "/etc/caddy/Caddyfile" };
+  const bare = { image: "shop", restart: "always" };
+  const services = { app: bare, worker: bare, caddy: { ...caddy, volumes: [live, mount] } };
+  const found = await faultsOf("lint-healthcheck", { name: "shop", services });
+  assert.deepEqual(
+    found.map(({ change }) => change),
+    [healthcheck(3000)],
+  );
+});
+
+test("lint-healthcheck: on a server the site says who gets requests, not the ports", async (t) => {
+  const files = machineFilesAt(temporaryDirectory(t));
+  mkdirSync(files.sitesPath);
+  const site =
+    "http://shop.test {\n\timport service shop app 8080\n}\nhttp://api.shop.test {\n\timport service shop api 3000\n}\n";
+  writeFileSync(join(files.sitesPath, "shop.caddy"), site);
+  // As init leaves them: without ports. The worker's image exposes one, and nobody asks it.
+  const bare = { image: "shop", restart: "always" };
+  const services = { app: bare, api: bare, worker: { ...bare, expose: ["9100"] } };
+  const server = { files, state: machineStateAt(files.path), env: {} };
+  const found = await faultsOf("lint-healthcheck", { name: "shop", services }, { server, project: "shop" });
+  assert.deepEqual(
+    found.map(({ change }) => /^services\.(\w+)\..*localhost:(\d+)/.exec(change ?? "")?.slice(1)),
+    [
+      ["app", "8080"],
+      ["api", "3000"],
+    ],
+  );
+});
+
+function modelWith(services: ComposeModel["services"]): ComposeModel {
+  return { ...good, services: { ...good.services, ...services } };
+}
+
+async function faultsOf(id: string, model: ComposeModel, more: object = {}): Promise<readonly Fault[]> {
+  const settings = readSettings({ DOCKER_HOST: "unix:///nonexistent" }, "/nonexistent");
+  const compose = async () => ({ kind: "model", version: "2.40.0", model }) as const;
+  const context = { ...makeDoctorContext(settings, null), compose, ...more };
+  const [report] = await runChecks(
+    context,
+    checks.filter((one) => one.id === id),
+  );
+  return report?.result.outcome === "faulty" ? report.result.faults : [];
+}

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { databasePath } from "../harness/database.ts";
+import { testSecret } from "../harness/delivery.ts";
+import { git, makePlace, type Place, probe, runDoctor, setSettings } from "../harness/doctor.ts";
+import { testBroken } from "../harness/doctor-cases.ts";
+import { needs } from "../harness/requirements.ts";
+
+const check = "configuration";
+
+testBroken([
+  {
+    name: "an empty secret",
+    check,
+    breakIt: (place) => setSettings(place, { WEBHOOK_SECRET: '""' }),
+  },
+  {
+    name: "the placeholder",
+    check,
+    breakIt: (place) => setSettings(place, { WEBHOOK_SECRET: "change-me" }),
+  },
+  {
+    name: "no settings at all, in a checkout",
+    check,
+    breakIt: ({ envFile }) => rmSync(envFile),
+  },
+  {
+    name: "a short secret",
+    check,
+    severity: "warning",
+    breakIt: (place) => setSettings(place, { WEBHOOK_SECRET: "hunter2" }),
+  },
+  {
+    name: "a secret in a file that is not there",
+    check,
+    breakIt: (place) =>
+      setSettings(place, { WEBHOOK_SECRET: "", WEBHOOK_SECRET_FILE: join(place.home, "a b") }),
+  },
+  {
+    name: "a port that is none",
+    check,
+    breakIt: (place) => setSettings(place, { WEBHOOK_PORT: "http" }),
+  },
+  {
+    name: "others may read the settings",
+    check: "secret-files",
+    breakIt: ({ envFile }) => chmodSync(envFile, 0o644),
+  },
+  {
+    name: "git would take the settings",
+    check: "secret-committed",
+    severity: "warning",
+    breakIt: ({ repoPath }) => rmSync(join(repoPath, ".gitignore")),
+  },
+  {
+    name: "the settings are committed",
+    check: "secret-committed",
+    severity: "warning",
+    breakIt(place) {
+      rmSync(join(place.repoPath, ".gitignore"));
+      git(place, "add", ".env");
+      git(place, "commit", "--quiet", "--message", "Settings");
+    },
+  },
+  {
+    name: "the secret is in a file that is committed",
+    check: "secret-committed",
+    breakIt: commitSecret,
+  },
+  {
+    name: "the secret is in a file that is about to be committed",
+    check: "secret-committed",
+    breakIt(place) {
+      writeFileSync(join(place.repoPath, "notes"), testSecret);
+      git(place, "add", "notes");
+    },
+  },
+]);
+
+function commitSecret(place: Place): void {
+  writeFileSync(join(place.repoPath, "config of app.yaml"), `key: "${testSecret}"\n`);
+  git(place, "add", "--all");
+  git(place, "commit", "--quiet", "--message", "Config");
+}
+
+test("all faults of the settings are reported together", async (t) => {
+  const place = makePlace(t);
+  setSettings(place, { WEBHOOK_SECRET: "", WEBHOOK_PORT: "70000", DEPLOY_TIMEOUT: "30", LOG_LEVEL: "loud" });
+  const { faults } = await probe(place, check);
+  const names = faults.map(({ text }) => text.split(" ")[0]);
+  assert.deepEqual(names.sort(), ["DEPLOY_TIMEOUT", "LOG_LEVEL", "WEBHOOK_PORT", "WEBHOOK_SECRET"]);
+});
+
+test("the secret is in no report, and in no argument of a program", async (t) => {
+  const place = makePlace(t);
+  commitSecret(place);
+  for (const args of [[], ["--json"]]) {
+    const { stdout, stderr } = await runDoctor(place, { args });
+    assert.ok(stdout.includes("secret-committed"));
+    assert.ok(!(stdout + stderr).includes(testSecret));
+  }
+});
+
+test("a value in the environment wins over the file, and no command claims to change it", async (t) => {
+  const place = makePlace(t);
+  const found = await probe(place, check, { env: { WEBHOOK_PORT: "none" } });
+  assert.deepEqual(
+    found.faults.map(({ command, change }) => [command, change]),
+    [[null, "no WEBHOOK_PORT in the environment of the service, which wins over its file"]],
+  );
+});
+
+test("a settings file from the command line is read, and changed by the command", async (t) => {
+  const place = makePlace(t);
+  const file = join(place.home, "hotpush.env");
+  writeFileSync(file, readFileSync(place.envFile, "utf8").replace(/^WEBHOOK_PORT=.*$/m, "WEBHOOK_PORT=-1"));
+  const found = await probe(place, check, { args: ["--env-file", file] });
+  assert.equal(found.faults[0]?.command, `sed -i '/^WEBHOOK_PORT=/d' ${file}`);
+});
+
+test(
+  "state-directory: another user than the service's is found, with a command that switches",
+  needs("root", "otherUser"),
+  async (t) => {
+    const place = makePlace(t);
+    const { home, root } = place;
+    for (const path of [join(root, ".."), root, home]) chmodSync(path, 0o777);
+    mkdirSync(place.statePath, { mode: 0o700 });
+    const database = databasePath(place.statePath);
+    writeFileSync(database, "");
+    for (const path of [place.statePath, database, place.envFile]) chownSync(path, 65_534, 65_534);
+    const command = (await probe(place, "state-directory")).faults[0]?.command ?? "";
+    const [, wrapper = ""] =
+      /^HOME="\$\(.*?\)" (setpriv --reuid=65534 --regid=65534) --init-groups/.exec(command) ?? [];
+    const after = await probe(place, "state-directory", {
+      wrapper: [...wrapper.split(" "), "--clear-groups"],
+    });
+    assert.deepEqual([after.outcome, after.faults], ["ok", []]);
+  },
+);

@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { chmodSync, chownSync, linkSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { hasComposeFile } from "../../src/doctor/probes.ts";
+import { isInContainer } from "../../src/platform/docker/mountinfo.ts";
+import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
+import { makePlace, onMachine, type Place, probe } from "../harness/doctor.ts";
+import { asInContainer, containerId, inOwnEtc } from "../harness/own-mounts.ts";
+import { needs } from "../harness/requirements.ts";
+import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
+
+test("docker, compose, lints: skipped without a compose file", async (t) => {
+  const place = makePlace(t);
+  for (const id of ["docker", "compose", "lint-volumes"])
+    assert.equal((await probe(place, id)).outcome, "skipped", id);
+});
+
+test("docker: without a socket it installs an engine, and passes with one", async (t) => {
+  const place = makePlace(t);
+  const run = standInForDocker(place, { composeVersion: "2.40.0" });
+  const [fault] = (await probe(place, "docker", run)).faults;
+  // That command installs an engine on the machine: an engine of the test takes its place.
+  if (!isInContainer()) assert.match(fault?.command ?? "", /^apt-get install -y docker\.io /);
+  await startEngine(t, place, {});
+  assert.equal((await probe(place, "docker", run)).fact, "Docker 28.0.0, API 1.51");
+});
+
+test("docker: an unsupported DOCKER_HOST is found, with its variable", async (t) => {
+  const place = makePlace(t);
+  const run = standInForDocker(place, { composeVersion: "2.40.0" });
+  const { faults } = await probe(place, "docker", { env: { ...run.env, DOCKER_HOST: "ssh://host" } });
+  assert.match(faults[0]?.change ?? "", /^no DOCKER_HOST in the environment/);
+});
+
+test("docker: on the host, usermod adds this user to the socket's group", onMachine, async (t) => {
+  const place = makePlace(t);
+  standInForDocker(place, { composeVersion: "2.40.0" });
+  await socketOfGroup(t, place, 4_711);
+  const asNobody = ["setpriv", "--reuid=nobody", "--regid=65534", "--init-groups"];
+  const found = await probe(place, "docker", { wrapper: [...inOwnEtc(t, []), ...asNobody] });
+  const command = found.faults[0]?.command ?? "false";
+  assert.equal(command, "groupadd --gid 4711 docker-host && usermod --append --groups docker-host nobody");
+  const after = await probe(place, "docker", { wrapper: [...inOwnEtc(t, [command]), ...asNobody] });
+  assert.equal(after.outcome, "ok", JSON.stringify(after));
+});
+
+test(
+  "docker: in a container, group_add adds this user to the group",
+  needs("mount", "otherUser"),
+  async (t) => {
+    const place = makePlace(t);
+    standInForDocker(place, { composeVersion: "2.40.0" });
+    await socketOfGroup(t, place, 4_711);
+    const asNobody = (groups: string) => ["setpriv", "--reuid=65534", "--regid=65534", groups];
+    const found = await probe(place, "docker", {
+      wrapper: [...asInContainer(place), ...asNobody("--clear-groups")],
+    });
+    const [, group] = /^group_add: \["(\d+)"\]$/.exec(found.faults[0]?.change ?? "") ?? [];
+    assert.equal(group, "4711", JSON.stringify(found));
+    const wrapper = [...asInContainer(place), ...asNobody(`--groups=${group}`)];
+    assert.equal((await probe(place, "docker", { wrapper })).outcome, "ok");
+  },
+);
+
+test("docker: a socket without a listener and an old engine are found", async (t) => {
+  const place = makePlace(t);
+  const run = standInForDocker(place, { composeVersion: "2.40.0" });
+  await leaveSocket(join(place.home, "left.sock"));
+  const env = { ...run.env, DOCKER_HOST: `unix://${place.home}/left.sock` };
+  // systemctl has nothing to start in a test: the engine of the test takes its place below.
+  assert.equal((await probe(place, "docker", { env })).faults[0]?.command, "systemctl restart docker");
+  await startEngine(t, place, { apiVersion: "1.43" });
+  const [old] = (await probe(place, "docker", run)).faults;
+  assert.match(old?.command ?? "", /^apt-get install --only-upgrade/);
+});
+
+test(
+  "docker: in a container, a socket replaced on the host is found and fixed",
+  needs("mount"),
+  async (t) => {
+    const place = makePlace(t);
+    const { env } = standInForDocker(place, { composeVersion: "2.40.0" });
+    const [old, mounted] = [join(place.home, "old.sock"), join(place.home, "mounted.sock")];
+    await leaveSocket(old);
+    await startEngine(t, place, {});
+    writeFileSync(mounted, "");
+    const run = { env: { ...env, DOCKER_HOST: `unix://${mounted}` } };
+    const replaced = asInContainer(place, [], [`mount --bind ${old} ${mounted}`, `rm ${old}`]);
+    const found = await probe(place, "docker", { ...run, wrapper: replaced });
+    assert.equal(found.faults[0]?.command, `docker restart ${containerId.slice(0, 12)}`);
+    const started = asInContainer(place, [], [`mount --bind ${place.home}/docker.sock ${mounted}`]);
+    assert.equal((await probe(place, "docker", { ...run, wrapper: started })).outcome, "ok");
+  },
+);
+
+test("compose: a missing or old one is found, with the packages that have it", async (t) => {
+  const place = makePlace(t);
+  const probeWith = (answers: object) => probe(place, "compose", standInForDocker(place, answers));
+  for (const answers of [{}, { composeVersion: "2.6.0" }, { composeVersion: "v2.23.3-desktop.1" }]) {
+    const [fault] = (await probeWith(answers)).faults;
+    assert.match(fault?.command ?? "", /^apt-get install -y docker-compose-plugin \|\|/);
+  }
+  assert.equal((await probeWith({ composeVersion: "2.40.0" })).outcome, "ok");
+});
+
+test("compose: a file is found as examples/deploy.sh finds it", (t) => {
+  const named = temporaryDirectory(t);
+  assert.equal(hasComposeFile(named, {}), false);
+  writeFileSync(join(named, "production.yaml"), "services: {}\n");
+  writeFileSync(join(named, ".env"), "COMPOSE_FILE=production.yaml\n");
+  assert.equal(hasComposeFile(named, {}), true);
+  const unreadable = temporaryDirectory(t);
+  mkdirSync(join(unreadable, ".env"));
+  assert.equal(hasComposeFile(unreadable, {}), false);
+});
+
+/** A Docker socket as root's packages leave it: for a group. The engine behind it is the test's. */
+async function socketOfGroup(t: Scope, place: Place, group: number): Promise<void> {
+  const socket = await startEngine(t, place, {});
+  chownSync(socket, 0, group);
+  chmodSync(socket, 0o660);
+  for (const path of [join(place.root, ".."), place.root, place.home]) chmodSync(path, 0o755);
+  chmodSync(place.envFile, 0o644);
+}
+
+/** Makes a socket at which nobody listens any more. */
+async function leaveSocket(path: string): Promise<void> {
+  const server = createServer().listen(`${path}.listening`);
+  await once(server, "listening");
+  linkSync(`${path}.listening`, path);
+  server.close();
+  await once(server, "close");
+}

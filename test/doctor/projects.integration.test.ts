@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { chmodSync, chownSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { githubPush } from "../harness/delivery.ts";
+import {
+  type DoctorCheck,
+  type DoctorOptions,
+  makePlace,
+  type Place,
+  runDoctor,
+  runInShell,
+} from "../harness/doctor.ts";
+import { freePort } from "../harness/free-port.ts";
+import { needs } from "../harness/requirements.ts";
+import { type Machine, makeMachine } from "../harness/roles.ts";
+import { until } from "../harness/until.ts";
+
+interface ProjectCheck extends DoctorCheck {
+  readonly project: string | null;
+}
+
+/** Two projects with a checkout each, and a doctor that has the settings of the service. */
+function makeProjects(t: TestContext) {
+  const machine = makeMachine(t);
+  const places = { shop: makePlace(t), blog: makePlace(t) };
+  for (const [name, { repoPath, envFile }] of Object.entries(places)) {
+    rmSync(envFile);
+    machine.addProject(name, repoPath, { BRANCH: "main" });
+    chmodSync(join(machine.projectsPath, `${name}.env`), 0o640);
+  }
+  return { machine, places, check: (options: DoctorOptions = {}) => checksOf(machine, places.shop, options) };
+}
+
+async function checksOf(
+  machine: Machine,
+  place: Place,
+  { args = [], env = {}, directory = "/" }: DoctorOptions,
+) {
+  const service = {
+    PROJECTS_PATH: machine.projectsPath,
+    SECRETS_PATH: machine.secretsPath,
+    STATE_PATH: machine.statePathOf("run"),
+    WEBHOOK_HOST: "127.0.0.1",
+  };
+  const ended = await runDoctor(place, { args: ["--json", ...args], env: { ...service, ...env }, directory });
+  const { checks = [] } = JSON.parse(ended.stdout || "{}") as { readonly checks?: readonly ProjectCheck[] };
+  const faults = checks.flatMap(({ id, project, faults: own }) =>
+    own.map((fault) => ({ id, project, ...fault })),
+  );
+  return { ...ended, checks, faults };
+}
+
+test("projects: the service is checked once, and each project with its settings", async (t) => {
+  const { machine, places, check } = makeProjects(t);
+  const { port } = await machine.start("all");
+  const url = `http://127.0.0.1:${port}`;
+  const all = await check({ args: ["--url", url], env: { WEBHOOK_PORT: String(port) } });
+  const faulty = all.faults.filter(({ id }) => id !== "restart");
+  assert.deepEqual(faulty, []);
+  const about = (id: string) => all.checks.filter((one) => one.id === id).map(({ project }) => project);
+  assert.deepEqual(about("inbox"), [null]);
+  assert.deepEqual(about("remote"), ["blog", "shop"]);
+  const factsOf = (id: string) => all.checks.filter((one) => one.id === id).map(({ fact }) => fact);
+  assert.deepEqual(factsOf("running"), [`it answers at ${url}`, `it answers at ${url}`]);
+  assert.deepEqual(factsOf("public-url"), [
+    `${url}/webhook/blog has accepted a signed ping`,
+    `${url}/webhook/shop has accepted a signed ping`,
+  ]);
+  const projectsOf = async (options: DoctorOptions) =>
+    new Set((await check(options)).checks.map(({ project }) => project));
+  assert.deepEqual(await projectsOf({ args: ["--project", "blog", "branch"] }), new Set(["blog"]));
+  assert.deepEqual(
+    await projectsOf({ args: ["branch"], directory: places.shop.repoPath }),
+    new Set(["shop"]),
+  );
+  const both = { args: ["branch", "--all"], directory: places.shop.repoPath };
+  assert.deepEqual(await projectsOf(both), new Set(["blog", "shop"]));
+  assert.match((await check({ args: ["--project", "shoe"] })).stderr, /no project shoe\. .*: blog, shop\./);
+});
+
+test("projects: what is wrong with a file is found by the project's name, and fixed there", async (t) => {
+  const { machine, places, check } = makeProjects(t);
+  const file = join(machine.projectsPath, "shop.env");
+  writeFileSync(file, `REPO_PATH=${places.shop.repoPath}\nWEBHOOK_SECRET=\nBRUNCH=main\n`, { mode: 0o644 });
+  chmodSync(file, 0o644);
+  const found = await check({ args: ["configuration", "secret-files"] });
+  assert.deepEqual(
+    found.faults.map(({ id, project }) => [id, project]),
+    [
+      ["configuration", "shop"],
+      ["configuration", "shop"],
+      ["secret-files", "shop"],
+    ],
+  );
+  for (const { command } of found.faults) {
+    assert.equal((await runInShell(places.shop, command ?? "false")).exitCode, 0, command ?? "");
+  }
+  assert.deepEqual((await check({ args: ["configuration", "secret-files"] })).faults, []);
+});
+
+test("configuration: two projects with one checkout, and a name that cannot be one", async (t) => {
+  const { machine, places, check } = makeProjects(t);
+  machine.addProject("copy", places.shop.repoPath);
+  renameSync(join(machine.projectsPath, "blog.env"), join(machine.projectsPath, "My Blog.env"));
+  const { faults } = await check({ args: ["configuration"] });
+  assert.deepEqual(
+    faults.map(({ severity, change }) => [severity, change]),
+    [
+      ["problem", null],
+      ["problem", `${join(machine.projectsPath, "shop.env")}: REPO_PATH=<a clone of its own>`],
+    ],
+  );
+  rmSync(join(machine.projectsPath, "copy.env"));
+  rmSync(join(machine.projectsPath, "My Blog.env"));
+  assert.deepEqual((await check({ args: ["configuration"] })).faults, []);
+});
+
+test(
+  "secret-files: only the process that deploys can read the secrets of scripts",
+  needs("root"),
+  async (t) => {
+    const { machine, places, check } = makeProjects(t);
+    const [shop, blog] = ["shop", "blog"].map((name) => join(machine.secretsPath, `${name}.env`)) as [
+      string,
+      string,
+    ];
+    for (const file of [shop, blog]) writeFileSync(file, "TOKEN=1\n", { mode: 0o600 });
+    chmodSync(shop, 0o644);
+    chownSync(blog, 4711, 4711);
+    mkdirSync(machine.statePathOf("receive"));
+    writeFileSync(machine.inboxSocket, "");
+    chownSync(machine.inboxSocket, 4711, 4711);
+    const ofService = async () => {
+      const { faults } = await check({ args: ["secret-files"], env: { INBOX_SOCKET: machine.inboxSocket } });
+      return faults.filter(({ project }) => project === null);
+    };
+    const found = await ofService();
+    assert.deepEqual(
+      found.map(({ command }) => command),
+      [`chmod 600 ${shop}`, `chown ${process.getuid?.()} ${blog}`],
+    );
+    for (const { command } of found) await runInShell(places.shop, command ?? "false");
+    assert.deepEqual(await ofService(), []);
+  },
+);
+
+test("inbox: finds which process does not run, and pushes that wait", async (t) => {
+  const { machine, check } = makeProjects(t);
+  const options = { args: ["inbox"], env: { INBOX_SOCKET: machine.inboxSocket } };
+  const problems = async () => (await check(options)).faults.map(({ text }) => text).join("\n");
+  assert.match(await problems(), /receive/);
+  const receive = await machine.start("receive", { WEBHOOK_PORT: String(await freePort()) });
+  assert.match(await problems(), /run` does not answer/);
+  await fetch(receive.urlOf("shop"), { method: "POST", ...githubPush() });
+  const run = await machine.start("run");
+  await until("both answer", async () => (await problems()) === "");
+  run.child.kill("SIGSTOP");
+  await receive.end("SIGKILL");
+  run.child.kill("SIGCONT");
+  await until("run reports it", async () => /receive/.test(await problems()));
+});
+
+test("inbox: in the container of run, receive is found by its socket", async (t) => {
+  const { machine, check } = makeProjects(t);
+  await machine.start("receive");
+  const env = { INBOX_SOCKET: machine.inboxSocket, WEBHOOK_PORT: String(await freePort()) };
+  const { checks } = await check({ args: ["running", "--project", "shop"], env });
+  assert.deepEqual(
+    checks.map(({ outcome }) => outcome),
+    ["ok"],
+  );
+});

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTcpServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { git, makePlace, type Place, probe, runInShell, unusedPort } from "../harness/doctor.ts";
+import { runCommand, testBroken } from "../harness/doctor-cases.ts";
+import { listenHere } from "../harness/listen.ts";
+import { asInContainer } from "../harness/own-mounts.ts";
+import { needs } from "../harness/requirements.ts";
+import { type Scope, writeScript } from "../harness/temporary.ts";
+
+/** Serves the place's remote by HTTP, as a plain web server can, unless `answer` has answered itself (false). */
+async function serveRemote(
+  t: Scope,
+  { remotePath }: Place,
+  answer: (request: IncomingMessage, response: ServerResponse) => boolean = () => true,
+): Promise<string> {
+  execFileSync("git", ["-C", remotePath, "update-server-info"]);
+  const server = createServer((request, response) => {
+    if (!answer(request, response)) return;
+    try {
+      const { pathname } = new URL(request.url ?? "", "http://localhost");
+      response.end(readFileSync(join(remotePath, pathname.replace("/octo/app.git/", ""))));
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  return `http://127.0.0.1:${await listenHere(t, server)}/octo/app.git`;
+}
+
+function useRemote(place: Place, url: string): void {
+  git(place, "remote", "set-url", "origin", url);
+}
+
+/** Types the right address in place of the words in angle brackets, as only a person can. */
+async function setRightAddress(place: Place, { change }: { readonly change: string | null }): Promise<void> {
+  assert.ok(change);
+  const ended = await runInShell(place, change.replace(/<[^>]+>/, place.remotePath));
+  assert.equal(ended.exitCode, 0, ended.stderr);
+}
+
+testBroken([
+  {
+    name: "the only remote has another name",
+    check: "remote",
+    breakIt: (place) => void git(place, "remote", "rename", "origin", "upstream"),
+  },
+  {
+    name: "there is no remote",
+    check: "remote",
+    breakIt: (place) => void git(place, "remote", "remove", "origin"),
+    fix: setRightAddress,
+  },
+  {
+    name: "a host with an unknown name",
+    check: "remote",
+    breakIt: (place) => useRemote(place, "https://git.invalid/octo/app.git"),
+    fix: setRightAddress,
+  },
+  {
+    name: "a host that refuses the connection",
+    check: "remote",
+    breakIt: (place) => useRemote(place, `http://127.0.0.1:${unusedPort + 2}/octo/app.git`),
+    fix: setRightAddress,
+  },
+  {
+    name: "a host that takes the connection and says nothing",
+    check: "remote",
+    async breakIt(place, t) {
+      const server = createTcpServer(() => {});
+      useRemote(place, `http://127.0.0.1:${await listenHere(t, server)}/octo/app.git`);
+    },
+    fix: setRightAddress,
+  },
+  {
+    name: "a repository that does not exist",
+    check: "remote",
+    breakIt: (place) => useRemote(place, `${place.root}/remote.get`),
+    fix: setRightAddress,
+  },
+  {
+    name: "a repository that the git host does not show",
+    check: "remote",
+    async breakIt(place, t) {
+      useRemote(place, await serveRemote(t, place, hidden));
+    },
+    fix: setRightAddress,
+  },
+  {
+    name: "a private repository without a token",
+    check: "remote",
+    async breakIt(place, t) {
+      useRemote(place, await serveRemote(t, place, withPassword));
+    },
+    fix: typeToken,
+  },
+  {
+    name: "a private repository without a token, in a container",
+    check: "remote",
+    options: needs("mount"),
+    async breakIt(place, t) {
+      mkdirSync(place.statePath, { recursive: true });
+      useRemote(place, await serveRemote(t, place, withPassword));
+    },
+    run: (place) => ({ wrapper: asInContainer(place) }),
+    async fix(place, fault) {
+      // The command runs outside of the stand-in for a container, so its file in the home directory would work too.
+      assert.match(fault.command ?? "", /store --file=\S+\/state\/git-credentials/);
+      await typeToken(place, fault);
+    },
+  },
+  {
+    name: "a token that has expired",
+    check: "remote",
+    async breakIt(place, t) {
+      const url = await serveRemote(t, place, withPassword);
+      useRemote(place, url);
+      git(place, "config", "credential.helper", "store");
+      writeFileSync(join(place.home, ".git-credentials"), `${url.replace("//", "//octo:expired@")}\n`);
+    },
+    fix: typeToken,
+  },
+]);
+
+function hidden(_request: IncomingMessage, response: ServerResponse): boolean {
+  response.writeHead(404).end();
+  return false;
+}
+
+function broken(_request: IncomingMessage, response: ServerResponse): boolean {
+  response.writeHead(500).end();
+  return false;
+}
+
+/** As a git host asks for a token. */
+function withPassword({ headers }: IncomingMessage, response: ServerResponse): boolean {
+  const right = `Basic ${Buffer.from("octo:token-of-octo").toString("base64")}`;
+  if (headers.authorization === right) return true;
+  response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
+  return false;
+}
+
+/** Runs the command, and types what git asks for, as the person at the terminal would. */
+async function typeToken(place: Place, { command }: { readonly command: string | null }): Promise<void> {
+  const typing = writeScript(
+    join(place.home, "type"),
+    "#!/bin/sh\ncase $1 in User*) echo octo ;; *) echo token-of-octo ;; esac\n",
+  );
+  const ended = await runInShell(place, command ?? "false", { GIT_ASKPASS: typing });
+  assert.equal(ended.exitCode, 0, ended.stderr);
+}
+
+test("remote: a token in the address is never shown", async (t) => {
+  const place = makePlace(t);
+  const url = await serveRemote(t, place, hidden);
+  for (const credentials of ["octo:ghp_abcdef123456", "ghp_abcdef123456"]) {
+    useRemote(place, url.replace("//", `//${credentials}@`));
+    const found = JSON.stringify(await probe(place, "remote"));
+    assert.match(found, /http:\/\/…@127\.0\.0\.1:\d+\/octo\/app\.git does not exist/);
+    assert.ok(!found.includes("ghp_abcdef123456"), found);
+  }
+});
+
+test("remote: a token is not shown in the words of git", async (t) => {
+  const place = makePlace(t);
+  const url = await serveRemote(t, place, broken);
+  useRemote(place, url.replace("//", "//octo:ghp_abcdef123456@"));
+  const { faults } = await probe(place, "remote");
+  assert.equal(faults.length, 1);
+  assert.ok(!JSON.stringify(faults).includes("ghp_abcdef123456"));
+});
+
+test("remote: blocked ssh goes over port 443 at the well-known hosts", async (t) => {
+  const place = makePlace(t);
+  useRemote(place, "git@github.com:octo/app.git");
+  // In place of a network that drops packets: an ssh that says what it says then.
+  const said = "ssh: connect to host github.com port 22: Connection timed out";
+  const ssh = writeScript(join(place.home, "ssh"), `#!/bin/sh\necho "${said}" >&2\nexit 255\n`);
+  const { faults } = await probe(place, "remote", { env: { GIT_SSH_COMMAND: ssh } });
+  await runCommand(place, faults[0] ?? assert.fail("no fault"));
+  assert.equal(git(place, "remote", "get-url", "origin"), "ssh://git@ssh.github.com:443/octo/app.git");
+});

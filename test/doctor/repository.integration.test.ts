@@ -1,0 +1,80 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { git, type Place, setSettings } from "../harness/doctor.ts";
+import { testBroken } from "../harness/doctor-cases.ts";
+import { becomeNobody } from "../harness/nobody.ts";
+import { needs } from "../harness/requirements.ts";
+
+testBroken([
+  {
+    name: "REPO_PATH is not set, in a checkout",
+    check: "repository",
+    breakIt: (place) => writeFileSync(place.envFile, "REPO_PATH=\n"),
+  },
+  {
+    name: "REPO_PATH names a directory without a repository",
+    check: "repository",
+    breakIt: (place) => setSettings(place, { REPO_PATH: place.home }),
+  },
+  {
+    name: "REPO_PATH names a directory within a repository",
+    check: "repository",
+    breakIt(place) {
+      mkdirSync(join(place.repoPath, "web"));
+      setSettings(place, { REPO_PATH: join(place.repoPath, "web") });
+    },
+  },
+  {
+    name: "another user has it for itself",
+    check: "repository",
+    options: needs("root", "otherUser"),
+    run: ({ root }) => ({ wrapper: becomeNobody, directory: root, args: ["--env-file", `${root}/env`] }),
+    breakIt(place) {
+      openTo(place);
+      execFileSync("cp", [place.envFile, `${place.root}/env`]);
+      chmodSync(place.repoPath, 0o700);
+    },
+  },
+  {
+    name: "another user owns it",
+    check: "repository",
+    options: needs("root"),
+    breakIt: ({ repoPath }) => void execFileSync("chown", ["-R", "65534", repoPath]),
+  },
+  {
+    name: "a remote without main and master",
+    check: "branch",
+    breakIt(place) {
+      git(place, "push", "--quiet", "origin", "main:trunk");
+      execFileSync("git", ["-C", place.remotePath, "symbolic-ref", "HEAD", "refs/heads/trunk"]);
+      git(place, "push", "--quiet", "origin", ":main");
+    },
+  },
+  {
+    name: "BRANCH is not set",
+    check: "branch",
+    severity: "warning",
+    breakIt: (place) => setSettings(place, { BRANCH: "" }),
+  },
+  {
+    name: "BRANCH names a branch that the remote does not have",
+    check: "branch",
+    breakIt: (place) => setSettings(place, { BRANCH: "master" }),
+  },
+  {
+    name: "a remote and a checkout without any commit",
+    check: "branch",
+    breakIt(place) {
+      for (const path of [join(place.repoPath, ".git"), place.remotePath]) rmSync(path, { recursive: true });
+      execFileSync("git", ["init", "--quiet", "--bare", place.remotePath]);
+      git(place, "init", "--quiet");
+      git(place, "remote", "add", "origin", place.remotePath);
+    },
+  },
+]);
+
+function openTo({ root, home, temporaryPath, envFile }: Place): void {
+  for (const path of [join(root, ".."), root, home, temporaryPath]) chmodSync(path, 0o777);
+  chmodSync(envFile, 0o644);
+}

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { test } from "node:test";
+import { type DoctorFault, git, makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
+import { type BrokenCase, runCommand, testBroken } from "../harness/doctor-cases.ts";
+import { becomeNobody } from "../harness/nobody.ts";
+import { needs } from "../harness/requirements.ts";
+import { quickScript } from "../harness/service.ts";
+import { writeScript } from "../harness/temporary.ts";
+import { brokenScripts } from "../runner/script-set-ups.ts";
+
+/** A test cannot run their command: a program that does not exist cannot be installed. */
+const notRunnable = [
+  "a script whose interpreter env does not find",
+  "a script whose interpreter is not executable",
+];
+
+/** The broken scripts of test/runner, each fixed here by the command of the report. */
+const ways: readonly BrokenCase[] = brokenScripts.map((setUp) => ({
+  name: setUp.name,
+  check: "deploy-script",
+  options: setUp.isUnprivileged ? needs("root", "otherUser") : {},
+  ...(setUp.isUnprivileged ? { run: { wrapper: becomeNobody } } : {}),
+  breakIt(place) {
+    const besidePath = join(place.root, "beside");
+    mkdirSync(besidePath);
+    rmSync(place.repoPath, { recursive: true });
+    setUp.make({ ...place, besidePath });
+    writeFileSync(place.envFile, `REPO_PATH=${place.repoPath}\nWEBHOOK_SECRET=${"s".repeat(32)}\n`);
+    if (setUp.isUnprivileged) openTo(place.root, place.envFile);
+    else git(place, "init", "--quiet");
+  },
+  ...(notRunnable.includes(setUp.name)
+    ? {
+        async fix(place) {
+          writeScript(place.scriptPath, quickScript);
+          const [fault] = (await probe(place, "deploy-script")).faults;
+          if (fault) await runCommand(place, fault);
+        },
+      }
+    : { fix: applyFix }),
+}));
+
+/** The script comes from no commit, so a second command may add it. */
+async function applyFix(place: Place, fault: DoctorFault): Promise<void> {
+  await runCommand(place, fault);
+  for (const next of (await probe(place, "deploy-script")).faults) await runCommand(place, next);
+}
+
+function openTo(root: string, envFile: string): void {
+  for (const path of [join(root, ".."), root, join(root, "app"), join(root, "tmp"), join(root, "home")]) {
+    chmodSync(path, 0o777);
+  }
+  chmodSync(envFile, 0o644);
+}
+
+testBroken(ways);
+
+testBroken([
+  {
+    name: "a directory for logs that all may write to",
+    check: "deploy-script",
+    breakIt({ temporaryPath }) {
+      const path = join(temporaryPath, `hotpush-${process.getuid?.()}`);
+      mkdirSync(path);
+      chmodSync(path, 0o777);
+    },
+  },
+  {
+    name: "the execute bit is only here",
+    check: "deploy-script",
+    breakIt: (place) => void git(place, "update-index", "--chmod=-x", "deploy.sh"),
+  },
+  {
+    name: "the script is not in git",
+    check: "deploy-script",
+    severity: "warning",
+    breakIt: (place) => void git(place, "rm", "--quiet", "--cached", "deploy.sh"),
+  },
+  {
+    name: "all may write to the script",
+    check: "repository",
+    breakIt: ({ scriptPath }) => chmodSync(scriptPath, 0o777),
+  },
+  {
+    name: "all may write to the repository",
+    check: "repository",
+    breakIt({ repoPath }) {
+      for (const path of [repoPath, join(repoPath, ".git")]) chmodSync(path, 0o777);
+    },
+  },
+]);
+
+test("tools: a missing program is found with its package, and fixed by installing it", async (t) => {
+  const place = makePlace(t);
+  const bin = join(place.root, "bin");
+  mkdirSync(bin);
+  for (const program of ["git", "mkfifo"]) link(program);
+  const run = { env: { PATH: bin } };
+  const found = await probe(place, "tools", run);
+  assert.deepEqual(
+    found.faults.map(({ text, command }) => [text.split(" ")[0], command]),
+    [["flock", "apt-get install -y util-linux"]],
+  );
+  // In place of apt-get, which would find it installed and do nothing: what it is asked for comes into this PATH.
+  const apt = `#!/bin/sh\n[ "$*" = "install -y util-linux" ] && ln -s "$(command -v flock)" ${bin}/flock\n`;
+  writeScript(join(place.root, "apt-get"), apt);
+  const path = [place.root, process.env.PATH].join(delimiter);
+  const ended = await runInShell(place, found.faults[0]?.command ?? "false", { PATH: path });
+  assert.equal(ended.exitCode, 0, ended.stderr);
+  assert.equal((await probe(place, "tools", run)).outcome, "ok");
+
+  function link(program: string): void {
+    const from = (process.env.PATH ?? "").split(delimiter).map((directory) => join(directory, program));
+    symlinkSync(from.find((path) => existsSync(path)) ?? "", join(bin, program));
+  }
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { appendFileSync, chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { test } from "node:test";
+import { git, makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
+import { needs } from "../harness/requirements.ts";
+import { makeKey, type Sshd, startSshd } from "../harness/sshd.ts";
+import type { Scope } from "../harness/temporary.ts";
+
+const withSshd = needs("sshd", "root");
+
+/** A place with a remote over ssh, and everything right. */
+async function makeSshPlace(t: Scope): Promise<{ readonly place: Place; readonly sshd: Sshd }> {
+  const place = makePlace(t);
+  const sshd = await startSshd(t, place);
+  mkdirSync(dirname(sshd.key), { mode: 0o700 });
+  makeKey(sshd.key);
+  writeFileSync(sshd.authorizedKeys, readFileSync(`${sshd.key}.pub`));
+  const [type, key] = readFileSync(`${sshd.hostKey}.pub`, "utf8").split(" ");
+  writeFileSync(sshd.knownHosts, `[127.0.0.1]:${sshd.port} ${type} ${key}\n`);
+  return { place, sshd };
+}
+
+async function outcomes(place: Place, ...ids: readonly string[]): Promise<readonly string[]> {
+  return Promise.all(ids.map(async (id) => (await probe(place, id)).outcome));
+}
+
+test("remote, branch: pass for ssh with a known host and an accepted key", withSshd, async (t) => {
+  const { place } = await makeSshPlace(t);
+  assert.deepEqual(await outcomes(place, "remote", "branch", "tools"), ["ok", "ok", "ok"]);
+});
+
+test("remote: an unknown host is found and fixed, and its fingerprint is printed", withSshd, async (t) => {
+  const { place, sshd } = await makeSshPlace(t);
+  rmSync(sshd.knownHosts);
+  assert.deepEqual(await outcomes(place, "remote", "branch"), ["faulty", "skipped"]);
+  const { faults } = await probe(place, "remote");
+  const { stdout } = await runInShell(place, faults[0]?.command ?? "false");
+  assert.match(stdout, /^256 SHA256:\S+ \[127\.0\.0\.1\]:\d+ \(ED25519\)$/m);
+  assert.deepEqual(await outcomes(place, "remote", "branch"), ["ok", "ok"]);
+});
+
+test("remote: a host with another key than before is found and fixed", withSshd, async (t) => {
+  const { place, sshd } = await makeSshPlace(t);
+  makeKey(`${sshd.hostKey}.before`);
+  const [type, key] = readFileSync(`${sshd.hostKey}.before.pub`, "utf8").split(" ");
+  writeFileSync(sshd.knownHosts, `[127.0.0.1]:${sshd.port} ${type} ${key}\n`);
+  const { faults } = await probe(place, "remote");
+  const ended = await runInShell(place, faults[0]?.command ?? "false");
+  assert.equal(ended.exitCode, 0, ended.stderr);
+  assert.ok(!readFileSync(sshd.knownHosts, "utf8").includes(key ?? "none"), "the old key is forgotten");
+  assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
+});
+
+test("remote: without a key, the command makes one and prints its public half", withSshd, async (t) => {
+  const { place, sshd } = await makeSshPlace(t);
+  for (const path of [sshd.key, `${sshd.key}.pub`, sshd.authorizedKeys]) rmSync(path);
+  const { faults } = await probe(place, "remote");
+  const { stdout } = await runInShell(place, faults[0]?.command ?? "false");
+  assert.match(stdout, /^ssh-ed25519 /);
+  // In place of the form "Deploy keys" at the git host.
+  appendFileSync(sshd.authorizedKeys, stdout);
+  assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
+});
+
+test("remote: a key that the git host does not know is printed for its form", withSshd, async (t) => {
+  const { place, sshd } = await makeSshPlace(t);
+  rmSync(sshd.authorizedKeys);
+  const { faults } = await probe(place, "remote");
+  const { stdout } = await runInShell(place, faults[0]?.command ?? "false");
+  assert.equal(stdout.split(" ")[1], readFileSync(`${sshd.key}.pub`, "utf8").split(" ")[1]);
+  writeFileSync(sshd.authorizedKeys, stdout);
+  assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
+});
+
+test("remote: a private key that others can read is found and fixed", withSshd, async (t) => {
+  const { place, sshd } = await makeSshPlace(t);
+  chmodSync(sshd.key, 0o644);
+  const { faults } = await probe(place, "remote");
+  assert.equal(faults[0]?.command, `chmod 600 ${sshd.key}`);
+  await runInShell(place, faults[0]?.command ?? "false");
+  assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
+});
+
+test("remote: a repository that does not exist is found, and fixed by its address", withSshd, async (t) => {
+  const { place } = await makeSshPlace(t);
+  const right = git(place, "remote", "get-url", "origin");
+  git(place, "remote", "set-url", "origin", right.replace("remote.git", "remove.git"));
+  const { faults } = await probe(place, "remote");
+  await runInShell(place, faults[0]?.change?.replace("<the right address>", right) ?? "false");
+  assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
+});
+
+test(
+  "remote: a key that only core.sshCommand names is found and put into the settings",
+  withSshd,
+  async (t) => {
+    const { place } = await makeSshPlace(t);
+    const settings = readFileSync(place.envFile, "utf8");
+    const [, command = ""] = /^GIT_SSH_COMMAND=(.*) -o BatchMode=yes$/m.exec(settings) ?? [];
+    git(place, "config", "core.sshCommand", command);
+    writeFileSync(place.envFile, settings.replace(/^GIT_SSH_COMMAND=.*\n/m, ""));
+    const { faults } = await probe(place, "remote");
+    await runInShell(place, faults[0]?.command ?? "false");
+    assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
+  },
+);

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { checks } from "../../src/doctor/examine.ts";
+
+const root = join(import.meta.dirname, "..");
+const files = globSync(["doctor/*.ts", "e2e/machine-doctor.test.ts"], { cwd: root });
+const tests = files
+  .filter((file) => file !== "doctor/table.test.ts")
+  .map((file) => readFileSync(join(root, file), "utf8"))
+  .join("\n");
+
+test("every check has a test that runs its fix, or says why no test can", () => {
+  for (const { id, untested } of checks) {
+    const isNamed = new RegExp(`check: "${id}"|test\\(\\s*"[^"]*\\b${id}\\b[^"]*"`).test(tests);
+    assert.ok(isNamed || untested, id);
+  }
+});
+
+test("about 25 checks, each with an id of its own", () => {
+  const ids = checks.map(({ id }) => id);
+  assert.deepEqual([...new Set(ids)], ids);
+  assert.ok(ids.length <= 27, String(ids.length));
+});
