@@ -6,12 +6,11 @@ import type { Projects } from "./projects/project.ts";
 
 /** Keeps the networks, live directories and Caddy of the machine part at `machinePath` as its files say. */
 export function keepMachinePart(
-  { machine, env, log, stopping }: SharedParts,
+  { env, log, stopping }: SharedParts,
   machinePath: string,
   projects: Projects,
 ): Reconciling {
   const engine = connectEngine(env.DOCKER_HOST);
   const files = machineFilesAt(machinePath);
-  const range = machine.networkRange;
-  return startReconciling({ files, livePath: liveMount, range, engine, projects, log, stopping });
+  return startReconciling({ files, livePath: liveMount, engine, projects, log, stopping });
 }

@@ -65,7 +65,6 @@ export const problems = {
   docker_unreachable: { title: "The Docker engine does not answer" },
   docker_refused: { title: "The Docker engine refused a request" },
   compose_missing: { title: "The docker program or docker compose is not installed" },
-  network_range_full: { title: "No subnet is free for the network of a project" },
   network_changed: { title: "A network of the project must be recreated" },
   compose_invalid: { title: "The compose file is not valid" },
   service_unknown: { title: "There is no such service in the compose file" },

@@ -33,7 +33,6 @@ test("with only a secret, every value is its default", () => {
     pageUrl: null,
     machinePath: null,
     machineStatePath: null,
-    networkRange: { firstAddress: 0x0ae70000, addressCount: 65_536 },
     deployTimeoutMs: 30 * 60_000,
     deploySilenceMs: 10 * 60_000,
     deployEnv: [],

@@ -89,6 +89,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     // An engine has only one machine part.
     inTurn: [
       "first-deployment",
+      "machine-names",
       "machine-neighbours",
       "machine-page",
       "machine-part",

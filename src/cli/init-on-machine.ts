@@ -3,11 +3,9 @@ import { isIP } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { machineProject, machineServices } from "../config/machine-part.ts";
-import { parseSubnet } from "../config/subnet.ts";
 import { callService, NotRunningError } from "../control/client.ts";
 import type { WholeStatusJson } from "../control/status.ts";
 import type { SetupServices } from "../init/compose-services.ts";
-import { networkRangeDefault } from "../init/on-machine/machine-files.ts";
 import { hasOwnCertificate } from "../init/on-machine/page.ts";
 import { type GivenOnMachine, type MachineSetup, planOnMachine } from "../init/on-machine/plan-on-machine.ts";
 import { writeOnMachine } from "../init/on-machine/write.ts";
@@ -15,7 +13,7 @@ import { buildOwnImage, hasImageOfVersion, hasOwnImage, ownImage } from "../init
 import type { SetupProject } from "../init/project.ts";
 import { isProjectUp, isUserKnown } from "../machine-part/engine.ts";
 import { findMachinePart } from "../machine-part/find.ts";
-import { makeProjectNetwork } from "../machine-part/networks.ts";
+import { makeProjectNetwork } from "../machine-part/project-networks.ts";
 import { findOutdated, listMachineContainers, type MachineServices } from "../machine-part/services.ts";
 import { replaceServices } from "../machine-part/upgrade.ts";
 import { lastLogLines } from "../platform/docker/diagnosis.ts";
@@ -130,14 +128,8 @@ async function hasNeededImage(setup: MachineSetup, env: NodeJS.ProcessEnv): Prom
   return containers.length === 0 ? await hasOwnImage(env) : await hasImageOfVersion(env);
 }
 
-async function makeNetwork({ name, place }: MachineSetup, env: NodeJS.ProcessEnv): Promise<void> {
-  const text = place.env.NETWORK_RANGE || networkRangeDefault;
-  const range = parseSubnet(text);
-  if (range === null)
-    throw new CommandError(
-      `NETWORK_RANGE in ${place.files.envFile} is ${text}: expected a subnet such as 10.231.0.0/16.`,
-    );
-  await makeProjectNetwork(connectEngine(env.DOCKER_HOST), name, range);
+async function makeNetwork({ name }: MachineSetup, env: NodeJS.ProcessEnv): Promise<void> {
+  await makeProjectNetwork(connectEngine(env.DOCKER_HOST), name);
 }
 
 /** Gives those of `services` a new container that do not run as the files say, or are not healthy. */

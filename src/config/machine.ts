@@ -1,6 +1,5 @@
 import type { BlockList } from "node:net";
 import { type Environment, type logLevels, machineVariables, readVariables } from "./settings.ts";
-import type { Subnet } from "./subnet.ts";
 
 /** The settings of the service itself, whatever its projects are. */
 export interface MachineSettings {
@@ -28,8 +27,6 @@ export interface MachineSettings {
   readonly metricsNetworks: BlockList;
   /** The directory of the machine part, which `run` keeps as its files say; null: there is none. */
   readonly machinePath: string | null;
-  /** The networks of projects get their subnets from it. */
-  readonly networkRange: Subnet;
   readonly shutdownGraceMs: number;
   readonly logLevel: LogLevel;
 }
@@ -58,7 +55,6 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     pageUrl: values.PAGE_URL,
     metricsNetworks: values.METRICS_NETWORKS,
     machinePath: values.MACHINE_PATH,
-    networkRange: values.NETWORK_RANGE,
     shutdownGraceMs: values.SHUTDOWN_GRACE,
     logLevel: values.LOG_LEVEL,
   });

@@ -4,7 +4,6 @@ import { parseHostedRepository, statusHosts } from "./commit-status.ts";
 import { parseDurationMs } from "./duration.ts";
 import { parseSizeBytes } from "./size.ts";
 import { stateDirectoryOf } from "./state-path.ts";
-import { parseNetworkRange } from "./subnet.ts";
 import {
   absolutePath,
   durationOrNever,
@@ -143,14 +142,6 @@ export const machineVariables = {
     meaning: "directory of the [machine part](machine-part.md), which `hotpush run` keeps as its files say",
     fallback: null,
     parser: directory,
-  },
-  NETWORK_RANGE: {
-    meaning: "the networks of projects get their subnets from it, 32 addresses each",
-    fallback: "10.231.0.0/16",
-    parser: {
-      expected: "an IPv4 subnet of at least 32 addresses, such as 10.231.0.0/16",
-      read: parseNetworkRange,
-    },
   },
   SHUTDOWN_GRACE: {
     meaning: "how long a running deployment may go on when the service stops",

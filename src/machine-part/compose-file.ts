@@ -102,7 +102,6 @@ const runLines = [
   "      PAGE_SOCKET: ${STATE_PATH}/page/page.sock",
   "      MACHINE_PATH: ${MACHINE_PATH}",
   "      MACHINE_STATE_PATH: ${STATE_PATH}",
-  "      NETWORK_RANGE: ${NETWORK_RANGE:-10.231.0.0/16}",
   `    networks: [${machineNetwork}]`,
   "    volumes:",
   ...bind("${DOCKER_SOCKET:-/var/run/docker.sock}", "/var/run/docker.sock"),

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { caddyMount, type MachineFiles, machineServices, serverCommands } from "../config/machine-part.ts";
-import type { CaddyContainer } from "./caddy-container.ts";
 import { type LoadOptions, type LoadResult, loadCaddyfile } from "./load-caddyfile.ts";
+import type { CaddyContainer } from "./project-networks.ts";
 
 export interface CaddyFilesOptions extends LoadOptions {
   readonly files: MachineFiles;

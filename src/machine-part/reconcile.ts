@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { internalPort, type MachineFiles } from "../config/machine-part.ts";
-import type { Subnet } from "../config/subnet.ts";
 import type { Log } from "../log.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import { kindOf } from "../platform/files.ts";
@@ -8,19 +7,16 @@ import { pause } from "../platform/keep-trying.ts";
 import { repeat } from "../platform/repeat.ts";
 import { isProjectName, type Projects } from "../projects/project.ts";
 import { projectNames } from "../projects/project-files.ts";
-import { type CaddyContainer, listCaddyContainers } from "./caddy-container.ts";
 import { followCaddyFiles, listSites, sitePath } from "./follow-caddy-files.ts";
-import { joinNetworks } from "./join-networks.ts";
 import { openRequestsDirectory, seedLiveDirectory } from "./live-directories.ts";
 import { writeClosing } from "./load-caddyfile.ts";
+import { type CaddyContainer, joinNetworks, listCaddyContainers } from "./project-networks.ts";
 import { renewLiveFiles } from "./renew-live-files.ts";
 
 export interface ReconcileOptions {
   readonly files: MachineFiles;
   /** The live directory, as this process sees it. */
   readonly livePath: string;
-  /** NETWORK_RANGE */
-  readonly range: Subnet;
   readonly engine: Engine;
   readonly projects: Pick<Projects, "list">;
   readonly log: Log;
@@ -103,14 +99,14 @@ export function startReconciling(options: ReconcileOptions): Reconciling {
 }
 
 async function reconcileNetworks(
-  { engine, range, files }: ReconcileOptions,
+  { engine, files }: ReconcileOptions,
   caddies: readonly CaddyContainer[],
 ): Promise<string | null> {
   const joined = projectNames(files.projectsPath).filter(isProjectName);
   // Caddy stays on the network of a project whose site is still there.
   const kept = listSites(files);
   const names = namesBetweenServices(files, kept);
-  const faults = await joinNetworks(engine, caddies, { joined, kept, names, range });
+  const faults = await joinNetworks(engine, caddies, { joined, kept, names });
   return faults.join(" ") || null;
 }
 

@@ -24,9 +24,6 @@ export interface MachineFilesOptions {
   readonly settings: readonly Setting[];
 }
 
-/** The networks of projects get their subnets from it. */
-export const networkRangeDefault = "10.231.0.0/16";
-
 /** A directory as it should be made if it is missing. */
 export interface PlannedDirectory {
   readonly path: string;
@@ -102,7 +99,6 @@ function machineSettings({ place, machine, settings }: MachineFilesOptions): rea
     RECEIVE_USER: newReceiveUser(),
     PAGE_USER: newPageUser(),
     DOCKER_SOCKET: machine.dockerSocket,
-    NETWORK_RANGE: networkRangeDefault,
     HTTP_PORT: String(ports.http),
     HTTPS_PORT: String(ports.https),
   };

@@ -1,9 +1,64 @@
-import { projectNetwork, projectOfNetwork } from "../config/machine-part.ts";
-import type { Subnet } from "../config/subnet.ts";
+import { machineProject, machineServices, projectNetwork, projectOfNetwork } from "../config/machine-part.ts";
 import { type Engine, EngineRefusal, filteredBy, getJson } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
-import type { CaddyContainer } from "./caddy-container.ts";
-import { makeProjectNetwork, projectLabel } from "./networks.ts";
+
+/** The label of a project's network, with its name. */
+const projectLabel = "hotpush.project";
+
+/** Docker's own pools are used up after about 30 networks. These are /27: 29 containers beside the gateway. */
+const subnets = Array.from({ length: 2_048 }, (_, n) => `10.231.${n >> 3}.${(n % 8) * 32}/27`);
+
+/**
+ * Makes the network of a project, if it is not there. Compose gives each service its bare name on its networks, so on a shared
+ * one, `web` of one project would answer the callers of another's. Two processes may make it at once.
+ *
+ * @throws ProblemError `docker_unreachable` or `docker_refused`
+ */
+export async function makeProjectNetwork(engine: Engine, project: string): Promise<void> {
+  const Name = projectNetwork(project);
+  const networks = await getJson<readonly { readonly Name: string }[]>(engine, "/networks");
+  if (networks.some((network) => network.Name === Name)) return;
+  for (const Subnet of subnets) {
+    try {
+      const IPAM = { Config: [{ Subnet }] };
+      await engine.post("/networks/create", { Name, Labels: { [projectLabel]: project }, IPAM });
+      return;
+    } catch (error) {
+      // Another process has made it in the meantime.
+      if (error instanceof EngineRefusal && error.status === 409) return;
+      const isTaken = error instanceof EngineRefusal && /overlap/i.test(error.message);
+      if (!isTaken || Subnet === subnets.at(-1)) throw error;
+    }
+  }
+}
+
+/** A container of the machine part's Caddy. There are two for a moment while compose recreates it. */
+export interface CaddyContainer {
+  readonly id: string;
+  /** The names of the networks that it is on, or will be on when it starts. */
+  readonly networks: readonly string[];
+}
+
+/**
+ * The containers of the machine part's Caddy that run, or are about to: compose makes the new one before it stops the
+ * old one, so there is time to join the new one to networks.
+ */
+export async function listCaddyContainers(engine: Engine): Promise<readonly CaddyContainer[]> {
+  const project = `com.docker.compose.project=${machineProject}`;
+  const service = `com.docker.compose.service=${machineServices.caddy}`;
+  const status = ["created", "running", "restarting", "paused"];
+  const filters = { label: [project, service, "com.docker.compose.oneoff=False"], status };
+  const listed = await getJson<readonly ListedContainer[]>(engine, `/containers/json?${filteredBy(filters)}`);
+  return listed.map(({ Id, NetworkSettings }) => ({
+    id: Id,
+    networks: Object.keys(NetworkSettings?.Networks ?? {}),
+  }));
+}
+
+interface ListedContainer {
+  readonly Id: string;
+  readonly NetworkSettings?: { readonly Networks?: Readonly<Record<string, unknown>> };
+}
 
 export interface NetworkPlan {
   /** The projects whose networks Caddy must be on. */
@@ -12,7 +67,6 @@ export interface NetworkPlan {
   readonly kept: readonly string[];
   /** By project: the host names that Caddy has on its network, for requests between its services. */
   readonly names: ReadonlyMap<string, readonly string[]>;
-  readonly range: Subnet;
 }
 
 /**
@@ -46,10 +100,10 @@ async function join(
   engine: Engine,
   caddies: readonly CaddyContainer[],
   project: string,
-  { names, range }: NetworkPlan,
+  { names }: NetworkPlan,
 ): Promise<readonly string[]> {
   try {
-    await makeProjectNetwork(engine, project, range);
+    await makeProjectNetwork(engine, project);
     const network = projectNetwork(project);
     for (const { id, networks } of caddies)
       if (!networks.includes(network)) await connect(engine, network, id, names.get(project));

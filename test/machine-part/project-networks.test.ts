@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { listCaddyContainers } from "../../src/machine-part/caddy-container.ts";
-import { joinNetworks } from "../../src/machine-part/join-networks.ts";
+import {
+  joinNetworks,
+  listCaddyContainers,
+  makeProjectNetwork,
+} from "../../src/machine-part/project-networks.ts";
 import { EngineRefusal } from "../../src/platform/docker/engine.ts";
+import { isProblem } from "../harness/is-problem.ts";
 import { type FakeEngine, fakeEngine, networkOf } from "./fake-engine.ts";
 
-const range = { firstAddress: 0x0ae70000, addressCount: 65_536 };
 const own = ["hotpush", "hotpush-receive"];
 
 async function joinAll(
@@ -17,7 +20,7 @@ async function joinAll(
   const { engine, requests } = fake;
   const caddies = await listCaddyContainers(engine);
   requests.length = 0;
-  return await joinNetworks(engine, caddies, { joined, kept, range, names });
+  return await joinNetworks(engine, caddies, { joined, kept, names });
 }
 
 test("Caddy is joined to the network of each project, which is made if it is missing", async () => {
@@ -96,4 +99,42 @@ test("a container that is removed in the meantime is no fault", async () => {
   const fake = fakeEngine([], new Map([["caddy", [...own]]]));
   fake.refuse(/connect/, new EngineRefusal(404, "No such container: caddy"));
   assert.deepEqual(await joinAll(fake, ["shop"]), []);
+});
+
+test("a project's network has its name, its label and a subnet of its own", async () => {
+  const { engine, networks } = fakeEngine([networkOf("host", null)]);
+  await makeProjectNetwork(engine, "shop");
+  assert.deepEqual(networks.at(-1), {
+    Name: "hotpush-shop",
+    Labels: { "hotpush.project": "shop" },
+    IPAM: { Config: [{ Subnet: "10.231.0.0/27" }] },
+  });
+});
+
+test("a network that is there stays as it is", async () => {
+  const { engine, networks } = fakeEngine([networkOf("hotpush-shop", "10.231.0.0/27")]);
+  await makeProjectNetwork(engine, "shop");
+  assert.equal(networks.length, 1);
+});
+
+test("a network that another process makes at the same time counts", async () => {
+  const { engine, refuse } = fakeEngine();
+  refuse(/create/, new EngineRefusal(409, "network with name hotpush-shop already exists"));
+  await makeProjectNetwork(engine, "shop");
+});
+
+test("a subnet that is taken is skipped", async () => {
+  const { engine, networks, refuse } = fakeEngine();
+  refuse(
+    /create/,
+    new EngineRefusal(403, "invalid pool request: Pool overlaps with other one on this address space"),
+  );
+  await makeProjectNetwork(engine, "shop");
+  assert.equal(networks[0]?.IPAM.Config?.[0]?.Subnet, "10.231.0.32/27");
+});
+
+test("any other refusal of the engine is reported", async () => {
+  const { engine, refuse } = fakeEngine();
+  refuse(/create/, new EngineRefusal(500, "no space left on device"));
+  await assert.rejects(makeProjectNetwork(engine, "shop"), isProblem("docker_refused"));
 });
