@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
-import { machineProject, machineServices } from "../config/machine-part.ts";
+import { machineProject, machineServices, serverCommands } from "../config/machine-part.ts";
 import { callService, NotRunningError } from "../control/client.ts";
 import type { WholeStatusJson } from "../control/status.ts";
 import type { SetupServices } from "../init/compose-services.ts";
@@ -285,7 +285,7 @@ const answersInTurn = 3;
  */
 async function untilPageAnswers(
   url: URL,
-  { ports }: MachineSetup["place"],
+  { ports, files }: MachineSetup["place"],
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
   const hasTls = hasOwnCertificate(url, { ports });
@@ -306,7 +306,7 @@ async function untilPageAnswers(
     if (performance.now() > deadlineMs) {
       const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
       throw new CommandError(
-        `The page does not answer at ${url.origin} (${said}). Its log and Caddy's may say why: docker logs --tail 20 hotpush-page-1; docker logs --tail 20 hotpush-caddy-1`,
+        `The page does not answer at ${url.origin} (${said}). Its log and Caddy's may say why: ${serverCommands(files).logsOf("page", "caddy")}`,
       );
     }
     await sleep(pauseMs);

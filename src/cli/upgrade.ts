@@ -180,5 +180,6 @@ function wentBackText({ service, unrecovered }: WentBack): string {
   if (unrecovered.length === 0)
     return `${failed}, so the machine part runs the old version again. Docker says:`;
   const names = unrecovered.join(" and ");
-  return `${failed}. The files are the old ones again, but ${names} did not start with them either. See: docker logs hotpush-${unrecovered[0]}-1. Docker says:`;
+  return `${failed}. The files are the old ones again, but ${names} did not start with them either. See: docker compose --project-name hotpush logs --tail 50 ${unrecovered.join(" ")}
+Docker says:`;
 }

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { formatDuration } from "../config/duration.ts";
-import { adminSocket, liveMount, machineProject, servicesOf } from "../config/machine-part.ts";
+import { adminSocket, liveMount, serverCommands, servicesOf } from "../config/machine-part.ts";
 import { webhookUrl, webhookUrlOf } from "../config/values.ts";
 import { callService } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
@@ -62,7 +62,7 @@ export const serverChecks: readonly Check[] = [
       const { caddyfile, sitesPath } = server.files;
       const loaded = await askCaddy(server, "/config/");
       const wanted = await askCaddy(server, "/adapt", readFileSync(caddyfile, "utf8"));
-      const logs = (service: string) => `docker logs --tail 50 ${machineProject}-${service}-1`;
+      const logs = (service: string) => serverCommands(server.files).logsOf(service);
       if (loaded === "EACCES") return skip("this user may not use Caddy's socket; root may");
       if (typeof loaded === "string" || typeof wanted === "string")
         return problem(`Caddy does not answer on its admin socket (${loaded}).`, logs("caddy"));

@@ -1,9 +1,11 @@
-import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { lstatSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { type Access, replaceFile } from "../platform/replace-file.ts";
+import { readForeignFile, replaceForeignFile } from "../platform/foreign-files.ts";
 import { SetupError } from "./setup-error.ts";
 
 const plainMode = 0o644;
+/** Nobody writes a larger file of this kind by hand. */
+const mostBytes = 1024 ** 2;
 
 /** A file as it should be, and as it is. */
 export interface PlannedFile {
@@ -49,7 +51,7 @@ export function planFile(root: string, { make, ...wanted }: WantedFile): Planned
 
 /**
  * Writes a planned file as a whole: every reader, also after a power cut, sees the old text or the new one. If root sets up
- * another user's checkout, the file belongs to that user.
+ * another user's checkout, the file belongs to that user, and no link of theirs is followed.
  *
  * @throws SetupError if the directory is not writable
  */
@@ -57,11 +59,8 @@ export function writePlanned({ path, text, mode, owner, state }: PlannedFile): v
   if (state === "right") return;
   try {
     const access = { mode: mode ?? modeOf(path), owner: givenOwner(owner) ?? ownerFor(dirname(path)) };
-    if (state === "mode") setAccess(path, access);
-    else {
-      mkdirSync(dirname(path), { recursive: true });
-      replaceFile(path, text, access);
-    }
+    mkdirSync(dirname(path), { recursive: true });
+    replaceForeignFile(path, text, access);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const advice =
@@ -115,7 +114,7 @@ function resolved(path: string): string | null {
 
 function readText(path: string): string | null {
   try {
-    return readFileSync(path, "utf8");
+    return readForeignFile(path, { mostBytes }).toString();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return null;
@@ -125,11 +124,6 @@ function readText(path: string): string | null {
 
 function modeOf(path: string): number {
   return (statSync(path, { throwIfNoEntry: false })?.mode ?? plainMode) & 0o777;
-}
-
-function setAccess(path: string, { mode, owner }: Access): void {
-  chmodSync(path, mode);
-  if (owner) chownSync(path, owner.uid, owner.gid);
 }
 
 /** Null for a user who cannot give files away. */

@@ -32,12 +32,13 @@ export interface ReadOptions {
  * moment: the file that is opened is the one that was checked. It never waits, and reads only plain files. Root follows a
  * link of another user only to what that user can reach without belonging to a group.
  *
- * @throws the system's error, or one with the code EINVAL (no plain file), EFBIG (too large) or EPERM (not for the owner of
+ * @throws the system's error, or one with the code EISDIR, EINVAL (no plain file), EFBIG (too large) or EPERM (not for the owner of
  * the link)
  */
 export function readForeignFile(path: string, { mostBytes, isCut = false, namedBy }: ReadOptions): Buffer {
   const found = find(path, namedBy === undefined ? [] : [namedBy], true);
   try {
+    if (found.stats.isDirectory()) throw refusal("EISDIR", path, "is a directory");
     if (!found.stats.isFile()) throw refusal("EINVAL", path, "is no plain file");
     if (found.stats.size > mostBytes && !isCut) throw refusal("EFBIG", path, `is over ${mostBytes} bytes`);
     const fd = openSync(at(found), O_RDONLY | O_NONBLOCK | O_NOCTTY);

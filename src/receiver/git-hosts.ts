@@ -1,8 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { isJsonObject, type JsonObject } from "./push.ts";
 import { bodySignatureIn, type SignatureClaim, standardWebhookSignature } from "./verify-signature.ts";
-
-/** A parsed JSON object of unknown content. Only its own properties are ever read. */
-export type JsonObject = { readonly [key: string]: unknown };
 
 /** What is particular to one git host: the headers it sends, how it signs, how its payload reads. */
 export interface Host {
@@ -389,10 +387,6 @@ function readGitnessPush(event: string, payload: JsonObject): Reading {
 
 function unusable(field: string, expected: string): Reading {
   return { kind: "unusable", field, expected };
-}
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The value at `path`, following own properties only, so that `__proto__` is an ordinary name. */

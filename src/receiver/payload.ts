@@ -1,7 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { Refusal } from "../platform/http-server/answer.ts";
-import { isJsonObject, type JsonObject } from "./git-hosts.ts";
-import { readDryRun } from "./push.ts";
+import { isJsonObject, type JsonObject, readDryRun } from "./push.ts";
 import { unreadable } from "./refusals.ts";
 
 /** The body of a delivery whose signature is right. */

@@ -1,5 +1,4 @@
 import type { Branch } from "../config/settings.ts";
-import { isJsonObject, type JsonObject } from "./git-hosts.ts";
 
 /** The only two branches that are deployed: matched to the letter, nothing is normalised. */
 export const mainRefs = ["refs/heads/main", "refs/heads/master"] as const;
@@ -110,4 +109,11 @@ export function withoutDryRun(body: Buffer): Buffer {
   const start = body.lastIndexOf(marker);
   if (start < 0) return body;
   return Buffer.concat([body.subarray(0, start), body.subarray(start + marker.length)]);
+}
+
+/** A parsed JSON object of unknown content. Only its own properties are ever read. */
+export type JsonObject = { readonly [key: string]: unknown };
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Host, JsonObject } from "../../src/receiver/git-hosts.ts";
-import { gitHosts, isJsonObject, unknownHost } from "../../src/receiver/git-hosts.ts";
-import { mainRefs } from "../../src/receiver/push.ts";
+import type { Host } from "../../src/receiver/git-hosts.ts";
+import { gitHosts, unknownHost } from "../../src/receiver/git-hosts.ts";
+import type { JsonObject } from "../../src/receiver/push.ts";
+import { isJsonObject, mainRefs } from "../../src/receiver/push.ts";
 import { selectPush } from "../../src/receiver/select-push.ts";
 import { eventOf, loadDeliveries, payloadOf } from "../receiver/hosts/fixtures.ts";
 import { fuzz } from "./fuzz.ts";

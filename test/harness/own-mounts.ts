@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Place } from "./doctor.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
@@ -14,7 +14,10 @@ const runAll =
  */
 export function inOwnEtc(scope: Scope, commands: readonly string[]): readonly string[] {
   const copy = join(temporaryDirectory(scope), "etc");
-  execFileSync("cp", ["-a", "/etc", copy]);
+  mkdirSync(copy);
+  // Without the server that may be set up here.
+  const files = readdirSync("/etc").filter((name) => name !== "hotpush");
+  execFileSync("cp", ["-a", ...files.map((name) => `/etc/${name}`), copy]);
   const script = `set -e; mount --bind ${copy} /etc; ${runAll}`;
   return ["unshare", "--mount", "sh", "-c", script, "sh", ...commands, "--"];
 }

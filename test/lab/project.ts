@@ -148,13 +148,13 @@ export async function untilPrinted(
   return ending;
 }
 
-/** Waits for the end of a command. @returns both of its outputs together */
+/** Waits for the end of a command. @returns both of its outputs together, without the breaks in lines of a roll-out */
 export async function endOf(child: ChildProcess): Promise<Ending> {
   const chunks: string[] = [];
   child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   child.stderr?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   const [code]: (number | null)[] = await once(child, "close");
-  return { code: code ?? 128, output: chunks.join("") };
+  return { code: code ?? 128, output: chunks.join("").replace(/\n {40}(?=\S)/g, " ") };
 }
 
 /** The name in a live file of the project. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CommandError } from "../../src/problems.ts";
-import type { JsonObject } from "../../src/receiver/git-hosts.ts";
 import { identifyHost } from "../../src/receiver/git-hosts.ts";
+import type { JsonObject } from "../../src/receiver/push.ts";
 import { makeDelivery, signDelivery, withDryRun } from "../../src/send/delivery.ts";
 import type { RepositoryHead } from "../../src/send/repository-head.ts";
 import { asReceived, isAuthentic } from "../receiver/hosts/fixtures.ts";

@@ -3,14 +3,8 @@ import { createHmac } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
-import {
-  gitHosts,
-  type Host,
-  identifyHost,
-  isJsonObject,
-  type JsonObject,
-  type Reading,
-} from "../../../src/receiver/git-hosts.ts";
+import { gitHosts, type Host, identifyHost, type Reading } from "../../../src/receiver/git-hosts.ts";
+import { isJsonObject, type JsonObject } from "../../../src/receiver/push.ts";
 import type { SignatureClaim } from "../../../src/receiver/verify-signature.ts";
 
 /** One request as its host sends it: headers and body byte for byte, and the expected result. */

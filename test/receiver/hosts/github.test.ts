@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { JsonObject } from "../../../src/receiver/git-hosts.ts";
+import type { JsonObject } from "../../../src/receiver/push.ts";
 import { headersOf, hostNamed, isAuthentic, loadDelivery, payloadOf, testDeliveries } from "./fixtures.ts";
 
 const github = hostNamed("github");

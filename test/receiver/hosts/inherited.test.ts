@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "../../../src/receiver/git-hosts.ts";
 import { gitHosts, unknownHost } from "../../../src/receiver/git-hosts.ts";
+import type { JsonObject } from "../../../src/receiver/push.ts";
 import { mainRefs } from "../../../src/receiver/push.ts";
 import { selectPush } from "../../../src/receiver/select-push.ts";
 import { eventOf, loadDeliveries, payloadOf } from "./fixtures.ts";
