@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { formatDuration } from "../config/duration.ts";
 import { newSecretCommand } from "../config/secret.ts";
-import { variables } from "../config/settings.ts";
 import { formatSize } from "../config/size.ts";
+import { stateDirectoryOf } from "../config/state-path.ts";
 import type { MachinePart } from "../machine-part/find.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { kindOf, nearestExisting, ownUid, statOf } from "../platform/files.ts";
@@ -283,7 +283,7 @@ function findUnfitDisk({ statePath, settings }: DoctorContext): Fault | null {
     return problem(text, { change: `volumes: - hotpush:${statePath}` });
   }
   const found = unfit.get(typeAt(statePath));
-  const places = [variables.STATE_PATH.fallback(settings.env), "/var/lib/hotpush"];
+  const places = [stateDirectoryOf({ ...settings.env, STATE_PATH: undefined }), "/var/lib/hotpush"];
   const better = places.find((path) => !unfit.has(typeAt(path)));
   const fix = better === undefined ? undefined : settings.set("STATE_PATH", quote(better));
   return found === undefined

@@ -26,6 +26,9 @@ const tooLarge: Refusal = {
   closing: "refused",
 };
 
+/** A browser that wakes up tries each connection that it had, and of those that died in its sleep it learns after seconds. */
+const keepAliveTimeout = 5_000;
+
 /** Requests of a visitor at the same time, most of which are open pages that wait for events. */
 const mostOfVisitor = 256;
 const tooMany: Refused = {
@@ -36,7 +39,7 @@ const tooMany: Refused = {
 /** The HTTP server of the page. It does not listen yet. */
 export function createPage(settings: PageSettings, api: Api, log: Log): Server {
   const enter = createPlaces();
-  const server = createHttpServer(serverOptions, log, async (request, response) => {
+  const server = createHttpServer({ ...serverOptions, keepAliveTimeout }, log, async (request, response) => {
     const refusal = checkHead(request) ?? (declaredBytes(request) > longestBodyBytes ? tooLarge : null);
     if (refusal) return sendAnswer(response, problemAnswer(refusal));
     const visit = visitOf(request, settings);

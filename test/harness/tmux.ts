@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
 import { launcher } from "./hotpush.ts";
+import { noMachinePart } from "./no-machine-part.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
@@ -20,7 +21,12 @@ export function openTestTerminal(scope: Scope, env: Readonly<Record<string, stri
   const server = `hotpush-test-${randomBytes(6).toString("hex")}`;
   const tmux = (...args: readonly string[]) =>
     execFileSync("tmux", ["-L", server, "-f", "/dev/null", ...args], { encoding: "utf8", stdio: "pipe" });
-  const variables = { ...env, PATH: `${dirname(launcher)}:${process.env.PATH}`, PS1: "ready> " };
+  const variables = {
+    ...noMachinePart,
+    ...env,
+    PATH: `${dirname(launcher)}:${process.env.PATH}`,
+    PS1: "ready> ",
+  };
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
   const shell = ["env", ...settings, "bash", "--norc", "--noprofile"];
   tmux("new-session", "-d", "-x", "80", "-y", "80", "-s", "test", ...shell);
