@@ -19,8 +19,8 @@ import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 
-/** How the output looks. */
-const shownNames = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"];
+/** How the output looks, and the server if it is not in its usual place. */
+const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "MACHINE_PATH"];
 
 interface RolloutOptions extends ProjectOptions {
   readonly commit?: string;
@@ -137,7 +137,7 @@ export async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv
   const user = ownerOf(statePath, env.DOCKER_HOST);
   if (user === null) return null;
   const repoPath = target.directoryHere ?? target.projectDirectory;
-  const known = childEnvironment({ env, deployEnv: shownNames, repoPath, user, scriptStatePath: statePath });
+  const known = childEnvironment({ env, deployEnv: passedOn, repoPath, user, scriptStatePath: statePath });
   const [program = "", ...prefix] = runAs(user);
   const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   return (await runInPlace([program, ...prefix, ...again], known)) ?? 1;

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { rolloutState } from "../../src/rollout/state.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
+import { noMachinePart } from "../harness/no-machine-part.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -120,7 +121,13 @@ function rollback({ statePath, repoPath }: RunningService, ...args: readonly str
 }
 
 function run(statePath: string, repoPath: string, args: readonly string[]) {
-  const env = { PATH: process.env.PATH, HOME: "/", STATE_PATH: statePath, REPO_PATH: repoPath };
+  const env = {
+    ...noMachinePart,
+    PATH: process.env.PATH,
+    HOME: "/",
+    STATE_PATH: statePath,
+    REPO_PATH: repoPath,
+  };
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     const options = { env, cwd: join(statePath, "..") };
     execFile(launcher, ["rollback", ...args], options, (error, stdout, stderr) =>

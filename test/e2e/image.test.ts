@@ -106,6 +106,7 @@ onEngine("Hotpush's image", (env) => {
       const name = `${image}-${role}`;
       t.after(() => docker("rm", "--force", "--volumes", name));
       const shared = [`--volume=${projects}:/etc/hotpush/projects:ro`, `--volume=${inbox}:/run/hotpush`];
+      shared.push("--volume=/var/lib/hotpush");
       const env = ["--env=PROJECTS_PATH=/etc/hotpush/projects", "--env=INBOX_SOCKET=/run/hotpush/inbox.sock"];
       docker("run", "--detach", "--name", name, "--read-only", ...shared, ...env, ...options, image, role);
       return name;

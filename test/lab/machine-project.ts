@@ -45,7 +45,12 @@ export async function makeMachineProject(
   await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(name, origin, replicas)));
   await writeFile(join(directory, "compose.hotpush.yaml"), override(name));
   await writeFile(join(directory, ".env"), "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n");
-  const byHandEnv = { ...machine.env, HOTPUSH_MIN_FREE: "1 MiB", STATE_PATH: "" };
+  const byHandEnv = {
+    ...machine.env,
+    HOTPUSH_MIN_FREE: "1 MiB",
+    STATE_PATH: "",
+    BUILDX_CONFIG: join(directory, ".buildx"),
+  };
   const scriptEnv = { ...byHandEnv, STATE_PATH: machine.statePathOf(name) };
   // Compose, too, writes to its user's directories.
   const ownHome = { HOME: directory, TMPDIR: directory, BUILDX_CONFIG: join(directory, ".buildx") };

@@ -148,13 +148,18 @@ export async function untilPrinted(
   return ending;
 }
 
-/** Waits for the end of a command. @returns both of its outputs together, without the breaks in lines of a roll-out */
+/** Waits for the end of a command. @returns both of its outputs together */
 export async function endOf(child: ChildProcess): Promise<Ending> {
   const chunks: string[] = [];
   child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   child.stderr?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   const [code]: (number | null)[] = await once(child, "close");
-  return { code: code ?? 128, output: chunks.join("").replace(/\n {40}(?=\S)/g, " ") };
+  return { code: code ?? 128, output: unbroken(chunks.join("")) };
+}
+
+/** What a roll-out has printed, with the lines whole that it broke to fit a terminal. */
+export function unbroken(output: string): string {
+  return output.replace(/\n {40}(?=\S)/g, " ");
 }
 
 /** The name in a live file of the project. */

@@ -12,11 +12,14 @@ const detailColumn = 40;
 /** Prints each event as lines for a person: the service, the step, its duration, and the result. */
 export function reportText(write: (text: string) => void): Report {
   return (event) => {
-    const indent = " ".repeat("step" in event || event.event === "note" ? detailColumn : 4);
     for (const line of linesOf(event)) {
       // Output of containers and builds must not control the terminal that shows it.
       const shown = withoutSteering(line, { kept: "\t\n" });
-      for (const part of wrapText(shown, widest, indent)) write(`${part}\n`);
+      const parts =
+        "step" in event || event.event === "note"
+          ? wrapText(shown, widest, " ".repeat(detailColumn))
+          : [shown];
+      for (const part of parts) write(`${part}\n`);
     }
   };
 }
