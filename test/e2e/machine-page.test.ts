@@ -47,6 +47,17 @@ onEngine(
       await until("the doctor", async () => /checks? passed/.test((await doctor()).text), longestMs);
     });
 
+    test("requests of a stranger through Caddy end no process", { skip }, async () => {
+      const format = "{{.Name}} {{.State.Pid}} {{.RestartCount}}";
+      const processes = () => machine.docker("inspect", "--format", format, "hotpush-run-1", container);
+      const before = await processes();
+      for (const path of ["/api/commands//", "/api/commands//x/projects", "/api/commands/sessions", "//"])
+        assert.equal(Math.floor((await visit(path)).status / 100), 4, path);
+      assert.equal((await visit("/health")).status, 200);
+      assert.equal(await processes(), before);
+      assert.match(await shop.type("hotpush status"), /shop/);
+    });
+
     test("the page's container has its socket, and nothing else of the machine", { skip }, async () => {
       const format =
         "{{range .Mounts}}{{.Source}} {{.RW}},{{end}} {{.HostConfig.ReadonlyRootfs}} {{.Config.User}}";
