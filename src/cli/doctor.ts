@@ -27,7 +27,10 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor --project shop                the service and one project",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
-    .option("--env-file <path>", "the file with the service's settings (default: .env here, else /etc/hotpush.env)")
+    .option(
+      "--env-file <path>",
+      "the file with the service's settings (default: .env here, else /etc/hotpush.env)",
+    )
     .option(
       "--url <url>",
       "where the git host sends to; a signed ping is sent there (default: WEBHOOK_URL)",

@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import type { Command } from "commander";
 import { secretFault } from "../config/secret.ts";
 import type { StatusJson, WholeStatusJson } from "../control/status.ts";
 import { chooseProject, findMachinePart } from "../machine-part/find.ts";
 import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/env-file.ts";
+import { ownUid, statOf } from "../platform/files.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { CommandError } from "../problems.ts";
@@ -269,11 +270,21 @@ function locateSecrets(text: string, path: string): SecretLocations {
       previousPath: path,
     };
   }
+  // Who can write this file chooses the one that is replaced.
+  refuseForeign(path);
   const previousPath = env[`${previous}_FILE`] || `${secretPath}.previous`;
   return { old: readText(secretPath).replace(/\r?\n$/, ""), isInFile: true, secretPath, previousPath };
 }
 
+/** The owner of `directory` could put a link in the place of a file: root would write somewhere else. */
+function refuseForeign(directory: string): void {
+  const owner = ownUid() === 0 ? (statOf(directory)?.uid ?? 0) : 0;
+  if (owner !== 0)
+    throw new CommandError(`${directory} belongs to the user ${owner}. Run this as that user, not as root.`);
+}
+
 function readText(path: string): string {
+  refuseForeign(dirname(path));
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
@@ -286,6 +297,7 @@ function readText(path: string): string {
 
 /** @param like a new file gets its mode and owner, so the same users can read it */
 function write(path: string, text: string, like: string = path): void {
+  refuseForeign(dirname(path));
   try {
     rewriteFile(path, text, like);
   } catch (error) {

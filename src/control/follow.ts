@@ -109,7 +109,6 @@ function startFollowing({ context, response }: Reader, { id, fromByte }: Wanted)
     unfollow();
     looking.stop();
   };
-  looking.start();
   response.on("close", stop);
   const snapshot = openLogSnapshot(logStatePath, id, fromByte);
   const timeOf = readLogTimes(logPath(logStatePath, id));
@@ -122,6 +121,7 @@ function startFollowing({ context, response }: Reader, { id, fromByte }: Wanted)
   const parts = { context, write, writeSteps, response, snapshot, cutter, stop };
   const sent = findDeployment(store, id) as Deployment;
   const following: Following = { ...parts, sent, hasLiveLines: false, held: [] };
+  if (!response.destroyed) looking.start();
   return following;
 }
 

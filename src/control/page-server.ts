@@ -113,7 +113,12 @@ async function act(request: IncomingMessage, door: Door, visitor: Visitor): Prom
     const reply = await answerRead(asked, sources);
     if (reply.kind === "json" && reply.status < 400) {
       const { status, value } = reply;
-      keepAnswer(sources.access(), { visitor: who, key, request: wanted, status, value }, Date.now());
+      try {
+        keepAnswer(sources.access(), { visitor: who, key, request: wanted, status, value }, Date.now());
+      } catch (error) {
+        // What was done must be answered as done: a caller who gets a fault would do it again.
+        logUnwritten(sources, error);
+      }
     }
     return reply;
   } finally {

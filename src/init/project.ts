@@ -1,9 +1,10 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import type { Environment } from "../config/settings.ts";
 import { type Branch, branches } from "../config/settings.ts";
 import { composeFileNames, composeOverrideNames, namedFiles } from "../platform/compose/commands.ts";
+import { readForeignFile } from "../platform/foreign-files.ts";
 import { refusesOwner } from "../platform/git.ts";
 import { type GitRemote, parseRemoteUrl, readRemoteBranch, readRemoteUrl, tryGit } from "./git-checkout.ts";
 import { type GitHost, gitHostOf } from "./git-host.ts";
@@ -68,9 +69,12 @@ async function findRoot(directory: string): Promise<string> {
   );
 }
 
+/** Larger than any file of settings. */
+const mostBytes = 1024 ** 2;
+
 function readDotenv(root: string): SetupProject["env"] {
   try {
-    return parseEnv(readFileSync(join(root, ".env"), "utf8"));
+    return parseEnv(readForeignFile(join(root, ".env"), { mostBytes }).toString());
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return {};
@@ -97,7 +101,11 @@ export function findOverride(root: string): string | null {
 
 /** Whether the file begins with a comment that says so. */
 export function isWrittenByInit(path: string): boolean {
-  return /^#[^\n]*`hotpush init`/.test(readFileSync(path, "utf8"));
+  try {
+    return /^#[^\n]*`hotpush init`/.test(readForeignFile(path, { mostBytes, isCut: true }).toString());
+  } catch {
+    return false;
+  }
 }
 
 /** Compose uses the directory of the first file as the project's: for its name, and for relative paths. */

@@ -217,8 +217,11 @@ export function readList(text: string, path: readonly string[]): readonly unknow
 }
 
 function targetOf(volume: unknown): string {
-  if (typeof volume === "string") return volume.split(":")[1] ?? volume;
-  return typeof volume === "object" && volume !== null && "target" in volume ? String(volume.target) : "";
+  const isObject = typeof volume === "object" && volume !== null && "target" in volume;
+  const target =
+    typeof volume === "string" ? (volume.split(":")[1] ?? volume) : isObject ? String(volume.target) : "";
+  // As `quotedPath` writes it.
+  return target.replaceAll("$$", "$");
 }
 
 /** Adds lines at the end of a list. Every other line stays as a person wrote it. */

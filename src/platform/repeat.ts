@@ -20,6 +20,7 @@ export function repeat(
     isLooking = true;
     look()
       .catch(onFault)
+      .catch(() => {}) // Nobody is left to be told of a fault of onFault.
       .finally(() => {
         isLooking = false;
       });

@@ -152,6 +152,9 @@ export function looksLikeSecretFile(name: string): boolean {
   return /_FILE$/i.test(name) && looksSecret(name.slice(0, -"_FILE".length));
 }
 
+/** More of them, or larger ones, would hold up the process: nobody has so many by hand. */
+const [mostEnvFiles, mostEnvBytes] = [50, 512 * 1024];
+
 /** A variable in a file. */
 export interface FileVariable {
   readonly path: string;
@@ -166,10 +169,14 @@ export interface FileVariable {
 export function readEnvFiles(directory: string): readonly FileVariable[] {
   const paths = namesIn(directory)
     .filter((name) => /^\.env(?:\.|$)|\.env$/.test(name) && !/example|sample|template|dist/i.test(name))
+    .slice(0, mostEnvFiles)
     .map((name) => join(directory, name));
-  return paths.flatMap((path) =>
-    Object.entries(parseEnv(readSecretFile(path))).map(([name, value = ""]) => ({ path, name, value })),
-  );
+  let leftBytes = mostEnvBytes;
+  return paths.flatMap((path) => {
+    const text = leftBytes > 0 ? readSecretFile(path) : "";
+    leftBytes -= text.length;
+    return Object.entries(parseEnv(text)).map(([name, value = ""]) => ({ path, name, value }));
+  });
 }
 
 function namesIn(directory: string): readonly string[] {

@@ -21,8 +21,8 @@ const stars = Buffer.from("***");
 
 /** Creates the redactor for `values`: as they are, and in URL, JSON and base64 encoding. */
 export function createRedactor(values: Iterable<string>): Redactor {
-  const forms = formsOf(values);
-  const index = indexByStart(forms);
+  const forms = formsOf(bounded(values));
+  const find = createFinder(forms);
 
   function createStream({ isResumed } = { isResumed: false }): RedactionStream {
     let held: Buffer = Buffer.alloc(0);
@@ -39,7 +39,7 @@ export function createRedactor(values: Iterable<string>): Redactor {
       let plainFrom = coveredTo;
       let at = 0;
       for (; at < bytes.length; at += 1) {
-        const found = index.find(bytes, at, isEnd);
+        const found = find(bytes, at, isEnd);
         if (found === "begun") break;
         if (found === null) continue;
         // Secrets that overlap are replaced as one.
@@ -69,6 +69,18 @@ export function createRedactor(values: Iterable<string>): Redactor {
   };
 }
 
+/** What the forms of all secrets take in memory, and in time when they are made, grows with this. */
+const mostSecretBytes = 256 * 1024;
+
+/** The values that come first; nobody has more by hand. */
+function bounded(values: Iterable<string>): readonly string[] {
+  let leftBytes = mostSecretBytes;
+  return [...new Set(values)].filter((value) => {
+    leftBytes -= Buffer.byteLength(value);
+    return leftBytes >= 0;
+  });
+}
+
 /** A form in which a secret is printed. */
 interface Form {
   readonly bytes: Buffer;
@@ -83,15 +95,29 @@ function formsOf(values: Iterable<string>): readonly Form[] {
     const url = encodeURIComponent(value.toWellFormed());
     const json = JSON.stringify(value).slice(1, -1);
     const lowerUrl = url.replace(/%../g, (code) => code.toLowerCase());
-    for (const text of [value, url, lowerUrl, json]) forms.set(text, forms.get(text) ?? false);
+    for (const text of [value, url, lowerUrl, json])
+      for (const piece of piecesOf(text)) forms.set(piece, forms.get(piece) ?? false);
     for (const text of base64FormsOf(value)) {
-      forms.set(text, true);
+      for (const piece of piecesOf(text)) forms.set(piece, true);
       // The rest, if a line ends within its first characters.
       const rest = text.slice(leastBeforeLineEnd - 1);
       if (rest.length >= leastRedactedBytes) forms.set(rest, true);
     }
   }
-  return Array.from(forms, ([text, spansLines]) => ({ bytes: Buffer.from(text), spansLines }));
+  return Array.from(forms, ([text, spansLines]) => ({ bytes: Buffer.from(text, "latin1"), spansLines }));
+}
+
+/** A longer form is found by its pieces, a character for each byte, so that the search at one place ends soon. */
+const longestPiece = 64;
+
+/** The pieces of a form, a character for each byte; the last one overlaps the one before. */
+function piecesOf(text: string): readonly string[] {
+  const bytes = Buffer.from(text).toString("latin1");
+  const count = Math.ceil(bytes.length / longestPiece);
+  return Array.from({ length: count }, (_, index) => {
+    const from = Math.max(0, Math.min(index * longestPiece, bytes.length - longestPiece));
+    return bytes.slice(from, from + longestPiece);
+  });
 }
 
 /**
@@ -106,49 +132,90 @@ function base64FormsOf(value: string): readonly string[] {
   });
 }
 
-/** Finds which of many forms stands at a place. Most places are decided by their first two bytes. */
-function indexByStart(forms: readonly Form[]) {
-  const byStart = new Map<number, Form[]>();
-  const isFirstByte = new Uint8Array(256);
-  const startOf = (bytes: Buffer, at: number) => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
-  for (const form of forms.toSorted((one, other) => other.bytes.length - one.bytes.length)) {
-    const start = startOf(form.bytes, 0);
-    byStart.set(start, [...(byStart.get(start) ?? []), form]);
-    isFirstByte[form.bytes[0] ?? 0] = 1;
-  }
-  return {
-    /**
-     * @param isEnd whether nothing comes after `bytes`
-     * @returns how many bytes the longest form at `at` has; "begun" if the bytes end within a longer one; null if none is there
-     */
-    find(bytes: Buffer, at: number, isEnd: boolean): number | "begun" | null {
-      if (isFirstByte[bytes[at] ?? 0] === 0) return null;
-      if (at + 1 === bytes.length) return isEnd ? null : "begun";
-      for (const form of byStart.get(startOf(bytes, at)) ?? []) {
-        const found = match(form, bytes, at);
-        if (typeof found === "number" || (found === "begun" && !isEnd)) return found;
-      }
-      return null;
-    },
-  };
-}
-
 /** A form goes on after a line end only if so much of it comes before. */
 const leastBeforeLineEnd = 4;
 const [lineFeed, carriageReturn] = [10, 13];
 
-function match({ bytes: form, spansLines }: Form, bytes: Buffer, from: number): number | "begun" | null {
-  let at = from;
-  let ends = 0;
-  for (let matched = 0; matched < form.length; at += 1) {
-    const byte = bytes[at];
-    if (byte === undefined) return "begun";
-    const isLineEnd = byte === lineFeed || byte === carriageReturn;
-    if (byte === form[matched]) [matched, ends] = [matched + 1, 0];
-    else if (spansLines && isLineEnd && matched >= leastBeforeLineEnd && ends < 2) ends += 1;
-    else return null;
+/** Finds which of many forms stands at a place, in time that grows with the length of a form and not with their number. */
+function createFinder(forms: readonly Form[]) {
+  const tries = [false, true].map((spansLines) => ({
+    spansLines,
+    trie: buildTrie(forms.filter((form) => form.spansLines === spansLines).map(({ bytes }) => bytes)),
+  }));
+  /**
+   * @param isEnd whether nothing comes after `bytes`
+   * @returns how many bytes the longest form at `at` has; "begun" if the bytes end within a longer one; null if none is there
+   */
+  return (bytes: Buffer, at: number, isEnd: boolean): number | "begun" | null => {
+    let longest: number | null = null;
+    for (const { spansLines, trie } of tries) {
+      const found = walk(trie, spansLines, bytes, at, isEnd);
+      if (found === "begun") return found;
+      if (found !== null && found > (longest ?? 0)) longest = found;
+    }
+    return longest;
+  };
+}
+
+/** A tree of bytes in arrays: an object for each node would take ten times the memory. 0 is the root, and "none". */
+interface Trie {
+  readonly byteOf: Uint8Array;
+  readonly firstChild: Uint32Array;
+  readonly nextSibling: Uint32Array;
+  readonly isForm: Uint8Array;
+}
+
+function buildTrie(forms: readonly Buffer[]): Trie {
+  const mostNodes = forms.reduce((sum, { length }) => sum + length, 1);
+  const [byteOf, isForm] = [new Uint8Array(mostNodes), new Uint8Array(mostNodes)];
+  const [firstChild, nextSibling] = [new Uint32Array(mostNodes), new Uint32Array(mostNodes)];
+  const trie = { byteOf, isForm, firstChild, nextSibling };
+  let count = 1;
+  for (const form of forms) {
+    let node = 0;
+    for (const byte of form) {
+      let child = childOf(trie, node, byte);
+      if (child === 0) {
+        child = count;
+        count += 1;
+        byteOf[child] = byte;
+        nextSibling[child] = firstChild[node] ?? 0;
+        firstChild[node] = child;
+      }
+      node = child;
+    }
+    isForm[node] = 1;
   }
-  return at - from;
+  return trie;
+}
+
+function childOf({ byteOf, firstChild, nextSibling }: Trie, node: number, byte: number): number {
+  let child = firstChild[node] ?? 0;
+  while (child !== 0 && byteOf[child] !== byte) child = nextSibling[child] ?? 0;
+  return child;
+}
+
+function walk(
+  trie: Trie,
+  spansLines: boolean,
+  bytes: Buffer,
+  from: number,
+  isEnd: boolean,
+): number | "begun" | null {
+  let [node, matched, lineEnds] = [0, 0, 0];
+  let longest: number | null = null;
+  for (let at = from; trie.firstChild[node] !== 0; at += 1) {
+    const byte = bytes[at];
+    if (byte === undefined) return isEnd || node === 0 ? longest : "begun";
+    const child = childOf(trie, node, byte);
+    const isLineEnd = byte === lineFeed || byte === carriageReturn;
+    if (child !== 0) {
+      [node, matched, lineEnds] = [child, matched + 1, 0];
+      if (trie.isForm[node] === 1) longest = at + 1 - from;
+    } else if (spansLines && isLineEnd && matched >= leastBeforeLineEnd && lineEnds < 2) lineEnds += 1;
+    else break;
+  }
+  return longest;
 }
 
 /** How many bytes at the beginning of `bytes` are the end of one of `forms`, if they are enough to reveal a secret. */

@@ -30,7 +30,11 @@ export async function commitAt(
 ): Promise<string | null> {
   // Newest first, each line such as "<commit> HEAD@{1795358424}"
   const list = ["log", "--walk-reflogs", "--max-count=1000", "--format=%H %gd", "--date=unix", "HEAD", "--"];
-  const ending = await runGit(directory, ["-c", "safe.directory=*", ...list], { env });
+  const ending = await runGit(
+    directory,
+    ["-c", "safe.directory=*", "-c", "log.showSignature=false", ...list],
+    { env },
+  );
   if (ending.kind !== "exited" || ending.code !== 0) return null;
   const entries = ending.output.matchAll(/^([0-9a-f]{40}|[0-9a-f]{64}) HEAD@\{(\d+)\}$/gm);
   const entry = [...entries].find(([, , atS]) => Number(atS) * 1_000 <= atMs);

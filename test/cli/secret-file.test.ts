@@ -18,6 +18,25 @@ test("the file of the previous secret has the same owner as that of the secret",
   assert.deepEqual([uid, gid], [12, 34]);
 });
 
+test(
+  "root rotates no secret that the settings of another user name, or in their directory",
+  needs("root"),
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    const rootFile = join(temporaryDirectory(t), "file");
+    writeFileSync(rootFile, "of root\n");
+    const { path, target } = envFile(t, `WEBHOOK_SECRET_FILE=${rootFile}\n`);
+    chownSync(path, 12, 34);
+    assert.equal((await hotpush(target, "secret", "rotate")).code, 1);
+    chownSync(path, 0, 0);
+    chownSync(directory, 12, 34);
+    writeFileSync(join(directory, "secret"), `${testSecret}\n`);
+    writeFileSync(path, `WEBHOOK_SECRET_FILE=${join(directory, "secret")}\n`);
+    assert.equal((await hotpush(target, "secret", "rotate")).code, 1);
+    assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
+  },
+);
+
 test("a secret in its own file is rotated there, and the old one is kept beside it", async (t) => {
   const directory = temporaryDirectory(t);
   const secretPath = join(directory, "secret");

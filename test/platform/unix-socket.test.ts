@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
@@ -70,13 +71,19 @@ test(
         fs.unlinkSync(name); fs.mkdirSync(name); fs.symlinkSync(${JSON.stringify(rootFile)}, name + "/socket");
       } catch {}`;
       const attacker = spawn(process.execPath, ["-e", race], { cwd: directory, uid: page, gid: page });
-      t.after(() => attacker.kill("SIGKILL"));
-      const endMs = performance.now() + 500;
-      while (performance.now() < endMs)
-        await assert.rejects(
-          listenOnSocket(path, options, () => {}),
-          /can be changed by other users/,
-        );
+      const ended = once(attacker, "exit");
+      try {
+        const endMs = performance.now() + 500;
+        while (performance.now() < endMs)
+          await assert.rejects(
+            listenOnSocket(path, options, () => {}),
+            /can be changed by other users/,
+          );
+      } finally {
+        // Before its directory is removed.
+        attacker.kill("SIGKILL");
+        await ended;
+      }
       const stats = statSync(rootFile);
       assert.deepEqual([stats.uid, stats.gid, stats.mode & 0o777], [0, 0, 0o600]);
     }

@@ -40,6 +40,21 @@ test("texts are redacted too, and a redactor without secrets changes nothing", (
   assert.equal(createRedactor([]).text("all of it"), "all of it");
 });
 
+test("no secret and no output of a script holds up the process", () => {
+  const shared = Array.from({ length: 4_000 }, (_, index) => `aaaaaa${String(index).padStart(5, "0")}`);
+  for (const [secrets, text] of [
+    [[`${"a".repeat(60_000)}b`], "a".repeat(64 * 1024)],
+    [shared, "aaaaaa0".repeat(9_000)],
+    [Array.from({ length: 50 }, (_, index) => `${index}${"x".repeat(64 * 1024)}`), "x".repeat(64 * 1024)],
+  ] as const) {
+    const before = process.cpuUsage();
+    const stream = createRedactor(secrets).stream();
+    stream.push(Buffer.from(text));
+    const { user } = process.cpuUsage(before);
+    assert.ok(user < 1_500_000, `${user / 1_000} ms`);
+  }
+});
+
 /** `text` after redaction. Checks that the result is the same for any split in two, and byte by byte. */
 function redactedAnyhow(secret: string, text: string): string {
   const redactor = createRedactor([secret]);

@@ -1,10 +1,12 @@
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { composeFileNames, namedFiles, namingFiles } from "../../platform/compose/commands.ts";
 import { asWritten, withoutVariable, withVariable } from "../../platform/env-file.ts";
-import { rewriteFile } from "../../platform/replace-file.ts";
+import { ownUid } from "../../platform/files.ts";
+import { readForeignFile, removeForeignFile, replaceForeignFile } from "../../platform/foreign-files.ts";
 import { findOverride, isWrittenByInit, ownComposeFile } from "../project.ts";
+import { SetupError } from "../setup-error.ts";
 
 /** A file in a checkout that `init` wrote for the machine part. */
 export interface CheckoutChange {
@@ -23,20 +25,31 @@ export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
   return [...written.map((path) => ({ path, text: null })), ...dotenvChange(root, written)];
 }
 
-/** Makes the changes. A file keeps its mode and its owner. */
+/** Makes the changes. A file keeps its mode and its owner. The owner of the checkout may have put a link in its place. */
 export function applyChange({ path, text }: CheckoutChange): void {
-  if (text === null) rmSync(path, { force: true });
-  else rewriteFile(path, text);
+  if (text === null) {
+    removeForeignFile(path);
+    return;
+  }
+  const { mode, uid, gid } = lstatSync(path);
+  replaceForeignFile(path, text, { mode: mode & 0o777, owner: ownUid() === 0 ? { uid, gid } : null });
 }
+
+/** Larger than any file of settings. */
+const mostBytes = 1024 ** 2;
 
 function dotenvChange(root: string, removed: readonly string[]): readonly CheckoutChange[] {
   const path = join(root, ".env");
   if (!existsSync(path)) return [];
-  const before = readFileSync(path, "utf8");
+  const before = readForeignFile(path, { mostBytes }).toString();
   const env = parseEnv(before);
   const named = namedFiles(env).map((file) => resolve(root, file));
   const kept = named.filter((file) => !removed.includes(file));
   if (kept.length === named.length) return [];
+  if (lstatSync(path).isSymbolicLink())
+    throw new SetupError(
+      `${path} is a link. Remove COMPOSE_FILE from the file that it leads to, and run this again.`,
+    );
   const text = withoutHeading(withComposeFile(before, isUsual(root, kept) ? [] : kept, env));
   return [{ path, text: text.trim() === "" ? null : text }];
 }

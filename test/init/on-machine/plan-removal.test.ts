@@ -1,8 +1,20 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { applyChange, planCheckoutRemoval } from "../../../src/init/on-machine/plan-removal.ts";
+import { nobody } from "../../harness/nobody.ts";
+import { needs } from "../../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../../harness/temporary.ts";
 
 const heading = "# Hotpush, by `hotpush init`\n";
@@ -35,6 +47,21 @@ test("the other lines of .env stay, and so do its mode and further compose files
     `TITLE=The shop\n\n${heading}COMPOSE_FILE=${shop}:${more}\n`,
   );
   assert.equal(statSync(at(".env")).mode & 0o777, 0o640);
+});
+
+test("root writes through no link that the owner puts in the place of .env meanwhile", needs("root"), (t) => {
+  const { root, at } = makeCheckout(t, { "compose.yaml": "", "compose.hotpush.yaml": written });
+  const theirs = `* * * * * root id\nCOMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n`;
+  const rootFile = join(temporaryDirectory(t), "crontab");
+  writeFileSync(rootFile, "of root\n");
+  writeFileSync(at(".env"), theirs);
+  chownSync(root, nobody, nobody);
+  const changes = planCheckoutRemoval(root);
+  rmSync(at(".env"));
+  symlinkSync(rootFile, at(".env"));
+  changes.forEach(applyChange);
+  assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
+  assert.equal(lstatSync(at(".env")).isSymbolicLink(), false);
 });
 
 test("compose finds its usual files without COMPOSE_FILE, an override of the project too", (t) => {
