@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
@@ -109,7 +110,7 @@ test("a file is replaced in the directory itself, and through no link of another
   assert.deepEqual(listForeignDirectory(theirs), ["directory", "file"]);
 });
 
-test("names that are exchanged all the time lead to no file of root", asRoot, (t) => {
+test("names that are exchanged all the time lead to no file of root", asRoot, async (t) => {
   const { theirs, ours } = makePlace(t);
   const directory = join(theirs, "directory");
   mkdirSync(directory);
@@ -121,7 +122,7 @@ test("names that are exchanged all the time lead to no file of root", asRoot, (t
     unlinkSync("directory"); renameSync("aside", "directory");
   }`;
   const child = spawn(process.execPath, ["-e", script], { cwd: theirs, uid, gid: uid, stdio: "inherit" });
-  t.after(() => child.kill("SIGKILL"));
+  const ended = once(child, "exit");
   const seen = new Set<string>();
   const endMs = performance.now() + 2_000;
   while (performance.now() < endMs) {
@@ -131,6 +132,9 @@ test("names that are exchanged all the time lead to no file of root", asRoot, (t
       seen.add((error as NodeJS.ErrnoException).code ?? "");
     }
   }
+  // Before its directory is removed.
+  child.kill("SIGKILL");
+  await ended;
   assert.ok(seen.has("theirs\n") && seen.has("EPERM"), [...seen].join());
   assert.ok(!seen.has("of root\n"), [...seen].join());
 });
