@@ -9,6 +9,7 @@ import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts"
 import { type HostedStack, makeHostedStack } from "../lab/hosted-stack.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
 import type { Behaviour } from "../lab/project.ts";
+import { unbroken } from "../lab/project.ts";
 import { underLoad } from "../lab/under-load.ts";
 
 const example = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
@@ -55,7 +56,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     });
     assert.deepEqual(versions, ["first", "second"]);
     assert.deepEqual(await stack.instances(), before);
-    await logged(/deploy +[\d.]+ m?s {2}stack \S+, without hotpush, which runs this"/);
+    await logged(/deploy +[\d.]+ m?s {2}stack \S+, without hotpush, which runs this$/m);
   });
 
   test("a version that Swarm rolls back is a failed deployment, with its reason", async () => {
@@ -120,6 +121,9 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
 
   async function log(): Promise<string> {
     const [id] = await stack.instances();
-    return id === undefined ? "" : stack.docker("logs", id);
+    if (id === undefined) return "";
+    const lines = (await stack.docker("logs", id)).split("\n");
+    const texts = lines.map((line) => (line.startsWith("{") ? String(JSON.parse(line).msg) : line));
+    return unbroken(texts.join("\n"));
   }
 });
