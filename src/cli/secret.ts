@@ -115,8 +115,8 @@ const readAgain = ["The service reads both within 5 seconds."];
 const restartFirst = [
   "First restart the service, so that it reads both:",
   "  systemctl restart hotpush        or, in a container:",
-  "  docker compose up -d hotpush     or, in a Swarm, with both secrets:",
-  "  docker service update --env-add WEBHOOK_SECRET=… --env-add WEBHOOK_SECRET_PREVIOUS=… shop_hotpush",
+  "  docker compose up -d hotpush     or, in a Swarm, for each of both:",
+  "  docker service update --env-add WEBHOOK_SECRET=… shop_hotpush",
 ];
 
 async function dropFrom(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
