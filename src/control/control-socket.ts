@@ -40,13 +40,15 @@ export function openControlSocket(sources: ControlSources): Promise<UnixSocket |
  */
 export function openPageSocket(sources: ControlSources, path: string): Promise<UnixSocket | null> {
   return open({
-    ...{ sources, path, consequence: "Calls of hotpush page" },
+    ...{ sources, path, consequence: "Calls of hotpush page", isWanted: sources.pageUrl !== null },
     options: { mode: 0o660, mostConnections: mostPageCalls, isOfGroup: true },
     load: async () => (await import("./page-server.ts")).createPageServer(sources),
   });
 }
 
 interface Opening {
+  /** Whether somebody misses it if it cannot be opened. Default: yes. */
+  readonly isWanted?: boolean;
   readonly sources: ControlSources;
   readonly path: string;
   readonly options: ListenOptions;
@@ -62,6 +64,7 @@ async function open({
   options,
   consequence,
   load,
+  isWanted = true,
 }: Opening): Promise<UnixSocket | null> {
   let server: Promise<Server> | null = null;
 
@@ -82,7 +85,7 @@ async function open({
     });
   } catch (error) {
     const text = `${consequence} cannot be answered: ${path} cannot be created`;
-    log.error({ event: "control.unavailable", err: error }, text);
+    log[isWanted ? "error" : "debug"]({ event: "control.unavailable", err: error }, text);
     return null;
   }
 }

@@ -9,7 +9,6 @@ import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts"
 import { type HostedStack, makeHostedStack } from "../lab/hosted-stack.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
 import type { Behaviour } from "../lab/project.ts";
-import { unbroken } from "../lab/project.ts";
 import { underLoad } from "../lab/under-load.ts";
 
 const example = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
@@ -124,6 +123,6 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
     if (id === undefined) return "";
     const lines = (await stack.docker("logs", id)).split("\n");
     const texts = lines.map((line) => (line.startsWith("{") ? String(JSON.parse(line).msg) : line));
-    return unbroken(texts.join("\n"));
+    return texts.join("\n");
   }
 });

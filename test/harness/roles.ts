@@ -59,6 +59,7 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
         cwd: directory,
         env: {
           ...{ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },
+          DOCKER_HOST: process.env.DOCKER_HOST,
           NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
           ...{ WEBHOOK_PORT: "0", WEBHOOK_HOST: "127.0.0.1", STATE_PATH: statePath },
           ...{ PROJECTS_PATH: projectsPath, SECRETS_PATH: secretsPath, INBOX_SOCKET: inboxSocket },

@@ -154,12 +154,7 @@ export async function endOf(child: ChildProcess): Promise<Ending> {
   child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   child.stderr?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   const [code]: (number | null)[] = await once(child, "close");
-  return { code: code ?? 128, output: unbroken(chunks.join("")) };
-}
-
-/** What a roll-out has printed, with the lines whole that it broke to fit a terminal. */
-export function unbroken(output: string): string {
-  return output.replace(/\n {40}(?=\S)/g, " ");
+  return { code: code ?? 128, output: chunks.join("") };
 }
 
 /** The name in a live file of the project. */

@@ -1,26 +1,14 @@
 import { formatDuration } from "../../config/duration.ts";
-import { formatTable, wrapText } from "../../platform/terminal/layout.ts";
+import { formatTable } from "../../platform/terminal/layout.ts";
 import { withoutSteering } from "../../platform/terminal/printable.ts";
 import { requestsText } from "../../site-requests.ts";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
 
-/** A log is read on terminals of this width. */
-const widest = 80;
-/** The column in which the result of a step begins. */
-const detailColumn = 40;
-
 /** Prints each event as lines for a person: the service, the step, its duration, and the result. */
 export function reportText(write: (text: string) => void): Report {
   return (event) => {
-    for (const line of linesOf(event)) {
-      // Output of containers and builds must not control the terminal that shows it.
-      const shown = withoutSteering(line, { kept: "\t\n" });
-      const parts =
-        "step" in event || event.event === "note"
-          ? wrapText(shown, widest, " ".repeat(detailColumn))
-          : [shown];
-      for (const part of parts) write(`${part}\n`);
-    }
+    // Output of containers and builds must not control the terminal that shows it.
+    for (const line of linesOf(event)) write(`${withoutSteering(line, { kept: "\t\n" })}\n`);
   };
 }
 
