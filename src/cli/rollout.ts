@@ -1,5 +1,5 @@
-import { resolve } from "node:path";
 import type { Command } from "commander";
+import { stateDirectoryOf } from "../config/state-path.ts";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import { connectEngine, type Engine } from "../platform/docker/engine.ts";
 import { ownUid } from "../platform/files.ts";
@@ -10,7 +10,6 @@ import { runAs } from "../platform/users.ts";
 import { ProblemError } from "../problems.ts";
 import { findStatePath } from "../rollout/compose/find-state-path.ts";
 import { locateProject, refuseOtherState } from "../rollout/compose/locate-project.ts";
-import { findMachineState } from "../rollout/compose/machine-part.ts";
 import { findRolloutEngine } from "../rollout/engine.ts";
 import { reportToService } from "../rollout/report/deployment-report.ts";
 import { reportJson, reportText } from "../rollout/report/format.ts";
@@ -125,19 +124,20 @@ export function addProjectOptions(command: Command): Command {
 }
 
 /**
- * If root calls a command in another user's checkout on a server, it runs again as that user: the lock, the good versions, the
- * live files, the settings of git and docker's plugins are theirs, and they could put a link or a program in the place of any
- * of them. Nothing of the checkout is read before.
+ * If root calls a command for a project on the machine part, it runs again as the owner of the checkout: the lock, the good
+ * versions, the live files and perhaps docker's plugins are that user's, who could put a link in the place of any of them.
  *
  * @returns its exit code; null: the command is to run in this process
+ * @throws ProblemError as `locateNamedProject`
  */
 export async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number | null> {
-  if (ownUid() !== 0 || (env.STATE_PATH && !env.MACHINE_STATE_PATH)) return null;
-  if ((await findMachineState(connectEngine(env.DOCKER_HOST), env)) === null) return null;
-  const repoPath = resolve(options.directory ?? env.REPO_PATH ?? ".");
-  const user = ownerOf(repoPath, env.DOCKER_HOST);
+  if (ownUid() !== 0) return null;
+  const { statePath, target } = await locateNamedProject(options, env);
+  if (statePath === stateDirectoryOf(env)) return null;
+  const user = ownerOf(statePath, env.DOCKER_HOST);
   if (user === null) return null;
-  const known = childEnvironment({ env, deployEnv: passedOn, repoPath, user });
+  const repoPath = target.directoryHere ?? target.projectDirectory;
+  const known = childEnvironment({ env, deployEnv: passedOn, repoPath, user, scriptStatePath: statePath });
   const [program = "", ...prefix] = runAs(user);
   const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   return (await runInPlace([program, ...prefix, ...again], known)) ?? 1;
