@@ -112,30 +112,6 @@ onEngine(
       assert.match((await project.hotpush("history")).output, /\b1\b.+cancelled/);
     });
 
-    test("of session and secret, in their order", async () => {
-      const sessions = await project.hotpush("session", "list");
-      assert.deepEqual(advicesIn(sessions.output), ["hotpush open"]);
-      await follow(sessions.output);
-      const rotated = await project.hotpush("secret", "rotate");
-      assert.equal(rotated.code, 0, rotated.output);
-      const [drop = "", ...more] = advicesIn(rotated.output);
-      assert.match(drop, /^hotpush secret drop-previous/);
-      assert.deepEqual(more, []);
-      // As the text says: when a delivery has shown that the new one is in use.
-      const isUsed = async () => (await project.hotpush("send", "--dry-run")).code === 0;
-      await until("the new secret is read", isUsed, 20_000);
-      await project.type(drop);
-    });
-
-    test("of deploy and roll back, which has no version to go to yet", async () => {
-      const { code, output } = await project.hotpush("deploy");
-      assert.equal(code, 0, output);
-      await follow(output);
-      const back = await project.hotpush("rollback");
-      assert.equal(back.code, 1, back.output);
-      await follow(back.output);
-    });
-
     /** Runs each command in an output, as a person does who reads it in the checkout. */
     async function follow(output: string): Promise<void> {
       for (const command of advicesIn(output)) await project.type(command);
