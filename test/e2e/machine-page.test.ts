@@ -55,7 +55,8 @@ onEngine(
         assert.equal(Math.floor((await visit(path)).status / 100), 4, path);
       assert.equal((await visit("/health")).status, 200);
       assert.equal(await processes(), before);
-      assert.match(await shop.type("hotpush status"), /shop/);
+      // It fails if `run` does not answer.
+      await shop.type("hotpush status");
     });
 
     test("the page's container has its socket, and nothing else of the machine", { skip }, async () => {
@@ -94,7 +95,7 @@ onEngine(
 const container = "hotpush-page-1";
 
 async function visit(path: string, headers: Readonly<Record<string, string>> = {}) {
-  const { status, body } = await sendHttp(new URL(path, "http://127.0.0.1"), {
+  const { status, body } = await sendHttp(new URL(`http://127.0.0.1${path}`), {
     headers: { host: "localhost", ...headers },
     timeoutMs: 10_000,
   });
