@@ -87,5 +87,6 @@ export async function startCommand(
 }
 
 export function commandEnvironment({ statePath, env }: Target): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, HOME: "/", ...noMachinePart, STATE_PATH: statePath, ...env };
+  const { PATH, DOCKER_HOST } = process.env;
+  return { PATH, DOCKER_HOST, HOME: "/", ...noMachinePart, STATE_PATH: statePath, ...env };
 }
