@@ -7,10 +7,8 @@ import { ownUid, statOf } from "../platform/files.ts";
 import { readForeignFile } from "../platform/foreign-files.ts";
 import { outputOf } from "../platform/run-command.ts";
 import { readUser } from "../platform/users.ts";
-import { keepsData } from "../rollout/compose/keeps-data.ts";
 import { namesRunToTheirEnd, parseGoDurationMs } from "../rollout/compose/project.ts";
-import { replacementOf } from "../rollout/compose/replacement.ts";
-import { volumeOfOneWriter } from "../rollout/compose/two-writers.ts";
+import { replacementOf, writableVolume } from "../rollout/compose/replacement.ts";
 import { defaultDrainTimeoutMs } from "../rollout/proxy/drain.ts";
 import {
   type Check,
@@ -75,13 +73,6 @@ export const lintChecks: readonly Check[] = [
     probe: (context) => lint(context, clashFaults),
   },
   {
-    id: "lint-volumes",
-    about: "project",
-    claim: "no two containers write to one database",
-    fix: "is the label `hotpush.rollout: recreate`; or `live`, if two may write at once, as with uploads",
-    probe: (context) => lint(context, volumeFaults),
-  },
-  {
     id: "lint-stop-grace",
     about: "project",
     claim: "a container that is stopped has enough time to finish its requests",
@@ -134,7 +125,7 @@ interface Role {
   readonly model: ComposeModel;
   /** The label `hotpush.rollout`, or null. */
   readonly label: string | null;
-  /** Not Hotpush itself, a proxy, a database, nor run once: two containers of it run during a roll-out. */
+  /** Not Hotpush itself, a proxy, run once, nor with a volume and no label: two containers of it may run at once. */
   readonly isApp: boolean;
 }
 
@@ -151,8 +142,10 @@ async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
   const found = Object.entries(model.services).map(([name, service]) => {
     const hasLiveFiles = service.volumes?.some(({ target }) => target === "/run/live");
     const isProxy = hasLiveFiles || isProxyImage(service.image);
-    const isApp = name !== "hotpush" && !isProxy && !awaited.has(name) && keepsData(service) === null;
-    return rule({ name, service, model, isApp, label: service.labels?.["hotpush.rollout"] ?? null }, context);
+    const label = service.labels?.["hotpush.rollout"] ?? null;
+    const hasData = label === null && writableVolume(service) !== null;
+    const isApp = name !== "hotpush" && !isProxy && !awaited.has(name) && !hasData;
+    return rule({ name, service, model, isApp, label }, context);
   });
   return okUnless((await Promise.all(found)).flat(), Object.keys(model.services).join(", "));
 }
@@ -215,18 +208,6 @@ function clashFaults({ name, service, isApp, label }: Role): readonly Fault[] {
   if (!isApp || label === "recreate" || found.how !== "recreate") return [];
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
   return [warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` })];
-}
-
-/** During a roll-out, two containers of a service write to its volumes. */
-function volumeFaults({ name, service, model, isApp, label }: Role): readonly Fault[] {
-  const recreate = { change: `services.${name}.labels: hotpush.rollout: recreate` };
-  const data = keepsData(service);
-  const destroyed = `${name} has data (${data}), but with its label hotpush.rollout=${label} two containers of it run at once, which destroys the data.`;
-  if (data !== null && (label === "live" || label === "scale")) return [problem(destroyed, recreate)];
-  if (!isApp || label !== null || replacementOf(service, false).how !== "roll") return [];
-  const volume = volumeOfOneWriter(name, model.services);
-  const text = `${name} has the volume ${volume?.target}: during a roll-out, two containers write to it for some seconds. If a database is in it, the old container must stop first (if not, set the label to live):`;
-  return volume === null ? [] : [warning(text, recreate)];
 }
 
 /** With the live file a container is drained before it is stopped; with a proxy that watches Docker, while it stops. */

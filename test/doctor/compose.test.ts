@@ -18,11 +18,14 @@ const live = { type: "volume", source: "live", target: "/run/live" };
 const ports = [{ published: "443", target: 443 }];
 const caddy: ComposeService = { image: "caddy:2", restart: "always", ports, volumes: [live] };
 const hotpush: ComposeService = { image: "hotpush", restart: "always", ports: [{ published: "9000" }] };
-const db: ComposeService = { image: "postgres:17", restart: "always" };
+const db: ComposeService = {
+  image: "postgres:17",
+  restart: "always",
+  volumes: [{ type: "volume", source: "db", target: "/db" }],
+};
 
 /** A project like that of the examples. */
 const good: ComposeModel = { name: "shop", services: { app, caddy, hotpush, db } };
-const data = { type: "volume", source: "data", target: "/data" };
 const recreate = { "hotpush.rollout": "recreate" };
 const scale = { "hotpush.rollout": "scale" };
 
@@ -71,18 +74,6 @@ const wrong: readonly Wrong[] = [
     ...{ check: "lint-healthcheck", name: "a health check that is turned off", service: "app", fixed: app },
     broken: { ...app, healthcheck: { disable: true } },
     change: healthcheck(8080),
-  },
-  {
-    ...{ check: "lint-volumes", name: "a database that two run", service: "db", severity: "problem" },
-    broken: { ...db, labels: { "hotpush.rollout": "live" } },
-    change: "services.db.labels: hotpush.rollout: recreate",
-    fixed: { ...db, labels: recreate },
-  },
-  {
-    ...{ check: "lint-volumes", name: "an app with a database file", service: "app" },
-    broken: { ...app, volumes: [data] },
-    change: "services.app.labels: hotpush.rollout: recreate",
-    fixed: { ...app, volumes: [data], labels: recreate },
   },
   {
     ...{ check: "lint-stop-grace", name: "an app that is killed early", service: "app" },

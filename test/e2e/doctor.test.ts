@@ -16,7 +16,7 @@ import type { Scope } from "../harness/temporary.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
-const lints = ["lint-healthcheck", "lint-side-by-side", "lint-volumes", "lint-stop-grace"];
+const lints = ["lint-healthcheck", "lint-side-by-side", "lint-stop-grace"];
 
 /** The example's project, and the doctor with the Docker of the lab. */
 function makeExample(
@@ -57,7 +57,6 @@ onEngine("hotpush doctor with a real Docker", (env) => {
       ["lint-side-by-side", inApp('ports: ["8080:8080"]')],
       ["lint-side-by-side", inApp("container_name: shop")],
       ["lint-side-by-side", inApp("network_mode: host")],
-      ["lint-volumes", inApp("volumes: [hotpush:/data]")],
       ["lint-healthcheck", (text) => text.replace(/ {4}healthcheck:.*?(?= {4}labels:)/s, "")],
       ["restart", (text) => text.replace("    restart: unless-stopped\n", "")],
       ["compose", (text) => text.replace("  caddy:\n", "  caddy\n")],

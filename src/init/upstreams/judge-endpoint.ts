@@ -1,5 +1,4 @@
 import type { ComposeService } from "../../platform/compose/model.ts";
-import { keepsData } from "../../rollout/compose/keeps-data.ts";
 import type { SetupService, SetupServices } from "../compose-services.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { knownImage, protocolByName, type Use } from "./known-images.ts";
@@ -55,8 +54,6 @@ function byImage(name: string, service: ComposeService, port: number): Speech | 
   if (known?.http.includes(port)) return known.use === "machine" ? other(known.reason) : http(known.use);
   const protocol = otherProtocol(port);
   if (known) return isTlsPort(port) ? tls : other(protocol ?? known.reason);
-  const data = keepsData(service);
-  if (data !== null) return other(protocol ?? data);
   const named = protocolByName(name, image);
   if (named === null) return null;
   // A game server may have a page, and the page of another one its name.

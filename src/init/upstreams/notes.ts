@@ -94,7 +94,7 @@ function recreatedNotes(services: SetupServices, plan: UpstreamPlan): readonly s
 function writerNotes(services: SetupServices, plan: UpstreamPlan): readonly string[] {
   return doubtfulWriters(services, plan.services).map(
     (name) =>
-      `Two containers of ${name} write to its volume for some seconds of a deployment. If a database file is in it, give ${name} the label hotpush.rollout: recreate; if that is safe, live.`,
+      `If two containers of ${name} may write to it at once, give it the label hotpush.rollout: live.`,
   );
 }
 

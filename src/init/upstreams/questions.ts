@@ -1,4 +1,4 @@
-import { volumeOfOneWriter } from "../../rollout/compose/two-writers.ts";
+import { writableVolume } from "../../rollout/compose/replacement.ts";
 import type { SetupServices } from "../compose-services.ts";
 import { SetupError } from "../setup-error.ts";
 import { type GivenPlace, readPlace } from "./choices.ts";
@@ -163,20 +163,19 @@ function aboutPlace(
 }
 
 function aboutWriters(services: SetupServices, options: UpstreamOptions, name: string): UpstreamQuestion {
-  const target = volumeOfOneWriter(name, services)?.target ?? "";
+  const target = writableVolume(services[name] ?? {})?.target ?? "";
   const answers: Readonly<Record<string, boolean>> = { yes: true, y: true, no: false, n: false };
   return {
     id: `writers ${name}`,
     lines: [
-      `While ${name} is deployed, its old and its new container run at once for some seconds.`,
-      `May both write to ${target}? For a database file such as SQLite: no. For uploads: yes.`,
-      "(Press Enter if you do not know: both run at once then, and hotpush doctor warns about it.)",
+      `${name} is away for some seconds when it is deployed, unless two containers may write to ${target} at once.`,
+      "May they? For a database file such as SQLite: no. For uploads: yes.",
     ],
     prompt: "Two at once, yes or no",
-    fallback: "",
+    fallback: "no",
     read: (text) => {
       const answer = answers[text.toLowerCase()];
-      if (answer === undefined) return text === "" ? options : "Type yes or no.";
+      if (answer === undefined) return "Type yes or no.";
       const writers = { ...options.choices.writers, [name]: answer };
       return { ...options, choices: { ...options.choices, writers } };
     },

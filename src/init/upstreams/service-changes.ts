@@ -1,6 +1,5 @@
 import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
-import { type Replacement, replacementOf } from "../../rollout/compose/replacement.ts";
-import { volumeOfOneWriter, writersOf } from "../../rollout/compose/two-writers.ts";
+import { type Replacement, replacementOf, writableVolume } from "../../rollout/compose/replacement.ts";
 import type { SetupService, SetupServices } from "../compose-services.ts";
 import type { Choices } from "./choices.ts";
 import type { InternalService, LeftPort, PlacedPorts } from "./upstream.ts";
@@ -32,7 +31,7 @@ export function changesOf(
 ): Readonly<Record<string, ServiceChange>> {
   const awaited = namesRunToTheirEnd(services);
   const changes = Object.entries(services).flatMap(([name, service]) => {
-    const change = changeOf(name, service, services, ports, awaited.has(name));
+    const change = changeOf(name, service, ports, awaited.has(name));
     return change.joins || change.label !== null ? [[name, change] as const] : [];
   });
   return Object.fromEntries(changes);
@@ -41,7 +40,6 @@ export function changesOf(
 function changeOf(
   name: string,
   service: SetupService,
-  services: SetupServices,
   { upstreams, left, internal, choices }: DecidedPorts,
   isAwaited: boolean,
 ): ServiceChange {
@@ -56,36 +54,28 @@ function changeOf(
     dropsContainerName: (isUpstream || isInternal) && service.container_name !== undefined,
     label: null,
   };
-  const replacement = replacementAfter(service, change, isAwaited);
-  if (replacement.how !== "roll") return { ...change, dropsContainerName: false };
-  const label = labelFor(name, service, services, choices);
-  return { ...change, label, dropsContainerName: change.dropsContainerName && label !== "recreate" };
+  const labelled = { ...change, label: labelFor(name, service, choices) };
+  const isRolled = replacementAfter(service, labelled, isAwaited).how === "roll";
+  return isRolled ? labelled : { ...labelled, dropsContainerName: false };
 }
 
-function labelFor(
-  name: string,
-  service: SetupService,
-  services: SetupServices,
-  { writers }: Choices,
-): ServiceChange["label"] {
-  if (service.labels?.["hotpush.rollout"] !== undefined) return null;
-  if (volumeOfOneWriter(name, services) === null) return null;
+function labelFor(name: string, service: SetupService, { writers }: Choices): ServiceChange["label"] {
+  if (service.labels?.["hotpush.rollout"] !== undefined || writableVolume(service) === null) return null;
   const answer = writers[name];
-  if (answer !== undefined) return answer ? "live" : "recreate";
-  return writersOf(service) === "one" ? "recreate" : null;
+  if (answer === undefined) return null;
+  return answer ? "live" : "recreate";
 }
 
-/** The services of which only a person knows whether two containers may write at once. */
+/** The services behind Caddy of which only a person knows whether two containers may write to their volume at once. */
 export function doubtfulWriters(
   services: SetupServices,
   changes: Readonly<Record<string, ServiceChange>>,
 ): readonly string[] {
-  const awaited = namesRunToTheirEnd(services);
   return Object.entries(services).flatMap(([name, service]) => {
-    const change = changes[name] ?? unchanged(service);
-    const isRolled = replacementAfter(service, change, awaited.has(name)).how === "roll";
-    const hasLabel = change.label !== null || service.labels?.["hotpush.rollout"] !== undefined;
-    return isRolled && !hasLabel && volumeOfOneWriter(name, services) !== null ? [name] : [];
+    const change = changes[name];
+    const hasLabel = change?.label || service.labels?.["hotpush.rollout"] !== undefined;
+    if (!change?.isUpstream || hasLabel || writableVolume(service) === null) return [];
+    return replacementAfter(service, { ...change, label: "live" }).how === "roll" ? [name] : [];
   });
 }
 

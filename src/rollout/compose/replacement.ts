@@ -1,6 +1,5 @@
-import type { ComposeService } from "../../platform/compose/model.ts";
+import type { ComposeService, ComposeVolume } from "../../platform/compose/model.ts";
 import { ProblemError } from "../../problems.ts";
-import { keepsData } from "./keeps-data.ts";
 
 /**
  * How a new container takes the place of the old one.
@@ -16,8 +15,8 @@ export type Replacement =
 
 /**
  * Decides it from the compose file. A service that another one waits for runs once, whatever else the file says. For
- * the others, the label `hotpush.rollout` (`live`, `scale` or `recreate`) decides, or else whether two containers
- * would clash.
+ * the others, the label `hotpush.rollout` (`live`, `scale` or `recreate`) decides, or else whether two containers would
+ * clash, or write to one volume: nothing but a label shows that they may.
  *
  * @throws ProblemError `compose_invalid` if the label has another value
  */
@@ -32,8 +31,25 @@ export function replacementOf(service: ComposeService, isAwaited: boolean): Repl
   const clash = clashOfTwo(service);
   if (clash !== null) return { how: "recreate", reason: clash };
   if (label !== undefined) return label === "scale" ? { how: "scale" } : { how: "roll", isByLabel: true };
-  const data = keepsData(service);
-  return data === null ? { how: "roll" } : { how: "recreate", reason: data };
+  const volume = writableVolume(service);
+  return volume === null ? { how: "roll" } : { how: "recreate", reason: `volume ${volume.target}` };
+}
+
+/** Sockets, clocks and other parts of the machine, the live files, and single files of configuration: no data is there. */
+const noData =
+  /^\/(?:var\/)?run(?:\/|$)|\.sock$|^\/etc\/(?:localtime|timezone|hosts|ssl|letsencrypt)|^\/(?:dev|proc|sys)(?:\/|$)|\.(?:ya?ml|json|toml|ini|conf|cfg|cnf|env|xml|properties|pem|crt|key|sh|js|ts|php|html?)$/;
+
+/**
+ * The first volume of a service that its old and its new container would both write to, or null. Anonymous volumes do not
+ * count, because each container has its own.
+ */
+export function writableVolume({ volumes = [] }: ComposeService): ComposeVolume | null {
+  const isWritten = ({ type, source, target, read_only: isReadOnly = false }: ComposeVolume) =>
+    (type === "volume" || type === "bind") &&
+    Boolean(source) &&
+    !isReadOnly &&
+    ![source ?? "", target].some((path) => noData.test(path));
+  return volumes.find(isWritten) ?? null;
 }
 
 /** Why the engine could not run a second container, or null. */

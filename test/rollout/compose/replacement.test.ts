@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { ComposeService } from "../../../src/platform/compose/model.ts";
 import { replacementOf } from "../../../src/rollout/compose/replacement.ts";
 
+const volume = { type: "volume", source: "data", target: "/app/data" };
 const recreated: readonly (readonly [string, ComposeService])[] = [
   ["publishes port 80", { ports: [{ published: "80", target: 80 }] }],
   ["container_name shop", { container_name: "shop" }],
@@ -10,13 +11,9 @@ const recreated: readonly (readonly [string, ComposeService])[] = [
   ["network_mode service:vpn", { network_mode: "service:vpn" }],
   ["fixed address 10.0.0.5", { networks: { default: { ipv4_address: "10.0.0.5" } } }],
   ["label hotpush.rollout=recreate", { labels: { "hotpush.rollout": "recreate" } }],
-  ["database postgres:17", { image: "postgres:17" }],
-  ["database docker.io/library/redis@sha256:0", { image: "docker.io/library/redis@sha256:0" }],
-  ["database ghcr.io/acme/mariadb", { image: "ghcr.io/acme/mariadb" }],
-  [
-    "data directory /var/lib/mysql",
-    { image: "acme/sql", volumes: [{ type: "volume", target: "/var/lib/mysql" }] },
-  ],
+  ["volume /app/data", { volumes: [volume] }],
+  ["volume /data", { volumes: [{ type: "bind", source: "/srv/shop/data", target: "/data" }] }],
+  ["volume /app/a.db", { volumes: [{ type: "bind", source: "/srv/a.db", target: "/app/a.db" }] }],
 ];
 
 for (const [reason, service] of recreated) {
@@ -25,18 +22,17 @@ for (const [reason, service] of recreated) {
   });
 }
 
+const bind = (source: string, target: string) => ({ type: "bind", source, target });
 const rolled: readonly (readonly [string, ComposeService])[] = [
-  ["an app", { image: "shop-app" }],
-  ["an app whose name contains a database's", { image: "acme/postgres-backup" }],
+  ["a service without a volume, whatever its image", { image: "postgres:17" }],
   ["a port that Docker chooses", { ports: [{ target: 80 }] }],
-  [
-    "a database whose label says that two can run",
-    { image: "redis:8", labels: { "hotpush.rollout": "live" } },
-  ],
-  [
-    "a volume of its own",
-    { image: "app", volumes: [{ type: "volume", source: "uploads", target: "/uploads" }] },
-  ],
+  ["a volume whose label says so", { volumes: [volume], labels: { "hotpush.rollout": "live" } }],
+  ["a read-only volume", { volumes: [{ ...volume, read_only: true }] }],
+  ["an anonymous volume", { volumes: [{ type: "volume", target: "/data" }] }],
+  ["a file of configuration", { volumes: [bind("/srv/a.yml", "/etc/a.yml")] }],
+  ["a socket", { volumes: [bind("/var/run/docker.sock", "/docker.sock")] }],
+  ["the clock", { volumes: [bind("/etc/localtime", "/etc/localtime")] }],
+  ["the live files", { volumes: [{ type: "volume", source: "live", target: "/run/live" }] }],
 ];
 
 for (const [what, service] of rolled) {
@@ -60,7 +56,7 @@ const clashing: readonly (readonly [string, ComposeService])[] = [
   ["the host's network", { network_mode: "host" }],
   ["the label recreate", { labels: { "hotpush.rollout": "recreate" } }],
   ["the label live", { labels: { "hotpush.rollout": "live" } }],
-  ["a database's image", { image: "postgres:17" }],
+  ["a volume", { volumes: [volume] }],
 ];
 
 for (const [what, service] of clashing) {

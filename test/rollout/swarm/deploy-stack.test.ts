@@ -31,10 +31,11 @@ test("an image is pushed by its name alone", () => {
   assert.deepEqual(pushCommand("ghcr.io/shop/app:0a1b"), ["docker", "push", "ghcr.io/shop/app:0a1b"]);
 });
 
-test("the input names images by commit, start-first, but not for databases", () => {
+test("the input names images by commit, start-first, but not with a writable volume", () => {
+  const data = { type: "volume", source: "data", target: "/data" };
   const { services } = readStack({
     name: "shop",
-    services: { app: { image: "shop-app", build: {} }, web: { image: "web" }, db: { image: "postgres:17" } },
+    services: { app: { image: "shop-app", build: {} }, web: { image: "web" }, db: { volumes: [data] } },
   });
   const startFirst = {
     update_config: { order: "start-first", failure_action: "rollback" },
