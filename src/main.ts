@@ -4,7 +4,7 @@ import type { ProjectSettings } from "./config/project.ts";
 import type { Log } from "./log.ts";
 import { cleanOutput } from "./platform/terminal/output.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
-import type { RunningService } from "./service.ts";
+import type { RunningService } from "./run.ts";
 
 /** How much longer than the grace of a running deployment stopping may take. */
 const stopMarginMs = 4_000;
@@ -21,9 +21,9 @@ const roles: ReadonlyMap<string | undefined, Role> = new Map([
 
 /** Everything that a role needs is loaded at the same time: the start is faster than if each part loads the next. */
 const loadRole: Readonly<Record<Role, () => readonly Promise<unknown>[]>> = {
-  all: () => [import("./service.ts"), import("./own-receiver.ts")],
+  all: () => [import("./run.ts"), import("./own-receiver.ts")],
   receive: () => [import("./receive.ts")],
-  run: () => [import("./service.ts"), import("./take-from-inbox.ts")],
+  run: () => [import("./run.ts"), import("./take-from-inbox.ts")],
   page: () => [import("./page/page.ts")],
 };
 
@@ -89,18 +89,18 @@ async function start(role: Role, { machine, project, env, log }: Start): Promise
     throw new ProblemError({ code: "configuration_invalid", detail });
   }
   const secretsPath = role === "receive" ? null : machine.secretsPath;
-  const projects =
+  const files =
     project === null
-      ? (await import("./projects/project-files.ts")).readProjectFiles({
+      ? (await import("./config/project-files.ts")).readProjectFiles({
           ...{ projectsPath: projectsPath ?? "", secretsPath, log },
         })
-      : (await import("./projects/project.ts")).onlyProject(project);
+      : (await import("./config/project-files.ts")).onlyProject(project);
   if (role === "receive") {
     const { startReceive } = await import("./receive.ts");
-    return await startReceive(machine, projects, log);
+    return await startReceive(machine, files, log);
   }
-  const { startService } = await import("./service.ts");
-  return await startService({ machine, projects, env, log, takesFromInbox: role === "run" });
+  const { startRun } = await import("./run.ts");
+  return await startRun({ machine, files, env, log, takesFromInbox: role === "run" });
 }
 
 /** A child process inherits the environment by default, so no secret stays in it. */

@@ -1,10 +1,10 @@
 import type { AddressInfo } from "node:net";
 import type { MachineSettings } from "./config/machine.ts";
+import { onlyProjectName } from "./config/project-files.ts";
 import type { Log } from "./log.ts";
 import { closeServer, listen } from "./platform/listening.ts";
-import type { ProjectService } from "./project-service.ts";
-import type { ProjectServices } from "./project-services.ts";
-import { onlyProjectName } from "./projects/project.ts";
+import type { Project } from "./projects/project.ts";
+import type { ProjectRegistry } from "./projects/registry.ts";
 import { namedWebhooks } from "./receiver/named-webhooks.ts";
 import { createReceiver } from "./receiver/server.ts";
 import type { Webhook } from "./receiver/webhook.ts";
@@ -14,7 +14,7 @@ const lastAnswersMs = 1_000;
 
 export interface OwnReceiverOptions {
   readonly machine: MachineSettings;
-  readonly services: ProjectServices;
+  readonly projects: ProjectRegistry;
   readonly findFault: () => string | null;
   readonly stopping: AbortSignal;
   readonly log: Log;
@@ -32,9 +32,9 @@ export interface OwnReceiver {
  * @throws ProblemError if the port is not free
  */
 export async function openOwnReceiver(options: OwnReceiverOptions): Promise<OwnReceiver> {
-  const { machine, services, findFault, stopping, log } = options;
+  const { machine, projects, findFault, stopping, log } = options;
   const { bodyLimitBytes, trustedProxies, projectsPath } = machine;
-  const findNamed = createWebhooks(services);
+  const findNamed = createWebhooks(projects);
   const receiver = createReceiver({
     ...{ bodyLimitBytes, trustedProxies, log },
     findWebhook: projectsPath === null ? onlyWebhook(findNamed) : namedWebhooks(findNamed),
@@ -56,26 +56,26 @@ function onlyWebhook(find: FindWebhook): FindWebhook {
 }
 
 /** A webhook is made again when the settings of its project have changed. */
-function createWebhooks(services: ProjectServices): FindWebhook {
+function createWebhooks(projects: ProjectRegistry): FindWebhook {
   const webhooks = new WeakMap<object, Webhook>();
   return (name) => {
-    const service = services.find(name);
-    if (!service?.isServed()) return null;
-    const parts = service.parts();
-    const known = webhooks.get(parts);
+    const project = projects.find(name);
+    if (!project?.isServed) return null;
+    const known = webhooks.get(project.config);
     if (known) return known;
-    const webhook = webhookOf(service);
-    webhooks.set(parts, webhook);
+    const webhook = webhookOf(project);
+    webhooks.set(project.config, webhook);
     return webhook;
   };
 }
 
-function webhookOf(service: ProjectService): Webhook {
-  const { settings, refs, secretUses, dryRun } = service.parts();
+function webhookOf(project: Project): Webhook {
+  const { settings, refs, secretUses } = project;
   const { secrets, repository } = settings;
   return {
-    ...(service.name === onlyProjectName ? {} : { project: service.name }),
-    ...{ secrets, repository, refs, dryRun, onVerified: secretUses.note },
-    record: service.accept,
+    ...(project.name === onlyProjectName ? {} : { project: project.name }),
+    ...{ secrets, repository, refs, onVerified: secretUses.note },
+    dryRun: (push) => project.dryRun(push),
+    record: (push) => project.accept(push),
   };
 }

@@ -1,6 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { MachineSettings } from "./config/machine.ts";
+import type { ProjectConfig, ProjectFiles } from "./config/project-files.ts";
 import { type Inbox, openInbox } from "./inbox/inbox.ts";
 import { serveInbox } from "./inbox/serve-inbox.ts";
 import type { Log } from "./log.ts";
@@ -8,12 +9,11 @@ import { waitForLock } from "./platform/file-lock.ts";
 import { keepTrying } from "./platform/keep-trying.ts";
 import { closeServer, listen } from "./platform/listening.ts";
 import { isSystemError } from "./platform/run-command.ts";
-import type { Project, Projects } from "./projects/project.ts";
 import { namedWebhooks } from "./receiver/named-webhooks.ts";
 import { refsOf } from "./receiver/push.ts";
 import { createReceiver } from "./receiver/server.ts";
 import type { Webhook } from "./receiver/webhook.ts";
-import type { RunningService } from "./service.ts";
+import type { RunningService } from "./run.ts";
 
 /** How long open requests may take to be answered when the service stops. */
 const lastAnswersMs = 1_000;
@@ -26,7 +26,7 @@ const lastAnswersMs = 1_000;
  */
 export async function startReceive(
   machine: MachineSettings,
-  projects: Projects,
+  projects: ProjectFiles,
   log: Log,
 ): Promise<RunningService> {
   const inbox = openInbox(machine.statePath);
@@ -85,9 +85,9 @@ async function offerInbox(
   };
 }
 
-function webhooksOf(projects: Projects, inbox: Inbox): (path: string) => Webhook | null {
+function webhooksOf(projects: ProjectFiles, inbox: Inbox): (path: string) => Webhook | null {
   // A project is another object when its settings change.
-  const webhooks = new WeakMap<Project, Webhook>();
+  const webhooks = new WeakMap<ProjectConfig, Webhook>();
   return namedWebhooks((name) => {
     const project = projects.find(name);
     if (project === null) return null;
@@ -99,7 +99,7 @@ function webhooksOf(projects: Projects, inbox: Inbox): (path: string) => Webhook
   });
 }
 
-function webhookOf({ name, settings }: Project, inbox: Inbox): Webhook {
+function webhookOf({ name, settings }: ProjectConfig, inbox: Inbox): Webhook {
   return {
     project: name,
     secrets: settings.secrets,

@@ -5,9 +5,8 @@ import { type InboxCursor, type Taking, takePushes } from "./inbox/take-pushes.t
 import { createLogThrottle } from "./platform/log-throttle.ts";
 import type { Store } from "./platform/sqlite/store.ts";
 import { writeProbe } from "./platform/sqlite/write-probe.ts";
-import type { ProjectParts, SharedParts } from "./project-parts.ts";
-import type { ProjectServices } from "./project-services.ts";
-import type { Projects } from "./projects/project.ts";
+import type { Project, Shared } from "./projects/project.ts";
+import type { ProjectRegistry } from "./projects/registry.ts";
 import type { Push, PushRecord } from "./receiver/push.ts";
 
 /** After so many pushes of a project its history is pruned: nothing may be deployed, and so be pruned after, for long. */
@@ -19,7 +18,7 @@ const refusalsPerMinute = 10;
  * not there, or for a branch or repository that it does not deploy, is refused: `receive` checks that too, but it may be in
  * the hands of an attacker.
  */
-export function takeFromInbox(shared: SharedParts, services: ProjectServices, projects: Projects): Taking {
+export function takeFromInbox(shared: Shared, projects: ProjectRegistry): Taking {
   const { machine, store, log, stopping } = shared;
 
   const recorded = new Map<string, number>();
@@ -27,37 +26,35 @@ export function takeFromInbox(shared: SharedParts, services: ProjectServices, pr
     log.error({ event: "inbox.refused", count }, `${count} more pushes in the inbox were refused`),
   );
 
-  async function record({ project, push }: Offer, cursor: InboxCursor): Promise<PushRecord | null> {
+  async function record({ project: name, push }: Offer, cursor: InboxCursor): Promise<PushRecord | null> {
     const mark = () => writeCursor(store, cursor);
     const markAndPrune = () => {
       mark();
-      const count = (recorded.get(project) ?? 0) + 1;
-      recorded.set(project, count % pushesPerPruning);
-      if (count === pushesPerPruning) pruneHistory(store.of(project));
+      const count = (recorded.get(name) ?? 0) + 1;
+      recorded.set(name, count % pushesPerPruning);
+      if (count === pushesPerPruning) pruneHistory(store.of(name));
     };
     // The two processes read the projects at different moments.
-    if (!isExpected(project, push)) projects.refresh();
-    if (isExpected(project, push)) {
-      const service = services.find(project);
-      if (service) return withoutDoubt(await service.accept(push, markAndPrune));
+    if (!isExpected(name, push)) projects.refresh();
+    if (isExpected(name, push)) {
+      const project = projects.find(name);
+      if (project) return withoutDoubt(await project.accept(push, markAndPrune));
       return await store.batch(() => {
         markAndPrune();
-        return withoutDoubt(recordPush(store.of(project), push, undefined, true));
+        return withoutDoubt(recordPush(store.of(name), push, undefined, true));
       });
     }
     await store.batch(mark);
     const text = "A push in the inbox is not for a project and branch of this machine";
-    if (mayLog("refused")) log.error({ event: "inbox.refused", project }, text);
+    if (mayLog("refused")) log.error({ event: "inbox.refused", project: name }, text);
     return null;
   }
 
   /** What came for a project whose settings are broken or gone waits until there are settings again. */
-  function isExpected(project: string, push: Push): boolean {
-    if (projects.faults().has(project)) return true;
-    const service = services.find(project);
-    return service
-      ? isWanted(service.parts(), push)
-      : listDeployments(store.of(project), { limit: 1 }).length > 0;
+  function isExpected(name: string, push: Push): boolean {
+    if (projects.faults().has(name)) return true;
+    const project = projects.find(name);
+    return project ? isWanted(project, push) : listDeployments(store.of(name), { limit: 1 }).length > 0;
   }
 
   return takePushes({
@@ -66,19 +63,18 @@ export function takeFromInbox(shared: SharedParts, services: ProjectServices, pr
     skip: (cursor) => store.transaction(() => writeCursor(store, cursor)),
     sync: () => writeProbe(store),
     record,
-    async dryRun({ project, push }) {
-      const service = services.find(project);
-      if (!service?.isServed() || !isWanted(service.parts(), push)) return null;
-      return await service.parts().dryRun(push);
+    async dryRun({ project: name, push }) {
+      const project = projects.find(name);
+      return project?.isServed && isWanted(project, push) ? await project.dryRun(push) : null;
     },
     onSecretUse({ project, slot, host, deliveryId }) {
-      services.find(project)?.parts().secretUses.note(slot, host, deliveryId);
+      projects.find(project)?.secretUses.note(slot, host, deliveryId);
     },
     ...{ log, signal: stopping },
   });
 }
 
-function isWanted({ settings, refs }: ProjectParts, { ref, repository }: Push): boolean {
+function isWanted({ settings, refs }: Project, { ref, repository }: Push): boolean {
   const wanted = settings.repository?.toLowerCase();
   return refs.includes(ref) && (wanted === undefined || repository?.toLowerCase() === wanted);
 }

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { wrongImportsIn } from "./imports.ts";
 
 test("an import of a part above is reported, also of a type or in a call", () => {
-  const above = 'import type { Queue } from "../deployments/queue.ts";\nawait import("../service.ts");\n';
+  const above = 'import type { Queue } from "../deployments/queue.ts";\nawait import("../run.ts");\n';
   assert.equal(wrongImportsIn("platform/http.ts", above).length, 2);
-  assert.deepEqual(wrongImportsIn("service.ts", 'import { a } from "./platform/http.ts";'), []);
+  assert.deepEqual(wrongImportsIn("run.ts", 'import { a } from "./platform/http.ts";'), []);
 });
 
 test("only the parts that are made for it start programs and open databases", () => {
@@ -19,7 +19,7 @@ test("what runs as root opens files of others by the one module that is made for
     "redaction/detect-secrets.ts",
     "runner/check-script.ts",
     "control/projects.ts",
-    "service.ts",
+    "run.ts",
   ])
     assert.equal(wrongImportsIn(path, read).length, 1, path);
   assert.equal(wrongImportsIn("control/a.ts", 'import * as fs from "node:fs/promises";').length, 1);

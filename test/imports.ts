@@ -11,23 +11,10 @@ const parts: readonly (readonly string[])[] = [
   ["cli"],
   ["init", "send", "doctor"],
   ["page", "receive.ts"],
-  [
-    "service.ts",
-    "become-leader.ts",
-    "own-receiver.ts",
-    "take-from-inbox.ts",
-    "keep-machine-part.ts",
-    "dry-run.ts",
-    "project-services.ts",
-    "project-service.ts",
-    "project-parts.ts",
-    "control",
-    "machine-part",
-    "notifications",
-  ],
+  ["run.ts", "own-receiver.ts", "take-from-inbox.ts", "projects", "control", "machine-part", "notifications"],
   ["inbox"],
   ["runner"],
-  ["deployments", "projects"],
+  ["deployments"],
   ["access", "receiver"],
   ["rollout"],
   ["config.ts"],
@@ -46,13 +33,13 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
  * write to; all that others can write to is opened by platform/foreign-files.ts.
  */
 const runsAsRoot =
-  /^(?:access|control|deployments|machine-part|notifications|redaction|runner|[^/]+$|rollout\/(?:report|versions))/;
+  /^(?:access|control|deployments|machine-part|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:report|versions))/;
 const openOwnFiles = [
   "control/log.ts", // logs of scripts
   "control/remote-server.ts", // a token, read by a command
   "machine-part/", // /etc/hotpush, and what is in live/ itself
   "notifications/message.ts", // logs of scripts
-  "project-parts.ts", // names of state directories
+  "projects/project.ts", // names of state directories
   "runner/adopt.ts", // runs
   "runner/environment.ts", // makes a directory in the temporary one, and does not follow what is there
   "runner/log-file.ts",

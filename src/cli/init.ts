@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { type Command, Option } from "commander";
+import { isProjectName } from "../config/project-files.ts";
 import { parsePageUrl } from "../config/settings.ts";
 import { readServices } from "../init/compose-services.ts";
 import { gitHosts } from "../init/git-host.ts";
@@ -10,7 +11,6 @@ import { SetupError } from "../init/setup-error.ts";
 import { parsePlace } from "../init/upstreams/choices.ts";
 import { findOwnProxy } from "../init/upstreams/own-proxy.ts";
 import { parsePublicUrl } from "../init/webhook-address.ts";
-import { isProjectName } from "../projects/project.ts";
 import { type CommandContext, newCommand, parser } from "./command.ts";
 import { initOnMachine } from "./init-on-machine.ts";
 import type { InitOptions } from "./init-options.ts";

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { findDeployment } from "../deployments/deployment.ts";
-import type { ProjectService } from "../project-service.ts";
+import type { Project } from "../projects/project.ts";
 import {
   type ControlContext,
   type ControlReply,
@@ -41,8 +41,8 @@ async function lookUp(
     return refusal(404, `Deployment ${id} is one of the project ${deployment.project}, not of ${named}.`);
   const name = deployment?.project ?? named ?? (await usualProject(sources, query.get("within")));
   if (name === null) return null;
-  const service = sources.services.find(name);
-  if (service) return contextOf(sources, service);
+  const project = sources.projects.find(name);
+  if (project) return contextOf(sources, project);
   const fault = sources.projects.faults().get(name);
   return refusal(
     404,
@@ -63,25 +63,25 @@ function known(sources: ControlSources): string {
 }
 
 /** All but those that were removed while the service runs. */
-function projectNames({ services, projects }: ControlSources): readonly string[] {
-  const served = services.list().filter((service) => service.isServed());
+function projectNames({ projects }: ControlSources): readonly string[] {
+  const served = projects.list().filter(({ isServed }) => isServed);
   return [...new Set([...served.map(({ name }) => name), ...projects.faults().keys()])].sort();
 }
 
 async function usualProject(sources: ControlSources, within: string | null): Promise<string | null> {
   const [first = null, ...others] = projectNames(sources);
   if (others.length === 0) return first;
-  return within === null ? null : await findAround(sources.services, within);
+  return within === null ? null : await findAround(sources.projects, within);
 }
 
 /**
  * The project whose checkout is one of the directories in `within`, the innermost first. They are compared by device and
  * inode: a path may lead elsewhere in a container, and through links.
  */
-async function findAround({ list }: ControlSources["services"], within: string): Promise<string | null> {
-  const checkouts = list().map(async (service) => {
-    const stats = await stat(service.parts().settings.repoPath, { bigint: true }).catch(() => null);
-    return [stats && `${stats.dev}.${stats.ino}`, service.name] as const;
+async function findAround(projects: ControlSources["projects"], within: string): Promise<string | null> {
+  const checkouts = projects.list().map(async ({ name, settings }) => {
+    const stats = await stat(settings.repoPath, { bigint: true }).catch(() => null);
+    return [stats && `${stats.dev}.${stats.ino}`, name] as const;
   });
   const names = new Map(await Promise.all(checkouts));
   const found = within.split("-").find((directory) => names.has(directory));
@@ -89,14 +89,14 @@ async function findAround({ list }: ControlSources["services"], within: string):
 }
 
 /** The context of one project, with its settings as they are now. */
-export function contextOf(sources: ControlSources, service: ProjectService): ControlContext {
+export function contextOf(sources: ControlSources, project: Project): ControlContext {
   const { events, findFault, findMachineFaults, address, startedAtMs, turns, log, statePath, taking } =
     sources;
-  const { name: project, store, queue, statePath: logStatePath } = service;
-  const { settings, refs, script, catchUp, secretUses, readRemoteHead, hostDirectory } = service.parts();
+  const { name, store, queue, statePath: logStatePath, settings, refs, script } = project;
+  const { catchUp, secretUses, readRemoteHead } = project;
   return {
     ...{
-      project,
+      project: name,
       store,
       queue,
       events,
@@ -104,7 +104,7 @@ export function contextOf(sources: ControlSources, service: ProjectService): Con
       refs,
       catchUp,
       readRemoteHead,
-      hostDirectory,
+      hostDirectory: (directory: string) => project.hostDirectory(directory),
       findFault,
       findMachineFaults,
       statePath,
@@ -113,7 +113,7 @@ export function contextOf(sources: ControlSources, service: ProjectService): Con
     rolloutStatePath: stateDirectoryOf(script().environment),
     ...{ repoPath: settings.repoPath, notify: settings.notify, address, startedAtMs, turns, log, taking },
     examiner: sources.examiner,
-    isServed: service.isServed(),
-    fault: sources.projects.faults().get(project) ?? null,
+    isServed: project.isServed,
+    fault: sources.projects.faults().get(name) ?? null,
   };
 }

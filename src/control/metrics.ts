@@ -89,7 +89,7 @@ function totals(sources: ControlSources): readonly Sample[] {
     const all = [pipeline(project), labels].filter(Boolean).join();
     known.set(`${name}{${all}`, { name, labels: all, value });
   };
-  for (const { name } of sources.services.list())
+  for (const { name } of sources.projects.list())
     for (const [metric, labels] of zeros) put(name, metric, labels, 0);
   for (const { project, name, labels, value } of listTotals(sources.store)) put(project, name, labels, value);
   return [...known.values()];

@@ -36,9 +36,9 @@ export const showProjects: WholeRoute = (sources) => jsonReply({ projects: listP
 
 /** All projects by name, also those whose settings were never good; one that was removed only as long as it is deployed. */
 export function listProjects(sources: ControlSources): readonly ProjectJson[] {
-  const served = sources.services
+  const served = sources.projects
     .list()
-    .map((service) => projectJson(contextOf(sources, service)))
+    .map((project) => projectJson(contextOf(sources, project)))
     .filter(({ isServed, fault, last }) => isServed || fault !== null || last?.state === "running");
   const names = new Set(served.map(({ name }) => name));
   const broken = [...sources.projects.faults()].filter(([name]) => !names.has(name));

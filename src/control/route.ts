@@ -11,8 +11,7 @@ import type { Taking } from "../inbox/take-pushes.ts";
 import type { Log } from "../log.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { printable } from "../platform/terminal/printable.ts";
-import type { ProjectServices } from "../project-services.ts";
-import type { Projects } from "../projects/project.ts";
+import type { ProjectRegistry } from "../projects/registry.ts";
 import type { MainRef } from "../receiver/push.ts";
 import type { Examiner } from "./examiner.ts";
 
@@ -80,8 +79,7 @@ export interface ControlSources
   /** Who may visit; opened when it is first asked for. */
   readonly access: () => Store;
   readonly statePath: string;
-  readonly services: ProjectServices;
-  readonly projects: Projects;
+  readonly projects: ProjectRegistry;
 }
 
 export interface ControlRequest {

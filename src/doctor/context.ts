@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import type { ProjectReading } from "../config/project-files.ts";
 import { type Environment, readVariables, variables } from "../config/settings.ts";
 import { loadConfig } from "../config.ts";
 import type { MachinePart } from "../machine-part/find.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
-import type { ProjectReading } from "../projects/read-project-file.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
 import {

@@ -1,12 +1,10 @@
 import { realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isProjectName, projectNames, readProjectFile } from "../config/project-files.ts";
 import { machineVariables } from "../config/settings.ts";
 import { findMachinePart, hasOwnHotpush, type MachinePart } from "../machine-part/find.ts";
 import { CommandError } from "../problems.ts";
-import { isProjectName } from "../projects/project.ts";
-import { projectNames } from "../projects/project-files.ts";
-import { readProjectFile } from "../projects/read-project-file.ts";
 import { dockerChecks, lintChecks } from "./compose.ts";
 import {
   type Check,

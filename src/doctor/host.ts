@@ -2,6 +2,8 @@ import { existsSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { formatDuration } from "../config/duration.ts";
+import type { ProjectConfig } from "../config/project-files.ts";
+import { projectNames, readProjectFile, sharedCheckout } from "../config/project-files.ts";
 import { newSecretCommand } from "../config/secret.ts";
 import { formatSize } from "../config/size.ts";
 import { stateDirectoryOf } from "../config/state-path.ts";
@@ -11,9 +13,6 @@ import { kindOf, nearestExisting, ownUid, statOf } from "../platform/files.ts";
 import { runGit } from "../platform/git.ts";
 import { sendHttp } from "../platform/http.ts";
 import { hasSucceeded, runCommand } from "../platform/run-command.ts";
-import type { Project } from "../projects/project.ts";
-import { projectNames, sharedCheckout } from "../projects/project-files.ts";
-import { readProjectFile } from "../projects/read-project-file.ts";
 import { binDirectory } from "../runner/environment.ts";
 import {
   type Check,
@@ -117,7 +116,7 @@ function newSecret({ env, set }: Settings): Fix {
 
 /** Names that no project can have, and checkouts of two projects. What is wrong within a file is reported with its project. */
 function projectFaults(projectsPath: string): readonly Fault[] {
-  const seen: Project[] = [];
+  const seen: ProjectConfig[] = [];
   try {
     const names = projectNames(projectsPath).toSorted();
     return names.flatMap((name) => {

@@ -9,9 +9,9 @@ import {
   machineStateAt,
   newMachineStatePath,
 } from "../config/machine-part.ts";
+import { isProjectName } from "../config/project-files.ts";
 import type { Environment } from "../config/settings.ts";
 import { CommandError } from "../problems.ts";
-import { isProjectName } from "../projects/project.ts";
 
 /** The machine part, as a command on the machine finds it. */
 export interface MachinePart {

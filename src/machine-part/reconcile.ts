@@ -1,12 +1,11 @@
 import { readFileSync } from "node:fs";
 import { internalPort, type MachineFiles } from "../config/machine-part.ts";
+import { isProjectName, type ProjectFiles, projectNames } from "../config/project-files.ts";
 import type { Log } from "../log.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import { kindOf } from "../platform/files.ts";
 import { pause } from "../platform/keep-trying.ts";
 import { repeat } from "../platform/repeat.ts";
-import { isProjectName, type Projects } from "../projects/project.ts";
-import { projectNames } from "../projects/project-files.ts";
 import { followCaddyFiles, listSites, sitePath } from "./follow-caddy-files.ts";
 import { openRequestsDirectory, seedLiveDirectory } from "./live-directories.ts";
 import { writeClosing } from "./load-caddyfile.ts";
@@ -18,7 +17,7 @@ export interface ReconcileOptions {
   /** The live directory, as this process sees it. */
   readonly livePath: string;
   readonly engine: Engine;
-  readonly projects: Pick<Projects, "list">;
+  readonly projects: Pick<ProjectFiles, "list">;
   readonly log: Log;
   readonly stopping: AbortSignal;
   readonly intervalMs?: number;

@@ -1,13 +1,13 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { hostname } from "node:os";
 import { formatDuration } from "../config/duration.ts";
+import { onlyProjectName } from "../config/project-files.ts";
 import { type DeploymentJson, deploymentJson } from "../control/deployment-json.ts";
 import { type Deployment, findDeployment, liveCommit } from "../deployments/deployment.ts";
 import type { EventReport } from "../deployments/outbox.ts";
 import { listSteps } from "../deployments/steps.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { printable } from "../platform/terminal/printable.ts";
-import { onlyProjectName } from "../projects/project.ts";
 import { logFiles } from "../runner/log-file.ts";
 
 /** A report of the outbox, with what is known of it beside the record. */

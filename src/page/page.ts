@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import type { Environment } from "../config/settings.ts";
 import type { Log } from "../log.ts";
 import { closeServer, listen } from "../platform/listening.ts";
-import type { RunningService } from "../service.ts";
+import type { RunningService } from "../run.ts";
 import { createFollowers } from "./followers.ts";
 import { connectRun } from "./run-client.ts";
 import { createPage } from "./server.ts";

@@ -1,44 +1,306 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { MachineSettings } from "../config/machine.ts";
+import { machineStateAt } from "../config/machine-part.ts";
 import type { ProjectSettings } from "../config/project.ts";
+import { onlyProjectName, type ProjectConfig } from "../config/project-files.ts";
+import { secretFingerprint } from "../config/secret.ts";
+import type { Environment } from "../config/settings.ts";
+import { stateDirectoryOf } from "../config/state-path.ts";
+import { type CatchUp, createCatchUp } from "../deployments/catch-up.ts";
+import { createSourceNote, type ReadSource } from "../deployments/checked-out.ts";
+import type { Deployment, RemoteHead, RolloutExchange, Runner } from "../deployments/deployment.ts";
+import type { EventBus } from "../deployments/events.ts";
+import { findLastDeployedCommit, findRunning } from "../deployments/history.ts";
+import { findPause } from "../deployments/pauses.ts";
+import { createQueue, type Queue } from "../deployments/queue.ts";
+import { type RecordedPush, recordPush, summary } from "../deployments/record.ts";
+import { createSecretUses, type SecretUses } from "../deployments/secret-uses.ts";
+import { findSkipRules } from "../deployments/skips.ts";
+import { noteStep } from "../deployments/steps.ts";
+import type { Turn } from "../deployments/turns.ts";
+import type { Log } from "../log.ts";
+import type { Notifications } from "../notifications/notifications.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import { type DeploymentSummary, type MainRef, type Push, refsOf, type Would } from "../receiver/push.ts";
+import { giveGuardOrder, removeGuardOrder } from "../rollout/guard/order.ts";
+import { readDeploymentReport, removeDeploymentReport } from "../rollout/report/deployment-report.ts";
+import { checkScript, logScriptFault } from "../runner/check-script.ts";
+import { createProjectScript, findUnredacted, type ProjectScript } from "../runner/known-secrets.ts";
+import { readRemoteHead, readSource } from "../runner/repository.ts";
+import { createRunner } from "../runner/runner.ts";
+import { prepareScriptState } from "../runner/script-state.ts";
 
-/** A repository that is deployed, with its settings as they are now. */
-export interface Project {
+/** What the projects of a service share. */
+export interface Shared {
+  readonly machine: MachineSettings;
+  readonly env: Environment;
+  /** The whole database. */
+  readonly store: Store;
+  readonly events: EventBus;
+  readonly notifications: Notifications;
+  readonly makeTurn: (onFree: () => void) => Turn;
+  /** Runs a look for missed pushes when it may. */
+  readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
+  /** Whether this instance runs deployments; another one may. */
+  readonly isLeader: () => boolean;
+  /** Whether pushes come from another process, which may be in an attacker's hands. */
+  readonly distrustsPushes: boolean;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+}
+
+/** A repository that is deployed, through all changes of its settings. It deploys nothing before `lead` is called. */
+export class Project {
   readonly name: string;
-  readonly settings: ProjectSettings;
-  /** The variables that only its scripts get. */
-  readonly scriptSecrets: Readonly<Record<string, string>>;
+  /** The project's view of the database. */
+  readonly store: Store;
+  /** The directory of its logs and runs. */
+  readonly statePath: string;
+  readonly log: Log;
+  readonly queue: Queue;
+  /** Whether its settings are there; if not, nothing more is started. */
+  isServed = true;
+  config: ProjectConfig;
+  /** What its scripts, and git in its repository, run with now. */
+  script: () => ProjectScript;
+  catchUp: CatchUp;
+  secretUses: SecretUses;
+  readonly #shared: Shared;
+
+  constructor(shared: Shared, config: ProjectConfig) {
+    this.#shared = shared;
+    this.config = config;
+    this.name = config.name;
+    this.store = shared.store.of(this.name);
+    this.statePath = projectStatePath(shared.machine.statePath, this.name);
+    // Of the only project each line is.
+    this.log = this.name === onlyProjectName ? shared.log : shared.log.child({ project: this.name });
+    const { store, log } = this;
+    const { events, notifications, makeTurn, distrustsPushes } = shared;
+    this.queue = createQueue({
+      ...{ store, log, makeTurn, distrustsPushes },
+      runner: this.#makeRunner(),
+      readSource: this.#readSource,
+      exchange: this.#makeExchange(),
+      isHeld: () => !this.isServed,
+      onChange(id) {
+        events.publish(id, { kind: "changed" });
+        notifications.wake();
+      },
+      onStart: (deployment) => notifications.start(store, deployment),
+    });
+    ({ script: this.script, catchUp: this.catchUp, secretUses: this.secretUses } = this.#use(config));
+  }
+
+  get settings(): ProjectSettings {
+    return this.config.settings;
+  }
+
+  /** The branches that are deployed. */
+  get refs(): readonly MainRef[] {
+    return refsOf(this.settings.branch);
+  }
+
+  /** Begins to deploy, because this instance is the leader. @param catchUpDelayMs when to look for missed pushes first */
+  lead(catchUpDelayMs: number): void {
+    this.queue.start();
+    this.#follow(catchUpDelayMs);
+  }
+
+  /** Uses new settings from now on; a script that runs keeps its own. */
+  apply(config: ProjectConfig): void {
+    this.catchUp.stop();
+    this.secretUses.close();
+    this.config = config;
+    ({ script: this.script, catchUp: this.catchUp, secretUses: this.secretUses } = this.#use(config));
+    this.isServed = true;
+    if (this.#shared.isLeader()) this.#follow(0);
+    this.queue.wake();
+  }
+
+  /** Starts nothing more until there are settings again. */
+  remove(): void {
+    this.isServed = false;
+    this.catchUp.stop();
+    this.secretUses.close();
+  }
+
+  /** Waits for its running deployment, and starts no other. Pushes are still recorded. */
+  async stop(): Promise<void> {
+    this.catchUp.stop();
+    await this.queue.stop(this.#shared.machine.shutdownGraceMs);
+  }
+
+  /** Records a push, and asks the remote about it if it may be an old one. @param alongside runs in the same transaction */
+  async accept(push: Push, alongside?: () => void): Promise<RecordedPush> {
+    const recorded = await this.queue.accept(push, alongside);
+    if (recorded.doubt) this.catchUp.resolve(recorded.doubt);
+    return recorded;
+  }
+
+  /** What recording the push would do, and whether its script could start. */
+  async dryRun(push: Push): Promise<Would> {
+    const { recorded, running } = recordAndUndo(this.store, push);
+    if (recorded.kind === "duplicate") {
+      return { duplicate: { deployment: recorded.deployment, detail: recorded.detail } };
+    }
+    if (recorded.deployment.state === "superseded") return { ignore: overtaken };
+    const problem = await checkScript(this.script());
+    if (problem) return { fail: problem };
+    const { ref, commit } = recorded.deployment;
+    if (findPause(this.store) !== null) return { deploy: { ref, commit, when: "resumed" } };
+    return running
+      ? { deploy: { ref, commit, when: "after", after: running } }
+      : { deploy: { ref, commit, when: "now" } };
+  }
+
+  /** Where a branch is at the remote. */
+  readonly readRemoteHead = (ref: string): Promise<RemoteHead> => readRemoteHead(this.script(), ref);
+
+  /**
+   * The path of a directory on the host, which identifies a project in roll-outs; the same outside of a container. Nothing
+   * in the service loads code for Docker before somebody rolls back.
+   */
+  async hostDirectory(directory: string): Promise<string> {
+    const { hostDirectoryOf } = await import("../rollout/compose/locate-project.ts");
+    const { connectEngine } = await import("../platform/docker/engine.ts");
+    return await hostDirectoryOf(connectEngine(this.script().environment.DOCKER_HOST), directory);
+  }
+
+  #follow(catchUpDelayMs: number): void {
+    this.catchUp.start(catchUpDelayMs);
+    this.secretUses.begin();
+  }
+
+  /** Makes what depends on the settings. */
+  #use({ settings, scriptSecrets }: ProjectConfig): Pick<Project, "script" | "catchUp" | "secretUses"> {
+    const { store, log, queue, readRemoteHead } = this;
+    const { machine, env, notifications, lookInTurn: inTurn } = this.#shared;
+    const { repoPath, deployEnv, secrets, notify, commitStatus, catchUpIntervalMs: intervalMs } = settings;
+    const { scriptStatePath, ordersPath } = this.#paths();
+    const sources = {
+      ...{ env, deployEnv, repoPath, secrets, notify, commitStatus, scriptSecrets },
+      ...{ scriptStatePath, ordersPath, runsAsOwner: machine.projectsPath !== null },
+    };
+    const script = createProjectScript(sources);
+    notifications.subscribe(store, settings);
+    Promise.all([prepareScriptState(script(), log), logScriptFault(script(), log)]).catch((error: unknown) =>
+      log.error({ event: "script.unchecked", err: error }, "The deploy script could not be checked"),
+    );
+    for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
+    const previous = secrets.previous && secretFingerprint(secrets.previous);
+    const fingerprints = { current: secretFingerprint(secrets.current), previous };
+    const { refs, request } = { refs: this.refs, request: queue.request };
+    return {
+      script,
+      catchUp: createCatchUp({ store, refs, readRemoteHead, request, log, intervalMs, inTurn }),
+      secretUses: createSecretUses({ store, fingerprints, log }),
+    };
+  }
+
+  /** Both directories belong to this user. No project has the name of the orders. */
+  #paths(): { readonly scriptStatePath: string | null; readonly ordersPath: string } {
+    const { machineStatePath, statePath } = this.#shared.machine;
+    const scriptStates = machineStatePath && machineStateAt(machineStatePath).projects;
+    return {
+      scriptStatePath: scriptStates && join(scriptStates, this.name),
+      ordersPath: join(scriptStates ?? statePath, ".orders"),
+    };
+  }
+
+  readonly #readSource: ReadSource = (deployment, state) =>
+    readSource(this.script(), this.statePath, deployment, state);
+
+  /** Each run reads the settings when it starts, by the getters. */
+  #makeRunner(): Runner {
+    const { store, statePath, log } = this;
+    const { machine, events, distrustsPushes, stopping } = this.#shared;
+    const project = this;
+    const noteSource = createSourceNote(store, this.#readSource);
+    return createRunner({
+      ...{ statePath, log },
+      script: () => this.script(),
+      otherStatePaths: () => listStatePaths(machine.statePath).filter((path) => path !== statePath),
+      get refs() {
+        return project.refs;
+      },
+      get deployTimeoutMs() {
+        return project.settings.deployTimeoutMs;
+      },
+      get deploySilenceMs() {
+        return project.settings.deploySilenceMs;
+      },
+      get tipRules() {
+        const { allowedSigners: signersPath, deployPaths: paths } = project.settings;
+        return {
+          ...{ paths, signersPath, distrustsPushes, stopping },
+          findLastDeployed: () => findLastDeployedCommit(store),
+          findSkipRules: (deployment: Deployment) =>
+            findSkipRules(store, deployment, distrustsPushes || paths.length > 0),
+        };
+      },
+      onStep(deployment, name) {
+        noteStep(store, deployment, name, log);
+        noteSource(deployment);
+        events.publish(deployment.id, { kind: "step" });
+      },
+      onLine: ({ id }, line) => events.publish(id, { kind: "line", line }),
+    });
+  }
+
+  /** What the roll-out of a script reports, and is ordered. */
+  #makeExchange(): RolloutExchange {
+    const { ordersPath } = this.#paths();
+    const reports = () => stateDirectoryOf(this.script().environment);
+    return {
+      read: (id) => readDeploymentReport(reports(), id),
+      order: (id, order) => giveGuardOrder(ordersPath, id, order),
+      tidy(id) {
+        removeDeploymentReport(reports(), id);
+        removeGuardOrder(ordersPath, id);
+      },
+    };
+  }
 }
 
-/** Which projects there are. */
-export interface Projects {
-  /** By name. */
-  readonly list: () => readonly Project[];
-  readonly find: (name: string) => Project | null;
-  /** What is wrong with the settings of a project, by its name: its last good ones, if any, stay in force. */
-  readonly faults: () => ReadonlyMap<string, string>;
-  /** Calls `onChange` with the names of projects that were added, changed or removed. */
-  readonly watch: (onChange: (names: readonly string[]) => void) => void;
-  /** Reads them again now, at most once a second. */
-  readonly refresh: () => void;
-  readonly stop: () => void;
+/** The only project keeps its logs and runs in the state directory itself. */
+export function projectStatePath(statePath: string, name: string): string {
+  return name === onlyProjectName ? statePath : join(statePath, "projects", name);
 }
 
-/** The name of the project that the environment describes. */
-export const onlyProjectName = "default";
-
-/** True for a name that can be a file, a path of a URL and part of a Docker network as it stands. */
-export function isProjectName(text: string): boolean {
-  return /^[a-z0-9][a-z0-9-]{0,38}$/.test(text);
+/** The state of all projects that ever were, also of those that are not served any more. */
+export function listStatePaths(statePath: string): readonly string[] {
+  const directory = join(statePath, "projects");
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return [statePath, ...names.map((name) => join(directory, name))];
 }
 
-/** The one project that the environment describes. */
-export function onlyProject(settings: ProjectSettings): Projects {
-  const project = { name: onlyProjectName, settings, scriptSecrets: {} };
-  return {
-    list: () => [project],
-    find: (name) => (name === onlyProjectName ? project : null),
-    faults: () => new Map(),
-    watch: () => {},
-    refresh: () => {},
-    stop: () => {},
-  };
+const overtaken = {
+  reason: "superseded",
+  detail: "A newer push of this branch arrived before this one, so it would not be deployed.",
+};
+
+interface Recorded {
+  readonly recorded: RecordedPush;
+  /** What runs now, and would be waited for. */
+  readonly running: DeploymentSummary | null;
+}
+
+/** Records `push` in a transaction and rolls that back, so the answer is exactly what would happen. */
+function recordAndUndo(store: Store, push: Push): Recorded {
+  const undo = new Error("The dry run is over.");
+  const seen: Recorded[] = [];
+  try {
+    store.transaction(() => {
+      const running = findRunning(store);
+      seen.push({ recorded: recordPush(store, push), running: running && summary(running) });
+      throw undo;
+    });
+  } catch (error) {
+    if (error !== undo) throw error;
+  }
+  const [recorded] = seen;
+  if (!recorded) throw undo;
+  return recorded;
 }

@@ -14,7 +14,7 @@ async function filesOf(t: TestContext, role: Role): Promise<string> {
   const load = "(url, context, next) => { console.error(url); return next(url, context); }";
   writeFileSync(hooks, `import { registerHooks } from "node:module";\nregisterHooks({ load: ${load} });\n`);
   const { log } = await machine.start(role, { NODE_OPTIONS: `--import=${hooks}` });
-  const entry = role === "receive" ? "src/receive.ts" : "src/service.ts";
+  const entry = role === "receive" ? "src/receive.ts" : "src/run.ts";
   await until("its own file", () => log.otherText.some((line) => line.endsWith(entry)));
   return log.otherText.map((line) => line.replace(/^.*\/src\//, "src/")).join("\n");
 }
@@ -24,7 +24,7 @@ test("receive loads no code that deploys, keeps its record or answers commands",
   assert.match(files, /^src\/receiver\/server\.ts$/m);
   assert.doesNotMatch(
     files,
-    /^src\/(?:deployments|runner|rollout|redaction|control|doctor|platform\/docker)\/|^src\/(?:service|project-service)/m,
+    /^src\/(?:deployments|runner|rollout|redaction|control|doctor|platform\/docker)\/|^src\/(?:run\.ts|projects\/)/m,
   );
 });
 

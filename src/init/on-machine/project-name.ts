@@ -1,5 +1,5 @@
 import { reservedNames } from "../../config/machine-part.ts";
-import { isProjectName } from "../../projects/project.ts";
+import { isProjectName } from "../../config/project-files.ts";
 import { SetupError } from "../setup-error.ts";
 
 export interface NameOptions {

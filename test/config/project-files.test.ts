@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { ProjectFiles } from "../../src/config/project-files.ts";
+import { readProjectFiles } from "../../src/config/project-files.ts";
 import type { Log } from "../../src/log.ts";
-import type { Projects } from "../../src/projects/project.ts";
-import { readProjectFiles } from "../../src/projects/project-files.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -16,7 +16,7 @@ interface Files {
   readonly secretsPath: string;
   readonly write: (name: string, text?: string) => void;
   readonly writeSecrets: (name: string, text: string, mode?: number) => void;
-  readonly read: () => Projects;
+  readonly read: () => ProjectFiles;
   readonly logged: string[];
 }
 
@@ -46,7 +46,7 @@ function makeFiles(t: TestContext): Files {
   };
 }
 
-const namesOf = (projects: Projects) => projects.list().map(({ name }) => name);
+const namesOf = (projects: ProjectFiles) => projects.list().map(({ name }) => name);
 
 test("each file is a project, with its settings and the secrets of its scripts", (t) => {
   const files = makeFiles(t);

@@ -1,0 +1,67 @@
+import type { ProjectConfig, ProjectFiles } from "../config/project-files.ts";
+import { Project, type Shared } from "./project.ts";
+
+/** The first looks at the remotes are this far apart, so that many projects do not ask at once. */
+const catchUpSpreadMs = 2_000;
+
+/** All projects of a service. It follows the files of their settings. */
+export class ProjectRegistry {
+  readonly #projects = new Map<string, Project>();
+  readonly #shared: Shared;
+  readonly #files: ProjectFiles;
+
+  constructor(shared: Shared, files: ProjectFiles) {
+    this.#shared = shared;
+    this.#files = files;
+    for (const config of files.list()) this.#apply(config.name, config);
+    files.watch((names) => {
+      for (const name of names) this.#apply(name, files.find(name));
+    });
+  }
+
+  #apply(name: string, config: ProjectConfig | null): void {
+    const known = this.#projects.get(name);
+    if (config === null) known?.remove();
+    else if (known) known.apply(config);
+    else {
+      const project = new Project(this.#shared, config);
+      this.#projects.set(name, project);
+      if (this.#shared.isLeader()) project.lead(0);
+    }
+  }
+
+  /** By name, also those whose settings were removed while this runs. */
+  list(): readonly Project[] {
+    return [...this.#projects.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+  }
+
+  find(name: string): Project | null {
+    return this.#projects.get(name) ?? null;
+  }
+
+  /** What is wrong with the settings of a project, by its name: its last good ones, if any, stay in force. */
+  faults(): ReadonlyMap<string, string> {
+    return this.#files.faults();
+  }
+
+  /** Reads the settings again now, at most once a second. */
+  refresh(): void {
+    this.#files.refresh();
+  }
+
+  /** Begins to deploy, because this instance is the leader. */
+  lead(): void {
+    for (const [index, project] of this.list().entries()) project.lead(index * catchUpSpreadMs);
+  }
+
+  /** Waits for the running deployments, and starts no others. Pushes are still recorded. */
+  async stop(): Promise<void> {
+    this.#files.stop();
+    await Promise.all(this.list().map((project) => project.stop()));
+  }
+
+  /** Writes what is not yet on disk of the pushes. Call it when no more can come. */
+  close(): void {
+    for (const { secretUses } of this.list()) secretUses.close();
+  }
+}
