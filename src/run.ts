@@ -14,7 +14,6 @@ import { createHealthCheck } from "./deployments/health.ts";
 import { openDeployments } from "./deployments/schema.ts";
 import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
-import type { Reconciling } from "./machine-part/reconcile.ts";
 import { createNotifications } from "./notifications/notifications.ts";
 import { atMost } from "./platform/at-most.ts";
 import { type HeldLock, waitForLock } from "./platform/file-lock.ts";
@@ -24,6 +23,7 @@ import { listStatePaths, type Shared } from "./projects/project.ts";
 import { ProjectRegistry } from "./projects/registry.ts";
 import { checkTools, toolsForSigners } from "./runner/check-script.ts";
 import { lastLoggedId } from "./runner/log-file.ts";
+import type { Reconciling } from "./setup/reconcile.ts";
 
 /** How many remotes are asked for missed pushes at a time: each takes a git, and with it often an ssh. */
 const mostLooks = 3;
@@ -81,7 +81,7 @@ export async function startRun(options: RunOptions): Promise<RunningService> {
 
   // Each role loads only what it needs.
   const inbox = options.takesFromInbox ? await import("./take-from-inbox.ts") : null;
-  const reconcile = inbox && machinePath ? await import("./machine-part/reconcile.ts") : null;
+  const reconcile = inbox && machinePath ? await import("./setup/reconcile.ts") : null;
   const { connectEngine } = reconcile ? await import("./platform/docker/engine.ts") : { connectEngine: null };
   const ownReceiver = inbox === null ? await import("./own-receiver.ts") : null;
   const receiving = { machine, projects, findFault, stopping: stopping.signal, log };

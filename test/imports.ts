@@ -9,9 +9,8 @@ import { dirname, join, normalize } from "node:path";
 const parts: readonly (readonly string[])[] = [
   ["main.ts"],
   ["cli"],
-  ["init", "send", "doctor"],
-  ["page", "receive.ts"],
-  ["run.ts", "own-receiver.ts", "take-from-inbox.ts", "projects", "control", "machine-part", "notifications"],
+  ["setup", "init", "send", "doctor", "page", "receive.ts", "run.ts"],
+  ["own-receiver.ts", "take-from-inbox.ts", "projects", "control", "notifications"],
   ["inbox"],
   ["runner"],
   ["deployments"],
@@ -33,11 +32,11 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
  * write to; all that others can write to is opened by platform/foreign-files.ts.
  */
 const runsAsRoot =
-  /^(?:access|control|deployments|machine-part|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:report|versions))/;
+  /^(?:access|control|deployments|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:report|versions)|setup\/reconcile)/;
 const openOwnFiles = [
   "control/log.ts", // logs of scripts
   "control/remote-server.ts", // a token, read by a command
-  "machine-part/", // /etc/hotpush, and what is in live/ itself
+  "setup/reconcile.ts", // /etc/hotpush, and what is in live/ itself
   "notifications/message.ts", // logs of scripts
   "projects/project.ts", // names of state directories
   "runner/adopt.ts", // runs

@@ -2,7 +2,10 @@ import { constants, existsSync } from "node:fs";
 import type { Command } from "commander";
 import { machineServices, projectNetwork, serverCommands } from "../config/machine-part.ts";
 import { applyChange, type CheckoutChange, planCheckoutRemoval } from "../init/on-machine/plan-removal.ts";
-import { portsOfProject } from "../init/on-machine/sites.ts";
+import { connectEngine } from "../platform/docker/engine.ts";
+import { isAllowed } from "../platform/files.ts";
+import { wrapFor } from "../platform/terminal/layout.ts";
+import { askProject, filesOfProject, isRunning, type RemovalEnding, removeProject } from "../setup/remove.ts";
 import {
   chooseProject,
   findMachinePart,
@@ -11,17 +14,8 @@ import {
   type MachinePart,
   type MachineProject,
   removedFiles,
-} from "../machine-part/find.ts";
-import {
-  askProject,
-  filesOfProject,
-  isRunning,
-  type RemovalEnding,
-  removeProject,
-} from "../machine-part/remove-project.ts";
-import { connectEngine } from "../platform/docker/engine.ts";
-import { isAllowed } from "../platform/files.ts";
-import { wrapFor } from "../platform/terminal/layout.ts";
+} from "../setup/server.ts";
+import { portsOfProject } from "../setup/sites.ts";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 import { canAsk, confirm } from "./init-questions.ts";
 

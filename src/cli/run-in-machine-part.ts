@@ -1,7 +1,7 @@
 import { machineProject, machineServices, serverCommands } from "../config/machine-part.ts";
 import type { NotRunningError } from "../control/client.ts";
-import { findMachinePart, type MachinePart } from "../machine-part/find.ts";
 import { outputOf, runInPlace } from "../platform/run-command.ts";
+import { findMachinePart, type MachinePart } from "../setup/server.ts";
 import { refuse } from "./command.ts";
 
 /**

@@ -5,12 +5,12 @@ import { parseEnv } from "node:util";
 import type { Command } from "commander";
 import { secretFault } from "../config/secret.ts";
 import type { StatusJson, WholeStatusJson } from "../control/status.ts";
-import { chooseProject, findMachinePart } from "../machine-part/find.ts";
 import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/env-file.ts";
 import { ownUid, statOf } from "../platform/files.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { CommandError } from "../problems.ts";
+import { chooseProject, findMachinePart } from "../setup/server.ts";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 import { accessService } from "./service-access.ts";
 

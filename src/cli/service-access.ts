@@ -4,14 +4,9 @@ import { stateDirectoryOf } from "../config/state-path.ts";
 import { callService, type ServicePlace } from "../control/client.ts";
 import { controlSocketPath } from "../control/control-socket.ts";
 import { findRemoteServer } from "../control/remote-server.ts";
-import {
-  findMachinePart,
-  findMachineProject,
-  hasOwnHotpush,
-  type MachinePart,
-} from "../machine-part/find.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
+import { findMachinePart, findMachineProject, hasOwnHotpush, type MachinePart } from "../setup/server.ts";
 
 /** What a command that calls the service works with. */
 export interface ServiceAccess {

@@ -4,9 +4,9 @@ import { formatDuration } from "../config/duration.ts";
 import { machineServices, serverCommands } from "../config/machine-part.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { SecretJson, SecretsJson, StatusJson, WholeStatusJson } from "../control/status.ts";
-import { findMachinePart, findProjectAround, type MachinePart, removedFiles } from "../machine-part/find.ts";
 import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
+import { findMachinePart, findProjectAround, type MachinePart, removedFiles } from "../setup/server.ts";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {
   commitText,

@@ -1,24 +1,24 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
 import { machineServices, servicesOf } from "../config/machine-part.ts";
-import { pageDirectory } from "../init/on-machine/machine-files.ts";
 import { isOwnImage, type PlannedUpgrade, planUpgrade } from "../init/on-machine/plan-upgrade.ts";
 import { makeDirectory } from "../init/on-machine/write.ts";
 import { buildOwnImage, hasOwnImage } from "../init/own-image.ts";
 import { type PlannedFile, writePlanned } from "../init/planned-file.ts";
-import { findMachinePart, type MachinePart } from "../machine-part/find.ts";
-import { findOutdated, listMachineContainers, type MachineServices } from "../machine-part/services.ts";
+import { connectEngine } from "../platform/docker/engine.ts";
+import { isInContainer } from "../platform/docker/mountinfo.ts";
+import { rewriteFile } from "../platform/replace-file.ts";
+import { wrapFor } from "../platform/terminal/layout.ts";
+import { findMachinePart, type MachinePart } from "../setup/server.ts";
+import { pageDirectory } from "../setup/server-files.ts";
+import { findOutdated, listMachineContainers, type MachineServices } from "../setup/start.ts";
 import {
   type UpgradeEnding,
   type UpgradeEvents,
   type UpgradeFiles,
   upgradeMachinePart,
   type WentBack,
-} from "../machine-part/upgrade.ts";
-import { connectEngine } from "../platform/docker/engine.ts";
-import { isInContainer } from "../platform/docker/mountinfo.ts";
-import { rewriteFile } from "../platform/replace-file.ts";
-import { wrapFor } from "../platform/terminal/layout.ts";
+} from "../setup/upgrade.ts";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 import { canAsk, confirm } from "./init-questions.ts";
 import { printChanges } from "./init-report.ts";

@@ -4,11 +4,11 @@ import { parseEnv } from "node:util";
 import type { ProjectReading } from "../config/project-files.ts";
 import { type Environment, readVariables, variables } from "../config/settings.ts";
 import { loadConfig } from "../config.ts";
-import type { MachinePart } from "../machine-part/find.ts";
 import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
+import type { MachinePart } from "../setup/server.ts";
 import {
   probeCompose,
   probeEngine,

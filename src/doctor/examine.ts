@@ -3,8 +3,8 @@ import { dirname, join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isProjectName, projectNames, readProjectFile } from "../config/project-files.ts";
 import { machineVariables } from "../config/settings.ts";
-import { findMachinePart, hasOwnHotpush, type MachinePart } from "../machine-part/find.ts";
 import { CommandError } from "../problems.ts";
+import { findMachinePart, hasOwnHotpush, type MachinePart } from "../setup/server.ts";
 import { dockerChecks, lintChecks } from "./compose.ts";
 import {
   type Check,

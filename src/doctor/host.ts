@@ -7,13 +7,13 @@ import { projectNames, readProjectFile, sharedCheckout } from "../config/project
 import { newSecretCommand } from "../config/secret.ts";
 import { formatSize } from "../config/size.ts";
 import { stateDirectoryOf } from "../config/state-path.ts";
-import type { MachinePart } from "../machine-part/find.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { kindOf, nearestExisting, ownUid, statOf } from "../platform/files.ts";
 import { runGit } from "../platform/git.ts";
 import { sendHttp } from "../platform/http.ts";
 import { hasSucceeded, runCommand } from "../platform/run-command.ts";
 import { binDirectory } from "../runner/environment.ts";
+import type { MachinePart } from "../setup/server.ts";
 import {
   type Check,
   type DoctorContext,

@@ -3,7 +3,6 @@ import { machineProject, machineServices } from "../config/machine-part.ts";
 import type { Environment } from "../config/settings.ts";
 import { webhookUrlOf } from "../config/values.ts";
 import { callService } from "../control/client.ts";
-import type { MachinePart } from "../machine-part/find.ts";
 import { composeVersion, loadModel } from "../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../platform/compose/model.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
@@ -20,6 +19,7 @@ import type { SystemUser } from "../platform/users.ts";
 import { ProblemError } from "../problems.ts";
 import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
 import { stackFiles } from "../rollout/swarm/stack-file.ts";
+import type { MachinePart } from "../setup/server.ts";
 
 /** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */
 type RemoteAnswer =

@@ -7,7 +7,6 @@ import { adminSocket, liveMount, serverCommands, servicesOf } from "../config/ma
 import { webhookUrl, webhookUrlOf } from "../config/values.ts";
 import { callService } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
-import type { MachinePart } from "../machine-part/find.ts";
 import { listContainers } from "../platform/docker/container.ts";
 import { isServing } from "../platform/docker/health.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
@@ -16,6 +15,7 @@ import { sendHttp } from "../platform/http.ts";
 import { runCommand } from "../platform/run-command.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { binDirectory } from "../runner/environment.ts";
+import type { MachinePart } from "../setup/server.ts";
 import { readVersion } from "../version.ts";
 import {
   type Check,

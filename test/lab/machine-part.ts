@@ -11,8 +11,7 @@ import {
   projectNetwork,
   serviceAlias,
 } from "../../src/config/machine-part.ts";
-import { machineCaddyfile } from "../../src/machine-part/caddyfile.ts";
-import { machineComposeFile } from "../../src/machine-part/compose-file.ts";
+import { machineCaddyfile, machineComposeFile } from "../../src/setup/server-files.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";
 import { writeScript } from "../harness/temporary.ts";

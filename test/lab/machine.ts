@@ -11,9 +11,9 @@ import {
   projectNetwork,
   serviceAlias,
 } from "../../src/config/machine-part.ts";
-import { openRequestsDirectory } from "../../src/machine-part/live-directories.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { countingLines, indented } from "../../src/rollout/requests/caddy-lines.ts";
+import { openRequestsDirectory } from "../../src/setup/reconcile.ts";
 import { freePort } from "../harness/free-port.ts";
 
 const run = promisify(execFile);

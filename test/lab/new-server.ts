@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { parseEnv, promisify } from "node:util";
 import { machineFilesAt } from "../../src/config/machine-part.ts";
-import { withCheckoutPath } from "../../src/machine-part/compose-file.ts";
+import { withCheckoutPath } from "../../src/setup/server-files.ts";
 import { launcher } from "../harness/cli.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { git } from "./newcomer.ts";

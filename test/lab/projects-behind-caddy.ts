@@ -15,8 +15,7 @@ import {
   receiveNetwork,
 } from "../../src/config/machine-part.ts";
 import type { WholeStatusJson } from "../../src/control/status.ts";
-import { machineCaddyfile } from "../../src/machine-part/caddyfile.ts";
-import { machineComposeFile } from "../../src/machine-part/compose-file.ts";
+import { machineCaddyfile, machineComposeFile } from "../../src/setup/server-files.ts";
 import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { buildImage, removeImage } from "./image.ts";

@@ -1,10 +1,9 @@
 import { machineServices, pageAlias } from "../../config/machine-part.ts";
-import { hasService } from "../../machine-part/compose-file.ts";
+import type { MachinePlace } from "../../setup/place.ts";
+import { hasService, self } from "../../setup/server-files.ts";
 import type { Setting } from "../dotenv-file.ts";
 import type { WantedFile } from "../planned-file.ts";
 import { SetupError } from "../setup-error.ts";
-import { self } from "./machine-files.ts";
-import type { MachinePlace } from "./machine-place.ts";
 
 /** The page of the machine part as it will be. */
 export interface PagePlan {

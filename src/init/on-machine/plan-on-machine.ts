@@ -1,7 +1,16 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../../config/settings.ts";
-import { findMachinePart, listMachineProjects, type MachinePart } from "../../machine-part/find.ts";
+import { findMachinePlace, findPortHolders, type MachinePlace } from "../../setup/place.ts";
+import { findMachinePart, listMachineProjects, type MachinePart } from "../../setup/server.ts";
+import {
+  machineDirectories,
+  machineWideFiles,
+  type PlannedDirectory,
+  receiveOwner,
+  self,
+} from "../../setup/server-files.ts";
+import { portsOfOthers, refuseTakenNames, refuseTakenPageName, siteFile } from "../../setup/sites.ts";
 import type { SetupServices } from "../compose-services.ts";
 import { type GitHost, isGitHost } from "../git-host.ts";
 import { findMachine } from "../machine.ts";
@@ -17,20 +26,10 @@ import type { UpstreamOptions } from "../upstreams/upstream.ts";
 import { parsePublicUrl } from "../webhook-address.ts";
 import { findProjectAddress, type ProjectAddress } from "./address.ts";
 import { chooseOverrideFile, type OverrideFile, planCheckoutFiles } from "./checkout-files.ts";
-import {
-  machineDirectories,
-  machineWideFiles,
-  type PlannedDirectory,
-  receiveOwner,
-  self,
-} from "./machine-files.ts";
-import { findMachinePlace, type MachinePlace } from "./machine-place.ts";
 import { type PagePlan, planPage } from "./page.ts";
-import { findPortHolders } from "./port-holders.ts";
 import { chooseProjectName } from "./project-name.ts";
 import { projectFile } from "./project-settings.ts";
 import { findRemovedProject, formerProjectName, withRemovedFiles } from "./removed-project.ts";
-import { portsOfOthers, refuseTakenNames, refuseTakenPageName, siteFile } from "./sites.ts";
 
 /** Options of the command line. */
 export interface GivenOnMachine {

@@ -1,6 +1,5 @@
-import { machineCaddyfile } from "../../machine-part/caddyfile.ts";
-import type { MachinePart } from "../../machine-part/find.ts";
-import { renewedComposeFile } from "../../machine-part/renewed-compose-file.ts";
+import type { MachinePart } from "../../setup/server.ts";
+import { machineCaddyfile, renewedComposeFile } from "../../setup/server-files.ts";
 import { withSettings } from "../dotenv-file.ts";
 import { ownImage } from "../own-image.ts";
 import { type PlannedFile, planFile, type WantedFile } from "../planned-file.ts";

@@ -5,10 +5,10 @@ import {
   type MachinePart,
   type MachineProject,
   removedFiles,
-} from "../../machine-part/find.ts";
+} from "../../setup/server.ts";
+import { self } from "../../setup/server-files.ts";
 import { withoutOtherValues } from "../dotenv-file.ts";
 import type { WantedFile } from "../planned-file.ts";
-import { self } from "./machine-files.ts";
 
 /** The project of the checkout `root` if the machine part had it before, or null. */
 export function findRemovedProject(part: MachinePart, root: string): MachineProject | null {

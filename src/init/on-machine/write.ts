@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
+import type { PlannedDirectory } from "../../setup/server-files.ts";
 import { diskFull, writePlanned } from "../planned-file.ts";
 import { SetupError } from "../setup-error.ts";
-import type { PlannedDirectory } from "./machine-files.ts";
 import type { MachineSetup } from "./plan-on-machine.ts";
 
 /**

@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { machineFilesAt, machineStateAt } from "../../../src/config/machine-part.ts";
 import { planPage } from "../../../src/init/on-machine/page.ts";
-import { refuseTakenPageName } from "../../../src/init/on-machine/sites.ts";
-import { machineComposeFile } from "../../../src/machine-part/compose-file.ts";
+import { machineComposeFile } from "../../../src/setup/server-files.ts";
+import { refuseTakenPageName } from "../../../src/setup/sites.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const url = new URL("https://hotpush.example.org");

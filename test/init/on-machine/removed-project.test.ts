@@ -8,7 +8,7 @@ import {
   withRemovedFiles,
 } from "../../../src/init/on-machine/removed-project.ts";
 import { planFile, type WantedFile, writePlanned } from "../../../src/init/planned-file.ts";
-import { findMachinePart, type MachinePart } from "../../../src/machine-part/find.ts";
+import { findMachinePart, type MachinePart } from "../../../src/setup/server.ts";
 import { makeMachinePart } from "../../harness/machine-part.ts";
 import type { Scope } from "../../harness/temporary.ts";
 

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  joinNetworks,
-  listCaddyContainers,
-  makeProjectNetwork,
-} from "../../src/machine-part/project-networks.ts";
 import { EngineRefusal } from "../../src/platform/docker/engine.ts";
+import { keepNetworks, listCaddyContainers, makeProjectNetwork } from "../../src/setup/networks.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { type FakeEngine, fakeEngine, networkOf } from "./fake-engine.ts";
 
@@ -20,7 +16,7 @@ async function joinAll(
   const { engine, requests } = fake;
   const caddies = await listCaddyContainers(engine);
   requests.length = 0;
-  return await joinNetworks(engine, caddies, { joined, kept, names });
+  return await keepNetworks(engine, caddies, { joined, kept, names });
 }
 
 test("Caddy is joined to the network of each project, which is made if it is missing", async () => {
@@ -79,15 +75,6 @@ test("Caddy leaves the network of a project that has neither settings nor a site
   assert.deepEqual(fake.caddies.get("caddy"), [...own, "hotpush-shop", "hotpush-blog"]);
 });
 
-test("Caddy stays on a network that a person has made", async () => {
-  const fake = fakeEngine(
-    [networkOf("hotpush-theirs", "10.9.0.0/16")],
-    new Map([["caddy", [...own, "hotpush-theirs"]]]),
-  );
-  await joinAll(fake, []);
-  assert.deepEqual(fake.caddies.get("caddy"), [...own, "hotpush-theirs"]);
-});
-
 test("a network that cannot be made does not keep Caddy from the others", async () => {
   const fake = fakeEngine([], new Map([["caddy", [...own]]]));
   fake.refuse(/create/, new EngineRefusal(500, "no space left on device"));
@@ -101,12 +88,11 @@ test("a container that is removed in the meantime is no fault", async () => {
   assert.deepEqual(await joinAll(fake, ["shop"]), []);
 });
 
-test("a project's network has its name, its label and a subnet of its own", async () => {
+test("a project's network has its name and a subnet of its own", async () => {
   const { engine, networks } = fakeEngine([networkOf("host", null)]);
   await makeProjectNetwork(engine, "shop");
   assert.deepEqual(networks.at(-1), {
     Name: "hotpush-shop",
-    Labels: { "hotpush.project": "shop" },
     IPAM: { Config: [{ Subnet: "10.231.0.0/27" }] },
   });
 });

@@ -7,7 +7,7 @@ import { isServing } from "../platform/docker/health.ts";
 import { inspectImage } from "../platform/docker/image.ts";
 import { type CommandEnding, hasSucceeded } from "../platform/run-command.ts";
 import { CommandError } from "../problems.ts";
-import type { MachinePart } from "./find.ts";
+import type { MachinePart } from "./server.ts";
 
 /** The services of the machine part on their engine. */
 export interface MachineServices {

@@ -8,7 +8,7 @@ import {
   findMachinePart,
   findProjectAround,
   type MachinePart,
-} from "../../src/machine-part/find.ts";
+} from "../../src/setup/server.ts";
 import { makeMachinePart } from "../harness/machine-part.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 

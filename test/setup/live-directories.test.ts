@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { openRequestsDirectory, seedLiveDirectory } from "../../src/machine-part/live-directories.ts";
+import { openRequestsDirectory, seedLiveDirectory } from "../../src/setup/reconcile.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

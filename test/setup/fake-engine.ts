@@ -2,7 +2,6 @@ import type { Engine, EngineRefusal } from "../../src/platform/docker/engine.ts"
 
 export interface FakeNetwork {
   readonly Name: string;
-  readonly Labels?: Readonly<Record<string, string>>;
   readonly IPAM: { readonly Config: readonly { readonly Subnet: string }[] | null };
 }
 
@@ -37,7 +36,7 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
       const networks = (caddies.get(id) ?? []).map((name) => [name, { Aliases: aliases.get(name) ?? null }]);
       return { NetworkSettings: { Networks: Object.fromEntries(networks) } };
     }
-    return path === "/networks" ? networks : networks.filter(({ Labels }) => Labels !== undefined);
+    return networks;
   }
 
   function post(path: string, body: unknown): void {

@@ -3,13 +3,16 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import {
   hasCheckoutPath,
+  machineCaddyfile,
   machineComposeFile,
+  renewedComposeFile,
   withCaddyPort,
   withCheckoutPath,
   withoutCaddyPort,
-} from "../../src/machine-part/compose-file.ts";
+} from "../../src/setup/server-files.ts";
 
 const fresh = machineComposeFile(["/srv"]);
+const twoPaths = machineComposeFile(["/srv", "/home"]);
 
 test("run has a checkout below a directory that it has, and no other", () => {
   assert.ok(hasCheckoutPath(fresh, "/srv/shop"));
@@ -85,3 +88,35 @@ function assertOnlyAdded(before: string, after: string): void {
       line,
     );
 }
+
+test("a request that a container has begun to answer is never sent to another one", () => {
+  const [, retry = ""] = /@unreached \{([\s\S]*?)\n\t\t\}/.exec(machineCaddyfile()) ?? [];
+  assert.match(retry, /\.contains\("dial"\)/);
+  assert.match(retry, /not path \/webhook \/webhook\/\{args\[0\]\}/, "nor is a delivery sent to the app");
+});
+
+test("a live file is read on each request, and no name can reach the public DNS", () => {
+  assert.match(
+    machineCaddyfile(),
+    /reverse_proxy \{file\.\/run\/live\/\{args\[0\]\}\/\{args\[1\]\}\}:\{args\[2\]\}/,
+  );
+  assert.match(machineCaddyfile(), /\{args\[1\]\}\.\{args\[0\]\}\.containers\.internal:\{args\[2\]\}/);
+});
+
+test("a compose file of the same version stays as it is", () => {
+  assert.equal(renewedComposeFile(twoPaths), twoPaths);
+});
+
+test("checkouts and ports that were added for projects stay", () => {
+  const added = withCaddyPort(withCheckoutPath(twoPaths, "/data/shop", false), 8081, "127.0.0.1");
+  assert.equal(
+    renewedComposeFile(added),
+    withCaddyPort(machineComposeFile(["/srv", "/home", "/data/shop"]), 8081, "127.0.0.1"),
+  );
+  const readOnly = withCheckoutPath(twoPaths, "/mirror/shop.git", true);
+  assert.equal(renewedComposeFile(readOnly), readOnly);
+});
+
+test("the text of an earlier version is replaced by that of this one", () => {
+  assert.equal(renewedComposeFile(twoPaths.replace("cap_drop: [ALL]", "cap_drop: [NET_RAW]")), twoPaths);
+});

@@ -10,9 +10,9 @@ import { rewriteFile } from "../platform/replace-file.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError, ProblemError } from "../problems.ts";
 import { requestsLog } from "../rollout/requests/caddy-lines.ts";
-import { withoutCaddyPort } from "./compose-file.ts";
-import { type MachinePart, removedFiles } from "./find.ts";
-import { findOutdated, type MachineServices } from "./services.ts";
+import { type MachinePart, removedFiles } from "./server.ts";
+import { withoutCaddyPort } from "./server-files.ts";
+import { findOutdated, type MachineServices } from "./start.ts";
 import { replaceServices } from "./upgrade.ts";
 
 /** A file of a project, and where it is kept when the project is removed. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { machineFilesAt } from "../../src/config/machine-part.ts";
 import { openLog } from "../../src/log.ts";
-import { startReconciling } from "../../src/machine-part/reconcile.ts";
+import { startReconciling } from "../../src/setup/reconcile.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { fakeEngine } from "./fake-engine.ts";
@@ -19,11 +19,9 @@ function start(t: TestContext, fake: ReturnType<typeof fakeEngine>) {
   const [stopping, log] = [new AbortController(), openLog("error")];
   log.level = "silent";
   t.after(() => stopping.abort());
-  const range = { firstAddress: 0x0ae70000, addressCount: 65_536 };
   const options = {
     files,
     livePath,
-    range,
     engine: fake.engine,
     log,
     stopping: stopping.signal,

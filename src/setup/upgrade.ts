@@ -3,7 +3,7 @@ import { NotRunningError, openHold } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { inspectImage, tagImage } from "../platform/docker/image.ts";
 import { CommandError } from "../problems.ts";
-import { findOutdated, listMachineContainers, type MachineServices, recreate, rotate } from "./services.ts";
+import { findOutdated, listMachineContainers, type MachineServices, recreate, rotate } from "./start.ts";
 
 /** The files of the machine part, before or after an upgrade. */
 export interface UpgradeFiles {

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { internalPort } from "../../config/machine-part.ts";
-import type { WantedFile } from "../planned-file.ts";
-import { SetupError } from "../setup-error.ts";
-import type { UpstreamPlan } from "../upstreams/plan.ts";
-import { type SiteOptions, siteText } from "../upstreams/site.ts";
-import type { ProjectAddress } from "./address.ts";
-import { self } from "./machine-files.ts";
+import { internalPort } from "../config/machine-part.ts";
+import type { ProjectAddress } from "../init/on-machine/address.ts";
+import type { WantedFile } from "../init/planned-file.ts";
+import { SetupError } from "../init/setup-error.ts";
+import type { UpstreamPlan } from "../init/upstreams/plan.ts";
+import { type SiteOptions, siteText } from "../init/upstreams/site.ts";
+import { self } from "./server-files.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects.

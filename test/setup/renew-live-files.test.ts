@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { chownSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { renewLiveFiles } from "../../src/machine-part/renew-live-files.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
+import { renewLiveFiles } from "../../src/setup/reconcile.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

@@ -1,4 +1,5 @@
-import { isMap, isScalar, isSeq, parseDocument } from "yaml";
+import { resolve } from "node:path";
+import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml";
 import {
   caddyMount,
   liveMount,
@@ -7,7 +8,136 @@ import {
   pageAlias,
   receiveAlias,
   receiveNetwork,
+  serviceAlias,
 } from "../config/machine-part.ts";
+import { type Setting, withSettings } from "../init/dotenv-file.ts";
+import type { Machine } from "../init/machine.ts";
+import { ownImage } from "../init/own-image.ts";
+import type { Owner, WantedFile } from "../init/planned-file.ts";
+import type { SetupProject } from "../init/project.ts";
+import { kindOf } from "../platform/files.ts";
+import { answerLines, countingLines, indented } from "../rollout/requests/caddy-lines.ts";
+import type { MachinePlace } from "./place.ts";
+
+export interface MachineFilesOptions {
+  readonly place: MachinePlace;
+  readonly machine: Machine;
+  readonly project: SetupProject;
+  /** Ports of the machine that Caddy takes over from this project, beside 80 and 443. */
+  readonly ports: readonly { readonly port: number; readonly address: string }[];
+  /** Of the page. */
+  readonly settings: readonly Setting[];
+}
+
+/** A directory as it should be made if it is missing. */
+export interface PlannedDirectory {
+  readonly path: string;
+  readonly mode: number;
+  readonly owner: Owner;
+}
+
+/** The directories of the machine part, those that contain others first. */
+export function machineDirectories({ place, machine }: MachineFilesOptions): readonly PlannedDirectory[] {
+  const { files, state } = place;
+  const [own, receive] = [self(), receiveOwner(place)];
+  return [
+    { path: files.path, mode: 0o755, owner: own },
+    { path: files.sitesPath, mode: 0o755, owner: own },
+    { path: files.projectsPath, mode: 0o750, owner: { ...own, gid: receive.gid } },
+    { path: files.secretsPath, mode: 0o700, owner: own },
+    { path: state.path, mode: 0o755, owner: own },
+    { path: state.run, mode: 0o700, owner: own },
+    { path: state.receive, mode: 0o700, owner: receive },
+    pageDirectory(place),
+    { path: state.live, mode: 0o750, owner: { ...own, gid: machine.dockerGroup } },
+    { path: state.caddy, mode: 0o700, owner: own },
+    // The scripts of a project reach their own directory in it, and cannot list the others.
+    { path: state.projects, mode: 0o711, owner: own },
+  ];
+}
+
+/**
+ * The files that all projects share. A person may have changed them, so what is there is only added to: variables,
+ * checkouts that `run` does not have yet, and ports of Caddy.
+ */
+export function machineWideFiles(options: MachineFilesOptions): readonly WantedFile[] {
+  const owner = self();
+  return [
+    {
+      ...{ name: "compose.yaml", mode: 0o644, owner, purpose: "Caddy, and Hotpush in containers" },
+      make: (before) => withNeeds(before ?? machineComposeFile(presentPaths()), options),
+    },
+    {
+      ...{ name: "Caddyfile", mode: 0o644, owner, purpose: "what the sites of all projects import" },
+      make: (before) => before ?? machineCaddyfile(),
+    },
+    {
+      ...{ name: ".env", mode: 0o644, owner, purpose: "the values of this machine" },
+      make: (before) => withSettings(before ?? "", machineSettings(options)),
+    },
+  ];
+}
+
+/** The user of `receive`, as it is or will be in .env. */
+export function receiveOwner({ env }: MachinePlace): Owner {
+  const [uid, gid] = (env.RECEIVE_USER ?? newReceiveUser()).split(":").map(Number);
+  return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
+}
+
+/** The directory of the socket on which `page` calls `run`: its group may use the socket, and only root may change it. */
+export function pageDirectory({ env, state }: Pick<MachinePlace, "env" | "state">): PlannedDirectory {
+  const [uid = 0, gid = uid] = (env.PAGE_USER ?? newPageUser()).split(":").map(Number);
+  return { path: state.page, mode: 0o750, owner: { ...self(), gid } };
+}
+
+/** The user of this process, as an owner. */
+export function self(): Owner {
+  return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+}
+
+function machineSettings({ place, machine, settings }: MachineFilesOptions): readonly Setting[] {
+  const { files, state, ports } = place;
+  const values = {
+    HOTPUSH_IMAGE: ownImage,
+    MACHINE_PATH: files.path,
+    STATE_PATH: state.path,
+    RECEIVE_USER: newReceiveUser(),
+    PAGE_USER: newPageUser(),
+    DOCKER_SOCKET: machine.dockerSocket,
+    HTTP_PORT: String(ports.http),
+    HTTPS_PORT: String(ports.https),
+  };
+  return [...Object.entries(values).map(([name, value]) => ({ name, value, isOpen: true })), ...settings];
+}
+
+/** As another user than root one cannot give files away, so `receive` and `page` run as that user. */
+function newReceiveUser(): string {
+  const { uid, gid } = self();
+  return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
+}
+
+function newPageUser(): string {
+  const { uid, gid } = self();
+  return uid === 0 ? "9001:9001" : `${uid}:${gid}`;
+}
+
+function presentPaths(): readonly string[] {
+  return usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
+}
+
+function withNeeds(text: string, { project, ports }: MachineFilesOptions): string {
+  const withPorts = ports.reduce((before, { port, address }) => withCaddyPort(before, port, address), text);
+  const withCheckout = withCheckoutPath(withPorts, project.root, false);
+  const remote = remotePath(project);
+  return remote === null ? withCheckout : withCheckoutPath(withCheckout, remote, true);
+}
+
+/** The remote if it is a directory of this machine, which scripts must see to fetch from it; else null. */
+function remotePath({ remote, remoteUrl, root }: SetupProject): string | null {
+  if (remote !== null || remoteUrl === null) return null;
+  const path = resolve(root, remoteUrl.replace(/^file:\/\//, ""));
+  return kindOf(path) === "directory" ? path : null;
+}
 
 /** Directories of a machine with checkouts in them. `run` has those that exist, at their own paths. */
 export const usualCheckoutPaths: readonly string[] = ["/srv", "/opt", "/home", "/root", "/var/www"];
@@ -253,4 +383,117 @@ function bind(source: string, target: string, isReadOnly = false): readonly stri
 function quotedPath(path: string): string {
   const safe = path.startsWith("${") ? path : path.replaceAll("$", "$$$$");
   return /^[\w./${}:?-]+$/.test(safe) ? safe : JSON.stringify(safe);
+}
+
+/**
+ * The text of this version, with what was added to the one in `text` for projects: checkouts of `run` and ports of Caddy.
+ */
+export function renewedComposeFile(text: string): string {
+  const fresh = machineComposeFile(readList(text, runVolumes).flatMap(checkoutPathOf));
+  return [runVolumes, caddyPorts].reduce((renewed, path) => {
+    const known = readList(renewed, path).map((item) => JSON.stringify(item));
+    const added = readList(text, path).filter((item) => !known.includes(JSON.stringify(item)));
+    return added.reduce<string>((all, item) => withListItem(all, path, itemLines(item)), renewed);
+  }, fresh);
+}
+
+/** A directory that `run` may change, at its own path. */
+function checkoutPathOf(volume: unknown): readonly string[] {
+  if (typeof volume !== "object" || volume === null || "read_only" in volume) return [];
+  const { source, target } = volume as Readonly<Record<string, unknown>>;
+  return typeof source === "string" && source === target && !source.includes("$") ? [source] : [];
+}
+
+function itemLines(item: unknown): readonly string[] {
+  const text = typeof item === "string" ? JSON.stringify(item) : stringify(item, { lineWidth: 0 }).trimEnd();
+  return text.split("\n").map((line, index) => `${index === 0 ? "      - " : "        "}${line}`);
+}
+
+/** The text of the machine part's Caddyfile: what the sites of all projects import. */
+export function machineCaddyfile(): string {
+  return `# Caddy of this machine, for all projects: written by \`hotpush init\`, and yours to change. Their sites are in sites/.
+# \`run\` loads a change of these files within a second or two. If Caddy rejects it, the old configuration stays in force.
+{
+	# A socket that only root and users of Docker reach; a port could be reached by every container.
+	admin unix/${liveMount}/admin.sock|0666
+	grace_period 30s
+}
+
+# import service <project> <service> <port>
+(service) {
+	# The live file holds the name of the container that gets the requests. Caddy reads it on each one, so that a roll-out
+	# needs no reload: a reload would cut connections.
+	reverse_proxy {file.${liveMount}/{args[0]}/{args[1]}}:{args[2]} {
+		lb_try_duration 5s
+		lb_try_interval 50ms
+	}
+
+	import counted {args[0]}
+
+	# Before a reload, \`run\` makes clients close their kept connections.
+	@closing vars {file.${liveMount}/closing} yes
+	header @closing Connection close
+
+	# If the live file names nothing that runs. Only requests that reached no container are sent on: one that was cut off
+	# may have done its work already.
+	handle_errors 502 503 {
+		@unreached {
+			expression \`{err.message}.contains("dial")\`
+			not path /webhook /webhook/{args[0]}
+		}
+${indented(
+  answerLines.map((line) => line.replace(" ", " @unreached ")),
+  2,
+)}
+		reverse_proxy @unreached ${serviceAlias("{args[1]}", "{args[0]}")}:{args[2]} {
+			lb_try_duration 10s
+			lb_try_interval 50ms
+		}
+	}
+}
+
+# import counted <project>: a roll-out counts the requests by this log, which has nothing that identifies a person.
+(counted) {
+${indented(countingLines(liveMount, "{args[0]}"), 1)}
+	# The line with log_skip is also about other logs of the site. Without it, all requests are logged at all times.
+}
+
+# import deliveries <project>: /webhook of a site gets the deliveries of the project's git host.
+(deliveries) {
+	@deliveries path /webhook /webhook/{args[0]}
+	handle @deliveries {
+		rewrite /webhook/{args[0]}
+		import receive
+	}
+}
+
+(receive) {
+	# While \`receive\` restarts, a delivery waits instead of being lost: git hosts send it once and wait for 10 s.
+	reverse_proxy ${receiveAlias}:9000 {
+		lb_try_duration 9s
+		lb_try_interval 50ms
+		transport http {
+			# On a kept connection that is just closing, a delivery would be cut off, and a POST is not sent twice.
+			keepalive off
+		}
+	}
+}
+
+# Every other host: a machine without a name receives deliveries at http://<its address>/webhook/<project>.
+http:// {
+	@delivery path_regexp ^/webhook/[a-z0-9-]+$
+	handle @delivery {
+		import receive
+	}
+	handle {
+		respond "No project of this machine has this address." 404
+	}
+}
+
+https:// {
+	respond "No project of this machine has this address." 404
+}
+
+import ${caddyMount}/sites/*.caddy
+`;
 }

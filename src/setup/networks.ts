@@ -1,0 +1,132 @@
+import { machineProject, machineServices, projectNetwork, projectOfNetwork } from "../config/machine-part.ts";
+import { type Engine, EngineRefusal, filteredBy, getJson } from "../platform/docker/engine.ts";
+import { ProblemError } from "../problems.ts";
+
+/** A container of Caddy. There are two for a moment while compose recreates it. */
+export interface CaddyContainer {
+  readonly id: string;
+  /** The names of the networks that it is on, or will be on when it starts. */
+  readonly networks: readonly string[];
+}
+
+export interface NetworkPlan {
+  /** The projects whose networks Caddy must be on. */
+  readonly joined: readonly string[];
+  /** Projects that Caddy may still serve, beside those: it leaves the networks of all others. */
+  readonly kept: readonly string[];
+  /** By project: the host names that Caddy has on its network, for requests between its services. */
+  readonly names: ReadonlyMap<string, readonly string[]>;
+}
+
+/**
+ * Makes the networks of projects that are missing, joins Caddy to them, and lets it leave those of removed projects. If there
+ * is nothing to do, the engine is not asked, unless a project has names for requests between its services. Neither joining nor
+ * leaving interrupts a connection, because Caddy's own network sorts before those of projects and so stays its gateway. A new
+ * name costs the connections between Caddy and that project.
+ *
+ * @returns a sentence for each project whose network could not be made or joined
+ * @throws ProblemError `docker_unreachable`, or `docker_refused` if a network could not be left
+ */
+export async function keepNetworks(
+  engine: Engine,
+  caddies: readonly CaddyContainer[],
+  { joined, kept, names }: NetworkPlan,
+): Promise<readonly string[]> {
+  const faults: string[] = [];
+  for (const project of joined) {
+    try {
+      // A network is never pruned while a running container is on it. Without a Caddy, it must be looked for.
+      const isOn = ({ networks }: CaddyContainer) => networks.includes(projectNetwork(project));
+      if (caddies.length === 0 || !caddies.every(isOn)) await makeProjectNetwork(engine, project);
+      for (const caddy of caddies) await join(engine, caddy, project, names.get(project) ?? []);
+    } catch (error) {
+      if (!(error instanceof ProblemError) || error.problem.code === "docker_unreachable") throw error;
+      faults.push(error.message);
+    }
+  }
+  const present = [...joined, ...kept];
+  for (const { id, networks } of caddies)
+    for (const network of networks) {
+      const project = projectOfNetwork(network);
+      if (project !== null && !present.includes(project))
+        await engine.post(`/networks/${network}/disconnect`, { Container: id });
+    }
+  return faults;
+}
+
+/**
+ * The containers of Caddy that run, or are about to: compose makes the new one before it stops the old one, so there is time to
+ * join the new one to networks.
+ */
+export async function listCaddyContainers(engine: Engine): Promise<readonly CaddyContainer[]> {
+  const project = `com.docker.compose.project=${machineProject}`;
+  const service = `com.docker.compose.service=${machineServices.caddy}`;
+  const status = ["created", "running", "restarting", "paused"];
+  const filters = { label: [project, service, "com.docker.compose.oneoff=False"], status };
+  const listed = await getJson<
+    readonly {
+      readonly Id: string;
+      readonly NetworkSettings?: { readonly Networks?: Readonly<Record<string, unknown>> };
+    }[]
+  >(engine, `/containers/json?${filteredBy(filters)}`);
+  return listed.map(({ Id, NetworkSettings }) => ({
+    id: Id,
+    networks: Object.keys(NetworkSettings?.Networks ?? {}),
+  }));
+}
+
+/** Docker's own pools are used up after about 30 networks. These are /27: 29 containers beside the gateway. */
+const subnets = Array.from({ length: 2_048 }, (_, n) => `10.231.${n >> 3}.${(n % 8) * 32}/27`);
+
+/**
+ * Makes the network of a project, if it is not there. Compose gives each service its bare name on its networks, so on a shared
+ * one, `web` of one project would answer the callers of another's. Two processes may make it at once.
+ *
+ * @throws ProblemError `docker_unreachable` or `docker_refused`
+ */
+export async function makeProjectNetwork(engine: Engine, project: string): Promise<void> {
+  const Name = projectNetwork(project);
+  const networks = await getJson<readonly { readonly Name: string }[]>(engine, "/networks");
+  if (networks.some((network) => network.Name === Name)) return;
+  for (const Subnet of subnets) {
+    try {
+      await engine.post("/networks/create", { Name, IPAM: { Config: [{ Subnet }] } });
+      return;
+    } catch (error) {
+      // Another process has made it in the meantime.
+      if (error instanceof EngineRefusal && error.status === 409) return;
+      const isTaken = error instanceof EngineRefusal && /overlap/i.test(error.message);
+      if (!isTaken || Subnet === subnets.at(-1)) throw error;
+    }
+  }
+}
+
+/** The engine can give names only to a container that joins, so one that lacks a name leaves first. */
+async function join(
+  engine: Engine,
+  { id, networks }: CaddyContainer,
+  project: string,
+  names: readonly string[],
+): Promise<void> {
+  const network = projectNetwork(project);
+  if (networks.includes(network)) {
+    if (names.length === 0) return;
+    const { NetworkSettings } = await getJson<{
+      readonly NetworkSettings: {
+        readonly Networks: Readonly<Record<string, { readonly Aliases?: readonly string[] | null }>>;
+      };
+    }>(engine, `/containers/${id}/json`);
+    const present = NetworkSettings.Networks[network];
+    if (present === undefined || names.every((name) => present.Aliases?.includes(name))) return;
+    await engine.post(`/networks/${network}/disconnect`, { Container: id });
+  }
+  try {
+    const EndpointConfig = { Aliases: names };
+    await engine.post(`/networks/${network}/connect`, { Container: id, EndpointConfig });
+  } catch (error) {
+    // The container or the network was removed in the meantime, or another process was faster. The next look sees it.
+    const isPast =
+      error instanceof EngineRefusal && (error.status === 404 || /already exists/.test(error.message));
+    if (!isPast) throw error;
+  }
+}

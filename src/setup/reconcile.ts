@@ -1,0 +1,357 @@
+import {
+  chmodSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  type Stats,
+  statSync,
+} from "node:fs";
+import { join } from "node:path";
+import {
+  adminSocket,
+  caddyMount,
+  internalPort,
+  type MachineFiles,
+  machineServices,
+  serverCommands,
+  serviceAlias,
+} from "../config/machine-part.ts";
+import { isProjectName, type ProjectFiles, projectNames } from "../config/project-files.ts";
+import type { Log } from "../log.ts";
+import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
+import { kindOf, ownUid, statOf } from "../platform/files.ts";
+import { listForeignDirectory, readForeignFile, replaceForeignFile } from "../platform/foreign-files.ts";
+import { sendHttp } from "../platform/http.ts";
+import { pause } from "../platform/keep-trying.ts";
+import { repeat } from "../platform/repeat.ts";
+import { replaceFile } from "../platform/replace-file.ts";
+import { requestsDirectory } from "../rollout/requests/caddy-lines.ts";
+import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
+
+export interface ReconcileOptions {
+  readonly files: MachineFiles;
+  /** The live directory, as this process sees it. */
+  readonly livePath: string;
+  readonly engine: Engine;
+  readonly projects: Pick<ProjectFiles, "list">;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+  readonly intervalMs?: number;
+}
+
+/** What keeps the machine part as its files say. */
+export interface Reconciling {
+  /** A sentence for each thing that is not as it should be. */
+  readonly faults: () => readonly string[];
+}
+
+/** What can be wrong, each for itself. */
+type Subject = "engine" | "networks" | "live files" | "caddy";
+
+/** One look in so many also looks for the containers that live files name. */
+const looksPerRenewal = 5;
+
+/**
+ * Looks every second whether the machine part is as its files say, and makes it so: each project has its network, with Caddy on
+ * it, and its live directory, and Caddy has the configuration in the Caddyfile and the sites. A look that finds nothing to do
+ * costs one request to the engine, and every few seconds a second one.
+ */
+export function startReconciling(options: ReconcileOptions): Reconciling {
+  const { files, livePath, engine, projects, stopping, log, intervalMs = 1_000 } = options;
+  const faults = new Map<Subject, string>();
+  const loadChanges = followCaddyFiles({ files, livePath, pause: (ms) => pause(ms, stopping) });
+  let looks = 0;
+
+  async function look(): Promise<void> {
+    const caddies = await listCaddyContainers(engine);
+    setFault("engine", null);
+    await attempt("networks", async () => {
+      const joined = projectNames(files.projectsPath).filter(isProjectName);
+      // Caddy stays on the network of a project whose site is still there.
+      const kept = listSites(files);
+      const names = new Map(kept.map((project) => [project, namesBetweenServices(files, project)]));
+      return (await keepNetworks(engine, caddies, { joined, kept, names })).join(" ") || null;
+    });
+    await attempt("live files", async () => {
+      // Left by a process that was killed during a reload, or never written.
+      if (readText(`${livePath}/closing`) !== "no") writeClosing(livePath, "no");
+      openRequestsDirectory(livePath);
+      for (const { name, settings } of projects.list())
+        seedLiveDirectory(livePath, { name, repoPath: settings.repoPath }, readText(sitePath(files, name)));
+      const names = projects.list().map(({ name }) => name);
+      if (looks++ % looksPerRenewal === 0) await renewLiveFiles(engine, livePath, names);
+      return null;
+    });
+    await attempt("caddy", () => loadChanges(caddies));
+  }
+
+  async function attempt(subject: Subject, work: () => Promise<string | null>): Promise<void> {
+    try {
+      setFault(subject, await work());
+    } catch (error) {
+      setFault(subject, messageOf(error));
+    }
+  }
+
+  /** Logs a fault once, and its end. */
+  function setFault(subject: Subject, fault: string | null): void {
+    if ((faults.get(subject) ?? null) === fault) return;
+    if (fault === null) {
+      faults.delete(subject);
+      log.info({ event: "machine.recovered", subject }, `Recovered: ${subject}`);
+    } else {
+      faults.set(subject, fault);
+      log.error({ event: "machine.faulty", subject }, fault);
+    }
+  }
+
+  const looking = repeat(look, {
+    intervalMs,
+    onFault: (error) => setFault("engine", messageOf(error)),
+  });
+  looking.start();
+  looking.now();
+  stopping.addEventListener("abort", looking.stop);
+  return { faults: () => [...faults.values()] };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The names of the projects that have a site, or had one before they were removed. */
+function listSites({ sitesPath }: MachineFiles): readonly string[] {
+  const names = readdirSync(sitesPath).filter((name) => name.endsWith(".caddy") && !name.startsWith("."));
+  return names.sort().map((name) => name.slice(0, -".caddy".length));
+}
+
+function sitePath({ sitesPath }: MachineFiles, project: string): string {
+  return join(sitesPath, `${project}.caddy`);
+}
+
+/** Those in its site, as `http://api.shop.internal:49080 {`: a site cannot take names of other projects. */
+function namesBetweenServices(files: MachineFiles, project: string): readonly string[] {
+  const pattern = new RegExp(`^http://([\\w-]+\\.${project}\\.internal):${internalPort} \\{`, "gm");
+  return [...readText(sitePath(files, project)).matchAll(pattern)].map(([, name = ""]) => name);
+}
+
+/** Empty if there is no such file. */
+function readText(path: string): string {
+  return kindOf(path) === "file" ? readFileSync(path, "utf8") : "";
+}
+
+export interface CaddyFilesOptions {
+  readonly files: MachineFiles;
+  readonly livePath: string;
+  readonly pause: (ms: number) => Promise<void>;
+}
+
+/** Caddy starts and reads its files within so many looks. */
+const patienceLooks = 5;
+
+/**
+ * Makes the look at Caddy's files: it loads them into Caddy if they changed. A change counts once two looks in a row agree,
+ * because a file that somebody is writing is read half.
+ *
+ * @returns a function that returns what is wrong with Caddy's configuration, or null; it throws the system's error if a file
+ * cannot be read
+ */
+export function followCaddyFiles(
+  options: CaddyFilesOptions,
+): (caddies: readonly CaddyContainer[]) => Promise<string | null> {
+  const { files } = options;
+  let [seen, loaded] = ["", ""];
+  let unanswered = 0;
+  let fault: string | null = null;
+
+  return async (caddies) => {
+    if (caddies.length === 0)
+      return `Caddy does not run, so no project is served. Run: ${serverCommands(files).start}`;
+    const before = seen;
+    const paths = [files.caddyfile, ...listSites(files).map((name) => sitePath(files, name))];
+    const stamps = paths.map((path) => {
+      const { ino, size, mtimeMs } = statSync(path);
+      return [path, ino, size, mtimeMs].join(" ");
+    });
+    // A new container has read the files itself. Loading them again changes nothing, but brings its answer.
+    seen = [...caddies.map(({ id }) => id), ...stamps].join("\n");
+    if (seen !== before || seen === loaded) return fault;
+    const refusal = await load(readFileSync(files.caddyfile, "utf8"), options);
+    unanswered = refusal === "no answer" ? unanswered + 1 : 0;
+    if (refusal !== "no answer") {
+      loaded = seen;
+      fault =
+        refusal === null
+          ? null
+          : `Caddy rejects its configuration and keeps the old one, but only until it restarts. Correct the Caddyfile or the site: ${refusal.reason.replaceAll(caddyMount, files.path)}`;
+    } else if (unanswered > patienceLooks) {
+      fault = `Caddy does not answer. Its log says why. See: ${serverCommands(files).logsOf(machineServices.caddy)}`;
+    }
+    return fault;
+  };
+}
+
+/** Most kept connections are used again within this time. */
+const closingMs = 500;
+/** Caddy gets the new configuration ready before it replaces the old one. */
+const answerTimeoutMs = 60_000;
+
+/**
+ * Loads the text of a Caddyfile into Caddy, which does nothing if it is the one in force. If it is rejected, the old
+ * configuration stays in force.
+ *
+ * Caddy replaces its servers with new ones, and Go's HTTP server then closes its kept connections, even if a request is just on
+ * its way. So clients are asked before, with the header `Connection: close`, to close them: sites read the file `closing`.
+ */
+async function load(
+  text: string,
+  { livePath, pause: wait }: CaddyFilesOptions,
+): Promise<null | { readonly reason: string } | "no answer"> {
+  writeClosing(livePath, "yes");
+  try {
+    await wait(closingMs);
+    const headers = { host: "localhost", "content-type": "text/caddyfile" };
+    const answer = await sendHttp(
+      { socketPath: join(livePath, adminSocket), path: "/load" },
+      { method: "POST", headers, body: text, timeoutMs: answerTimeoutMs },
+    ).catch(() => null);
+    if (answer === null) return "no answer";
+    return answer.status === 200 ? null : { reason: reasonIn(answer.body.toString()) };
+  } finally {
+    writeClosing(livePath, "no");
+  }
+}
+
+function reasonIn(body: string): string {
+  try {
+    return (JSON.parse(body) as { readonly error?: string }).error ?? body;
+  } catch {
+    return body.trim();
+  }
+}
+
+/** Sites read this file on each request, so it must be there. @throws the system's error */
+function writeClosing(livePath: string, text: "yes" | "no"): void {
+  replaceFile(join(livePath, "closing"), text, { mode: 0o644, owner: null });
+}
+
+/** Caddy may run as any user. The directory around it is closed to all others. */
+const directoryMode = 0o755;
+
+/**
+ * Makes the directory of Caddy's logs of requests. Roll-outs read them as the owners of the checkouts, but if Caddy was first,
+ * it has closed the directory to them.
+ *
+ * @throws the system's error
+ */
+export function openRequestsDirectory(livePath: string): void {
+  const directory = join(livePath, requestsDirectory);
+  if (!isThere(directory)) mkdirSync(directory);
+  if ((lstatSync(directory).mode & 0o777) !== directoryMode) chmodSync(directory, directoryMode);
+}
+
+/**
+ * Makes the live directory of a project, which belongs to the owner of its checkout, and the live files that its site reads.
+ * A new one has the service's name on the project's network in it, so that Caddy finds the service before its first roll-out.
+ * Files that are there stay as they are. Without a checkout, nothing is made.
+ *
+ * @param site the text of its site, or ""
+ * @throws the system's error
+ */
+export function seedLiveDirectory(
+  livePath: string,
+  { name, repoPath }: { readonly name: string; readonly repoPath: string },
+  site: string,
+): void {
+  const directory = join(livePath, name);
+  const checkout = statOf(repoPath);
+  if (checkout === null) return;
+  if (!isThere(directory)) mkdirSync(directory, { mode: directoryMode });
+  const owner = ownerOf(checkout);
+  // If the checkout has changed hands, so does the directory. A roll-out can replace any file in it.
+  if (owner !== null && lstatSync(directory).uid !== owner.uid) lchownSync(directory, owner.uid, owner.gid);
+  // Lines such as `import service shop web 8080`.
+  for (const [, of, service = ""] of site.matchAll(/^[ \t]*import\s+service\s+(\S+)\s+(\w[\w.-]*)\s/gm))
+    if (of === name && !isThere(join(directory, service)))
+      replaceForeignFile(join(directory, service), serviceAlias(service, name), { mode: 0o644, owner });
+}
+
+/** The directory belongs to somebody else, so a link in it is not followed. */
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** Only root can give files away. */
+function ownerOf({ uid, gid }: Stats): { readonly uid: number; readonly gid: number } | null {
+  return ownUid() === 0 ? { uid, gid } : null;
+}
+
+/** A project has a live file for each replica. */
+const mostFiles = 1_000;
+const longestNameBytes = 1_000;
+
+/**
+ * Writes the service's own name into live files that name a container which is gone. After `docker compose down` and `up` by
+ * a person, no roll-out has done it, and Caddy would try the old name for seconds before each request.
+ *
+ * @throws the system's error, or ProblemError `docker_unreachable`
+ */
+export async function renewLiveFiles(
+  engine: Engine,
+  livePath: string,
+  projects: readonly string[],
+): Promise<void> {
+  const files = projects.flatMap((project) => filesNamingContainers(livePath, project));
+  if (files.length === 0) return;
+  const name = [...new Set(files.map(({ text }) => `^/${text.replaceAll(".", "\\.")}$`))];
+  const path = `/containers/json?all=1&${filteredBy({ name })}`;
+  const listed = await getJson<readonly { readonly Names: readonly string[] }[]>(engine, path);
+  const present = new Set(listed.flatMap(({ Names }) => Names).map((one) => one.replace(/^\//, "")));
+  for (const { path, text, alias } of files) {
+    // A roll-out may have written another name since.
+    if (present.has(text) || readLiveFile(path) !== text) continue;
+    replaceForeignFile(path, alias, { mode: 0o644, owner: ownerOf(lstatSync(path)) });
+  }
+}
+
+interface LiveFile {
+  readonly path: string;
+  readonly text: string;
+  /** The name of its service. */
+  readonly alias: string;
+}
+
+/** Live files with the name of a container: neither that of a service, nor that of nobody, which a service without replicas has. */
+function filesNamingContainers(livePath: string, project: string): readonly LiveFile[] {
+  const directory = join(livePath, project);
+  const names = namesIn(directory).filter((name) => !name.startsWith("."));
+  return names
+    .map((name) => {
+      const path = join(directory, name);
+      // `web` for the file of its second replica, `web.2`.
+      const [, service = name] = /^(.+)\.\d+$/.exec(name) ?? [];
+      const alias = serviceAlias(names.includes(service) ? service : name, project);
+      return { path, text: readLiveFile(path), alias };
+    })
+    .filter(({ text }) => /^[a-zA-Z0-9][\w.-]*$/.test(text) && !/\.(?:internal|invalid)$/.test(text));
+}
+
+/** The directory belongs to the owner of the checkout, and may be gone. */
+function namesIn(directory: string): readonly string[] {
+  try {
+    return listForeignDirectory(directory, mostFiles);
+  } catch {
+    return [];
+  }
+}
+
+function readLiveFile(path: string): string {
+  try {
+    if (!lstatSync(path).isFile()) return "";
+    return readForeignFile(path, { mostBytes: longestNameBytes }).toString().trim();
+  } catch {
+    return "";
+  }
+}
