@@ -22,8 +22,7 @@ import { secretToSend, send } from "../send/send.ts";
 import { makeProjectNetwork } from "../setup/networks.ts";
 import { isProjectUp, isUserKnown } from "../setup/place.ts";
 import { findMachinePart } from "../setup/server.ts";
-import { findOutdated, listMachineContainers, type MachineServices } from "../setup/start.ts";
-import { replaceServices } from "../setup/upgrade.ts";
+import { findOutdated, listMachineContainers, type MachineServices, startHeld } from "../setup/start.ts";
 import { print } from "./command.ts";
 import type { InitOptions } from "./init-options.ts";
 import { canAsk, mayChange, personAtTerminal, takeDefaults } from "./init-questions.ts";
@@ -141,10 +140,9 @@ async function replace(
   const machine = machineOf(setup, env);
   const outdated = (await outdatedServices(setup, env)).filter((one) => services.includes(one));
   if (outdated.length > 0) progress(`Starting ${outdated.join(", ")} in ${setup.place.files.path}.`);
-  const failure = await replaceServices(machine, outdated, "hotpush init", {
-    onWaiting: () => progress("Waiting for the running deployments. No other starts meanwhile."),
-    onReplaced: () => {},
-  });
+  const failure = await startHeld(machine, outdated, "hotpush init", () =>
+    progress("Waiting for the running deployments. No other starts meanwhile."),
+  );
   if (failure === null) return;
   const { service, reason } = failure;
   throw new CommandError(

@@ -1,19 +1,52 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { constants, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { liveMount, machineServices, projectNetwork } from "../config/machine-part.ts";
+import { parseEnv } from "node:util";
+import {
+  adminSocket,
+  liveMount,
+  machineServices,
+  projectNetwork,
+  serverCommands,
+} from "../config/machine-part.ts";
 import { callService, NotRunningError } from "../control/client.ts";
 import type { ProjectJson } from "../control/projects.ts";
-import { type Engine, EngineRefusal } from "../platform/docker/engine.ts";
+import { withoutOtherValues } from "../init/dotenv-file.ts";
+import type { WantedFile } from "../init/planned-file.ts";
+import { findOverride, isWrittenByInit, ownComposeFile } from "../init/project.ts";
+import { SetupError } from "../init/setup-error.ts";
+import { composeFileNames, namedFiles, namingFiles } from "../platform/compose/commands.ts";
+import { EngineRefusal } from "../platform/docker/engine.ts";
+import { asWritten, withoutVariable, withVariable } from "../platform/env-file.ts";
+import { isAllowed, ownUid } from "../platform/files.ts";
+import { readForeignFile, removeForeignFile, replaceForeignFile } from "../platform/foreign-files.ts";
 import { sendHttp } from "../platform/http.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError, ProblemError } from "../problems.ts";
 import { requestsLog } from "../rollout/requests/caddy-lines.ts";
-import { type MachinePart, removedFiles } from "./server.ts";
-import { withoutCaddyPort } from "./server-files.ts";
-import { findOutdated, type MachineServices } from "./start.ts";
-import { replaceServices } from "./upgrade.ts";
+import {
+  chooseProject,
+  findMachineProject,
+  findProjectAround,
+  listMachineProjects,
+  type MachinePart,
+  type MachineProject,
+  removedFiles,
+} from "./server.ts";
+import { self, withoutCaddyPort } from "./server-files.ts";
+import { portsOfProject } from "./sites.ts";
+import { findOutdated, type MachineServices, startHeld } from "./start.ts";
+
+/** What the removal of a project changes. */
+export interface PlannedRemoval {
+  readonly project: MachineProject;
+  readonly files: ProjectFiles;
+  /** What `init` added to the checkout so that the machine part serves it. */
+  readonly changes: readonly CheckoutChange[];
+  /** Ports of the machine that Caddy has for this project alone. */
+  readonly ports: readonly number[];
+}
 
 /** A file of a project, and where it is kept when the project is removed. */
 export interface KeptFile {
@@ -21,15 +54,48 @@ export interface KeptFile {
   readonly to: string;
 }
 
-/** The files of a project in the machine part, in the order in which they are removed. */
+/** The files of a project in the machine part, whether they are there or not. */
 export interface ProjectFiles {
   readonly settings: KeptFile;
   readonly secrets: KeptFile;
   readonly site: KeptFile;
 }
 
-/** The files of the project `name`, whether they are there or not. */
-export function filesOfProject({ files }: MachinePart, name: string): ProjectFiles {
+/**
+ * Plans the removal of the named project, else of that of this directory. One whose removal was interrupted is among the
+ * removed ones already, and its site is still there.
+ *
+ * @throws CommandError if there is no such project, this user may not remove it, or a deployment of it runs
+ */
+export async function planRemoval(part: MachinePart, name: string | undefined): Promise<PlannedRemoval> {
+  const find = (among: MachinePart) =>
+    name === undefined ? findProjectAround(among, ".") : findMachineProject(among, name);
+  const half = find(part) === null ? find({ ...part, files: removedFiles(part.files) }) : null;
+  const isHalf = half !== null && existsSync(filesOf(part, half.name).site.from);
+  const project = isHalf ? half : chooseProject(part, ".", name);
+  if (project === null)
+    throw new CommandError(
+      "This is no checkout of a project of the machine part. Name one: hotpush remove --project <name>",
+    );
+  if (!isAllowed(part.files.projectsPath, constants.W_OK))
+    throw new CommandError(
+      `Only the owner of ${part.files.path} may remove projects from the machine part. Run this with sudo.`,
+    );
+  const known = await askProject(part, project.name);
+  if (isRunning(known)) {
+    const id = known?.last?.id;
+    throw new CommandError(
+      `Deployment ${id} of ${project.name} runs. Wait for its end (hotpush logs -f ${id}) or cancel it (hotpush cancel ${id}), and run this again. Nothing was changed.`,
+    );
+  }
+  return {
+    ...{ project, files: filesOf(part, project.name) },
+    changes: planCheckoutRemoval(project.env.REPO_PATH ?? ""),
+    ports: portsOfProject(part.files.sitesPath, project.name),
+  };
+}
+
+function filesOf({ files }: MachinePart, name: string): ProjectFiles {
   const removed = removedFiles(files);
   const kept = (directory: "projectsPath" | "secretsPath" | "sitesPath", file: string): KeptFile => ({
     from: join(files[directory], file),
@@ -42,92 +108,57 @@ export function filesOfProject({ files }: MachinePart, name: string): ProjectFil
   };
 }
 
-/** What is done between the steps of a removal. */
-export interface RemovalEvents {
-  /** A deployment that has begun in this moment is waited for, or with `isOther` those of other projects. */
-  readonly onWaiting: (isOther: boolean) => void;
-  /** No deployment of the project starts any more. */
-  readonly onUnserved: () => void;
-}
-
-/** What could not be finished, because something does not run or is still in use. */
-export interface RemovalEnding {
-  /** Why Caddy, which was started again without the project's ports, is not healthy; else null. */
-  readonly caddyFailure: readonly string[] | null;
-  /** Whether `run` has noticed, so that no deployment starts and Caddy gets no site. */
-  readonly isNoticed: boolean;
-  /** Whether Caddy has no site of the project any more. */
-  readonly isOutOfCaddy: boolean;
-  /** Whether the network is there still, because containers are on it. */
-  readonly isNetworkLeft: boolean;
-}
-
 /** `run` notices within 5 s that a file is gone, and Caddy within 3 s that a site is. */
 const noticedWithinMs = 20_000;
+const networkWithinMs = 3_000;
 const pollMs = 200;
 
 /**
  * Takes a project off the machine part: it gets no more pushes, Caddy has no site and no port of it, and its network and live
- * files are removed. The files with its secrets are kept aside. If this is interrupted, it can be repeated: the site goes last.
+ * files are removed. The files with its secrets are kept aside. If this fails or is interrupted, it can be repeated: the site
+ * goes last.
  *
- * @param ports those of the machine that Caddy has for this project alone
+ * @param onWaiting a deployment that has begun in this moment is waited for
+ * @returns whether the network is there still, because containers are on it
+ * @throws CommandError with the cause if `run` or Caddy does not do its part
  */
 export async function removeProject(
   machine: MachineServices,
-  name: string,
-  ports: readonly number[],
-  events: RemovalEvents,
-): Promise<RemovalEnding> {
+  { project: { name }, files, changes, ports }: PlannedRemoval,
+  onWaiting: () => void,
+): Promise<{ readonly isNetworkLeft: boolean }> {
   const { part, engine } = machine;
-  const { settings, secrets, site } = filesOfProject(part, name);
-  keepAside(settings);
-  const isNoticed = await untilUnserved(part, name, () => events.onWaiting(false));
-  events.onUnserved();
-  keepAside(secrets);
-  const caddyFailure = ports.length === 0 ? null : await releasePorts(machine, ports, events);
-  keepAside(site);
-  const isOutOfCaddy = await within(noticedWithinMs, () => hasNoSite(part, name));
-  if (isOutOfCaddy) removeLiveFiles(part.state.live, name);
-  const isNetworkLeft = !(await within(isOutOfCaddy ? 3_000 : 0, () => removeNetwork(engine, name)));
-  return { caddyFailure, isNoticed, isOutOfCaddy, isNetworkLeft };
-}
-
-/** An engine can take a port away only from a new container. */
-async function releasePorts(
-  machine: MachineServices,
-  ports: readonly number[],
-  { onWaiting }: RemovalEvents,
-): Promise<readonly string[] | null> {
-  const { files, env } = machine.part;
-  const before = readFileSync(files.composeFile, "utf8");
-  const composeText = ports.reduce(withoutCaddyPort, before);
-  if (composeText !== before) rewriteFile(files.composeFile, composeText);
-  const outdated = await findOutdated(machine, composeText, env.HOTPUSH_IMAGE ?? "");
-  if (!outdated.includes(machineServices.caddy)) return null;
-  const replacing = { onReplaced: () => {}, onWaiting: () => onWaiting(true) };
-  const failure = await replaceServices(machine, [machineServices.caddy], "hotpush remove", replacing);
-  return failure?.reason ?? null;
-}
-
-/**
- * Finds what runs of a project.
- *
- * @returns the project as `run` has it; null if `run` is not there, or does not know it
- * @throws CommandError if this user may not ask
- */
-export async function askProject({ state }: MachinePart, name: string): Promise<ProjectJson | null> {
-  try {
-    const { projects } = await callService<{ projects: readonly ProjectJson[] }>(
-      state.run,
-      "GET",
-      "/projects",
+  keepAside(files.settings);
+  const isUnserved = async () => !((await askProject(part, name))?.isServed ?? false);
+  if (!(await within(noticedWithinMs, isUnserved)))
+    throw new CommandError(
+      `Hotpush has not noticed that ${name} is gone. See: hotpush projects. Then run this again.`,
     );
-    return projects.find((one) => one.name === name) ?? null;
-  } catch (error) {
-    if (!(error instanceof NotRunningError)) throw error;
-    if (!error.isForbidden) return null;
-    throw new CommandError("Only root may change the machine part. Run this with sudo.");
+  for (let isFirst = true; isRunning(await askProject(part, name)); isFirst = false) {
+    if (isFirst) onWaiting();
+    await sleep(pollMs);
   }
+  changes.forEach(applyChange);
+  keepAside(files.secrets);
+  if (ports.length > 0) await releasePorts(machine, ports, onWaiting);
+  keepAside(files.site);
+  if (!(await within(noticedWithinMs, () => hasNoSite(part, name))))
+    throw new CommandError(
+      `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(part.files).logsOf(machineServices.run, machineServices.caddy)}`,
+    );
+  for (const path of [join(part.state.live, name), requestsLog(part.state.live, name)])
+    rmSync(path, { recursive: true, force: true });
+  // Caddy leaves the network of a project without a site by itself. Other containers may be on it.
+  const isGone = await within(networkWithinMs, async () => {
+    try {
+      await engine.delete(`/networks/${projectNetwork(name)}`);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      return error instanceof EngineRefusal && error.status === 404;
+    }
+  });
+  return { isNetworkLeft: !isGone };
 }
 
 /** A file that is not there was never there, or is kept already. */
@@ -138,44 +169,52 @@ function keepAside({ from, to }: KeptFile): void {
   renameSync(from, to);
 }
 
-/** A deployment may have started just before. */
-async function untilUnserved(part: MachinePart, name: string, onRunning: () => void): Promise<boolean> {
-  const isUnserved = async () => !((await askProject(part, name))?.isServed ?? false);
-  if (!(await within(noticedWithinMs, isUnserved))) return false;
-  for (let isFirst = true; isRunning(await askProject(part, name)); isFirst = false) {
-    if (isFirst) onRunning();
-    await sleep(pollMs);
-  }
-  return true;
+/** An engine can take a port away only from a new container. */
+async function releasePorts(
+  machine: MachineServices,
+  ports: readonly number[],
+  onWaiting: () => void,
+): Promise<void> {
+  const { files, env } = machine.part;
+  const before = readFileSync(files.composeFile, "utf8");
+  const composeText = ports.reduce(withoutCaddyPort, before);
+  if (composeText !== before) rewriteFile(files.composeFile, composeText);
+  const outdated = await findOutdated(machine, composeText, env.HOTPUSH_IMAGE ?? "");
+  const caddy = outdated.filter((one) => one === machineServices.caddy);
+  const failure = await startHeld(machine, caddy, "hotpush remove", onWaiting);
+  if (failure === null) return;
+  throw new CommandError(
+    `Caddy did not start again without port ${ports.join(" and ")}. When the cause is fixed, run this again. Docker says: ${failure.reason.join(" ")}`,
+  );
 }
 
-/** Whether a deployment of the project runs. */
-export function isRunning(project: ProjectJson | null): boolean {
+/**
+ * Finds what runs of a project.
+ *
+ * @returns the project as `run` has it; null if `run` is not there, or does not know it
+ * @throws CommandError if this user may not ask
+ */
+async function askProject({ state }: MachinePart, name: string): Promise<ProjectJson | null> {
+  try {
+    const answer = await callService<{ projects: readonly ProjectJson[] }>(state.run, "GET", "/projects");
+    return answer.projects.find((one) => one.name === name) ?? null;
+  } catch (error) {
+    if (!(error instanceof NotRunningError)) throw error;
+    if (!error.isForbidden) return null;
+    throw new CommandError("Only root may change the machine part. Run this with sudo.");
+  }
+}
+
+function isRunning(project: ProjectJson | null): boolean {
   return project?.last?.state === "running";
 }
 
 /** A site has the live files of its services. Caddy that does not run has none either. */
 async function hasNoSite({ state }: MachinePart, name: string): Promise<boolean> {
-  const config = await withShortPath(join(state.live, "admin.sock"), (socketPath) =>
+  const config = await withShortPath(join(state.live, adminSocket), (socketPath) =>
     sendHttp({ socketPath, path: "/config/" }, { headers: { host: "localhost" }, timeoutMs: 5_000 }),
   ).catch(() => null);
   return !config?.body.includes(`${liveMount}/${name}/`);
-}
-
-function removeLiveFiles(livePath: string, name: string): void {
-  for (const path of [join(livePath, name), requestsLog(livePath, name)])
-    rmSync(path, { recursive: true, force: true });
-}
-
-/** Caddy leaves the network of a project without a site by itself. Other containers may be on it. */
-async function removeNetwork(engine: Engine, name: string): Promise<boolean> {
-  try {
-    await engine.delete(`/networks/${projectNetwork(name)}`);
-    return true;
-  } catch (error) {
-    if (!(error instanceof ProblemError)) throw error;
-    return error instanceof EngineRefusal && error.status === 404;
-  }
 }
 
 /** Asks until the answer is yes, and once at least. */
@@ -186,4 +225,95 @@ async function within(limitMs: number, ask: () => Promise<boolean>): Promise<boo
     if (performance.now() >= endMs) return false;
     await sleep(pollMs);
   }
+}
+
+/** A file in a checkout that `init` wrote for the machine part. */
+export interface CheckoutChange {
+  readonly path: string;
+  /** Its text without what is Hotpush's; null: nothing else is in it, so it is removed. */
+  readonly text: string | null;
+}
+
+/** Finds what `init` added to the checkout in `root` so that the machine part serves it. */
+export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
+  const override = findOverride(root);
+  const names = [ownComposeFile, ...(override === null ? [] : [override])];
+  const written = names
+    .map((name) => join(root, name))
+    .filter((path) => existsSync(path) && isWrittenByInit(path));
+  return [...written.map((path) => ({ path, text: null })), ...dotenvChange(root, written)];
+}
+
+/** Makes the change. A file keeps its mode and its owner. The owner of the checkout may have put a link in its place. */
+export function applyChange({ path, text }: CheckoutChange): void {
+  if (text === null) {
+    removeForeignFile(path);
+    return;
+  }
+  const { mode, uid, gid } = lstatSync(path);
+  replaceForeignFile(path, text, { mode: mode & 0o777, owner: ownUid() === 0 ? { uid, gid } : null });
+}
+
+/** Larger than any file of settings. */
+const mostBytes = 1024 ** 2;
+
+/** Takes our file off COMPOSE_FILE, and that off .env if compose uses the others by itself. */
+function dotenvChange(root: string, removed: readonly string[]): readonly CheckoutChange[] {
+  const path = join(root, ".env");
+  if (!existsSync(path)) return [];
+  const before = readForeignFile(path, { mostBytes }).toString();
+  const env = parseEnv(before);
+  const named = namedFiles(env).map((file) => resolve(root, file));
+  const kept = named.filter((file) => !removed.includes(file));
+  if (kept.length === named.length) return [];
+  if (lstatSync(path).isSymbolicLink())
+    throw new SetupError(
+      `${path} is a link. Remove COMPOSE_FILE from the file that it leads to, and run this again.`,
+    );
+  const main = composeFileNames.find((name) => existsSync(join(root, name)));
+  const usual = [main, findOverride(root)].flatMap((name) => (name ? [join(root, name)] : []));
+  const isUsual = kept.join("\n") === usual.join("\n");
+  const value = isUsual || kept.length === 0 ? null : asWritten(namingFiles(kept, env));
+  const changed =
+    value === null
+      ? withoutVariable(before, "COMPOSE_FILE")
+      : withVariable(before, "COMPOSE_FILE", value, "COMPOSE_FILE");
+  const text = changed.replace(/\n?^# Hotpush, by `hotpush init`\n(?=\s*$)/m, "");
+  return [{ path, text: text.trim() === "" ? null : text }];
+}
+
+/** The project of the checkout `root` if the machine part had it before, or null. */
+export function findRemovedProject(part: MachinePart, root: string): MachineProject | null {
+  const removed = { ...part, files: removedFiles(part.files) };
+  return listMachineProjects(removed).find(({ env }) => env.REPO_PATH === root) ?? null;
+}
+
+/** Its name, with which it gets its history back; null if there is none, or another project has the name now. */
+export function formerProjectName(part: MachinePart, root: string): string | null {
+  const name = findRemovedProject(part, root)?.name ?? null;
+  return listMachineProjects(part).some((one) => one.name === name) ? null : name;
+}
+
+/**
+ * The files of a project. If it was removed before, those that are missing are made from the ones that were kept, so that its
+ * secrets are the same.
+ */
+export function withRemovedFiles(
+  part: MachinePart,
+  { root, name }: { readonly root: string; readonly name: string },
+  wanted: readonly WantedFile[],
+): readonly WantedFile[] {
+  if (findRemovedProject(part, root)?.name !== name) return wanted;
+  const kept = removedFiles(part.files).path;
+  const secrets: WantedFile = {
+    ...{ name: `secrets/${name}.env`, mode: 0o600, owner: self(), purpose: "what only its deploy.sh gets" },
+    make: (before) => before ?? "",
+    shown: (text) => withoutOtherValues(text, []),
+  };
+  const all = existsSync(join(kept, secrets.name)) ? [...wanted, secrets] : wanted;
+  const keptText = (path: string) => (existsSync(path) ? readFileSync(path, "utf8") : null);
+  return all.map((file) => ({
+    ...file,
+    make: (before) => file.make(before ?? keptText(join(kept, file.name))),
+  }));
 }

@@ -1,6 +1,8 @@
-import { machineProject } from "../config/machine-part.ts";
+import { machineProject, machineServices } from "../config/machine-part.ts";
+import { NotRunningError, openHold } from "../control/client.ts";
+import type { DeploymentJson } from "../control/deployment-json.ts";
 import { type ComposeRun, runCompose } from "../platform/compose/run-compose.ts";
-import { type Container, discardContainers, listContainers } from "../platform/docker/container.ts";
+import { type Container, listContainers } from "../platform/docker/container.ts";
 import { evidenceOf } from "../platform/docker/diagnosis.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import { isServing } from "../platform/docker/health.ts";
@@ -18,11 +20,16 @@ export interface MachineServices {
   readonly signal: AbortSignal;
 }
 
-/** How long a new container may take until it is healthy. */
-const healthyWithinS = 90;
+/** A service whose new container is not healthy: what compose says, and the last lines of the container. */
+export interface StartFailure {
+  readonly service: string;
+  readonly reason: readonly string[];
+}
+
+/** Gets the deployments that run, and are waited for. No other starts. */
+export type OnWaiting = (running: readonly DeploymentJson[]) => void;
+
 const readTimeoutMs = 60_000;
-/** `receive` answers what it has begun to answer, and `run` ends its scripts, within this time. */
-const longestGraceS = 15;
 
 /**
  * Finds the services whose containers are not as their definition says, or do not run.
@@ -60,54 +67,47 @@ export async function findOutdated(
   return wanted.flatMap(([service = ""], index) => (isOutdated[index] ? [service] : []));
 }
 
-/**
- * Replaces the container of a service as its files say: the old one stops before the new one starts.
- *
- * @returns null, or why the new one is not healthy: what compose says, and the last lines of the container
- */
-export async function recreate(machine: MachineServices, service: string): Promise<readonly string[] | null> {
-  // A container that is not healthy gets a fresh start, also if its definition is the same.
-  const args = ["--force-recreate", "--wait", "--wait-timeout", String(healthyWithinS), service];
-  const ending = await compose(machine, [...upAlone, ...args], { timeoutMs: upTimeoutMs });
-  return hasSucceeded(ending) ? null : await complaintOf(machine, service, ending);
-}
-
-/**
- * Replaces the container of a service of which two may run: the old one stops when the new one is healthy. If that never
- * is, it is removed.
- *
- * @returns as `recreate`
- */
-export async function rotate(machine: MachineServices, service: string): Promise<readonly string[] | null> {
-  const old = await listMachineContainers(machine, service);
-  if (!old.some(isServing)) return await recreate(machine, service);
-  const scale = ["--no-recreate", "--scale", `${service}=${old.length + 1}`];
-  const args = [...scale, "--wait", "--wait-timeout", String(healthyWithinS), service];
-  const ending = await compose(machine, [...upAlone, ...args], { timeoutMs: upTimeoutMs });
-  const complaint = hasSucceeded(ending) ? null : await complaintOf(machine, service, ending);
-  const isOld = ({ id }: Container) => old.some((one) => one.id === id);
-  const added = (await listMachineContainers(machine, service)).filter((one) => !isOld(one));
-  await discardContainers(machine.engine, complaint === null ? old : added, longestGraceS);
-  return complaint;
-}
-
-const upAlone = ["up", "--detach", "--no-deps", "--no-build"];
+/** How long a new container may take until it is healthy. */
+const healthyWithinS = 90;
 /** The first time, Caddy's image is pulled. */
 const upTimeoutMs = (healthyWithinS + 210) * 1_000;
+
+/**
+ * Replaces the containers of services as their files say, and waits until they are healthy. The old ones stop before the new
+ * ones start: Caddy keeps deliveries waiting while `receive` is away.
+ *
+ * @returns null, or the first that is not healthy
+ */
+export async function startServices(
+  machine: MachineServices,
+  services: readonly string[],
+): Promise<StartFailure | null> {
+  if (services.length === 0) return null;
+  // A container that is not healthy gets a fresh start, also if its definition is the same.
+  const up = ["up", "--detach", "--no-deps", "--no-build", "--force-recreate"];
+  const wait = ["--wait", "--wait-timeout", String(healthyWithinS)];
+  const ending = await compose(machine, [...up, ...wait, ...services], { timeoutMs: upTimeoutMs });
+  return hasSucceeded(ending) ? null : await failureOf(machine, services, ending);
+}
+
 const shownLines = 3;
 /** What compose is about to do, as ` Container hotpush-run-1  Waiting`. */
 const progressLine = /^ ?(?:Container|Network|Volume|Image) /;
 
-async function complaintOf(
+async function failureOf(
   machine: MachineServices,
-  service: string,
+  services: readonly string[],
   { lastLines, kind }: CommandEnding,
-): Promise<readonly string[]> {
+): Promise<StartFailure> {
   const telling = lastLines.filter((line) => !progressLine.test(line)).slice(-shownLines);
   const said = telling.length > 0 ? telling : [`docker compose: ${kind}`];
-  const failed = (await listMachineContainers(machine, service)).findLast((one) => !isServing(one));
-  if (failed === undefined) return said;
-  return [...said, ...(await evidenceOf(machine.engine, failed, [`/containers/${failed.id}`]))];
+  for (const service of services) {
+    const failed = (await listMachineContainers(machine, service)).findLast((one) => !isServing(one));
+    if (failed === undefined) continue;
+    const evidence = await evidenceOf(machine.engine, failed, [`/containers/${failed.id}`]);
+    return { service, reason: [...said, ...evidence] };
+  }
+  return { service: services.join(" and "), reason: said };
 }
 
 /** The containers of a service, running or not. */
@@ -116,6 +116,64 @@ export function listMachineContainers(
   service: string,
 ): Promise<readonly Container[]> {
   return listContainers(engine, machineProject, service);
+}
+
+/**
+ * Starts services as `startServices` does. While `run` or Caddy is replaced, no deployment runs: `run` would end its scripts,
+ * and a roll-out needs Caddy.
+ *
+ * @param command the one that asks for it
+ * @throws CommandError if this user may not use the socket of `run`
+ */
+export async function startHeld(
+  machine: MachineServices,
+  services: readonly string[],
+  command: string,
+  onWaiting: OnWaiting,
+): Promise<StartFailure | null> {
+  const needsHold = services.some((one) => one === machineServices.run || one === machineServices.caddy);
+  const release = needsHold ? await holdDeployments(machine, command, onWaiting) : null;
+  try {
+    return await startServices(machine, services);
+  } finally {
+    release?.();
+  }
+}
+
+/**
+ * Waits until no deployment runs, and keeps all from starting.
+ *
+ * @param command the one that asks for it
+ * @returns a function that lets them start again; null if the wait was given up
+ * @throws CommandError if this user may not use the socket of `run`
+ */
+export async function holdDeployments(
+  { part, env, signal }: MachineServices,
+  command: string,
+  onWaiting: OnWaiting,
+): Promise<(() => void) | null> {
+  const held = new AbortController();
+  const release = () => held.abort();
+  signal.addEventListener("abort", release, { once: true });
+  const request = { reason: command, requestedBy: env.SUDO_USER || env.USER };
+  const events = openHold(part.state.run, request, held.signal);
+  try {
+    for (;;) {
+      const { value } = await events.next();
+      if (!value) return null;
+      if (value.event === "quiet") break;
+      onWaiting(value.running);
+    }
+  } catch (error) {
+    if (!(error instanceof NotRunningError)) throw error;
+    if (error.isForbidden)
+      throw new CommandError(
+        `Only root may do this. Run: sudo env MACHINE_PATH=${part.files.path} ${command}`,
+      );
+    // It does not run, so neither does a deployment.
+  }
+  signal.removeEventListener("abort", release);
+  return release;
 }
 
 /** The person's shell may have values for variables of the machine part's `.env`; those of the file count. */

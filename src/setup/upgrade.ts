@@ -1,25 +1,73 @@
-import { machineServices } from "../config/machine-part.ts";
-import { NotRunningError, openHold } from "../control/client.ts";
-import type { DeploymentJson } from "../control/deployment-json.ts";
+import { machineServices, servicesOf } from "../config/machine-part.ts";
+import { withSettings } from "../init/dotenv-file.ts";
+import { makeDirectory } from "../init/on-machine/write.ts";
+import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
+import { type PlannedFile, planFile, type WantedFile, writePlanned } from "../init/planned-file.ts";
 import { inspectImage, tagImage } from "../platform/docker/image.ts";
-import { CommandError } from "../problems.ts";
-import { findOutdated, listMachineContainers, type MachineServices, recreate, rotate } from "./start.ts";
+import { rewriteFile } from "../platform/replace-file.ts";
+import { machineCaddyfile, pageDirectory, renewedComposeFile } from "./server-files.ts";
+import {
+  findOutdated,
+  holdDeployments,
+  listMachineContainers,
+  type MachineServices,
+  type OnWaiting,
+  type StartFailure,
+  startServices,
+} from "./start.ts";
 
-/** The files of the machine part, before or after an upgrade. */
-export interface UpgradeFiles {
-  /** The text of compose.yaml. */
-  readonly composeText: string;
-  /** HOTPUSH_IMAGE of .env. */
+/** What this version of Hotpush would change of the machine part. */
+export interface PlannedUpgrade {
+  readonly files: readonly PlannedFile[];
+  /** HOTPUSH_IMAGE. A name that `init` did not choose stays: that image is a person's own. */
   readonly image: string;
-  readonly write: () => void;
+  /** Whether it must be built first. */
+  readonly isBuilt: boolean;
+  /** The services that get a new container. */
+  readonly replaced: readonly string[];
+}
+
+/**
+ * Plans an upgrade to the version of this Hotpush. Nothing is written.
+ *
+ * @throws SetupError if a file cannot be read, CommandError if compose cannot read compose.yaml
+ */
+export async function planUpgrade(machine: MachineServices): Promise<PlannedUpgrade> {
+  const { files, env } = machine.part;
+  const isOwn = /^hotpush:[^/]+$/.test(env.HOTPUSH_IMAGE ?? "");
+  const image = isOwn ? ownImage : (env.HOTPUSH_IMAGE ?? ownImage);
+  const wanted: readonly WantedFile[] = [
+    {
+      ...{ name: "compose.yaml", mode: null, purpose: "Caddy, and Hotpush in containers" },
+      make: (before) => renewedComposeFile(before ?? ""),
+    },
+    {
+      ...{ name: "Caddyfile", mode: null, purpose: "what the sites of all projects import" },
+      make: machineCaddyfile,
+    },
+    {
+      ...{ name: ".env", mode: null, purpose: "the values of this machine" },
+      make: (before) => withSettings(before ?? "", [{ name: "HOTPUSH_IMAGE", value: image, isOpen: false }]),
+    },
+  ];
+  const planned = wanted.map((file) => planFile(files.path, file));
+  const isBuilt = image === ownImage && !(await hasOwnImage(machine.env));
+  const outdated = await findOutdated(machine, planned[0]?.text ?? "", image);
+  // Before the image is built, its name may still be that of the one that runs.
+  const isReplaced = (one: string) => outdated.includes(one) || (isBuilt && one !== machineServices.caddy);
+  return { files: planned, image, isBuilt, replaced: servicesOf(env).filter(isReplaced) };
+}
+
+/** The files that are replaced as a whole. A person may have changed them, so they are kept as `*.before`. */
+export function copiedFiles({ files }: PlannedUpgrade): readonly PlannedFile[] {
+  return files.filter(({ name, state }) => name !== ".env" && state === "changed");
 }
 
 export interface UpgradeEvents {
-  /** These deployments run, and no other starts. */
-  readonly onWaiting: (running: readonly DeploymentJson[]) => void;
+  readonly onWaiting: OnWaiting;
   /** Nothing runs: from now on services are replaced. */
   readonly onQuiet: () => void;
-  readonly onReplaced: (service: string, tookMs: number) => void;
+  readonly onReplaced: (services: readonly string[], tookMs: number) => void;
 }
 
 export type UpgradeEnding =
@@ -29,126 +77,64 @@ export type UpgradeEnding =
   | WentBack;
 
 /** The new container of a service is not healthy. */
-export interface WentBack {
+export interface WentBack extends StartFailure {
   readonly kind: "went-back";
-  readonly service: string;
-  readonly reason: readonly string[];
-  /** The services whose old version is not healthy any more. */
-  readonly unrecovered: readonly string[];
+  /** The service whose old version is not healthy any more, or null. */
+  readonly unrecovered: string | null;
 }
 
 /**
- * Writes the files and replaces the services that differ from them, when no deployment runs: first `receive`, by one
- * beside it, so that no delivery waits; then `run` and the page; then Caddy. If a new container is not healthy, everything goes back.
+ * Builds the image, and when no deployment runs, writes the files and replaces the services that differ from them. If a new
+ * container is not healthy, the files and the containers are the old ones again.
  *
  * @param machine.signal gives up while deployments run; later it has no effect
- * @throws CommandError if `run` cannot be asked, or compose cannot read the files
+ * @throws CommandError if the image cannot be built, or `run` cannot be asked
  */
 export async function upgradeMachinePart(
   machine: MachineServices,
-  { before, after }: { readonly before: UpgradeFiles; readonly after: UpgradeFiles },
+  plan: PlannedUpgrade,
   events: UpgradeEvents,
 ): Promise<UpgradeEnding> {
-  const oldImage = await imageOfRun(machine);
+  const { part, engine } = machine;
+  const { files, image } = plan;
+  const oldImage = part.env.HOTPUSH_IMAGE ?? image;
+  const [running] = await listMachineContainers(machine, machineServices.run);
+  // The build may give the name of the old image to the new one.
+  const oldImageId = (running && (await inspectImage(engine, running.image))?.id) ?? null;
+  if (plan.isBuilt) await buildOwnImage(machine.env);
   const release = await holdDeployments(machine, "hotpush upgrade", events.onWaiting);
   if (release === null) return { kind: "left" };
   events.onQuiet();
   try {
-    after.write();
-    const outdated = await findOutdated(machine, after.composeText, after.image);
-    const failure = await replaceServices(machine, outdated, "hotpush upgrade", events);
+    makeDirectory(pageDirectory(part));
+    for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
+    for (const file of files) writePlanned(file);
+    const failure = await replaceOutdated(machine, files[0]?.text ?? "", image, events.onReplaced);
     if (failure === null) return { kind: "upgraded" };
-    before.write();
-    if (oldImage !== null) await tagImage(machine.engine, oldImage, before.image);
-    return { kind: "went-back", ...failure, unrecovered: await goBack(machine, before) };
+    for (const { path, before, state } of files)
+      if (state === "changed" && before !== null) rewriteFile(path, before);
+    if (oldImageId !== null) await tagImage(engine, oldImageId, oldImage);
+    const again = await replaceOutdated(machine, files[0]?.before ?? "", oldImage, () => {});
+    return { kind: "went-back", ...failure, unrecovered: again?.service ?? null };
   } finally {
     release();
   }
 }
 
-/** A build may give the name of this image to the new one. */
-async function imageOfRun(machine: MachineServices): Promise<string | null> {
-  const [container] = await listMachineContainers(machine, machineServices.run);
-  return (container && (await inspectImage(machine.engine, container.image))?.id) ?? null;
-}
-
-/**
- * Waits until no deployment runs, and keeps all from starting.
- *
- * @param command the one that asks for it
- * @returns a function that lets them start again; null if the wait was given up
- * @throws CommandError if this user may not use the socket of `run`
- */
-async function holdDeployments(
-  { part, env, signal }: MachineServices,
-  command: string,
-  onWaiting: UpgradeEvents["onWaiting"],
-): Promise<(() => void) | null> {
-  const held = new AbortController();
-  const release = () => held.abort();
-  signal.addEventListener("abort", release, { once: true });
-  const request = { reason: command, requestedBy: env.SUDO_USER || env.USER };
-  const events = openHold(part.state.run, request, held.signal);
-  try {
-    for (;;) {
-      const { value } = await events.next();
-      if (!value) return null;
-      if (value.event === "quiet") break;
-      onWaiting(value.running);
-    }
-  } catch (error) {
-    if (!(error instanceof NotRunningError)) throw error;
-    if (error.isForbidden)
-      throw new CommandError(
-        `Only root may do this. Run: sudo env MACHINE_PATH=${part.files.path} ${command}`,
-      );
-    // It does not run, so neither does a deployment.
-  }
-  signal.removeEventListener("abort", release);
-  return release;
-}
-
-/**
- * Replaces the containers of services as their files say, one service after the other, until one is not healthy.
- *
- * @param command the one that asks for it
- */
-export async function replaceServices(
+async function replaceOutdated(
   machine: MachineServices,
-  services: readonly string[],
-  command: string,
-  { onReplaced, onWaiting }: Pick<UpgradeEvents, "onReplaced" | "onWaiting">,
-): Promise<Pick<WentBack, "service" | "reason"> | null> {
-  for (const service of order.filter((one) => services.includes(one))) {
-    // Replacing `run` would end the scripts that it runs. The new one knows nothing of a hold at the one before it, and a
-    // roll-out needs Caddy.
-    const release = needQuiet.includes(service) ? await holdDeployments(machine, command, onWaiting) : null;
+  composeText: string,
+  image: string,
+  onReplaced: UpgradeEvents["onReplaced"],
+): Promise<StartFailure | null> {
+  const outdated = await findOutdated(machine, composeText, image);
+  const isRun = (one: string) => one === machineServices.run;
+  // The new `run` knows nothing of the hold, and its roll-outs need Caddy, so it comes last.
+  for (const services of [outdated.filter((one) => !isRun(one)), outdated.filter(isRun)]) {
     const startMs = performance.now();
-    const reason = await replaceService(machine, service);
-    release?.();
-    if (reason !== null) return { service, reason };
-    onReplaced(service, performance.now() - startMs);
+    const failure = await startServices(machine, services);
+    if (failure !== null) return failure;
+    if (services.length > 0) onReplaced(services, performance.now() - startMs);
   }
   return null;
-}
-
-const { receive, run, page, caddy } = machineServices;
-const order: readonly string[] = [receive, run, page, caddy];
-const needQuiet: readonly string[] = [run, caddy];
-
-/** Several `receive` may share an inbox, and Caddy finds each of them by the name that they have in common. */
-function replaceService(machine: MachineServices, service: string): Promise<readonly string[] | null> {
-  return service === machineServices.receive ? rotate(machine, service) : recreate(machine, service);
-}
-
-/** @returns the services that are not healthy now */
-async function goBack(
-  machine: MachineServices,
-  { composeText, image }: UpgradeFiles,
-): Promise<readonly string[]> {
-  const outdated = await findOutdated(machine, composeText, image);
-  const unrecovered: string[] = [];
-  for (const service of order.filter((one) => outdated.includes(one)))
-    if ((await replaceService(machine, service)) !== null) unrecovered.push(service);
-  return unrecovered;
 }

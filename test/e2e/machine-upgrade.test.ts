@@ -51,7 +51,7 @@ onOwnEngine("one machine part", "hotpush upgrade replaces the machine part's Hot
     t.diagnostic(`${results.length} pushes, the slowest took ${slowestMs} ms; ${answers.length} requests`);
     assert.match(
       (await part.containers()).join("\n"),
-      /-caddy-1 .+\n.+-receive-2 hotpush:\d.+\n.+-run-1 hotpush:\d/,
+      /-caddy-1 .+\n.+-receive-1 hotpush:\d.+\n.+-run-1 hotpush:\d/,
     );
   });
 
@@ -92,13 +92,12 @@ onOwnEngine("one machine part", "hotpush upgrade replaces the machine part's Hot
     assert.match((await part.containers()).join("\n"), /-run-1 hotpush-e2e-upgrade:own/);
   });
 
-  test("if the new receive is not healthy, the old one was never stopped", async () => {
-    const containers = await part.containers();
+  test("if the new receive is not healthy, the old version runs again", async () => {
     await useOwnImage('ENTRYPOINT ["false"]');
     const { code, output } = await part.hotpush("upgrade", "--yes");
     assert.equal(code, 1);
     assert.match(output, /The new receive is not healthy, so the machine part runs the old version again/);
-    assert.deepEqual((await part.containers()).map(idOf), containers.map(idOf));
+    assert.equal((await part.hotpush("upgrade", "--check")).code, 0, "all is as the files say");
   });
 
   test("if the new run is not healthy, both are the old version again", async () => {
@@ -142,8 +141,4 @@ async function buildOn(env: NodeJS.ProcessEnv, from: string, tag: string, lines:
   const building = promisify(execFile)("docker", ["build", "--quiet", "--tag", tag, "-"], { env });
   building.child.stdin?.end(`FROM ${from}\n${lines}\n`);
   await building;
-}
-
-function idOf(line: string): string {
-  return line.split(" ").at(-1) ?? "";
 }

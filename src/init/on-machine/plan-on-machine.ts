@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../../config/settings.ts";
 import { findMachinePlace, findPortHolders, type MachinePlace } from "../../setup/place.ts";
+import { findRemovedProject, formerProjectName, withRemovedFiles } from "../../setup/remove.ts";
 import { findMachinePart, listMachineProjects, type MachinePart } from "../../setup/server.ts";
 import {
   machineDirectories,
@@ -29,7 +30,6 @@ import { chooseOverrideFile, type OverrideFile, planCheckoutFiles } from "./chec
 import { type PagePlan, planPage } from "./page.ts";
 import { chooseProjectName } from "./project-name.ts";
 import { projectFile } from "./project-settings.ts";
-import { findRemovedProject, formerProjectName, withRemovedFiles } from "./removed-project.ts";
 
 /** Options of the command line. */
 export interface GivenOnMachine {

@@ -12,10 +12,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { applyChange, planCheckoutRemoval } from "../../../src/init/on-machine/plan-removal.ts";
-import { nobody } from "../../harness/nobody.ts";
-import { needs } from "../../harness/requirements.ts";
-import { type Scope, temporaryDirectory } from "../../harness/temporary.ts";
+import { applyChange, planCheckoutRemoval } from "../../src/setup/remove.ts";
+import { nobody } from "../harness/nobody.ts";
+import { needs } from "../harness/requirements.ts";
+import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 const heading = "# Hotpush, by `hotpush init`\n";
 const written = "# Written by `hotpush init`.\nservices: {}\n";

@@ -2,15 +2,11 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import {
-  findRemovedProject,
-  formerProjectName,
-  withRemovedFiles,
-} from "../../../src/init/on-machine/removed-project.ts";
-import { planFile, type WantedFile, writePlanned } from "../../../src/init/planned-file.ts";
-import { findMachinePart, type MachinePart } from "../../../src/setup/server.ts";
-import { makeMachinePart } from "../../harness/machine-part.ts";
-import type { Scope } from "../../harness/temporary.ts";
+import { planFile, type WantedFile, writePlanned } from "../../src/init/planned-file.ts";
+import { findRemovedProject, formerProjectName, withRemovedFiles } from "../../src/setup/remove.ts";
+import { findMachinePart, type MachinePart } from "../../src/setup/server.ts";
+import { makeMachinePart } from "../harness/machine-part.ts";
+import type { Scope } from "../harness/temporary.ts";
 
 const wanted: WantedFile = {
   ...{ name: "projects/shop.env", mode: 0o640, purpose: "the project" },
