@@ -110,8 +110,8 @@ async function costOfPages(page: RunningPage, { child, repoPath }: RunningServic
   let heard = 0;
   const address = `http://localhost:${page.port}/api/deployments/1`;
   for (let count = 0; count < pages; count += 1) {
-    if (count % 20 === 0) await (await fetch(`${address}/log`, { headers })).arrayBuffer();
-    const events = await fetch(`${address}/events?from=1:${logBytes}`, { headers, signal: ending.signal });
+    if (count % 20 === 0) await (await fetch(`${address}/log?format=timed`, { headers })).arrayBuffer();
+    const events = await fetch(`${address}/events?from=${logBytes}`, { headers, signal: ending.signal });
     void (async () => {
       for await (const piece of events.body ?? [])
         if (Buffer.from(piece).includes("to everybody")) heard += 1;

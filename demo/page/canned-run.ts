@@ -1,7 +1,8 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
-import type { DeploymentJson } from "../../src/control/deployment-json.ts";
+import type { DeploymentJson, LineJson } from "../../src/control/deployment-json.ts";
 import type { ExaminationJson } from "../../src/control/examiner.ts";
+import type { LogPageJson } from "../../src/control/log.ts";
 import type { RunClient } from "../../src/page/run-client.ts";
 import { cannedServer, cannedSteps } from "./canned.ts";
 import { cannedLog } from "./log.ts";
@@ -22,6 +23,8 @@ export function cannedRun(): RunClient {
     if (pathname === "/doctor") return cannedExamination(query.get("project") ?? "");
     const deployment = find(pathname);
     if (deployment === undefined) return null;
+    if (pathname.endsWith("/log/page"))
+      return { lines: linesOf(deployment), firstNumber: 1, before: null, after: null } satisfies LogPageJson;
     return { deployment, steps: cannedSteps(deployment), logBytes: Buffer.byteLength(logOf(deployment)) };
   }
 
@@ -34,7 +37,7 @@ export function cannedRun(): RunClient {
     async open(_visit, path) {
       const deployment = find(path);
       if (deployment === undefined) return { kind: "refused", status: 404, detail: "There is no log." };
-      return streamOf(path.includes("/events") ? eventsOf(deployment) : logOf(deployment));
+      return streamOf(path.includes("/events") ? eventsOf(deployment) : timedLogOf(deployment));
     },
   };
 }
@@ -90,19 +93,29 @@ function logOf({ state }: DeploymentJson): string {
   return cannedLog(state === "failed");
 }
 
-/** The log as `hotpush run` sends it to readers who follow it. */
-function eventsOf(deployment: DeploymentJson): string {
+function linesOf(deployment: DeploymentJson): readonly LineJson[] {
   let endByte = 0;
-  const lines = logOf(deployment)
+  return logOf(deployment)
     .trimEnd()
     .split("\n")
     .map((line) => {
-      endByte += Buffer.byteLength(line) + 1;
-      const printedAt = new Date(Date.parse(deployment.createdAt) + endByte * 10).toISOString();
+      const printedAt = new Date(Date.parse(deployment.createdAt) + endByte * 6).toISOString();
+      endByte += Buffer.byteLength(`${printedAt} ${line}\n`);
       return { event: "line", line, endByte, printedAt };
     });
+}
+
+/** The log as its file has it. */
+function timedLogOf(deployment: DeploymentJson): string {
+  return linesOf(deployment)
+    .map(({ printedAt, line }) => `${printedAt} ${line}\n`)
+    .join("");
+}
+
+/** The log as `hotpush run` sends it to readers who follow it. */
+function eventsOf(deployment: DeploymentJson): string {
   const state = { event: "deployment", deployment };
-  return [state, ...lines, state].map((event) => `${JSON.stringify(event)}\n`).join("");
+  return [state, ...linesOf(deployment), state].map((event) => `${JSON.stringify(event)}\n`).join("");
 }
 
 function streamOf(text: string): IncomingMessage {

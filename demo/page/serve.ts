@@ -1,20 +1,14 @@
 import { createServer, type Server } from "node:http";
 import { pino } from "pino";
-import { createFollowers } from "../../src/page/followers.ts";
 import { createPage } from "../../src/page/server.ts";
 import { readPageSettings } from "../../src/page/settings.ts";
-import { createSharedReads } from "../../src/page/shared-reads.ts";
 import { cannedRun } from "./canned-run.ts";
 
 /** Serves the page with canned data on `port` of localhost; 0 takes any free one. Everybody who comes is signed in. */
 export function servePage(port: number): Server {
   const settings = readPageSettings({ PAGE_URL: "http://localhost", STATE_PATH: "/nowhere" });
   const run = cannedRun();
-  const page = createPage(
-    settings,
-    { run, followers: createFollowers(run), shared: createSharedReads(run) },
-    pino({ level: "warn" }),
-  );
+  const page = createPage(settings, { run }, pino({ level: "warn" }));
   const server = createServer((request, response) => {
     request.headers.host = settings.url.host;
     request.headers.cookie = "hotpush=hps_canned";

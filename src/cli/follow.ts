@@ -129,8 +129,6 @@ function createProgressPrinter(terminal: Terminal): ProgressPrinter {
       if (event.event === "deployment") printDeployment(event.deployment);
       else if (event.event === "step") printStep(event.step);
       else if (event.event === "line") print(lineText(event.line, terminal));
-      else if (event.event === "skipped")
-        print(`[${event.lines} lines left out here; hotpush logs has them all]`);
     },
   };
 }

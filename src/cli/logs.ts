@@ -4,7 +4,7 @@ import type { DeploymentJson } from "../control/deployment-json.ts";
 import { readEvents } from "../control/read-events.ts";
 import { isFinished } from "../deployments/states.ts";
 import { harmless, openTerminal } from "../platform/terminal/terminal.ts";
-import { createLineCutter } from "../runner/lines.ts";
+import { createLineCutter, lineText } from "../runner/lines.ts";
 import { type CommandContext, deploymentId, newCommand, projectOption } from "./command.ts";
 import { endingLines } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
@@ -57,7 +57,7 @@ async function printEvents(service: ServiceAccess, id: number | null): Promise<v
 /** Unchanged if it is piped; on a terminal without control sequences. */
 async function printLog(service: ServiceAccess, id: number | null): Promise<void> {
   const { place, terminal, ofProject } = service;
-  const cutter = createLineCutter((line) => terminal.print(harmless(line)));
+  const cutter = createLineCutter((line) => terminal.print(harmless(lineText(line))));
   let isEmpty = true;
   for await (const piece of await openStream(place, ofProject(`/deployments/${id ?? "latest"}/log`))) {
     isEmpty = false;

@@ -12,10 +12,10 @@ import {
 import { type Call, readCall } from "./calls.ts";
 import { findContext, mustNameProject } from "./contexts.ts";
 import { showExamination } from "./doctor.ts";
-import { followDeployment } from "./follow.ts";
+import { followDeployment } from "./events.ts";
 import { showDeployment, showHistory } from "./history.ts";
 import { holdDeployments } from "./hold.ts";
-import { showLog, showTimes } from "./log.ts";
+import { showLog, showLogPage } from "./log.ts";
 import { showMetrics } from "./metrics.ts";
 import { testNotifications } from "./notify.ts";
 import { pauseProject, resumeProject } from "./pause.ts";
@@ -37,7 +37,7 @@ const routes: Readonly<Record<string, Route>> = {
   "GET /deployments": showHistory,
   "GET /deployments/{id}": showDeployment,
   "GET /deployments/{id}/log": showLog,
-  "GET /deployments/{id}/times": showTimes,
+  "GET /deployments/{id}/log/page": showLogPage,
   "GET /deployments/{id}/events": followDeployment,
   "GET /doctor": showExamination,
   "POST /deployments": deployNow,

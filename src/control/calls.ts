@@ -27,7 +27,7 @@ export const visitorCalls: ReadonlyMap<string, Right> = new Map([
   ["GET /deployments", "read"],
   ["GET /deployments/{id}", "read"],
   ["GET /deployments/{id}/log", "read"],
-  ["GET /deployments/{id}/times", "read"],
+  ["GET /deployments/{id}/log/page", "read"],
   ["GET /deployments/{id}/events", "read"],
   ["GET /doctor", "read"],
   ["GET /metrics", "read"],

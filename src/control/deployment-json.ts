@@ -36,9 +36,7 @@ export type ControlEvent =
   /** A step began; the same again with `durationMs` when it is over. */
   | { readonly event: "step"; readonly step: StepJson }
   /** The log has no place that the reader could go on from: it is sent from its beginning. */
-  | { readonly event: "restarted" }
-  /** So many lines were left out, because the reader was too slow; the log has them. */
-  | { readonly event: "skipped"; readonly lines: number };
+  | { readonly event: "restarted" };
 
 /** A line that the script printed. */
 export interface LineJson {
@@ -46,7 +44,7 @@ export interface LineJson {
   readonly line: string;
   /** The place in the log at which the next line begins. */
   readonly endByte: number;
-  /** null: not known, because the middle of the log was left out, or an earlier version kept it. */
+  /** null: the log does not say. */
   readonly printedAt: string | null;
 }
 

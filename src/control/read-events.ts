@@ -8,8 +8,8 @@ export interface EventsOptions {
   readonly id: number | null;
   /** Whether to go on until the deployment has ended. */
   readonly isFollowing: boolean;
-  /** `<attempt>:<byte>`, the place after the last line that is known. */
-  readonly from?: string | null;
+  /** The place in the log after the last line that is known. */
+  readonly from?: number | null;
   /** Adds the project to a path. */
   readonly ofProject?: (path: string) => string;
   readonly signal: AbortSignal;
@@ -39,7 +39,7 @@ export async function* readEvents(
     for await (const event of readOnce(place, wanted)) {
       lost = 0;
       if (event.event === "deployment") last = event.deployment;
-      if (event.event === "line") from = `${last?.attempts ?? 1}:${event.endByte}`;
+      if (event.event === "line") from = event.endByte;
       // All steps come again.
       if (event.event === "step" && known.has(JSON.stringify(event))) continue;
       if (event.event === "step") known.add(JSON.stringify(event));

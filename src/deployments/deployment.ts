@@ -82,14 +82,6 @@ export function liveCommit(of: Pick<Deployment, "commit" | "checkedOutCommit">):
   return of.checkedOutCommit ?? of.commit;
 }
 
-/** A line that the script of a deployment printed. */
-export interface OutputLine {
-  readonly text: string;
-  /** The place in the log at which the next line begins. */
-  readonly endByte: number;
-  readonly printedAtMs: number;
-}
-
 /** How a run of the deploy script ended. */
 export interface Ending {
   readonly state: "succeeded" | "failed" | "timed_out" | "cancelled" | "interrupted";

@@ -1,28 +1,20 @@
 import type { Log } from "../log.ts";
-import type { OutputLine } from "./deployment.ts";
 
-/** Something that happens to a deployment. */
-export type DeploymentEvent =
-  | { readonly kind: "line"; readonly line: OutputLine }
-  | { readonly kind: "step" }
-  /** Its state has changed; the database has the new one. */
-  | { readonly kind: "changed" };
-
-/** Passes the events of deployments on within this process, at once. An event without listeners costs nothing. */
+/** Says within this process that something has happened to a deployment: its log or the database has what. */
 export interface EventBus {
-  readonly publish: (deploymentId: number, event: DeploymentEvent) => void;
+  readonly publish: (deploymentId: number) => void;
   /** @returns a function that ends the subscription */
-  readonly subscribe: (deploymentId: number, listener: (event: DeploymentEvent) => void) => () => void;
+  readonly subscribe: (deploymentId: number, listener: () => void) => () => void;
 }
 
-/** Makes an event bus. If a listener throws, that is logged and the other listeners still get the event. */
+/** Makes an event bus. If a listener throws, that is logged and the other listeners are still called. */
 export function createEventBus(log: Log): EventBus {
-  const listeners = new Map<number, Set<(event: DeploymentEvent) => void>>();
+  const listeners = new Map<number, Set<() => void>>();
   return {
-    publish(deploymentId, event) {
+    publish(deploymentId) {
       for (const listener of listeners.get(deploymentId) ?? []) {
         try {
-          listener(event);
+          listener();
         } catch (error) {
           log.error({ event: "control.failed", err: error }, "A follower could not be sent an event");
         }

@@ -1,4 +1,3 @@
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { hostname } from "node:os";
 import { formatDuration } from "../config/duration.ts";
 import { onlyProjectName } from "../config/project-files.ts";
@@ -8,7 +7,7 @@ import type { EventReport } from "../deployments/outbox.ts";
 import { listSteps } from "../deployments/steps.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { printable } from "../platform/terminal/printable.ts";
-import { logFiles } from "../runner/log-file.ts";
+import { logPath, readLastLines } from "../runner/log-file.ts";
 
 /** A report of the outbox, with what is known of it beside the record. */
 export interface Message {
@@ -56,34 +55,18 @@ export function messageOf(report: EventReport, { store, statePath, pageUrl }: Me
   const isCurrent = findDeployment(store, deployment.id)?.attempts === deployment.attempts;
   if (!isFailure(message) || !isCurrent) return message;
   const steps = listSteps(store, deployment).filter(({ attempt }) => attempt === deployment.attempts);
-  return { ...message, step: steps.at(-1)?.name ?? null, lastLines: readLastLines(statePath, deployment.id) };
+  return { ...message, step: steps.at(-1)?.name ?? null, lastLines: lastLinesOf(statePath, deployment.id) };
 }
 
-/** What cannot be read is left out. The log is redacted. */
-function readLastLines(statePath: string, id: number): readonly string[] {
-  for (const path of logFiles(statePath, id).toReversed()) {
-    const lines = tailOf(path)
-      .split("\n")
-      .filter((line) => line.trim() !== "");
-    if (lines.length > 0) return lines.slice(-mostLastLines).map((line) => printable(line));
-  }
-  return [];
-}
-
-function tailOf(path: string): string {
+/** A log that cannot be read has none. It is redacted. */
+function lastLinesOf(statePath: string, id: number): readonly string[] {
   try {
-    const file = openSync(path, "r");
-    try {
-      const { size } = fstatSync(file);
-      const bytes = Buffer.alloc(Math.min(size, mostLastBytes));
-      readSync(file, bytes, 0, bytes.length, size - bytes.length);
-      // The first line may have lost its beginning.
-      return size > mostLastBytes ? bytes.toString().replace(/^.*\n/, "") : bytes.toString();
-    } finally {
-      closeSync(file);
-    }
+    return readLastLines(logPath(statePath, id), mostLastBytes)
+      .filter((line) => line.trim() !== "")
+      .slice(-mostLastLines)
+      .map((line) => printable(line));
   } catch {
-    return "";
+    return [];
   }
 }
 

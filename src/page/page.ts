@@ -3,11 +3,9 @@ import type { Environment } from "../config/settings.ts";
 import type { Log } from "../log.ts";
 import { closeServer, listen } from "../platform/listening.ts";
 import type { RunningService } from "../run.ts";
-import { createFollowers } from "./followers.ts";
 import { connectRun } from "./run-client.ts";
 import { createPage } from "./server.ts";
 import { readPageSettings } from "./settings.ts";
-import { createSharedReads } from "./shared-reads.ts";
 
 /**
  * Starts the page: a client of `hotpush run` that keeps nothing, and can do only what its visitors can.
@@ -17,11 +15,7 @@ import { createSharedReads } from "./shared-reads.ts";
 export async function startPage(env: Environment, log: Log): Promise<RunningService> {
   const settings = readPageSettings(env);
   const run = connectRun(settings.socket);
-  const server = createPage(
-    settings,
-    { run, followers: createFollowers(run), shared: createSharedReads(run) },
-    log,
-  );
+  const server = createPage(settings, { run }, log);
   await listen(server, settings, "PAGE");
   return {
     address: server.address() as AddressInfo,

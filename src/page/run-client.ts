@@ -33,17 +33,8 @@ export interface RunClient {
     body?: object,
     headers?: Headers,
   ) => Promise<RunAnswer>;
-  /**
-   * An answer that goes on, and holds one of a few places until it has ended or is destroyed.
-   *
-   * @param whose a place of the visitor, or one that the readers of a deployment share
-   */
-  readonly open: (
-    visit: Visit,
-    path: string,
-    signal: AbortSignal,
-    whose?: "own" | "shared",
-  ) => Promise<IncomingMessage | Refused>;
+  /** An answer that goes on, and holds one of the visitor's places until it has ended or is destroyed. */
+  readonly open: (visit: Visit, path: string, signal: AbortSignal) => Promise<IncomingMessage | Refused>;
 }
 
 const timeoutMs = 10_000;
@@ -51,13 +42,16 @@ const timeoutMs = 10_000;
 const mostCalls = 48;
 const mostStreams = 432;
 /** A visitor who fills these keeps nobody else waiting. */
-const mostAtATime = 24;
+const [mostCallsOfVisitor, mostStreamsOfVisitor] = [24, 256];
 
 /** Finds the `hotpush run` that listens at `socket`, with each call again. A call that gets no answer in 10 s is refused. */
 export function connectRun(socket: string): RunClient {
   const callInTurn = atMost(mostCalls);
   const streamInTurn = atMost(mostStreams);
-  const [callOfVisitor, streamOfVisitor] = [createLines(), createLines()];
+  const [callOfVisitor, streamOfVisitor] = [
+    createLines(mostCallsOfVisitor),
+    createLines(mostStreamsOfVisitor),
+  ];
 
   async function send(
     visit: Visit,
@@ -98,7 +92,7 @@ export function connectRun(socket: string): RunClient {
       };
       return callOfVisitor(visit, () => callInTurn(ask));
     },
-    open: (visit, path, signal, whose = "own") =>
+    open: (visit, path, signal) =>
       new Promise((resolve, reject) => {
         let isLate = false;
         const waiting = setTimeout(() => {
@@ -112,15 +106,13 @@ export function connectRun(socket: string): RunClient {
           resolve(answer);
           if (!("kind" in answer)) await finished(answer).catch(() => {});
         };
-        const work = () => streamInTurn(openAndHold);
-        const held = whose === "shared" ? work() : streamOfVisitor(visit, work);
-        held.catch(reject);
+        streamOfVisitor(visit, () => streamInTurn(openAndHold)).catch(reject);
       }),
   };
 }
 
 /** A line for each visitor, so that nobody waits for the requests of another one. */
-function createLines() {
+function createLines(mostAtATime: number) {
   const lines = new Map<string, { readonly inTurn: ReturnType<typeof atMost>; length: number }>();
   return async <Result>({ credential }: Visit, work: () => Promise<Result>): Promise<Result> => {
     if (credential === null) return await work();

@@ -83,21 +83,16 @@ async function answer(
   if (request.headers.host !== settings.url.host)
     return problemPage({ status: 421, detail: `The page is at ${settings.url.origin}.` });
   if (pathname.startsWith("/api/")) return await answerProgram(request, visit, api, pathname, query);
-  const { run, shared } = api;
+  const { run } = api;
   if (request.method === "GET" && pathname === "/metrics")
     return await answerMetrics(run, fromProxy(request, visit));
   if (request.method === "GET")
-    return (
-      findAsset(pathname) ?? (await showScreen({ run, read: shared.read, visit, path: pathname, query }))
-    );
+    return findAsset(pathname) ?? (await showScreen({ run, visit, path: pathname, query }));
   if (request.method !== "POST")
     return problemPage({ status: 405, detail: "The page has GET and POST only." });
   const form = { run, visit, path: pathname, headers: request.headers, settings };
   const readFields = async () => new URLSearchParams((await readBody(request)) ?? "");
-  const answered = await takeForm(form, readFields);
-  const isDone = answered.kind === "body" && answered.status === 303;
-  if (isDone) shared.forget();
-  return answered;
+  return await takeForm(form, readFields);
 }
 
 /** An address counts as a right there, so that of a proxy which is not trusted is not the visitor's. */

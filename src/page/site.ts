@@ -1,10 +1,10 @@
 import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
 import type { ExaminationJson } from "../control/examiner.ts";
 import type { HistoryJson, OneDeploymentJson } from "../control/history.ts";
+import type { LogPageJson } from "../control/log.ts";
 import type { ProjectJson } from "../control/projects.ts";
 import type { OwnSessionJson } from "../control/visitor-json.ts";
 import { htmlPage, type PageAnswer } from "./answer.ts";
-import { readLogEnd } from "./log-end.ts";
 import type { Refused, RunAnswer, RunClient, Visit } from "./run-client.ts";
 import { deploymentScreen } from "./screens/deployment.ts";
 import { doctorScreen } from "./screens/doctor.ts";
@@ -15,13 +15,13 @@ import { renderScreen, type Screen } from "./screens/screen.ts";
 import { sessionsScreen } from "./screens/sessions.ts";
 import { linkScreen, signInScreen } from "./screens/sign-in.ts";
 import { shownCommit } from "./screens/words.ts";
-import type { SharedReads } from "./shared-reads.ts";
 import { findViewer, type KnownVisitor } from "./visitor.ts";
+
+type Read = (path: string) => Promise<RunAnswer>;
 
 /** A request for a screen. */
 export interface ScreenRequest {
   readonly run: RunClient;
-  readonly read: SharedReads["read"];
   readonly visit: Visit;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -34,7 +34,8 @@ export async function showScreen(request: ScreenRequest): Promise<PageAnswer> {
   if (visit.credential === null) return await show(signInScreen(null), 401);
   const known = await findViewer(run, visit);
   if (known.kind === "refused") return await showRefusal(null, known);
-  const screen = await findScreen(known, request);
+  const read: Read = (wanted) => run.call(visit, "GET", wanted);
+  const screen = await findScreen(known, { ...request, read });
   return "kind" in screen ? await showRefusal(known, screen) : await show(screen);
 }
 
@@ -48,6 +49,10 @@ export function showRefusal(
 ): Promise<PageAnswer> {
   const { status } = refused;
   return show(status === 401 ? signInScreen(null) : refusalScreen(known?.viewer ?? null, refused), status);
+}
+
+interface Wanted extends ScreenRequest {
+  readonly read: Read;
 }
 
 type Found = Promise<Screen | Refused>;
@@ -65,7 +70,7 @@ const [projectPath, doctorPath, deploymentPath] = [
   /^\/deployments\/(\d{1,15})$/,
 ];
 
-async function findScreen(known: KnownVisitor, request: ScreenRequest): Found {
+async function findScreen(known: KnownVisitor, request: Wanted): Found {
   const { path } = request;
   if (path === "/") return await findProjects(known, request);
   if (path === "/sessions") return await findSessions(known, request);
@@ -77,32 +82,29 @@ async function findScreen(known: KnownVisitor, request: ScreenRequest): Found {
   return id === undefined ? nothingHere : await findDeployment(known, request, id);
 }
 
-async function findProjects({ viewer }: KnownVisitor, { read, visit }: ScreenRequest): Found {
-  const found = await listProjects(read, visit);
+async function findProjects({ viewer }: KnownVisitor, { read }: Wanted): Found {
+  const found = await listProjects(read);
   if ("kind" in found) return found;
-  return projectsScreen(viewer, await Promise.all(found.map((project) => cardOf(read, visit, project))));
+  return projectsScreen(viewer, await Promise.all(found.map((project) => cardOf(read, project))));
 }
 
-async function listProjects(
-  read: SharedReads["read"],
-  visit: Visit,
-): Promise<readonly ProjectJson[] | Refused> {
-  const answer = await read(visit, "/projects");
+async function listProjects(read: Read): Promise<readonly ProjectJson[] | Refused> {
+  const answer = await read("/projects");
   return answer.kind === "refused" ? answer : (answer.value as { projects: readonly ProjectJson[] }).projects;
 }
 
 const barsOfCard = 24;
 
-async function cardOf(read: SharedReads["read"], visit: Visit, project: ProjectJson): Promise<ProjectCard> {
+async function cardOf(read: Read, project: ProjectJson): Promise<ProjectCard> {
   const { last, isServed, name } = project;
   const isRunning = last?.state === "running";
   const [history, one] = await Promise.all([
-    isServed ? read(visit, `/deployments?project=${name}&limit=${barsOfCard}`) : null,
-    isRunning ? read(visit, `/deployments/${last.id}`) : null,
+    isServed ? read(`/deployments?project=${name}&limit=${barsOfCard}`) : null,
+    isRunning ? read(`/deployments/${last.id}`) : null,
   ]);
   const deployments = history?.kind === "ok" ? (history.value as HistoryJson).deployments : [];
   const good = isRunning ? deployments.find(({ state }) => state === "succeeded") : undefined;
-  const known = good && (await read(visit, `/deployments/${good.id}`));
+  const known = good && (await read(`/deployments/${good.id}`));
   return { project, deployments, steps: stepsIn(one), usualSteps: stepsIn(known ?? null) };
 }
 
@@ -111,30 +113,22 @@ function stepsIn(answer: RunAnswer | null): readonly StepJson[] {
 }
 
 /** The good version before a deployment; null if there was none. */
-async function goodBefore(
-  read: SharedReads["read"],
-  visit: Visit,
-  { id, project }: DeploymentJson,
-): Promise<DeploymentJson | null> {
+async function goodBefore(read: Read, { id, project }: DeploymentJson): Promise<DeploymentJson | null> {
   const query = `project=${encodeURIComponent(project)}&before=${id}&state=succeeded&limit=1`;
-  const answer = await read(visit, `/deployments?${query}`);
+  const answer = await read(`/deployments?${query}`);
   return answer.kind === "ok" ? ((answer.value as HistoryJson).deployments[0] ?? null) : null;
 }
 
 const entriesOnScreen = 50;
 const barsOfProject = 60;
 
-async function findProject(
-  { viewer }: KnownVisitor,
-  { read, visit, query }: ScreenRequest,
-  name: string,
-): Found {
+async function findProject({ viewer }: KnownVisitor, { read, query }: Wanted, name: string): Found {
   const wanted = new URLSearchParams({ project: name, limit: String(entriesOnScreen) });
   for (const key of ["before", "state"]) if (query.get(key)) wanted.set(key, query.get(key) ?? "");
   const [projects, history, recent] = await Promise.all([
-    listProjects(read, visit),
-    read(visit, `/deployments?${wanted}`),
-    read(visit, `/deployments?project=${name}&limit=${barsOfProject}`),
+    listProjects(read),
+    read(`/deployments?${wanted}`),
+    read(`/deployments?project=${name}&limit=${barsOfProject}`),
   ]);
   if ("kind" in projects) return projects;
   const project = projects.find((one) => one.name === name);
@@ -148,38 +142,31 @@ async function findProject(
   });
 }
 
-async function findDeployment(
-  { viewer }: KnownVisitor,
-  { run, read, visit }: ScreenRequest,
-  id: string,
-): Found {
-  const [projects, answer] = await Promise.all([
-    listProjects(read, visit),
-    read(visit, `/deployments/${id}`),
-  ]);
+async function findDeployment({ viewer }: KnownVisitor, { read, query }: Wanted, id: string): Found {
+  const [projects, answer] = await Promise.all([listProjects(read), read(`/deployments/${id}`)]);
   if (answer.kind === "refused") return answer;
   if ("kind" in projects) return projects;
   const one = answer.value as OneDeploymentJson;
+  const to = query.get("to");
   const [log, good] = await Promise.all([
-    readLogEnd(run, visit, one),
-    goodBefore(read, visit, one.deployment),
+    read(`/deployments/${id}/log/page${to === null ? "" : `?to=${encodeURIComponent(to)}`}`),
+    goodBefore(read, one.deployment),
   ]);
-  if ("kind" in log) return log;
+  if (log.kind === "refused") return log;
   const project = projects.find(({ name }) => name === one.deployment.project) ?? null;
-  return deploymentScreen(viewer, { ...one, project, log, before: good && shownCommit(good) });
+  return deploymentScreen(viewer, {
+    ...{ ...one, project, log: log.value as LogPageJson },
+    before: good && shownCommit(good),
+  });
 }
 
-async function findExamination(
-  { viewer }: KnownVisitor,
-  { read, visit }: ScreenRequest,
-  project: string,
-): Found {
-  const answer = await read(visit, `/doctor?project=${project}`);
+async function findExamination({ viewer }: KnownVisitor, { read }: Wanted, project: string): Found {
+  const answer = await read(`/doctor?project=${project}`);
   return answer.kind === "refused" ? answer : doctorScreen(viewer, answer.value as ExaminationJson);
 }
 
-async function findSessions({ viewer, sessionId }: KnownVisitor, { run, visit }: ScreenRequest): Found {
-  const answer = await run.call(visit, "GET", "/sessions");
+async function findSessions({ viewer, sessionId }: KnownVisitor, { read }: Wanted): Found {
+  const answer = await read("/sessions");
   if (answer.kind === "refused") return answer;
   const { sessions } = answer.value as { sessions: readonly OwnSessionJson[] };
   return sessionsScreen(viewer, sessions, sessionId);

@@ -85,7 +85,7 @@ export class Project {
       exchange: this.#makeExchange(),
       isHeld: () => !this.isServed,
       onChange(id) {
-        events.publish(id, { kind: "changed" });
+        events.publish(id);
         notifications.wake();
       },
       onStart: (deployment) => notifications.start(store, deployment),
@@ -243,9 +243,9 @@ export class Project {
       onStep(deployment, name) {
         noteStep(store, deployment, name, log);
         noteSource(deployment);
-        events.publish(deployment.id, { kind: "step" });
+        events.publish(deployment.id);
       },
-      onLine: ({ id }, line) => events.publish(id, { kind: "line", line }),
+      onLine: ({ id }) => events.publish(id),
     });
   }
 

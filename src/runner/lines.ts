@@ -1,7 +1,7 @@
-/** The most bytes of a line that are passed on at once; the rest follows as a line of its own. */
+/** The most bytes of a line that are passed on at once; the rest follows as a piece of its own. */
 export const longestLine = 8_192;
 
-/** Cuts a stream of bytes into lines of text. */
+/** Cuts a stream of bytes into lines. */
 export interface LineCutter {
   readonly push: (chunk: Buffer) => void;
   /** Passes on the rest, which has no line end. */
@@ -9,38 +9,31 @@ export interface LineCutter {
 }
 
 const lineFeed = 0x0a;
-const carriageReturn = 0x0d;
 
 /**
- * @param onLine gets each line without its end, and the place in the stream at which the next one begins
- * @param startByte the place in the stream of the first byte that is pushed
+ * @param onLine gets each line without its line feed; of one that is too long its pieces, each but the first of which
+ * `continues` the one before
  */
-export function createLineCutter(onLine: (line: string, endByte: number) => void, startByte = 0): LineCutter {
+export function createLineCutter(onLine: (line: Buffer, continues: boolean) => void): LineCutter {
   let rest: Buffer = Buffer.alloc(0);
-  let at = startByte;
-
-  function passOn(bytes: Buffer): void {
-    at += bytes.length;
-    onLine(bytes.toString("utf8"), at);
-  }
+  let continues = false;
 
   /** @returns the rest, which is not too long */
   function passLongPieces(bytes: Buffer): Buffer {
     let from = 0;
     while (bytes.length - from > longestLine) {
       const end = endOfCharacters(bytes, from + longestLine);
-      passOn(bytes.subarray(from, end));
+      onLine(bytes.subarray(from, end), continues);
+      continues = true;
       from = end;
     }
     return bytes.subarray(from);
   }
 
-  /** @param bytes a line with its end */
   function passLine(bytes: Buffer): void {
-    const endsWithReturn = bytes.at(-2) === carriageReturn;
-    const last = passLongPieces(bytes.subarray(0, endsWithReturn ? -2 : -1));
-    at += last.length + (endsWithReturn ? 2 : 1);
-    onLine(last.toString("utf8"), at);
+    const last = passLongPieces(bytes);
+    onLine(last, continues);
+    continues = false;
   }
 
   return {
@@ -48,17 +41,23 @@ export function createLineCutter(onLine: (line: string, endByte: number) => void
       const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
       let from = 0;
       for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
-        passLine(bytes.subarray(from, end + 1));
+        passLine(bytes.subarray(from, end));
         from = end + 1;
       }
       // A copy: a small rest must not keep a large chunk.
       rest = Buffer.from(passLongPieces(bytes.subarray(from)));
     },
     finish() {
-      if (rest.length > 0) passOn(rest);
+      if (rest.length > 0) passLine(rest);
       rest = Buffer.alloc(0);
     },
   };
+}
+
+/** A line as text, without the carriage return of Windows. Bytes that are no UTF-8 are replaced. */
+export function lineText(line: Buffer): string {
+  const text = line.toString("utf8");
+  return text.endsWith("\r") ? text.slice(0, -1) : text;
 }
 
 /** The last place up to `end` at which no character of UTF-8 is cut. */

@@ -1,51 +1,38 @@
 import {
   closeSync,
   constants,
-  createReadStream,
-  createWriteStream,
   existsSync,
+  fstatSync,
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
-  renameSync,
+  readSync,
   rmSync,
   statSync,
-  truncateSync,
-  writeFileSync,
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { pipeline } from "node:stream/promises";
 import type { SystemUser } from "../platform/users.ts";
 import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
-import { dropLogTimes } from "./log-times.ts";
+import { lineText } from "./lines.ts";
 
-/** The log of one deployment. It keeps the beginning and the end; if it is too long, the middle is left out. */
-export interface LogFile {
-  /** Writes output as it arrives. A full disk costs lines of the log, never the deployment. */
-  readonly write: (chunk: Buffer) => void;
-  /** Joins beginning and end in one file. */
-  readonly close: () => Promise<void>;
-}
+/*
+ * The log of a deployment is one file, to which lines `<time> <text>` are only added: a time of ISO 8601, 24 characters,
+ * then a blank, or a plus sign if the line goes on with the one before. So each place of a byte in it stays what it is, and
+ * whoever has read up to one goes on there.
+ */
 
 /** The path of the log that the service keeps of a deployment's output. */
 export function logPath(statePath: string, deploymentId: number): string {
   return join(statePath, "logs", `${deploymentId}.log`);
 }
 
-/** The files of a log in the order of their content; while a deployment runs, the end is in two files of its own. */
-export function logFiles(statePath: string, deploymentId: number): readonly string[] {
-  const path = logPath(statePath, deploymentId);
-  return [path, olderPath(path), newerPath(path)];
-}
-
-/** How many bytes of the log at `path` are there: less than were printed if its middle is left out. */
+/** How many bytes the log at `path` has, 0 if there is none. */
 export function logBytes(path: string): number {
-  return [path, olderPath(path), newerPath(path)].reduce((sum, part) => sum + sizeOf(part), 0);
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-const logName = /^(\d{1,15})\.log(?:\.tail-[12]|\.times)?$/;
+const logName = /^(\d{1,15})\.log$/;
 
 /** The highest number of a deployment that has a log, 0 if none has. */
 export function lastLoggedId(statePath: string): number {
@@ -82,109 +69,201 @@ function pruneDirectory(directory: string, pattern: RegExp): void {
   for (const name of names) if (idOf(name) < oldestKept) rmSync(join(directory, name), { force: true });
 }
 
-export const headBytes = 1024 ** 2;
-export const tailBytes = 9 * 1024 ** 2;
+/** Writes the log of one deployment. A full disk costs lines of the log, never the deployment. */
+export interface LogWriter {
+  /** Adds a line without its line feed; it is on disk after `flush`. */
+  readonly add: (line: Buffer, continues: boolean) => void;
+  /** Writes the lines that were added, with the time at which they were printed. */
+  readonly flush: (printedAtMs: number) => void;
+  /** Writes the end of a log that is too long. */
+  readonly close: () => void;
+}
 
-/**
- * Opens or creates the log at `path`, and continues after what an earlier attempt or service wrote. Output after the head
- * goes to two files in turn, each half a tail long, so that the newest output is always on disk and its size is bounded.
- */
-export function openLogFile(path: string, limits = { headBytes, tailBytes }): LogFile {
-  const halfBytes = Math.floor(limits.tailBytes / 2);
+const mebibyte = 1024 ** 2;
+
+/** What is kept of a log that is too long: the first part on disk, and in memory, until it is closed, half of the last part to all. */
+export const logLimits = { firstBytes: 9 * mebibyte, lastBytes: mebibyte } as const;
+
+/** Opens or creates the log at `path`, and goes on after what an earlier attempt or service wrote. */
+export function openLog(
+  path: string,
+  { firstBytes, lastBytes }: { firstBytes: number; lastBytes: number } = logLimits,
+): LogWriter {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  let leftOutBytes = setTailApart(path, limits.headBytes, halfBytes);
-  const head = openSync(path, "a", 0o600);
-  let remainingHead = Math.max(0, limits.headBytes - sizeOf(path));
-  let half = sizeOf(newerPath(path)) > 0 ? openHalf("a") : null;
+  const fd = openSync(path, "a+", 0o600);
+  /** As bytes in a text, which is quicker than thousands of small buffers. */
+  let added: string[] = [];
+  let size = fstatSync(fd).size;
+  let isFull = size >= firstBytes;
+  let isTorn = size > 0 && !endsWithLine(fd, size);
+  let older: readonly Buffer[] = [];
+  let newer: Buffer[] = [];
+  let [olderBytes, newerBytes, leftOutBytes] = [0, 0, 0];
 
-  function openHalf(flags: "a" | "w"): { readonly fd: number; bytes: number } {
-    return {
-      fd: openSync(newerPath(path), flags, 0o600),
-      bytes: flags === "a" ? sizeOf(newerPath(path)) : 0,
-    };
+  function append(bytes: Buffer): void {
+    const whole = isTorn ? Buffer.concat([newline, bytes]) : bytes;
+    isTorn = true;
+    for (let offset = 0; offset < whole.length; ) offset += writeSync(fd, whole, offset);
+    isTorn = false;
+    size += whole.length;
   }
 
-  function turnOver(): { readonly fd: number; bytes: number } {
-    if (half) {
-      const { fd } = half;
-      half = null;
-      closeSync(fd);
-      leftOutBytes += sizeOf(olderPath(path));
-      renameSync(newerPath(path), olderPath(path));
-    }
-    half = openHalf("w");
-    return half;
-  }
-
-  function appendToTail(bytes: Buffer): void {
-    let rest = bytes;
-    while (rest.length > 0) {
-      const current = half && half.bytes < halfBytes ? half : turnOver();
-      const part = rest.subarray(0, halfBytes - current.bytes);
-      append(current.fd, part);
-      current.bytes += part.length;
-      rest = rest.subarray(part.length);
-    }
+  /** Of the lines that no room is left for, the newest half takes the place of the older one. */
+  function keep(lines: Buffer): void {
+    newer.push(lines);
+    newerBytes += lines.length;
+    if (newerBytes < lastBytes / 2) return;
+    leftOutBytes += olderBytes;
+    [older, olderBytes, newer, newerBytes] = [newer, newerBytes, [], 0];
   }
 
   return {
-    write(chunk) {
-      const headPart = chunk.subarray(0, remainingHead);
-      remainingHead -= headPart.length;
-      try {
-        if (headPart.length > 0) append(head, headPart);
-        if (headPart.length < chunk.length) appendToTail(chunk.subarray(headPart.length));
-      } catch {
-        leftOutBytes += chunk.length;
-      }
+    add(line, continues) {
+      added.push(`${continues ? "+" : " "}${line.toString("latin1")}\n`);
     },
-    async close() {
-      if (half) closeSync(half.fd);
+    flush(printedAtMs) {
+      if (added.length === 0) return;
+      const time = new Date(printedAtMs).toISOString();
+      const lines = Buffer.from(added.map((line) => `${time}${line}`).join(""), "latin1");
+      added = [];
+      if (isFull) return keep(lines);
       try {
-        if (leftOutBytes > 0) {
-          append(head, Buffer.from(`\n[${leftOutBytes} bytes left out here]\n`));
-          dropLogTimes(path);
-        }
-        await joinTail(path);
+        append(lines);
       } catch {
-        // The tail stays in two files beside the log.
+        leftOutBytes += lines.length;
+      }
+      isFull = size >= firstBytes;
+    },
+    close() {
+      const note = `${new Date().toISOString()} [${leftOutBytes} bytes left out here]\n`;
+      try {
+        append(Buffer.concat([Buffer.from(leftOutBytes > 0 ? note : ""), ...older, ...newer]));
+      } catch {
+        // The log of the service has the lines.
       } finally {
-        closeSync(head);
+        closeSync(fd);
       }
     },
   };
 }
 
-function append(fd: number, bytes: Buffer): void {
-  let offset = 0;
-  while (offset < bytes.length) offset += writeSync(fd, bytes, offset);
+const newline = Buffer.from("\n");
+
+function endsWithLine(fd: number, size: number): boolean {
+  const byte = Buffer.alloc(1);
+  readSync(fd, byte, 0, 1, size - 1);
+  return byte.equals(newline);
 }
 
-/** Makes what an earlier attempt wrote after the head the older half of the tail. @returns how many bytes are left out */
-function setTailApart(path: string, headEnd: number, halfBytes: number): number {
-  const size = sizeOf(path);
-  if (size <= headEnd) return 0;
-  const tail = readFileSync(path).subarray(headEnd).subarray(-halfBytes);
-  writeFileSync(olderPath(path), tail, { mode: 0o600 });
-  truncateSync(path, headEnd);
-  return size - headEnd - tail.length;
+/** A line of a log. */
+export interface LogLine {
+  readonly text: string;
+  /** null: the line has none. */
+  readonly printedAtMs: number | null;
+  /** Whether it goes on with the line before, which was too long for one. */
+  readonly continues: boolean;
+  readonly startByte: number;
+  /** The place of the byte after it. */
+  readonly endByte: number;
 }
 
-async function joinTail(path: string): Promise<void> {
-  for (const part of [olderPath(path), newerPath(path)]) {
-    if (sizeOf(part) > 0) await pipeline(createReadStream(part), createWriteStream(path, { flags: "a" }));
-    rmSync(part, { force: true });
+const pieceBytes = 64 * 1024;
+
+/**
+ * Reads whole lines of the log at `path`, some at a time: those that begin at `fromByte` or after it and before `toByte`. The
+ * log is read when the next lines are asked for, so that a slow reader costs no memory. Without a log there are none.
+ */
+export function* readLog(
+  path: string,
+  fromByte = 0,
+  toByte = Number.MAX_SAFE_INTEGER,
+): Generator<readonly LogLine[], void, void> {
+  const fd = openIfThere(path);
+  if (fd === null) return;
+  try {
+    const buffer = Buffer.allocUnsafe(pieceBytes);
+    let place = fromByte > 0 ? lineAfter(fd, fromByte - 1) : 0;
+    while (place < toByte) {
+      const bytes = buffer.subarray(0, readSync(fd, buffer, 0, pieceBytes, place));
+      const lines = linesIn(bytes, place, toByte);
+      if (lines.length === 0) return;
+      place = lines.at(-1)?.endByte ?? toByte;
+      yield lines;
+    }
+  } finally {
+    closeSync(fd);
   }
 }
 
-function olderPath(path: string): string {
-  return `${path}.tail-1`;
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
 }
 
-function newerPath(path: string): string {
-  return `${path}.tail-2`;
+/** The place after the first line feed at `place` or after it. */
+function lineAfter(fd: number, place: number): number {
+  const buffer = Buffer.allocUnsafe(pieceBytes);
+  for (let at = place; ; at += pieceBytes) {
+    const bytes = buffer.subarray(0, readSync(fd, buffer, 0, pieceBytes, at));
+    const end = bytes.indexOf(newline);
+    if (end !== -1) return at + end + 1;
+    if (bytes.length < pieceBytes) return Number.MAX_SAFE_INTEGER;
+  }
 }
 
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+const timed = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)([ +])/;
+
+function linesIn(bytes: Buffer, place: number, toByte: number): readonly LogLine[] {
+  const lines: LogLine[] = [];
+  let from = 0;
+  for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, from)) {
+    if (place + from >= toByte) break;
+    const whole = lineText(bytes.subarray(from, end));
+    const [head = "", time, sign] = timed.exec(whole) ?? [];
+    lines.push({
+      startByte: place + from,
+      endByte: place + end + 1,
+      text: whole.slice(head.length),
+      printedAtMs: time === undefined ? null : Date.parse(time),
+      continues: sign === "+",
+    });
+    from = end + 1;
+  }
+  return lines;
+}
+
+/** The last lines of the log at `path`, of at most `mostBytes`. */
+export function readLastLines(path: string, mostBytes: number): readonly string[] {
+  return [...readLog(path, logBytes(path) - mostBytes)].flat().map(({ text }) => text);
+}
+
+/** Some lines of a log, for a reader who turns its pages. */
+export interface LogPage {
+  readonly lines: readonly LogLine[];
+  /** The number of the first one in the log. */
+  readonly firstNumber: number;
+  /** Where the page before this one and the one after it end; null: there is none. */
+  readonly before: number | null;
+  readonly after: number | null;
+}
+
+const pageBytes = 64 * 1024;
+
+/** Reads the page of the log at `path` that ends at `toByte`, by default the last one. */
+export function readLogPage(path: string, toByte = logBytes(path)): LogPage {
+  const lines = [...readLog(path, toByte - pageBytes, toByte)].flat();
+  const startByte = lines[0]?.startByte ?? 0;
+  const endByte = lines.at(-1)?.endByte ?? 0;
+  let linesBefore = 0;
+  if (startByte > 0) for (const some of readLog(path, 0, startByte)) linesBefore += some.length;
+  return {
+    lines,
+    firstNumber: linesBefore + 1,
+    before: startByte > 0 ? startByte : null,
+    after: endByte < logBytes(path) ? endByte + pageBytes : null,
+  };
 }

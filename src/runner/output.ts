@@ -1,14 +1,12 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
-import type { OutputLine } from "../deployments/deployment.ts";
 import type { RedactionStream, Redactor } from "../redaction/redactor.ts";
-import { createLineCutter, stepOf } from "./lines.ts";
-import { type LogFile, logBytes, openLogFile } from "./log-file.ts";
-import { openLogTimes } from "./log-times.ts";
+import { createLineCutter, lineText, stepOf } from "./lines.ts";
+import { openLog } from "./log-file.ts";
 
 /** Receives a script's output. */
 export interface OutputSink {
-  readonly onLine: (line: OutputLine) => void;
+  readonly onLine: (line: string) => void;
   readonly onStep: (name: string) => void;
 }
 
@@ -75,17 +73,17 @@ export function lostOutput(
 ): OutputReader {
   const line = `[The rest of the output is lost: ${reason}]`;
   const sinceMs = performance.now();
-  const endByte = logBytes(logPath) + line.length + 1;
-  sink.onLine({ text: line, endByte, printedAtMs: Date.now() });
+  sink.onLine(line);
   return {
     lastLines: () => [line],
     step: () => null,
     quietSinceMs: () => sinceMs,
     async finish() {
       try {
-        const log = openLogFile(logPath);
-        log.write(Buffer.from(`${line}\n`));
-        await log.close();
+        const log = openLog(logPath);
+        log.add(Buffer.from(line), false);
+        log.flush(Date.now());
+        log.close();
       } catch {
         // The log of the service and the ending have the line.
       }
@@ -100,16 +98,24 @@ interface Destination {
 }
 
 function readOutput(fd: number, { logPath, redaction, sink }: Destination): OutputReader {
-  const log: LogFile = openLogFile(logPath);
-  const times = openLogTimes(logPath);
+  const log = openLog(logPath);
   const lastLines: string[] = [];
+  let cut: string[] = [];
   let streamedBytes = 0;
   let steps = 0;
   let lastStep: string | null = null;
-  const startByte = logBytes(logPath);
-  let writtenByte = startByte;
-  let printedAtMs = Date.now();
-  const cutter = createLineCutter((line, endByte) => {
+  const cutter = createLineCutter((line, continues) => {
+    log.add(line, continues);
+    cut.push(lineText(line));
+  });
+  /** In this order: who is told of a line or a step finds it in the log. */
+  const passOn = () => {
+    log.flush(Date.now());
+    for (const line of cut) noteLine(line);
+    cut = [];
+  };
+
+  function noteLine(line: string): void {
     lastLines.push(line);
     if (lastLines.length > lastLineCount) lastLines.shift();
     const step = steps < mostSteps ? stepOf(line) : null;
@@ -119,21 +125,16 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
       sink.onStep(step);
     }
     streamedBytes += line.length + 1;
-    if (streamedBytes <= mostStreamedBytes) sink.onLine({ text: line, endByte, printedAtMs });
-  }, startByte);
-  const pass = (redacted: Buffer) => {
-    printedAtMs = Date.now();
-    times.note(writtenByte, printedAtMs);
-    writtenByte += redacted.length;
-    log.write(redacted);
-    cutter.push(redacted);
-  };
+    if (streamedBytes <= mostStreamedBytes) sink.onLine(line);
+  }
+
   const socket = new Socket({ fd, readable: true, writable: false });
   let isEnded = false;
   let lastReadMs = performance.now();
   socket.on("data", (chunk: Buffer) => {
     lastReadMs = performance.now();
-    pass(redaction.push(chunk));
+    cutter.push(redaction.push(chunk));
+    passOn();
     // One chunk per turn of the event loop: a script that floods its output must not starve the rest of the service.
     socket.pause();
     setImmediate(() => socket.resume());
@@ -169,9 +170,10 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
     quietSinceMs: () => lastReadMs,
     async finish() {
       await drain();
-      pass(redaction.finish());
+      cutter.push(redaction.finish());
       cutter.finish();
-      await log.close();
+      passOn();
+      log.close();
     },
   };
 }

@@ -1,6 +1,6 @@
 import { closeSync, lchownSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { Deployment, OutputLine, Run, Runner, Start } from "../deployments/deployment.ts";
+import type { Deployment, Run, Runner, Start } from "../deployments/deployment.ts";
 import type { Log } from "../log.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import { runAs } from "../platform/users.ts";
@@ -47,8 +47,8 @@ export interface RunnerOptions {
   readonly log: Log;
   /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
-  /** Called with each line that a script prints, unchanged. */
-  readonly onLine?: (deployment: Deployment, line: OutputLine) => void;
+  /** Called after each line that a script prints; the log has it. */
+  readonly onLine?: (deployment: Deployment) => void;
 }
 
 /** Runs deploy scripts. The caller starts only one at a time. */
@@ -143,11 +143,8 @@ function contextOf(options: RunOptions, deployment: Deployment): RunContext {
     silenceMs: options.deploySilenceMs,
     sink: {
       onLine(line) {
-        log.info(
-          { event: "deployment.output", deployment: deployment.id },
-          printable(line.text, longestLine),
-        );
-        options.onLine?.(deployment, line);
+        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
+        options.onLine?.(deployment);
       },
       onStep: (name) => options.onStep(deployment, printable(name)),
       onSilent: (silence) => logSilence(log, deployment, silence),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { pino } from "pino";
-import { followDeployment } from "../../src/control/follow.ts";
+import { followDeployment } from "../../src/control/events.ts";
 import { createEventBus } from "../../src/deployments/events.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import { listenHere } from "../harness/listen.ts";

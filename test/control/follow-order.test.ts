@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { join } from "node:path";
 import { test } from "node:test";
 import { pino } from "pino";
-import { followDeployment } from "../../src/control/follow.ts";
+import { followDeployment } from "../../src/control/events.ts";
 import { createEventBus } from "../../src/deployments/events.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import { noteStep } from "../../src/deployments/steps.ts";
+import { logPath, openLog } from "../../src/runner/log-file.ts";
 import { listenHere } from "../harness/listen.ts";
 import { openDefault, pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -22,8 +21,14 @@ test("a step that begins while the log is sent stands between its lines", async 
   const log = pino({ level: "silent" });
   const events = createEventBus(log);
   // More than a connection holds, so that the reader decides when it is sent.
-  mkdirSync(join(statePath, "logs"));
-  writeFileSync(join(statePath, "logs", "1.log"), "a line of the log so far\n".repeat(60_000));
+  const output = openLog(logPath(statePath, 1));
+  const print = (text: string) => {
+    output.add(Buffer.from(text), false);
+    output.flush(Date.now());
+    events.publish(1);
+  };
+  for (let count = 0; count < 30_000; count += 1) output.add(Buffer.from("a line of the log so far"), false);
+  print("the last line of the log so far");
   const reply = followDeployment(
     { store, events, logStatePath: statePath, log },
     { id: 1, query: new URLSearchParams(), body: {} },
@@ -32,10 +37,10 @@ test("a step that begins while the log is sent stands between its lines", async 
     if (reply.kind !== "stream") return;
     const written = reply.write(response);
     for (const name of ["Build", "Check"]) {
-      events.publish(1, { kind: "line", line: lineOf(`before ${name}`) });
+      print(`before ${name}`);
+      print(`==> ${name}`);
       noteStep(store, deployment, name, log);
-      events.publish(1, { kind: "step" });
-      events.publish(1, { kind: "line", line: lineOf(`==> ${name}`) });
+      events.publish(1);
     }
     await written;
   });
@@ -59,10 +64,6 @@ test("a step that begins while the log is sent stands between its lines", async 
     "==> Check",
   ]);
 });
-
-function lineOf(text: string) {
-  return { text, endByte: 0, printedAtMs: 0 };
-}
 
 function nameOf({
   event,

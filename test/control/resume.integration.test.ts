@@ -5,10 +5,10 @@ import { test } from "node:test";
 import { openStream } from "../../src/control/client.ts";
 import type { ControlEvent, LineJson } from "../../src/control/deployment-json.ts";
 import { readEvents } from "../../src/control/read-events.ts";
-import { logPath } from "../../src/runner/log-file.ts";
+import { logBytes, logPath } from "../../src/runner/log-file.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
-import { untilDeployment } from "../harness/records.ts";
+import { readLog, untilDeployment } from "../harness/records.ts";
 
 /** Prints while it is followed; the sleeps let it be cut off in the middle. */
 const script = `#!/bin/sh
@@ -31,9 +31,8 @@ test("a reader that is cut off again and again gets each line once", async (t) =
       if (event.event === "line" && Math.random() < 0.2) break;
     }
   }
-  const log = readFileSync(logPath(statePath, 1), "utf8");
-  assert.equal(seen.map(({ line }) => line).join("\n"), log);
-  assert.equal(seen.at(-1)?.endByte, Buffer.byteLength(log));
+  assert.equal(seen.map(({ line }) => `${line}\n`).join(""), readLog(statePath, 1));
+  assert.equal(seen.at(-1)?.endByte, logBytes(logPath(statePath, 1)));
 });
 
 test("each line has the time at which it was printed, live and later", async (t) => {
@@ -53,30 +52,34 @@ test("with a place after the end, the log begins again, and the reader is inform
   const { url, statePath } = await startAnswering(t, { script: "#!/bin/sh\necho one\n" });
   await deliver(url, githubPush());
   await untilDeployment(statePath, 1, ({ state }) => state === "succeeded");
-  const events = await Array.fromAsync(eventsFrom(statePath, 5));
+  const events = await Array.fromAsync(eventsFrom(statePath, 5_000));
   assert.deepEqual(
     events.map(({ event }) => event),
     ["deployment", "restarted", "line", "deployment"],
   );
 });
 
-test("a part of a log is given by two places in it", async (t) => {
-  const { url, statePath } = await startAnswering(t, { script: "#!/bin/sh\nprintf 0123456789\n" });
+test("a part of a log is given by two places in it, or by a text", async (t) => {
+  const { url, statePath } = await startAnswering(t, { script: "#!/bin/sh\nprintf 'one\\nTwo\\nthree'\n" });
   await deliver(url, githubPush());
   await untilDeployment(statePath, 1, ({ state }) => state === "succeeded");
   const part = async (query: string) => text(await openStream(statePath, `/deployments/1/log?${query}`));
-  assert.equal(await part("from=2&to=5"), "234");
-  assert.equal(await part("from=8"), "89");
-  assert.equal(await part("to=2"), "01");
-  assert.equal(await part("from=10"), "");
-  for (const query of ["from=-1", "from=5&to=2", "from=x", "to=1.5"])
+  const timed = await part("format=timed");
+  assert.equal(timed, readFileSync(logPath(statePath, 1), "utf8"));
+  const second = timed.indexOf("\n") + 1;
+  assert.equal(await part(""), "one\nTwo\nthree\n");
+  assert.equal(await part(`from=${second}`), "Two\nthree\n");
+  assert.equal(await part(`to=${second}`), "one\n");
+  assert.equal(await part(`from=${timed.length}`), "");
+  assert.equal(await part("find=t"), "Two\nthree\n");
+  assert.deepEqual(JSON.parse(await part("find=TWO&format=ndjson")).line, "Two");
+  for (const query of ["from=-1", "from=5&to=2", "from=x", "to=1.5", "format=odd"])
     await assert.rejects(part(query), query);
 });
 
 function eventsFrom(statePath: string, endByte: number, isFollowing = true) {
   const { signal } = new AbortController();
-  const from = endByte === 0 ? null : `1:${endByte}`;
-  return readEvents(statePath, { id: 1, isFollowing, from, signal });
+  return readEvents(statePath, { id: 1, isFollowing, from: endByte, signal });
 }
 
 async function linesFrom(statePath: string, endByte: number, isFollowing = false) {

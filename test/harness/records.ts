@@ -30,7 +30,10 @@ export function untilDeployment(
 /** The log of a deployment as the service keeps it. */
 export function readLog(statePath: string, id: number): string {
   const path = join(statePath, "logs", `${id}.log`);
-  return existsSync(path) ? readFileSync(path, "utf8") : "";
+  if (!existsSync(path)) return "";
+  return readFileSync(path, "utf8")
+    .replaceAll(/\n\S{24}\+/g, "")
+    .replaceAll(/^\S{24} /gm, "");
 }
 
 function readRows(statePath: string, sql: string) {

@@ -1,39 +1,34 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
-import fc from "fast-check";
 import { createLineCutter } from "../../src/runner/lines.ts";
+import { openLog, readLog } from "../../src/runner/log-file.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 interface CutLine {
   readonly text: string;
   readonly endByte: number;
+  readonly printedMs: number | null;
 }
-
-type CutLines = (bytes: Uint8Array, isOver: boolean) => readonly CutLine[];
 
 // For a browser, so without types for here.
 const asset = new URL("../../src/page/assets/log-lines.js", import.meta.url);
-const { cutLines } = (await import(asset.href)) as { readonly cutLines: CutLines };
+const { cutLines } = (await import(asset.href)) as {
+  readonly cutLines: (bytes: Uint8Array) => readonly CutLine[];
+};
 
-const pieces = fc.oneof(
-  fc.constantFrom("\n", "\r\n", "\r", "é", "==> Step\n", "😀"),
-  fc.string({ maxLength: 40 }),
-  fc.integer({ min: 8_150, max: 17_000 }).map((length) => "xé".repeat(length / 3)),
-);
-
-test("the browser numbers lines as the server does, also those that are cut because they are long", () => {
-  fc.assert(
-    fc.property(fc.array(pieces, { maxLength: 12 }), (all) => {
-      const bytes = Buffer.from(all.join(""));
-      const lines: CutLine[] = [];
-      const cutter = createLineCutter((text, endByte) => lines.push({ text, endByte }));
-      cutter.push(bytes);
-      cutter.finish();
-      assert.deepEqual(cutLines(bytes, true), lines);
-      const endedByte = bytes.lastIndexOf("\n") + 1;
-      assert.deepEqual(
-        cutLines(bytes, false),
-        lines.filter(({ endByte }) => endByte <= endedByte),
-      );
-    }),
+test("the browser reads a log as the server does, also lines that are cut because they are long", (t) => {
+  const path = join(temporaryDirectory(t), "1.log");
+  const log = openLog(path);
+  const cutter = createLineCutter(log.add);
+  cutter.push(Buffer.from(`==> Step\r\n\né😀\n${"xé".repeat(9_000)}\nlast`));
+  cutter.finish();
+  log.flush(1e12);
+  log.close();
+  const lines = [...readLog(path)].flat();
+  assert.deepEqual(
+    cutLines(readFileSync(path)),
+    lines.map(({ text, endByte, printedAtMs }) => ({ text, endByte, printedMs: printedAtMs })),
   );
 });

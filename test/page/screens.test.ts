@@ -111,7 +111,7 @@ function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = o
     logBytes: 0,
     project,
     before: null,
-    log: { text: "", fromByte: 0 },
+    log: { lines: [], firstNumber: 1, before: null, after: null },
   });
 }
 
@@ -155,7 +155,10 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
   const session = { id: 1, address: text, agent: text, createdAt: paused.since, lastSeenAt: paused.since };
   const fault = { severity: "problem", text, command: text, change: text } as const;
   const check = { group: text, subject: text, outcome: "faulty", fact: text, faults: [fault] } as const;
-  const log = { text: `${text}\n==> ${text}\n${text}\n`, fromByte: 9 };
+  const lines = [text, `==> ${text}`, text].map((line) => ({
+    ...({ event: "line", line, endByte: 9, printedAt: null } as const),
+  }));
+  const log = { lines, firstNumber: 4, before: 9, after: null };
   const running = { ...project, last: { ...deployment, state: "running" } as const };
   return {
     projects: projectsScreen(who, [

@@ -157,7 +157,7 @@ test("a flood of output is redacted, and what only begins like a secret is kept 
     `#!/bin/sh\nyes "$HOTPUSH_TOKEN" | head -n 100000\nprintf 'end %s %.3s' "$HOTPUSH_TOKEN" "$HOTPUSH_TOKEN"\n`,
   );
   const log = runner.log();
-  assert.equal(log, `${"***\n".repeat(100_000)}end *** tok`);
+  assert.equal(log, `${"***\n".repeat(100_000)}end *** tok\n`);
 });
 
 /** Looks for `secret` in every encoding, in what is left of each text without blanks and line ends as well. */

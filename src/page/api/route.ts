@@ -1,13 +1,9 @@
 import type { PageAnswer } from "../answer.ts";
-import type { Followers } from "../followers.ts";
 import type { RunClient, Visit } from "../run-client.ts";
-import type { SharedReads } from "../shared-reads.ts";
 
 /** What the routes work with. */
 export interface Api {
   readonly run: RunClient;
-  readonly followers: Followers;
-  readonly shared: SharedReads;
 }
 
 export interface ApiRequest {

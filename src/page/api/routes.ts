@@ -45,10 +45,11 @@ export const apiRoutes: Readonly<Record<string, ApiRoute>> = {
     ...{ summary: "What its script has printed, or a part of it", right: "read", status: 200 },
     answer: ["text/plain", "application/x-ndjson"],
     query: {
-      from: "the first byte",
-      to: "the byte after the last",
+      from: "only lines that begin at this byte or after it",
+      to: "only lines that begin before this byte",
+      find: "only lines with this text, in upper or lower case",
       format:
-        "`text`; `ndjson`: an event per line; `times`: when it was printed, `<byte> <milliseconds>` per line",
+        "`text`; `ndjson`: an event per line; `timed`: `<time> <text>` per line, byte by byte as it is kept",
     },
     handle: sendLog,
   },
@@ -57,7 +58,11 @@ export const apiRoutes: Readonly<Record<string, ApiRoute>> = {
       summary: "What happens, as server-sent events; `Last-Event-ID` goes on after a line",
       right: "read",
     },
-    ...{ status: 200, answer: ["text/event-stream"], query: { from: "as Last-Event-ID: <attempt>:<byte>" } },
+    ...{
+      status: 200,
+      answer: ["text/event-stream"],
+      query: { from: "as Last-Event-ID: the place in the log after the last line that is known" },
+    },
     handle: sendEvents,
   },
   "POST /api/projects/{project}/deployments": {

@@ -1,62 +1,46 @@
-import type { ServerResponse } from "node:http";
+import { parseLines } from "../../control/client.ts";
 import type { ControlEvent } from "../../control/deployment-json.ts";
+import { whenDrained } from "../../control/when-drained.ts";
+import { isFinished } from "../../deployments/states.ts";
 import { type PageAnswer, problemPage } from "../answer.ts";
 import type { Api, ApiRequest } from "./route.ts";
 
 /** Proxies close a connection that is silent for long. */
 const beatMs = 15_000;
-/** A reader that is further behind is cut off; it goes on by itself where it was. */
-const mostWaitingBytes = 1024 ** 2;
 
 /**
- * Server-sent events (HTML Living Standard, section 9.2). The id of a line is `<attempt>:<byte>`, by which a browser goes
- * on after a lost connection without a lost or doubled line.
+ * Server-sent events (HTML Living Standard, section 9.2). The id of a line is the place in the log after it, by which a browser
+ * goes on after a lost connection without a lost or doubled line.
  */
-export async function sendEvents({ followers }: Api, request: ApiRequest): Promise<PageAnswer> {
+export async function sendEvents({ run }: Api, request: ApiRequest): Promise<PageAnswer> {
   const { visit, parameters, query, headers } = request;
   const last = headers["last-event-id"] ?? query.get("from");
-  const from = typeof last === "string" && /^\d{1,9}:\d{1,15}$/.test(last) ? last : null;
-  const following = await followers.follow(visit, Number(parameters.id), from);
-  if (following.kind === "refused") return problemPage(following);
+  const from = typeof last === "string" && /^\d{1,15}$/.test(last) ? last : "0";
+  const leaving = new AbortController();
+  const events = await run.open(visit, `/deployments/${parameters.id}/events?from=${from}`, leaving.signal);
+  if ("kind" in events) return problemPage(events);
   return {
     kind: "stream",
     type: "text/event-stream",
-    write(response) {
-      if (response.destroyed) return following.stop();
+    async write(response) {
+      response.once("close", () => leaving.abort());
       const beat = setInterval(() => response.write(":\n\n"), beatMs).unref();
-      let attempt = 1;
-      following.start({
-        onEvent(event) {
-          if (event.event === "deployment") attempt = event.deployment.attempts;
-          if (response.writableLength > mostWaitingBytes) response.destroy();
-          else write(response, event, attempt);
-        },
-        ready: () => (response.writableNeedDrain ? drained(response) : Promise.resolve()),
-        onEnd(isOver) {
-          if (isOver) response.write("event: end\ndata: {}\n\n");
-          response.end();
-        },
-      });
-      response.once("close", () => {
+      let isOver = false;
+      try {
+        for await (const event of parseLines<ControlEvent>(events)) {
+          const id = event.event === "line" ? `id: ${event.endByte}\n` : "";
+          const goesOn = response.write(`${id}event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`);
+          isOver = event.event === "deployment" && isFinished(event.deployment.state);
+          if (!goesOn) await whenDrained(response);
+          if (response.destroyed) return;
+        }
+        if (isOver) response.write("event: end\ndata: {}\n\n");
+      } catch {
+        // The connection to `run` broke off: the reader comes back by itself.
+      } finally {
         clearInterval(beat);
-        following.stop();
-      });
+        response.end();
+      }
     },
   };
-}
-
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      response.off("drain", done).off("close", done);
-      resolve();
-    };
-    if (response.destroyed) resolve();
-    else response.on("drain", done).on("close", done);
-  });
-}
-
-function write(response: ServerResponse, event: ControlEvent, attempt: number): void {
-  const id = event.event === "line" ? `id: ${attempt}:${event.endByte}\n` : "";
-  response.write(`${id}event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`);
 }

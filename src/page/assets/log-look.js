@@ -1,7 +1,6 @@
 // How the lines look: with or without their times, wrapped or not. The browser remembers it.
 
 import { plainStyle } from "./log-ansi.js";
-import { takeTimes } from "./log-lines.js";
 import { makeRow } from "./log-row.js";
 import { clockTime, sinceStart } from "./log-words.js";
 
@@ -10,12 +9,11 @@ const timeModes = ["none", "since the start", "time of day"];
 /**
  * @param {HTMLElement} section
  * @param {{ lines: import("./log-lines.js").Line[], startedMs: number | null }} log
- * @param {string} timesPath
  */
-export function createLook(section, log, timesPath) {
+export function createLook(section, log) {
   const [times, wrap] = ["times", "wrap"].map((id) => document.getElementById(id));
   let [timeMode, isWrapping] = [Number(recall("times") ?? 0) % timeModes.length, recall("wrap") !== "no"];
-  let [columns, rowHeight, hasTimes] = [80, 20, false];
+  let [columns, rowHeight] = [80, 20];
 
   /** How much fits in a row of the screen. */
   function measure() {
@@ -40,15 +38,6 @@ export function createLook(section, log, timesPath) {
     return timeMode === 2 ? clockTime(printedMs) : sinceStart(printedMs - (log.startedMs ?? printedMs));
   }
 
-  /** They are asked for when somebody wants to see them. @returns whether the lines have them now, and had not before */
-  async function readTimes() {
-    if (timeMode === 0 || hasTimes) return false;
-    const response = await fetch(timesPath).catch(() => null);
-    hasTimes = response?.ok ?? false;
-    if (hasTimes) takeTimes(log.lines, await response.text());
-    return hasTimes;
-  }
-
   function draw() {
     section.classList.toggle("no-wrap", !isWrapping);
     wrap.setAttribute("aria-pressed", String(isWrapping));
@@ -59,15 +48,13 @@ export function createLook(section, log, timesPath) {
   draw();
   return {
     measure,
-    readTimes,
     timeText,
     rowHeight: () => rowHeight,
     rowsOf: ({ text }) => (isWrapping ? Math.max(1, Math.ceil(text.length / columns)) : 1),
-    async nextTimes() {
+    nextTimes() {
       timeMode = (timeMode + 1) % timeModes.length;
       keep("times", String(timeMode));
       draw();
-      await readTimes();
     },
     toggleWrap() {
       isWrapping = !isWrapping;

@@ -22,7 +22,7 @@ export async function follow({ path, place, onEvent, onConnection, onEnd }) {
   let pauseMs = firstPauseMs;
   for (;;) {
     try {
-      const response = await fetch(`${path}?from=1:${place()}`, { signal: link.open() });
+      const response = await fetch(`${path}?from=${place()}`, { signal: link.open() });
       if (response.status === 401) return location.reload();
       if (response.status === 404) return onEnd();
       if (!response.ok) throw new Error(`status ${response.status}`);
@@ -84,8 +84,6 @@ async function readEvents(body, heard, onEvent) {
       const { name, data } = readMessage(message);
       if (name === "end") return true;
       if (data !== null) onEvent(JSON.parse(data));
-      // Lines that were left out are in the log: they are read from there.
-      if (name === "skipped") return reader.cancel().then(() => false);
     }
   }
 }

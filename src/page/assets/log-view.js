@@ -11,11 +11,10 @@ import { createSections } from "./log-sections.js";
 /**
  * @param {HTMLElement} section
  * @param {import("./log-sections.js").Log} log it grows
- * @param {string} path of the deployment in the API
  */
-export function createView(section, log, path) {
+export function createView(section, log) {
   const body = document.getElementById("lines");
-  const look = createLook(section, log, `${path}/log?format=times`);
+  const look = createLook(section, log);
   const rowsOf = (index) => look.rowsOf(log.lines[index]);
   const sections = createSections(body, log, [rowAt, rowsOf, look.rowHeight]);
   const following = createFollow(section);
@@ -91,7 +90,10 @@ export function createView(section, log, path) {
     else following.grown(0);
   }
 
-  const nextTimes = () => look.nextTimes().then(renew);
+  const nextTimes = () => {
+    look.nextTimes();
+    renew();
+  };
   const toggleWrap = () => {
     look.toggleWrap();
     renew();

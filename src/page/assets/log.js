@@ -17,14 +17,14 @@ const log = {
   state: section.dataset.state,
   startedMs: Date.parse(section.dataset.started) || null,
 };
-const { sections, following, search, look, renew, connect, goToNamed } = createView(section, log, path);
+const { sections, following, search, connect, goToNamed } = createView(section, log);
 let waiting = [];
 
 start().catch(reportError);
 
 async function start() {
   const isOver = section.dataset.over === "true";
-  await readSoFar(isOver);
+  await readSoFar();
   connect();
   following.setRunning(!isOver);
   if (!goToNamed() && !isOver) following.set(true);
@@ -36,21 +36,21 @@ async function start() {
 }
 
 /** Takes the place of what the server has sent, which stays until the whole log is here. */
-async function readSoFar(isOver) {
+async function readSoFar() {
   const bytes = await fetchLog();
   if (bytes === null) return;
-  const lines = cutLines(bytes, isOver);
+  const lines = cutLines(bytes);
   reset();
-  add(lines.map((line) => ({ printedMs: null, ...line })));
+  document.getElementById("pages")?.remove();
+  add(lines);
   sections.openSome();
-  if (await look.readTimes()) renew();
 }
 
 /** As bytes, which is many times faster than as events. @returns null if it is refused */
 async function fetchLog() {
   for (;;) {
     try {
-      const response = await fetch(`${path}/log`);
+      const response = await fetch(`${path}/log?format=timed`);
       if (response.status === 401) location.reload();
       if (response.status >= 400 && response.status < 500) return null;
       const bytes = response.ok ? new Uint8Array(await response.arrayBuffer()) : null;
@@ -81,7 +81,7 @@ function add(lines) {
   for (const line of lines) {
     const last = log.lines.at(-1);
     const style = last && stepOf(line.text) === null ? styleAfter(last) : plainStyle;
-    log.lines.push({ ...line, startByte: last?.endByte ?? 0, style });
+    log.lines.push({ ...line, style });
   }
   sections.append(from);
 }

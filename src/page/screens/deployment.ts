@@ -2,12 +2,13 @@ import { html } from "hono/html";
 import { branchOf, shortCommit } from "../../commit-names.ts";
 import type { DeploymentJson } from "../../control/deployment-json.ts";
 import type { OneDeploymentJson } from "../../control/history.ts";
+import type { LogPageJson } from "../../control/log.ts";
 import type { ProjectJson } from "../../control/projects.ts";
 import { failedText, type SiteRequests } from "../../site-requests.ts";
 import { actionBar, type VisitorAction } from "./actions.ts";
 import { commitLink, compareLink } from "./git-links.ts";
 import { icon, lookOf } from "./icons.ts";
-import { type LogPart, logView } from "./log.ts";
+import { logView } from "./log.ts";
 import type { Markup } from "./markup.ts";
 import type { Screen, Viewer } from "./screen.ts";
 import { stepRail } from "./steps.ts";
@@ -18,7 +19,7 @@ export interface DeploymentView extends OneDeploymentJson {
   readonly project: ProjectJson | null;
   /** The commit that was live before; null if there was none. */
   readonly before: string | null;
-  readonly log: LogPart;
+  readonly log: LogPageJson;
 }
 
 /** A deployment: one sentence, what was counted, its steps beside its log. */

@@ -2,21 +2,14 @@ import { stripVTControlCharacters } from "node:util";
 import { html } from "hono/html";
 import type { DeploymentJson, StepJson } from "../../control/deployment-json.ts";
 import type { OneDeploymentJson } from "../../control/history.ts";
+import type { LogPageJson } from "../../control/log.ts";
 import { stepOf } from "../../runner/lines.ts";
 import type { Markup } from "./markup.ts";
 import { stepTime, stepTone } from "./steps.ts";
 import { isOver } from "./words.ts";
 
-/** The end of a log, for a browser without JavaScript; with it, the whole log takes its place. */
-export interface LogPart {
-  readonly text: string;
-  /** The place of its first byte in the log; 0: it is the whole log. */
-  readonly fromByte: number;
-}
-
 interface Line {
-  /** null: not known, because the lines before it were not counted. */
-  readonly number: number | null;
+  readonly number: number;
   readonly text: string;
 }
 
@@ -27,17 +20,25 @@ interface Section {
 }
 
 /** The log with its controls, which only show if the browser runs them. */
-export function logView(view: OneDeploymentJson & { readonly log: LogPart }): Markup {
+export function logView(view: OneDeploymentJson & { readonly log: LogPageJson }): Markup {
   const { deployment, log, steps } = view;
   const { id, state, startedAt, exitCode } = deployment;
   const over = isOver(deployment);
-  return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log" crossorigin>
+  return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log?format=timed" crossorigin>
 <section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
 ${bar(id)}${keys()}
-${log.fromByte > 0 && html`<p class="cut">The beginning is not shown here. <a href="/api/deployments/${id}/log">See the whole log</a></p>`}
+${pageLinks(id, log)}
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
-<p class="tail" id="tail">${log.text === "" ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
+<p class="tail" id="tail">${log.lines.length === 0 ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
 <p id="said" class="unseen" role="status"></p><button type="button" id="more" class="more" hidden></button></section>`;
+}
+
+/** For a browser without JavaScript; with it, the whole log takes the place of its last page. */
+function pageLinks(id: number, { before, after, firstNumber, lines }: LogPageJson): Markup | null {
+  if (before === null && after === null) return null;
+  const to = (byte: number) => `/deployments/${id}?to=${byte}#log`;
+  return html`<nav class="cut" id="pages" aria-label="Pages of the log">Lines ${firstNumber} to ${firstNumber + lines.length - 1}
+${before !== null && html`<a href="${to(before)}">Earlier lines</a>`} ${after !== null && html`<a href="${to(after)}">Later lines</a> <a href="/deployments/${id}#log">Last lines</a>`}</nav>`;
 }
 
 function bar(id: number): Markup {
@@ -73,11 +74,11 @@ function sectionViews({
   deployment,
   log,
   steps,
-}: OneDeploymentJson & { readonly log: LogPart }): readonly Markup[] {
+}: OneDeploymentJson & { readonly log: LogPageJson }): readonly Markup[] {
   const sections = sectionsOf(log);
   const named = sections.filter(({ name }) => name !== null);
   // If the beginning is not here, the steps that are here are the last ones.
-  const before = log.fromByte === 0 ? 0 : Math.max(0, steps.length - named.length);
+  const before = log.before === null ? 0 : Math.max(0, steps.length - named.length);
   return sections.map((section) => {
     if (section.name === null) return html`<div>${linesView(section.lines)}</div>`;
     const index = before + named.indexOf(section);
@@ -106,21 +107,16 @@ function stepView(
 }
 
 function linesView(lines: readonly Line[]): Markup {
-  return html`<div class="block">${lines.map(({ number, text }) =>
-    number === null
-      ? html`<p><a></a><span>${text}</span></p>`
-      : html`<p id="L${number}"><a href="#L${number}">${number}</a><span>${text}</span></p>`,
-  )}</div>`;
+  return html`<div class="block">${lines.map(({ number, text }) => html`<p id="L${number}"><a href="#L${number}">${number}</a><span>${text}</span></p>`)}</div>`;
 }
 
-function sectionsOf({ text, fromByte }: LogPart): readonly Section[] {
+function sectionsOf({ lines, firstNumber }: LogPageJson): readonly Section[] {
   const sections: { name: string | null; lines: Line[] }[] = [];
-  const lines = text === "" ? [] : stripVTControlCharacters(text).replace(/\n$/, "").split("\n");
-  for (const [index, line] of lines.entries()) {
-    const name = stepOf(line);
+  for (const [index, { line }] of lines.entries()) {
+    const text = stripVTControlCharacters(line);
+    const name = stepOf(text);
     if (name !== null || sections.length === 0) sections.push({ name, lines: [] });
-    const number = fromByte === 0 ? index + 1 : null;
-    if (name === null) sections.at(-1)?.lines.push({ number, text: line });
+    if (name === null) sections.at(-1)?.lines.push({ number: firstNumber + index, text });
   }
   return sections;
 }

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import fc from "fast-check";
+import { createLineCutter } from "../../src/runner/lines.ts";
+import { logBytes, openLog, readLastLines, readLog, readLogPage } from "../../src/runner/log-file.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("a line has the time at which it was printed, and each place leads to the lines after it", (t) => {
+  const path = pathIn(t);
+  const log = openLog(path);
+  for (const [index, text] of ["one é", "", "three"].entries()) {
+    log.add(Buffer.from(text), false);
+    log.flush(Date.UTC(2026, 0, 1, 0, 0, index));
+  }
+  log.close();
+  assert.match(readFileSync(path, "utf8"), /^2026-01-01T00:00:00\.000Z one é\n2026-01-01T00:00:01\.000Z \n/);
+  const lines = [...readLog(path)].flat();
+  assert.deepEqual(
+    lines.map(({ text, printedAtMs }) => [text, Number(printedAtMs) % 60_000]),
+    [
+      ["one é", 0],
+      ["", 1_000],
+      ["three", 2_000],
+    ],
+  );
+  assert.equal(lines.at(-1)?.endByte, logBytes(path));
+  for (const [index, { startByte, endByte }] of lines.entries()) {
+    assert.deepEqual([...readLog(path, endByte)].flat(), lines.slice(index + 1));
+    assert.deepEqual([...readLog(path, startByte + 1)].flat(), lines.slice(index + 1), "within a line");
+    assert.deepEqual([...readLog(path, 0, endByte)].flat(), lines.slice(0, index + 1));
+  }
+  assert.deepEqual([...readLog(path, logBytes(path) + 1)], []);
+  assert.deepEqual([...readLog(`${path}.none`)], []);
+});
+
+test("whatever was printed is read again, and a long line is one again", (t) => {
+  const path = pathIn(t);
+  const piece = fc.oneof(
+    fc.constantFrom("\n", "\r", "é", "2026-01-01T00:00:00.000Z x", "😀"),
+    fc.string({ maxLength: 40 }),
+    fc.integer({ min: 8_150, max: 70_000 }).map((length) => "xé".repeat(length / 3)),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      writeFileSync(path, "");
+      const log = openLog(path);
+      const cutter = createLineCutter(log.add);
+      cutter.push(Buffer.from(pieces.join("")));
+      cutter.finish();
+      log.flush(1e12);
+      log.close();
+      const lines = [...readLog(path)].flat();
+      const text = lines.map((line) => `${line.continues ? "" : "\n"}${line.text}`).join("");
+      const printed = pieces.join("").replace(/\n$/, "");
+      assert.equal(text, pieces.join("") === "" ? "" : `\n${printed}`.replaceAll(/\r(?=\n|$)/g, ""));
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("of a log that is too long the first and the last part are kept, and how much is left out", (t) => {
+  const path = pathIn(t);
+  const log = openLog(path, { firstBytes: 300, lastBytes: 100 });
+  for (let number = 1; number <= 100; number += 1) {
+    log.add(Buffer.from(`line ${number}`), false);
+    log.flush(1e12);
+  }
+  log.close();
+  const texts = [...readLog(path)].flat().map(({ text }) => text);
+  assert.deepEqual([texts[0], texts.at(-1)], ["line 1", "line 100"]);
+  const at = texts.findIndex((text) => text.endsWith("bytes left out here]"));
+  const [firstLeftOut, firstKept] = [Number(texts[at - 1]?.slice(5)) + 1, Number(texts[at + 1]?.slice(5))];
+  const leftOut = Array.from(
+    { length: firstKept - firstLeftOut },
+    (_, index) => `line ${firstLeftOut + index}`,
+  );
+  const bytes = leftOut.reduce((sum, text) => sum + "2001-09-09T01:46:40.000Z \n".length + text.length, 0);
+  assert.equal(texts[at], `[${bytes} bytes left out here]`);
+  assert.ok(logBytes(path) < 300 + 100 + 150);
+});
+
+test("after the service died, the log goes on where it was, also after half a line", (t) => {
+  const path = pathIn(t);
+  const dead = openLog(path);
+  dead.add(Buffer.from("one"), false);
+  dead.flush(1e12);
+  appendFileSync(path, "2001-09-09T01:46:40.000Z tor");
+  const next = openLog(path);
+  next.add(Buffer.from("two"), false);
+  next.flush(1e12);
+  next.close();
+  assert.deepEqual(readLastLines(path, 1_000), ["one", "tor", "two"]);
+});
+
+test("a person who turns the pages of a log sees each line once, with its number", (t) => {
+  const path = pathIn(t);
+  const log = openLog(path);
+  for (let number = 1; number <= 5_000; number += 1) log.add(Buffer.from(`line ${number}`), false);
+  log.flush(1e12);
+  log.close();
+  const numbers: number[] = [];
+  let page = readLogPage(path);
+  assert.equal(page.after, null);
+  const seen = [page];
+  while (page.before !== null) {
+    page = readLogPage(path, page.before);
+    seen.unshift(page);
+  }
+  for (const { lines, firstNumber } of seen) {
+    numbers.push(...lines.map(({ text }) => Number(text.slice(5))));
+    assert.equal(lines[0]?.text, `line ${firstNumber}`);
+  }
+  assert.deepEqual(
+    numbers,
+    Array.from({ length: 5_000 }, (_, index) => index + 1),
+  );
+  for (let at = 0; at + 1 < seen.length; at += 1)
+    assert.equal(readLogPage(path, seen[at]?.after ?? 0).firstNumber, seen[at + 1]?.firstNumber);
+});
+
+function pathIn(t: TestContext): string {
+  return join(temporaryDirectory(t), "1.log");
+}
