@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml";
+import { isDeepStrictEqual } from "node:util";
+import { type Document, isScalar, isSeq, parseDocument } from "yaml";
 import {
   caddyMount,
   liveMount,
@@ -289,87 +290,6 @@ function imageLines(role: string): readonly string[] {
 }
 /* biome-ignore-end lint/suspicious/noTemplateCurlyInString: compose replaces what is in ${…} */
 
-/** Whether `run` of the machine part in `text` has the file or directory at `path`. */
-export function hasCheckoutPath(text: string, path: string): boolean {
-  const volumes = readList(text, runVolumes).map(targetOf);
-  return volumes.some((mounted) => path === mounted || path.startsWith(`${mounted}/`));
-}
-
-/** The text with the directory at `path` among those that `run` has at their own paths. */
-export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
-  if (hasCheckoutPath(text, path)) return text;
-  return withListItem(text, runVolumes, bind(path, path, isReadOnly));
-}
-
-/** The text with `port` among the ports of Caddy, published at `address` of the machine; "" is all of them. */
-export function withCaddyPort(text: string, port: number, address: string): string {
-  const bound = address.includes(":") ? `[${address}]` : address;
-  const published = `${bound === "" ? "" : `${bound}:`}${port}:${port}`;
-  if (readList(text, caddyPorts).includes(published)) return text;
-  return withListItem(text, caddyPorts, [`      - "${published}"`]);
-}
-
-/** The text without `port` among the ports of Caddy, as `withCaddyPort` adds it. */
-export function withoutCaddyPort(text: string, port: number): string {
-  const document = parseDocument(text);
-  const list = document.getIn(caddyPorts);
-  const published = new RegExp(`^(?:.*:)?${port}:${port}$`);
-  const item = isSeq(list) && list.items.find((one) => isScalar(one) && published.test(String(one.value)));
-  if (!isSeq(list) || !isScalar(item) || !item.range) return text;
-  const [start, end] = [text.lastIndexOf("\n", item.range[0]), text.indexOf("\n", item.range[1])];
-  const line = text.slice(start + 1, end);
-  if (/^ *- *\S+$/.test(line)) return text.slice(0, start) + text.slice(end);
-  list.items.splice(list.items.indexOf(item), 1);
-  return document.toString({ lineWidth: 0 });
-}
-
-/** Whether the text has a service of this name. */
-export function hasService(text: string, name: string): boolean {
-  return name in servicesIn(text);
-}
-
-type Definitions = Readonly<Record<string, unknown>>;
-
-function servicesIn(text: string): Definitions {
-  const { services } = (parseDocument(text).toJSON() ?? {}) as { readonly services?: Definitions };
-  return services ?? {};
-}
-
-/** Where it lists what `run` has of the machine. */
-export const runVolumes = ["services", "run", "volumes"] as const;
-/** Where it lists the ports of Caddy. */
-export const caddyPorts = ["services", "caddy", "ports"] as const;
-
-/** The list at `path` in a text in YAML. */
-export function readList(text: string, path: readonly string[]): readonly unknown[] {
-  const list = parseDocument(text).getIn(path);
-  return isSeq(list) ? (list.toJSON() as readonly unknown[]) : [];
-}
-
-function targetOf(volume: unknown): string {
-  const isObject = typeof volume === "object" && volume !== null && "target" in volume;
-  const target =
-    typeof volume === "string" ? (volume.split(":")[1] ?? volume) : isObject ? String(volume.target) : "";
-  // As `quotedPath` writes it.
-  return target.replaceAll("$$", "$");
-}
-
-/** Adds lines at the end of a list. Every other line stays as a person wrote it. */
-export function withListItem(text: string, path: readonly string[], lines: readonly string[]): string {
-  const document = parseDocument(text);
-  const list = document.getIn(path);
-  const last = isSeq(list) ? list.items.at(-1) : undefined;
-  const end = isSeq(list) && !list.flow ? (last as { range?: readonly number[] }).range?.[1] : undefined;
-  if (end === undefined) {
-    const [item] = parseDocument(lines.join("\n")).toJSON() as readonly unknown[];
-    document.addIn(path, document.createNode(item));
-    return document.toString({ lineWidth: 0 });
-  }
-  const at = text.indexOf("\n", isMap(last) ? end - 1 : end);
-  const [before, after] = at < 0 ? [text, "\n"] : [text.slice(0, at), text.slice(at)];
-  return `${before}\n${lines.join("\n")}${after}`;
-}
-
 function bind(source: string, target: string, isReadOnly = false): readonly string[] {
   return [
     "      - type: bind",
@@ -385,16 +305,62 @@ function quotedPath(path: string): string {
   return /^[\w./${}:?-]+$/.test(safe) ? safe : JSON.stringify(safe);
 }
 
+/** Where it lists what `run` has of the machine, and the ports of Caddy. */
+const runVolumes = ["services", "run", "volumes"] as const;
+const caddyPorts = ["services", "caddy", "ports"] as const;
+
+/** Whether `run` of the machine part in `text` has the file or directory at `path`. */
+export function hasCheckoutPath(text: string, path: string): boolean {
+  return listIn(parseDocument(text), runVolumes).some((volume) => {
+    const mounted = targetOf(volume);
+    return path === mounted || path.startsWith(`${mounted}/`);
+  });
+}
+
+function targetOf(volume: unknown): string {
+  const isObject = typeof volume === "object" && volume !== null && "target" in volume;
+  const target =
+    typeof volume === "string" ? (volume.split(":")[1] ?? volume) : isObject ? String(volume.target) : "";
+  return target.replaceAll("$$", "$");
+}
+
+/** The text with the directory at `path` among those that `run` has at their own paths. */
+export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
+  if (hasCheckoutPath(text, path)) return text;
+  const escaped = path.replaceAll("$", "$$$$");
+  const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
+  return withItems(text, runVolumes, [volume]);
+}
+
+/** The text with `port` among the ports of Caddy, published at `address` of the machine; "" is all of them. */
+export function withCaddyPort(text: string, port: number, address: string): string {
+  const bound = address.includes(":") ? `[${address}]` : address;
+  return withItems(text, caddyPorts, [`${bound === "" ? "" : `${bound}:`}${port}:${port}`]);
+}
+
+/** The text without `port` among the ports of Caddy, as `withCaddyPort` adds it. */
+export function withoutCaddyPort(text: string, port: number): string {
+  const document = parseDocument(text);
+  const published = new RegExp(`^(?:.*:)?${port}:${port}$`);
+  const index = listIn(document, caddyPorts).findIndex((one) => published.test(String(one)));
+  if (index < 0) return text;
+  document.deleteIn([...caddyPorts, index]);
+  return document.toString(asWritten);
+}
+
+/** Whether the text has a service of this name. */
+export function hasService(text: string, name: string): boolean {
+  return parseDocument(text).hasIn(["services", name]);
+}
+
 /**
  * The text of this version, with what was added to the one in `text` for projects: checkouts of `run` and ports of Caddy.
  */
 export function renewedComposeFile(text: string): string {
-  const fresh = machineComposeFile(readList(text, runVolumes).flatMap(checkoutPathOf));
-  return [runVolumes, caddyPorts].reduce((renewed, path) => {
-    const known = readList(renewed, path).map((item) => JSON.stringify(item));
-    const added = readList(text, path).filter((item) => !known.includes(JSON.stringify(item)));
-    return added.reduce<string>((all, item) => withListItem(all, path, itemLines(item)), renewed);
-  }, fresh);
+  const document = parseDocument(text);
+  const [volumes, ports] = [listIn(document, runVolumes), listIn(document, caddyPorts)];
+  const renewed = machineComposeFile(volumes.flatMap(checkoutPathOf));
+  return withItems(withItems(renewed, runVolumes, volumes), caddyPorts, ports);
 }
 
 /** A directory that `run` may change, at its own path. */
@@ -404,9 +370,27 @@ function checkoutPathOf(volume: unknown): readonly string[] {
   return typeof source === "string" && source === target && !source.includes("$") ? [source] : [];
 }
 
-function itemLines(item: unknown): readonly string[] {
-  const text = typeof item === "string" ? JSON.stringify(item) : stringify(item, { lineWidth: 0 }).trimEnd();
-  return text.split("\n").map((line, index) => `${index === 0 ? "      - " : "        "}${line}`);
+/** With these options, a text of ours stays as it is. Of one that a person changed, the spacing may change. */
+const asWritten = { lineWidth: 0, flowCollectionPadding: false };
+
+/** The text with those of `items` at the end of the list at `path` that are not in it. */
+function withItems(text: string, path: readonly string[], items: readonly unknown[]): string {
+  const document = parseDocument(text);
+  const present = listIn(document, path);
+  const missing = items.filter((item) => !present.some((one) => isDeepStrictEqual(one, item)));
+  if (missing.length === 0) return text;
+  for (const item of missing) {
+    const node = document.createNode(item);
+    // YAML 1.1 reads some ports without quotes as a number.
+    if (isScalar(node) && typeof item === "string") node.type = "QUOTE_DOUBLE";
+    document.addIn(path, node);
+  }
+  return document.toString(asWritten);
+}
+
+function listIn(document: Document.Parsed, path: readonly string[]): readonly unknown[] {
+  const list = document.getIn(path);
+  return isSeq(list) ? (list.toJSON() as readonly unknown[]) : [];
 }
 
 /** The text of the machine part's Caddyfile: what the sites of all projects import. */
