@@ -106,7 +106,7 @@ function rotationLines(secretPath: string, form: readonly string[], file: Secret
     "",
     ...(file.isReadAgain ? readAgain : restartFirst),
     ...form,
-    "When hotpush status says that the previous one is safe to drop:",
+    "Then push. When hotpush status says that the previous one is safe to drop:",
     `  hotpush secret drop-previous${file.option}`,
   ];
 }
@@ -120,9 +120,10 @@ const restartFirst = [
 ];
 
 async function dropFrom(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const { path, project, isReadAgain } = chooseFile(options, env);
+  const { path, project, isReadAgain, option } = chooseFile(options, env);
   const reason = options.force ? null : whyKeep(await fetchSecrets(env, project));
-  if (reason !== null) return refuse(`${reason} To drop it anyway: hotpush secret drop-previous --force`);
+  if (reason !== null)
+    return refuse(`${reason} To drop it anyway: hotpush secret drop-previous --force${option}`);
   dropPreviousSecret(path);
   const then = isReadAgain
     ? "The service no longer accepts it within 5 seconds."

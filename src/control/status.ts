@@ -198,7 +198,7 @@ function adviceOn(current: SecretUse, previous: SecretUse, nowMs: number): strin
     return "Not safe to drop: the current secret was not used since. Set it in the webhook's form at the git host.";
   if (nowMs - quietSinceMs >= quietMs) return safeToDrop;
   const quiet = age(nowMs - quietSinceMs);
-  return `Safe to drop when it was not used for 7 days; so far ${quiet}. If this service has only one webhook, it is safe now: the current secret was used since.`;
+  return `Safe to drop when it was not used for 7 days; so far ${quiet}. The current secret was used since. If only one webhook had it, drop it now: hotpush secret drop-previous --force`;
 }
 
 function secretJson({ knownSinceMs, lastUsedAtMs, host, deliveryId }: SecretUse): SecretJson {

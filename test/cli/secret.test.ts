@@ -123,7 +123,7 @@ test("during a rotation both secrets are accepted, and status reports the use of
   assert.match(status.stdout, /\n {11}previous: last used \d+ s ago by github, delivery\n {11}72d3162e-/);
   assert.match(
     status.stdout.replaceAll(/\s+/g, " "),
-    /only one webhook, it is safe now: the current secret was used since\./,
+    /only one webhook .+: hotpush secret drop-previous --force/,
   );
   assert.ok(!status.stdout.includes(secret) && !status.stdout.includes(testSecret));
   const log = rotated.log.lines.map((line) => JSON.stringify(line)).join("\n");

@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { parseEnv } from "node:util";
+import { githubDelivery } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
 import { advicesIn } from "../lab/advices.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
+
+/** Commands that are refused, and what each names. */
+const refusals: readonly (readonly [readonly string[], readonly string[]])[] = [
+  [["logs"], ["hotpush deploy"]],
+  [["logs", "99"], ["hotpush history"]],
+];
 
 /** Each test runs every command that the output before it names. The next test finds the server as these leave it. */
 onEngine(
@@ -76,6 +84,74 @@ onEngine(
       await until("status is good", async () => (await project.hotpush("status")).code === 0, 20_000);
     });
 
+    test("of deployments that there are not, and of a queue that is paused", async () => {
+      for (const [args, advices] of refusals) {
+        const { code, output } = await project.hotpush(...args);
+        assert.equal(code, 1, output);
+        assert.deepEqual(advicesIn(output), advices, output);
+      }
+      assert.equal((await project.hotpush("pause")).code, 0);
+      const { output } = await project.hotpush("send", "--dry-run");
+      assert.deepEqual(advicesIn(output), ["hotpush resume"], output);
+      await follow(output);
+      assert.deepEqual(advicesIn((await project.hotpush("send", "--dry-run")).output), []);
+    });
+
+    test("of notify, before there is a target", async () => {
+      const { code, output } = await project.hotpush("notify");
+      assert.equal(code, 1, output);
+      assert.deepEqual(advicesIn(output), ["hotpush notify --test"]);
+      const without = await project.hotpush("notify", "--test");
+      assert.deepEqual([without.code, advicesIn(without.output)], [1, ["hotpush doctor"]], without.output);
+    });
+
+    test("of a rotation of the secret, once the git host uses the new one", async () => {
+      const { code, output } = await project.hotpush("secret", "rotate", "--show");
+      assert.equal(code, 0, output);
+      const [advice = "", ...more] = advicesIn(output);
+      assert.deepEqual([advice, more], ["hotpush secret drop-previous", []]);
+      const early = await project.hotpush("secret", "drop-previous");
+      assert.equal(early.code, 1, early.output);
+      const secret = /^ +([0-9a-f]{64})$/m.exec(output)?.[1] ?? "";
+      await until("the new secret is read", async () => {
+        const { headers, body } = githubDelivery("ping", "{}", secret);
+        const answer = await fetch(await hookUrl(), { method: "POST", headers, body: String(body) });
+        return answer.status === 200;
+      });
+      const again = await project.hotpush("secret", "rotate");
+      assert.equal(again.code, 1, again.output);
+      assert.deepEqual(advicesIn(again.output), [advice]);
+      await until("status notices", async () => {
+        const { output } = await project.hotpush("status");
+        return output.replaceAll(/\s+/g, " ").includes(`: ${advice} --force`);
+      });
+      await project.type(`${advice} --force`);
+    });
+
+    test("of open, sessions and tokens that there are not", async () => {
+      const { output } = await project.hotpush("session", "list");
+      assert.deepEqual(advicesIn(output), ["hotpush open"]);
+      await follow(output);
+      for (const [kind, advice] of [
+        ["session", "hotpush session list"],
+        ["token", "hotpush token list"],
+      ] as const) {
+        const { code, output } = await project.hotpush(kind, "revoke", "99");
+        assert.equal(code, 1, output);
+        assert.deepEqual(advicesIn(output), [advice]);
+        await follow(output);
+      }
+    });
+
+    test("of upgrade, after a person has changed a file of the server", async () => {
+      await project.type(`echo "# mine" >>${project.files.composeFile}`);
+      const { code, output } = await project.hotpush("upgrade");
+      assert.equal(code, 1, output);
+      assert.deepEqual(advicesIn(output).slice(-1), ["hotpush upgrade --yes"], output);
+      await project.type("hotpush upgrade --yes");
+      assert.equal((await project.hotpush("upgrade", "--check")).code, 0);
+    });
+
     test("when a deployment keeps the project from being removed", async () => {
       assert.equal((await project.hotpush("send")).code, 0);
       const { code, output } = await project.hotpush("remove", "--yes");
@@ -83,6 +159,15 @@ onEngine(
       const advices = advicesIn(output);
       assert.deepEqual(advices, ["hotpush logs -f 1", "hotpush cancel 1"]);
       for (const command of advices.toReversed()) await project.type(command);
+    });
+
+    test("of logs before there was a deployment, and of rollback before there is an earlier version", async () => {
+      // What was refused before has nothing to deploy against any more.
+      await project.type("hotpush deploy");
+      await project.type("hotpush history");
+      const { code, output } = await project.hotpush("rollback");
+      assert.equal(code, 1, output);
+      await follow(output);
     });
 
     test("after remove, which gives the ports back to the project", async () => {
@@ -115,6 +200,12 @@ onEngine(
     /** Runs each command in an output, as a person does who reads it in the checkout. */
     async function follow(output: string): Promise<void> {
       for (const command of advicesIn(output)) await project.type(command);
+    }
+
+    /** Where a git host sends deliveries to. */
+    async function hookUrl(): Promise<string> {
+      const file = await project.type(`cat ${project.files.path}/projects/shop.env`);
+      return parseEnv(file).WEBHOOK_URL ?? "";
     }
 
     async function served(): Promise<"by Caddy" | "by itself" | "not"> {
