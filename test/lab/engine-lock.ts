@@ -22,12 +22,21 @@ const hold: Readonly<Record<Company, string>> = {
   alone: 'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock 9; echo held; read -r _',
 };
 
-/** Waits until this test file may use the engine that way. @returns a function that releases it */
+/**
+ * Waits until this test file may use the engine that way. If the run that started the file is killed, the file ends too: for
+ * nobody, it would keep the engine from the next run for minutes.
+ *
+ * @returns a function that releases it
+ */
 export async function takeEngine(company: Company): Promise<() => Promise<void>> {
   const path = join(tmpdir(), "hotpush-lab-engine.lock");
+  const startedBy = process.ppid;
+  const isOrphan = () => process.env.NODE_TEST_CONTEXT !== undefined && process.ppid !== startedBy;
+  const watch = setInterval(() => isOrphan() && process.exit(1), 500).unref();
   const holder = spawn("bash", ["-c", hold[company], path], { stdio: ["pipe", "pipe", "inherit"] });
   await once(holder.stdout, "data");
   return async () => {
+    clearInterval(watch);
     holder.stdin.end();
     await once(holder, "close");
   };
