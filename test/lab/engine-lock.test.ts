@@ -31,6 +31,35 @@ test("holds", async () => {
   await until("the engine is free", () => isFree(lock), 30_000);
 });
 
+test("a test file that fails before its tests frees the engine", async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, "fails.test.ts");
+  writeFileSync(
+    file,
+    `import { after, before, describe, test } from "node:test";
+import { takeEngine } from ${JSON.stringify(join(import.meta.dirname, "engine-lock.ts"))};
+describe("fails", () => {
+  let leave;
+  before(async () => { leave = await takeEngine("alone"); });
+  before(() => { throw new Error("no server"); });
+  test("never runs", () => {});
+  after(() => { throw new Error("nothing to remove"); });
+  after(() => leave());
+});`,
+  );
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const child = spawn(process.execPath, ["--test", file], {
+    env: { ...env, TMPDIR: directory },
+    stdio: "ignore",
+  });
+  let hasEnded = false;
+  child.once("exit", () => {
+    hasEnded = true;
+  });
+  t.after(() => child.kill("SIGKILL"));
+  await until("it ends", () => hasEnded, 30_000);
+});
+
 async function isFree(lock: string): Promise<boolean> {
   const child = spawn("flock", ["--nonblock", lock, "true"], { stdio: "ignore" });
   return (await new Promise((resolve) => child.once("exit", resolve))) === 0;

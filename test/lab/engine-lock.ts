@@ -35,6 +35,8 @@ export async function takeEngine(company: Company): Promise<() => Promise<void>>
   const watch = setInterval(() => isOrphan() && process.exit(1), 500).unref();
   const holder = spawn("bash", ["-c", hold[company], path], { stdio: ["pipe", "pipe", "inherit"] });
   await once(holder.stdout, "data");
+  // If a hook fails, Node leaves out those that would release it. The lock ends with this process, which it must not keep alive.
+  for (const handle of [holder, holder.stdin, holder.stdout] as { unref?(): void }[]) handle.unref?.();
   return async () => {
     clearInterval(watch);
     holder.stdin.end();
