@@ -64,9 +64,6 @@ export const answerLines: readonly string[] = [
   "log_append answered {rp.status_code}",
 ];
 
-/** The lines of a site in the Caddyfile of a stack. Caddy logs all its requests: no file reaches it on all nodes. */
-export const stackCountingLines: readonly string[] = ["log {", ...formatLines, "}", ...answerLines];
-
 /** The lines as a part of a Caddyfile that is indented by `tabs`. */
 export function indented(lines: readonly string[], tabs: number): string {
   return lines.map((line) => "\t".repeat(tabs) + line).join("\n");
