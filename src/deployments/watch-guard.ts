@@ -15,7 +15,7 @@ export interface GuardWatchOptions {
 const pollMs = 200;
 
 /**
- * Watches a run for the time in which its roll-out guards the new version. Records when that went live. If a newer
+ * Watches a run for the time in which its roll-out switches to the new version, and records it, and for the guard. If a newer
  * deployment waits meanwhile, or the service stops, the roll-out is asked to end the guard; if a roll back waits, to go back.
  *
  * @returns a function that ends the watch
@@ -23,16 +23,22 @@ const pollMs = 200;
 export function watchGuard(deployment: Deployment, options: GuardWatchOptions): () => void {
   const { store, exchange, onGuard, onChange, stopping } = options;
   let isGuarding = false;
+  let liveAtMs: number | null = null;
   let given: GuardOrder | null = null;
 
   function look(): void {
     const report = exchange.read(deployment.id);
-    if (report.isGuarding !== isGuarding) {
+    const isLiveSince = report.liveAtMs !== liveAtMs;
+    if (isLiveSince) {
+      store.transaction(() => recordRollout(store, deployment, report));
+      liveAtMs = report.liveAtMs;
+    }
+    const hasTurned = report.isGuarding !== isGuarding;
+    if (hasTurned) {
       isGuarding = report.isGuarding;
       onGuard(isGuarding);
-      if (isGuarding) store.transaction(() => recordRollout(store, deployment, report));
-      onChange(deployment.id);
     }
+    if (isLiveSince || hasTurned) onChange(deployment.id);
     const order = isGuarding ? orderFor(store, stopping) : null;
     if (order === null || order === given) return;
     exchange.order(deployment.id, order);

@@ -23,7 +23,7 @@ import type { Log } from "../log.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { type DeploymentSummary, type MainRef, type Push, refsOf, type Would } from "../receiver/push.ts";
-import { giveGuardOrder, removeGuardOrder } from "../rollout/guard/order.ts";
+import { giveGuardOrder, removeGuardOrder } from "../rollout/guard-order.ts";
 import { readDeploymentReport, removeDeploymentReport } from "../rollout/report/deployment-report.ts";
 import { checkScript, logScriptFault } from "../runner/check-script.ts";
 import { createProjectScript, findUnredacted, type ProjectScript } from "../runner/known-secrets.ts";

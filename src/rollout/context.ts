@@ -5,7 +5,6 @@ import { type Container, listContainers } from "../platform/docker/container.ts"
 import type { Engine } from "../platform/docker/engine.ts";
 import type { RolloutProject, RolloutService } from "./compose/project.ts";
 import type { Report } from "./report/report.ts";
-import type { RequestCount } from "./requests/tally.ts";
 import type { RolloutState } from "./state.ts";
 import type { Version } from "./versions.ts";
 
@@ -106,4 +105,30 @@ export function trafficOf(
 /** All containers of the service, running or not, oldest first. */
 export function containersOf({ engine, project, service }: ServiceRollout): Promise<Containers> {
   return listContainers(engine, project.name, service.name);
+}
+
+/** The requests to some containers, and those of them that got 5xx, or that the containers did not answer. */
+export interface Answered {
+  readonly requests: number;
+  readonly bad: number;
+}
+
+/** What a guard asks of the requests so far. */
+export interface RequestCount {
+  /** Those to the containers of these names. */
+  readonly to: (containers: readonly string[]) => Answered;
+  /** How many were cut off of those that began since then, in milliseconds since 1970; of all without it. */
+  readonly cutOff: (sinceMs?: number) => number;
+  /** The answers that were cut off since the count began; null if Caddy's warnings cannot be read. */
+  readonly readWarnings: () => Promise<readonly BrokenAnswer[] | null>;
+}
+
+/** An answer that did not come to its end, by a warning of Caddy, which says who ended it. Its log of requests does not. */
+export interface BrokenAnswer {
+  readonly host: string;
+  /** As the Caddyfile has it: `{file./run/live/app}:8080`, `app:8080`. */
+  readonly upstream: string;
+  readonly atMs: number;
+  /** The client ended it, not the app. */
+  readonly isLeaver: boolean;
 }

@@ -11,7 +11,7 @@ import { liveFilesRead } from "./proxy/caddy.ts";
 import { findLiveDirectory } from "./proxy/live-directory.ts";
 import { refuseForeignLiveFiles, refuseSharedLiveFile } from "./proxy/refuse-shared-live-files.ts";
 import { type ServiceOutcome, timed } from "./report/report.ts";
-import { withRequestsCounted } from "./requests/count-requests.ts";
+import { withRequestsCounted } from "./traffic.ts";
 import { goodVersion, readVersions } from "./versions.ts";
 
 /** Holds the project's lock, reads the project, and does `work` with it; reports and throws as `inTurn`. */

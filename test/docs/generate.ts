@@ -21,7 +21,7 @@ import { webhookForm } from "../../src/init/webhook-form.ts";
 import type { ApiRoute } from "../../src/page/api/route.ts";
 import { apiRoutes } from "../../src/page/api/routes.ts";
 import { problems } from "../../src/problems.ts";
-import { countingLines } from "../../src/rollout/requests/caddy-lines.ts";
+import { countingLines } from "../../src/rollout/caddy-lines.ts";
 
 const root = join(import.meta.dirname, "../..");
 const { WEBHOOK_PORT } = machineVariables;

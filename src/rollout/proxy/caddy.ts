@@ -1,8 +1,8 @@
 import { posix } from "node:path";
 import { liveMount, serviceAlias } from "../../config/machine-part.ts";
 import { sendHttp } from "../../platform/http.ts";
+import { requestsLog } from "../caddy-lines.ts";
 import type { LiveDirectory } from "../context.ts";
-import { requestsLog } from "../requests/caddy-lines.ts";
 import { isLiveFileOf, readLiveFiles } from "./live-file.ts";
 
 const answerTimeoutMs = 5_000;

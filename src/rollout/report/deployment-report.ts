@@ -48,9 +48,9 @@ function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentRepo
   return event.event === "failed" ? { ...known, liveAtMs: null } : known;
 }
 
-/** While the guard goes on, the service already knows that the new version is live. */
+/** At the switch the service already knows that the new version is live. */
 function isWritten(event: RolloutEvent): boolean {
-  if (event.event === "step") return event.step === "guard";
+  if (event.event === "step") return event.step === "switch" || event.step === "guard";
   return ["guarding", "finished", "failed"].includes(event.event);
 }
 

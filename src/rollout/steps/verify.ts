@@ -3,12 +3,12 @@ import { diagnose } from "../../platform/docker/diagnosis.ts";
 import { isStillReady, waitReady } from "../../platform/docker/health.ts";
 import { ProblemError } from "../../problems.ts";
 import type { Containers, ServiceRollout } from "../context.ts";
-import { guardNewVersion } from "../guard/guard.ts";
 import { checkThroughProxy } from "../proxy/check.ts";
 import { type DrainSummary, drainOld } from "../proxy/drain.ts";
 import { switchTraffic } from "../proxy/live-file.ts";
 import { timed } from "../report/report.ts";
 import type { AccompaniedRollout } from "../side-by-side/company.ts";
+import { guardNewVersion } from "../traffic.ts";
 import { abandon } from "./remove.ts";
 
 export interface AllReady {

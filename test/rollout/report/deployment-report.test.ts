@@ -37,6 +37,7 @@ test("the service takes what the roll-out of its deployment reported", (t) => {
 test("the service knows of a guard while it goes on, and when the version went live", (t) => {
   const { statePath, report } = stateOf(t);
   report(switched);
+  assert.ok(readDeploymentReport(statePath, 7).liveAtMs !== null, "at the switch");
   report({ event: "guarding", service: "app", guardMs: 10_000 });
   const during = readDeploymentReport(statePath, 7);
   assert.ok(during.isGuarding && during.liveAtMs !== null);

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { ServiceRollout } from "../../../src/rollout/context.ts";
-import { guardNewVersion } from "../../../src/rollout/guard/guard.ts";
-import { giveGuardOrder } from "../../../src/rollout/guard/order.ts";
-import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
-import type { Answered } from "../../../src/rollout/requests/tally.ts";
-import { isProblem } from "../../harness/is-problem.ts";
-import { temporaryDirectory } from "../../harness/temporary.ts";
-import { sampleContainer, sampleRequest, sampleService } from "../sample.ts";
+import type { Answered, ServiceRollout } from "../../src/rollout/context.ts";
+import { giveGuardOrder } from "../../src/rollout/guard-order.ts";
+import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import { guardNewVersion, judge } from "../../src/rollout/traffic.ts";
+import { isProblem } from "../harness/is-problem.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
 
 const [old, fresh] = [sampleContainer(), sampleContainer({ number: 2 })];
 const longMs = 60_000;
@@ -31,7 +30,7 @@ test("a version that is worse ends the guard at once, with the counts", async (t
   );
 });
 
-test("answers that break off count for the only service behind the proxy", async (t) => {
+test("answers that break off count for the service whose live file Caddy names, of several", async (t) => {
   const situation = { guardMs: longMs, now: { requests: 40, bad: 0 }, cutOff: 20 };
   await assert.rejects(
     guardOf(t, situation).guard(),
@@ -39,10 +38,24 @@ test("answers that break off count for the only service behind the proxy", async
   );
 });
 
-test("answers that break off do not count if clients left, or with several services", async (t) => {
+test("answers that break off count for no version if Caddy's log cannot be read, with a note", async (t) => {
+  const situation = { guardMs: 700, now: { requests: 60, bad: 0 }, cutOff: 20, isBlind: true };
+  const { guard, events } = guardOf(t, situation);
+  await guard();
+  assert.match(JSON.stringify(events), /20 answers broke off and count for no version/);
+});
+
+test("a guard that too few requests reach to judge by is short", async (t) => {
+  const { guard, events } = guardOf(t, { guardMs: 5_000, now: { requests: 3, bad: 3 } });
+  const startedMs = performance.now();
+  await guard();
+  assert.ok(performance.now() - startedMs < 2_500);
+  assert.match(JSON.stringify(events[1]), /too few requests to judge by/);
+});
+
+test("answers that break off do not count if clients left, or if another service gave them", async (t) => {
   const situation = { guardMs: 700, now: { requests: 60, bad: 0 }, cutOff: 20 };
-  const liveFilesRead = new Set(["app", "api"]);
-  for (const other of [{ left: 19 }, { differences: { liveFilesRead } }]) {
+  for (const other of [{ left: 19 }, { upstream: "{file./run/live/api}:8080" }, { upstream: "app2:8080" }]) {
     const { guard, events } = guardOf(t, { ...situation, ...other });
     await guard();
     assert.match(JSON.stringify(events[1]), /0 of 60 requests went wrong/);
@@ -93,11 +106,15 @@ interface Situation {
   /** Requests since the switch that were cut off, and how many of them by their clients. */
   readonly cutOff?: number;
   readonly left?: number;
+  readonly upstream?: string;
+  /** Whether Caddy's warnings cannot be read. */
+  readonly isBlind?: boolean;
   readonly differences?: Partial<ServiceRollout> | undefined;
 }
 
 function guardOf(t: TestContext, situation: Situation) {
   const { guardMs, now, restarts = 0, cutOff = 0, left = 0, differences } = situation;
+  const { upstream = "{file./run/live/app}:8080", isBlind = false } = situation;
   const statePath = temporaryDirectory(t);
   const ordersPath = join(statePath, "orders");
   const env = { DEPLOY_ID: "7", HOTPUSH_ORDERS: ordersPath };
@@ -107,37 +124,69 @@ function guardOf(t: TestContext, situation: Situation) {
   const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
   const report = (event: RolloutEvent) => void events.push(event);
   const on: ServiceRollout = {
-    ...sampleRequest(statePath, { report, env, engine: engineWith(restarts, left) }),
+    ...sampleRequest(statePath, { report, env, engine: engineWith(restarts) }),
     ...{ own: null, commit: "1", version: null, current: null, lockDescriptor: 0, project, service },
     ...{ services: [service], configHashes: Promise.resolve(new Map()), liveDirectory: directory },
-    ...{ liveFilesRead: new Set(["app"]), traffic: { by: "live file", directory } },
+    ...{ liveFilesRead: new Set(["app", "api"]), traffic: { by: "live file", directory } },
     requestCount: {
       to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1 }),
       cutOff: (sinceMs = 0) => (sinceMs === 0 ? cutOff + 1 : cutOff),
+      readWarnings: async () => (isBlind ? null : warnings),
     },
     ...differences,
   };
+  const broken = { host: "a", upstream, isLeaver: false };
+  const warnings = Array.from({ length: cutOff }, (_, index) => ({
+    ...broken,
+    atMs: Date.now() + longMs,
+    isLeaver: index < left,
+  })).concat({ ...broken, atMs: 0 });
   const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);
   return { guard, events, ordersPath };
 }
 
-/** An engine whose containers run, and have restarted so often; Caddy's log names so many clients that left. */
-function engineWith(restarts: number, left: number) {
+/** An engine whose containers run, and have restarted so often. */
+function engineWith(restarts: number) {
   const inspected = {
     ...{ Id: fresh.id, Name: `/${fresh.name}`, Image: "x", RestartCount: restarts, Created: "2026-01-01" },
     ...{ Config: { Image: "x", Labels: {} }, State: { Status: "running", ExitCode: 0 } },
   };
-  const caddy = { Id: "caddy", Mounts: [{ Source: "/run/live" }] };
-  const warning = {
-    msg: "aborting with incomplete response",
-    request: { host: "a" },
-    error: "writing: EPIPE",
-  };
-  const log = `${JSON.stringify(warning)}\n`.repeat(left);
   const answer = async () => Buffer.from(JSON.stringify(inspected));
-  const get = async (path: string) => {
-    if (path === "/containers/json") return Buffer.from(JSON.stringify([caddy]));
-    return path.startsWith("/containers/caddy/logs") ? Buffer.from(log) : answer();
-  };
-  return { get, post: answer, delete: answer };
+  return { get: answer, post: answer, delete: answer };
 }
+
+const kindOf = (now: readonly [bad: number, requests: number], before: readonly [number, number]) =>
+  judge({ bad: now[0], requests: now[1] }, { bad: before[0], requests: before[1] }).kind;
+
+test("with fewer than 50 requests nothing is judged, however many of them went wrong", () => {
+  assert.equal(kindOf([49, 49], [0, 1_000]), "too few");
+  assert.equal(kindOf([50, 50], [0, 1_000]), "worse");
+});
+
+test("a version that goes wrong as often as the one before is not worse", () => {
+  assert.equal(kindOf([10, 100], [100, 1_000]), "good");
+  assert.equal(kindOf([50, 50], [50, 50]), "good");
+  assert.equal(kindOf([0, 500], [0, 500]), "good");
+});
+
+test("two percentage points more are tolerated, and chance on top of them", () => {
+  assert.equal(kindOf([20, 1_000], [0, 1_000]), "good");
+  assert.equal(kindOf([33, 1_000], [0, 1_000]), "good");
+  assert.equal(kindOf([34, 1_000], [0, 1_000]), "worse");
+});
+
+test("of few requests more must go wrong than of many", () => {
+  assert.equal(kindOf([3, 50], [0, 1_000]), "good");
+  assert.equal(kindOf([4, 50], [0, 1_000]), "worse");
+});
+
+test("without requests to the version before, it counts as one without errors", () => {
+  assert.equal(kindOf([10, 100], [0, 0]), "worse");
+});
+
+test("the counts are in the text", () => {
+  const { text } = judge({ bad: 61, requests: 1_412 }, { bad: 1, requests: 900 });
+  assert.equal(text, "61 of 1,412 requests went wrong (4.3 %), before 1 of 900 requests went wrong (0.1 %)");
+  const few = judge({ bad: 0, requests: 12 }, { bad: 0, requests: 0 }).text;
+  assert.match(few, /^too few requests to judge by, 50 are needed: 0 of 12 requests/);
+});
