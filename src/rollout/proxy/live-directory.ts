@@ -57,7 +57,7 @@ async function liveRoot(engine: Engine, project: string, env: NodeJS.ProcessEnv)
   if (await isMountedHere()) return liveMount;
   const machine = await findMachineState(engine, env);
   if (machine !== null) return machine.live;
-  const detail = `${project} is on Hotpush's machine part (its network is external), and this engine has none: neither its containers nor its files were found, so the live files were not either. Start it: docker compose --project-directory /etc/hotpush up -d. Nothing was changed.`;
+  const detail = `${project} is on Hotpush's machine part (its network is external), and this engine has none: neither its containers nor its files were found, so the live files were not either. Set it up again, in the checkout: hotpush init. If its files are not in the usual directory, name that in MACHINE_PATH. Nothing was changed.`;
   throw new ProblemError({ code: "live_file_not_writable", detail });
 }
 
