@@ -1,8 +1,9 @@
 import type { ConfigHashes } from "../platform/compose/ask-compose.ts";
-import type { ComposeTarget } from "../platform/compose/commands.ts";
+import type { ComposeTarget, Scale } from "../platform/compose/commands.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import type { Engine } from "../platform/docker/engine.ts";
+import type { CommandEnding } from "../platform/run-command.ts";
 import type { RolloutProject, RolloutService } from "./compose/project.ts";
 import type { Report } from "./report/report.ts";
 import type { RolloutState } from "./state.ts";
@@ -79,6 +80,20 @@ export interface ServiceRollout extends Rollout {
   readonly traffic: Traffic;
 }
 
+/** What works that go on at the same time share. */
+export interface ParallelRollout extends ServiceRollout {
+  readonly parallel: {
+    /** Does a work beside others, in turn. */
+    readonly shared: <Result>(work: () => Promise<Result>) => Promise<Result>;
+    /** Does a work while no other goes on. */
+    readonly exclusive: <Result>(work: () => Promise<Result>) => Promise<Result>;
+    /** Starts containers of one service, and gives how compose ended. */
+    readonly startContainers: (scale: Scale) => Promise<CommandEnding>;
+    /** Aborted when a service fails: the others roll back. */
+    readonly failed: AbortSignal;
+  };
+}
+
 /**
  * How requests reach the new containers of a service: by a live file, by a proxy that watches Docker (`scale`), or
  * not at all, because no request comes through a proxy (a worker).
@@ -100,6 +115,17 @@ export function trafficOf(
   if (replacement.how === "scale") return { by: "watching proxy" };
   const isRead = liveFilesRead === null || liveFilesRead.has(name);
   return liveDirectory !== null && isRead ? { by: "live file", directory: liveDirectory } : { by: "nobody" };
+}
+
+/** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
+const drainedGraceS = 10;
+
+/**
+ * The most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is longer. A container
+ * that was not drained may be in the middle of its work, or still get requests from a proxy that watches Docker.
+ */
+export function longestGraceS({ by }: Traffic): number {
+  return by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY;
 }
 
 /** All containers of the service, running or not, oldest first. */

@@ -3,10 +3,9 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../config/duration.ts";
 import { serviceAlias } from "../config/machine-part.ts";
-import { inspectContainer, listContainers, namesOf } from "../platform/docker/container.ts";
-import { diagnose, plainLog } from "../platform/docker/diagnosis.ts";
+import { listContainers, namesOf } from "../platform/docker/container.ts";
+import { plainLog } from "../platform/docker/diagnosis.ts";
 import { type Engine, getJson } from "../platform/docker/engine.ts";
-import { isStillReady } from "../platform/docker/health.ts";
 import { ProblemError } from "../problems.ts";
 import type { Answers, SiteRequests } from "../site-requests.ts";
 import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
@@ -24,6 +23,7 @@ import { readGuardOrder } from "./guard-order.ts";
 import { logsRequests } from "./proxy/caddy.ts";
 import { isLiveFileOf } from "./proxy/live-file.ts";
 import { note, timed } from "./report/report.ts";
+import { requireStillServing } from "./verify.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
 
@@ -404,7 +404,7 @@ function ownName({ project }: LiveDirectory, service: string): string {
 /** @returns the verdict on a version that may stay */
 async function watch(watched: Watched): Promise<string> {
   const { on, fresh, over } = watched;
-  const { engine, service, signal, env } = on;
+  const { service, signal, env } = on;
   const startedMs = performance.now();
   const elapsedMs = () => performance.now() - startedMs;
   for (let look = 1; elapsedMs() < service.guardMs; look += 1) {
@@ -416,11 +416,7 @@ async function watch(watched: Watched): Promise<string> {
       const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${verdict.text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
       throw new ProblemError({ code: "version_worse", detail });
     }
-    if (isLongLook)
-      for (const container of fresh) {
-        const now = await inspectContainer(engine, container.id);
-        if (!now || !isStillReady(now)) throw await diagnose(engine, container, { kind: "fell" });
-      }
+    if (isLongLook) await requireStillServing(on, fresh);
     signal.throwIfAborted();
     const order = readGuardOrder(env);
     if (order === "back") {

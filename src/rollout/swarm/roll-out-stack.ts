@@ -29,8 +29,8 @@ import {
   timed,
   unchangedOutcome,
 } from "../report/report.ts";
+import { inTurn, type LockedContext, selectServices, withoutOwn } from "../rollout.ts";
 import { imageIsGone, keptVersions, readVersions, type VersionImage } from "../versions.ts";
-import { inTurn, type LockedContext, selectServices, withoutOwn } from "../with-rollout.ts";
 import { loadStack, type Stack, type StackRollout, type StackService } from "./stack.ts";
 import {
   freshTasks,

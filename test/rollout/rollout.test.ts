@@ -5,11 +5,12 @@ import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectEngine } from "../../src/platform/docker/engine.ts";
+import type { CommandEnding } from "../../src/platform/run-command.ts";
 import { ProblemError } from "../../src/problems.ts";
 import { lockRollout } from "../../src/rollout/lock.ts";
 import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import { createSemaphore, inTurn, startInSharedRuns, withRollout } from "../../src/rollout/rollout.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
-import { inTurn, withRollout } from "../../src/rollout/with-rollout.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { listenAt } from "../harness/listen.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -104,3 +105,98 @@ async function requestToSlowCompose(t: TestContext) {
   const request = sampleRequest(directory, { engine, env });
   return { request, askingPath };
 }
+
+/** Works that begin and end when the test says so. */
+function watched() {
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const work = (name: string) => () => {
+    begun.push(name);
+    return new Promise<string>((resolve) => ends.set(name, () => resolve(name)));
+  };
+  const end = async (name: string) => {
+    ends.get(name)?.();
+    await new Promise(setImmediate);
+  };
+  return { begun, work, end };
+}
+
+test("works begin as long as there is room, in the order in which they came", async () => {
+  const { begun, work, end } = watched();
+  const { shared } = createSemaphore(2);
+  for (const name of ["a", "b", "c"]) void shared(work(name));
+  await end("none");
+  assert.deepEqual(begun, ["a", "b"]);
+  await end("b");
+  assert.deepEqual(begun, ["a", "b", "c"]);
+});
+
+test("a work alone waits for the others, and they wait for it", async () => {
+  const { begun, work, end } = watched();
+  const { shared, exclusive } = createSemaphore(9);
+  void shared(work("a"));
+  void exclusive(work("proxy"));
+  void shared(work("b"));
+  await end("none");
+  assert.deepEqual(begun, ["a"]);
+  await end("a");
+  assert.deepEqual(begun, ["a", "proxy"]);
+  await end("proxy");
+  assert.deepEqual(begun, ["a", "proxy", "b"]);
+});
+
+test("a work that fails gives its turn to the next", async () => {
+  const { exclusive } = createSemaphore(1);
+  await assert.rejects(
+    exclusive(async () => Promise.reject(new Error("sick"))),
+    /sick/,
+  );
+  assert.equal(await exclusive(async () => "good"), "good");
+});
+
+const ended = (code: number): CommandEnding => ({ kind: "exited", code, output: "", lastLines: [] });
+
+/** Runs of compose that fail if `sick` is among their services. */
+function watchedRuns(sick?: string) {
+  const runs: string[][] = [];
+  const start = startInSharedRuns(async (scales) => {
+    const services = scales.map(({ service }) => service);
+    runs.push(services);
+    return ended(sick !== undefined && services.includes(sick) ? 1 : 0);
+  });
+  const startAll = (...services: readonly string[]) =>
+    Promise.all(services.map((service) => start({ service, count: 2 })));
+  return { runs, startAll };
+}
+
+test("services that start at the same moment share one run of compose", async () => {
+  const { runs, startAll } = watchedRuns();
+  await startAll("app", "api", "worker");
+  assert.deepEqual(runs, [["app", "api", "worker"]]);
+});
+
+test("services that come during a run share the next one", async () => {
+  const runs: string[][] = [];
+  const late: Promise<CommandEnding>[] = [];
+  const start = startInSharedRuns(async (scales) => {
+    runs.push(scales.map(({ service }) => service));
+    if (runs.length === 1) for (const service of ["api", "worker"]) late.push(start({ service, count: 2 }));
+    await new Promise(setImmediate);
+    return ended(0);
+  });
+  await start({ service: "app", count: 2 });
+  await Promise.all(late);
+  assert.deepEqual(runs, [["app"], ["api", "worker"]]);
+});
+
+test("if a shared run fails, each has a run of its own, and only the sick one fails", async () => {
+  const { runs, startAll } = watchedRuns("api");
+  assert.deepEqual(await startAll("app", "api"), [ended(0), ended(1)]);
+  assert.deepEqual(runs, [["app", "api"], ["app"], ["api"]]);
+});
+
+test("a fault of a run reaches all who share it", async () => {
+  const start = startInSharedRuns(async () => Promise.reject(new Error("interrupted")));
+  const shared = ["app", "api"].map((service) => start({ service, count: 2 }));
+  for (const { status } of await Promise.allSettled(shared)) assert.equal(status, "rejected");
+});

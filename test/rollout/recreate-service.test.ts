@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Engine } from "../../../src/platform/docker/engine.ts";
-import type { ServiceRollout } from "../../../src/rollout/context.ts";
-import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
-import { bringBack } from "../../../src/rollout/steps/bring-back.ts";
-import { sampleContainer, sampleRequest, sampleService } from "../sample.ts";
+import type { Engine } from "../../src/platform/docker/engine.ts";
+import type { ServiceRollout } from "../../src/rollout/context.ts";
+import { rollBackRecreated } from "../../src/rollout/recreate-service.ts";
+import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
 
 test("asked to stop while the old version starts again, a roll-out says so, and what it leaves", async () => {
   const events: RolloutEvent[] = [];
@@ -25,7 +25,7 @@ test("asked to stop while the old version starts again, a roll-out says so, and 
     networks: {},
     hostConfig,
   };
-  await bringBack(on, { containers: [sampleContainer()], specs: [spec] }, async () => 0);
+  await rollBackRecreated(on, { containers: [sampleContainer()], specs: [spec] }, async () => 0);
   const [event] = events;
   assert.equal(
     event?.event === "step" && event.detail,
