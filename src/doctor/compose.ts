@@ -7,8 +7,7 @@ import { ownUid, statOf } from "../platform/files.ts";
 import { readForeignFile } from "../platform/foreign-files.ts";
 import { outputOf } from "../platform/run-command.ts";
 import { readUser } from "../platform/users.ts";
-import { namesRunToTheirEnd } from "../rollout/compose/project.ts";
-import { replacementOf, writableVolume } from "../rollout/compose/replacement.ts";
+import { namesRunToTheirEnd, replacementOf, writableVolume } from "../rollout/project.ts";
 import {
   type Check,
   type DoctorContext,

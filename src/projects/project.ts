@@ -23,8 +23,8 @@ import type { Log } from "../log.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { type DeploymentSummary, type MainRef, type Push, refsOf, type Would } from "../receiver/push.ts";
+import { readDeploymentReport, removeDeploymentReport } from "../rollout/deployment-report.ts";
 import { giveGuardOrder, removeGuardOrder } from "../rollout/guard-order.ts";
-import { readDeploymentReport, removeDeploymentReport } from "../rollout/report/deployment-report.ts";
 import { checkScript, logScriptFault } from "../runner/check-script.ts";
 import { createProjectScript, findUnredacted, type ProjectScript } from "../runner/known-secrets.ts";
 import { readRemoteHead, readSource } from "../runner/repository.ts";
@@ -163,7 +163,7 @@ export class Project {
    * in the service loads code for Docker before somebody rolls back.
    */
   async hostDirectory(directory: string): Promise<string> {
-    const { hostDirectoryOf } = await import("../rollout/compose/locate-project.ts");
+    const { hostDirectoryOf } = await import("../rollout/locate-project.ts");
     const { connectEngine } = await import("../platform/docker/engine.ts");
     return await hostDirectoryOf(connectEngine(this.script().environment.DOCKER_HOST), directory);
   }

@@ -4,9 +4,9 @@ import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import type { CommandEnding } from "../platform/run-command.ts";
-import type { RolloutProject, RolloutService } from "./compose/project.ts";
-import type { Report } from "./report/report.ts";
-import type { RolloutState } from "./state.ts";
+import type { RolloutState } from "./lock.ts";
+import type { RolloutProject, RolloutService } from "./project.ts";
+import type { Report } from "./report.ts";
 import type { Version } from "./versions.ts";
 
 /** What a roll-out is asked to do. */

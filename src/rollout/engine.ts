@@ -1,7 +1,7 @@
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import type { RolloutRequest } from "./context.ts";
-import { type Pruned, pruneProject } from "./images/prune.ts";
+import { type Pruned, pruneProject } from "./prune.ts";
 import { rollOut } from "./rollout.ts";
 import { pruneStack, rollOutStack } from "./swarm/roll-out-stack.ts";
 import { chooseEngine, type EngineName, loadStack } from "./swarm/stack.ts";

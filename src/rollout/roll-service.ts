@@ -11,8 +11,6 @@ import { hasEndedWell, waitReady } from "../platform/docker/health.ts";
 import { inspectImage, tagImage } from "../platform/docker/image.ts";
 import { hasSucceeded } from "../platform/run-command.ts";
 import { ProblemError } from "../problems.ts";
-import type { RolloutService } from "./compose/project.ts";
-import { refuseChangedNetworks } from "./compose/refuse-changed-networks.ts";
 import {
   type Containers,
   containersOf,
@@ -24,11 +22,18 @@ import {
   type ServiceRollout,
 } from "./context.ts";
 import { anonymousVolume, planService } from "./plan.ts";
-import { checkThroughProxy } from "./proxy/check.ts";
-import { type DrainSummary, drainOld } from "./proxy/drain.ts";
-import { namesReceiving, switchLiveFiles, switchTraffic } from "./proxy/live-file.ts";
+import type { RolloutService } from "./project.ts";
+import {
+  checkThroughProxy,
+  type DrainSummary,
+  drainOld,
+  namesReceiving,
+  switchLiveFiles,
+  switchTraffic,
+} from "./proxy.ts";
 import { recoverService, removeLeftovers } from "./recover.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
+import { refuseChangedNetworks } from "./refuse-compose-file.ts";
 import {
   note,
   outcomeOf,
@@ -37,7 +42,7 @@ import {
   type ServiceOutcome,
   timed,
   unchangedOutcome,
-} from "./report/report.ts";
+} from "./report.ts";
 import { guardNewVersion } from "./traffic.ts";
 import { explainBadAnswer, requireStillServing, waitAllReady } from "./verify.ts";
 

@@ -7,9 +7,6 @@ import { listContainers } from "../platform/docker/container.ts";
 import { findOwnService } from "../platform/docker/own-container.ts";
 import { type CommandEnding, hasSucceeded } from "../platform/run-command.ts";
 import { ProblemError } from "../problems.ts";
-import { commitOf } from "./commit.ts";
-import { type RolloutProject, type RolloutService, readProject } from "./compose/project.ts";
-import { refuseOtherHome } from "./compose/refuse-other-home.ts";
 import {
   onService,
   type ParallelRollout,
@@ -18,17 +15,22 @@ import {
   type RolloutRequest,
   type RunningContainers,
 } from "./context.ts";
-import { nameImages, prepareImages } from "./images/prepare-images.ts";
-import { pruneProject } from "./images/prune.ts";
+import { nameImages, prepareImages } from "./images.ts";
+import {
+  adoptLiveFiles,
+  findLiveDirectory,
+  refuseForeignLiveFiles,
+  refuseSharedLiveFile,
+} from "./live-directory.ts";
 import { lockRollout } from "./lock.ts";
 import { oneShotsOf } from "./plan.ts";
-import { liveFilesRead } from "./proxy/caddy.ts";
-import { checkThroughProxy, patientLimits } from "./proxy/check.ts";
-import { adoptLiveFiles, findLiveDirectory } from "./proxy/live-directory.ts";
-import { refuseForeignLiveFiles, refuseSharedLiveFile } from "./proxy/refuse-shared-live-files.ts";
-import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
+import { type RolloutProject, type RolloutService, readProject } from "./project.ts";
+import { checkThroughProxy, liveFilesRead, patientLimits } from "./proxy.ts";
+import { pruneProject } from "./prune.ts";
+import { commitOf, recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
 import { recoverService } from "./recover.ts";
-import { note, type ServiceOutcome, timed } from "./report/report.ts";
+import { refuseOtherHome } from "./refuse-compose-file.ts";
+import { note, type ServiceOutcome, timed } from "./report.ts";
 import { removeService, rollBackServices, updateService } from "./roll-service.ts";
 import { withRequestsCounted } from "./traffic.ts";
 import { goodVersion, readVersions } from "./versions.ts";

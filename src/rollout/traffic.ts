@@ -9,7 +9,6 @@ import { type Engine, getJson } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
 import type { Answers, SiteRequests } from "../site-requests.ts";
 import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
-import { hostDirectoryOf } from "./compose/locate-project.ts";
 import type {
   Answered,
   BrokenAnswer,
@@ -20,9 +19,9 @@ import type {
   ServiceRollout,
 } from "./context.ts";
 import { readGuardOrder } from "./guard-order.ts";
-import { logsRequests } from "./proxy/caddy.ts";
-import { isLiveFileOf } from "./proxy/live-file.ts";
-import { note, timed } from "./report/report.ts";
+import { hostDirectoryOf } from "./locate-project.ts";
+import { isLiveFileOf, logsRequests } from "./proxy.ts";
+import { note, timed } from "./report.ts";
 import { requireStillServing } from "./verify.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;

@@ -3,7 +3,7 @@ import { diagnose } from "../platform/docker/diagnosis.ts";
 import { isStillReady, waitReady } from "../platform/docker/health.ts";
 import { ProblemError } from "../problems.ts";
 import type { Containers, ServiceRollout } from "./context.ts";
-import { timed } from "./report/report.ts";
+import { timed } from "./report.ts";
 
 export interface AllReady {
   /** Milliseconds until the last one was ready. */

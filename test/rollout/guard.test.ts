@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Answered, ServiceRollout } from "../../src/rollout/context.ts";
 import { giveGuardOrder } from "../../src/rollout/guard-order.ts";
-import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { guardNewVersion, judge } from "../../src/rollout/traffic.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import type { ServiceRollout } from "../../src/rollout/context.ts";
 import { rollBackRecreated } from "../../src/rollout/recreate-service.ts";
-import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
 
 test("asked to stop while the old version starts again, a roll-out says so, and what it leaves", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Container } from "../../src/platform/docker/container.ts";
 import { longestGraceS } from "../../src/rollout/context.ts";
-import { ranOutcome, unchangedOutcome } from "../../src/rollout/report/report.ts";
+import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
 import { rollBackImageNames, warnIfUnhealthy } from "../../src/rollout/roll-service.ts";
 import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
 

@@ -8,7 +8,7 @@ import { connectEngine } from "../../src/platform/docker/engine.ts";
 import type { CommandEnding } from "../../src/platform/run-command.ts";
 import { ProblemError } from "../../src/problems.ts";
 import { lockRollout } from "../../src/rollout/lock.ts";
-import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { createSemaphore, inTurn, startInSharedRuns, withRollout } from "../../src/rollout/rollout.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { isProblem } from "../harness/is-problem.ts";

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import { countingFile, countingLines, requestsLog } from "../../src/rollout/caddy-lines.ts";
 import type { LiveDirectory, Rollout } from "../../src/rollout/context.ts";
-import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
   brokenAnswers,
   createTally,
@@ -15,7 +15,7 @@ import {
   withRequestsCounted,
 } from "../../src/rollout/traffic.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { fakeCaddy, liveDirectory } from "./proxy/fake-caddy.ts";
+import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
 
 const line = `${JSON.stringify({ status: 200, answered: 200, request: { host: "a" }, upstream: "shop-app-1:80" })}\n`;
 

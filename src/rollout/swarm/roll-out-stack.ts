@@ -16,9 +16,9 @@ import { findOwnContainer } from "../../platform/docker/own-container.ts";
 import { type Argv, hasSucceeded } from "../../platform/run-command.ts";
 import { type ProblemCode, ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../context.ts";
-import { prepareImages } from "../images/prepare-images.ts";
-import { keptByDefault, type Pruned, type PruneRequest, prune } from "../images/prune.ts";
-import { checkThroughProxy } from "../proxy/check.ts";
+import { prepareImages } from "../images.ts";
+import { checkThroughProxy } from "../proxy.ts";
+import { keptByDefault, type Pruned, type PruneRequest, prune } from "../prune.ts";
 import { firstVersionName, recordVersion, writeFirstVersion } from "../record-version.ts";
 import {
   note,
@@ -28,7 +28,7 @@ import {
   type ServiceOutcome,
   timed,
   unchangedOutcome,
-} from "../report/report.ts";
+} from "../report.ts";
 import { inTurn, type LockedContext, selectServices, withoutOwn } from "../rollout.ts";
 import { imageIsGone, keptVersions, readVersions, type VersionImage } from "../versions.ts";
 import { loadStack, type Stack, type StackRollout, type StackService } from "./stack.ts";

@@ -9,13 +9,8 @@ import { withDotenv } from "../../platform/env-file.ts";
 import { readForeignFile } from "../../platform/foreign-files.ts";
 import type { SystemUser } from "../../platform/users.ts";
 import { ProblemError } from "../../problems.ts";
-import {
-  parseGoDurationMs,
-  type RolloutProject,
-  type RolloutService,
-  readProject,
-} from "../compose/project.ts";
 import type { RolloutContext, RolloutRequest } from "../context.ts";
+import { parseGoDurationMs, type RolloutProject, type RolloutService, readProject } from "../project.ts";
 
 /** A stack as a roll-out sees it. */
 export interface Stack extends RolloutProject {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
 import type { Engine } from "../../../src/platform/docker/engine.ts";
-import type { RolloutEvent } from "../../../src/rollout/report/report.ts";
+import type { RolloutEvent } from "../../../src/rollout/report.ts";
 import {
   chooseImages,
   createTaskReport,
