@@ -138,9 +138,8 @@ async function nameItself({ path, project }: LiveDirectory, service: string): Pr
 }
 
 /**
- * Refuses a live file that names a container of another compose project: two projects that share a volume at
- * /run/live would switch each other's traffic. A name may be taken over if it resolves to no container, or to one of
- * no project.
+ * Refuses a live file that belongs to another compose project: two projects that share a volume at /run/live would switch each
+ * other's traffic. It does if it names a container of that project or, if it names none, if that project mounts it.
  *
  * @throws ProblemError `live_file_shared` with both projects and the file
  */
@@ -151,15 +150,15 @@ export async function refuseForeignLiveFiles(
   if (liveDirectory === null) return;
   const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
   const live = await hostDirectoryOf(engine, liveDirectory.path);
-  const hasLiveFiles = ({ Mounts = [] }: Anyone) => Mounts.some(({ Source }) => Source === live);
-  const sharing = new Set(everyone.filter(hasLiveFiles).map(projectOf));
+  const projectOf = (one: Anyone | undefined) => one?.Labels?.["com.docker.compose.project"] ?? project.name;
+  const rival = everyone.find(
+    (one) => projectOf(one) !== project.name && one.Mounts?.some(({ Source }) => Source === live),
+  );
   for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
     for (const name of await namesReceiving({ service, traffic: trafficOf(rollout, service) })) {
-      // The service's own name, which stands there until the first roll-out.
-      if (liveDirectory.project !== null && name === serviceAlias(service.name, liveDirectory.project))
-        continue;
-      const owner = await ownerOf(rollout, everyone, sharing, name);
-      if (owner !== null && owner !== project.name)
+      const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
+      const owner = projectOf(bearer ?? rival);
+      if (owner !== project.name)
         throw shared(join(liveDirectory.path, service.name), project.name, name, owner);
     }
   }
@@ -167,58 +166,9 @@ export async function refuseForeignLiveFiles(
 
 /** A container of any compose project, or of none, as the engine lists it. */
 interface Anyone {
-  readonly Id: string;
   readonly Names: readonly string[];
   readonly Labels: Readonly<Record<string, string>> | null;
-  readonly State: string;
   readonly Mounts?: readonly { readonly Source?: string }[];
-}
-
-function projectOf({ Labels }: Anyone): string | null {
-  return Labels?.["com.docker.compose.project"] ?? null;
-}
-
-/**
- * The project of the container that `name` resolves to, by its own name or by an alias; null if there is none.
- *
- * @param sharing the projects that mount these live files
- */
-async function ownerOf(
-  { engine, project }: Pick<Rollout, "engine" | "project">,
-  everyone: readonly Anyone[],
-  sharing: ReadonlySet<string | null>,
-  name: string,
-): Promise<string | null> {
-  const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
-  if (bearer) return projectOf(bearer);
-  const holders = (await holdersOf(engine, everyone, name)).map(projectOf);
-  // Both projects may have a service of this name. Then the other one owns it only if it also mounts these live
-  // files.
-  const isOwn = project.services.some((service) => service.name === name) || holders.includes(project.name);
-  const rivals = holders.filter((holder) => holder !== null && holder !== project.name);
-  return rivals.find((rival) => !isOwn || sharing.has(rival)) ?? null;
-}
-
-/** Running containers with `alias` in one of their networks. Only an inspection shows aliases. */
-async function holdersOf(
-  engine: Engine,
-  everyone: readonly Anyone[],
-  alias: string,
-): Promise<readonly Anyone[]> {
-  const running = everyone.filter(({ State }) => State === "running");
-  const aliases = await Promise.all(running.map(({ Id }) => aliasesOf(engine, Id)));
-  return running.filter((_, index) => aliases[index]?.includes(alias));
-}
-
-async function aliasesOf(engine: Engine, id: string): Promise<readonly string[]> {
-  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
-  return Object.values(found?.NetworkSettings.Networks ?? {}).flatMap(({ Aliases }) => Aliases ?? []);
-}
-
-interface Inspected {
-  readonly NetworkSettings: {
-    readonly Networks: Readonly<Record<string, { readonly Aliases: readonly string[] | null }>>;
-  };
 }
 
 function shared(file: string, own: string, name: string, owner: string): ProblemError {
