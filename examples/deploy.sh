@@ -36,26 +36,30 @@ pull() {
   [[ $(git rev-parse --show-toplevel) -ef . ]] || fail "$PWD is not the root of a git checkout this user may use."
   remote=${DEPLOY_REMOTE:-origin}
   [[ -z ${DEPLOY_ID-} ]] || remove_left_locks
-  # A host may report a push before all of its servers have it, and networks fail: retry for a while.
-  for pause in ${DEPLOY_RETRY_PAUSES:-1 2 3 3} none; do
-    why="git could not fetch $branch from $remote, for the reason above. Check address, credentials and network."
-    # git's housekeeping runs in the foreground: in the background it would keep the deployment's lock.
-    if git -c gc.autoDetach=false -c maintenance.autoDetach=false \
-      fetch --no-recurse-submodules "$remote" "+$ref:refs/remotes/$remote/$branch"; then
-      tip=$(git rev-parse "refs/remotes/$remote/$branch")
-      # If the remote has no such branch, git takes a tag or another branch of that name: refs/tags/refs/heads/main.
-      grep -q "^$tip"$'\t\t'"branch '$branch' of " "$(git rev-parse --git-path FETCH_HEAD)" ||
-        fail "$remote has no branch $branch. Nothing was changed here."
-      if git merge-base --is-ancestor "$commit" "$tip" 2>/dev/null; then break; fi
-      why="Commit ${commit:0:7} is not in $branch of $remote: a force push has replaced it, or it is gone."
-      why+=" Nothing was changed here. To deploy what $branch is now: ./deploy.sh $ref $tip"
-    fi
-    [[ $pause != none ]] || fail "$why"
-    echo "Commit ${commit:0:7} is not there yet; trying again in $pause s."
-    sleep "$pause"
-  done
-  # The service has verified this commit and no other.
-  [[ -z ${DEPLOY_EXACT-} ]] || tip=$commit
+  if [[ -n ${DEPLOY_ID-} ]] && git cat-file -e "$commit^{commit}" 2>/dev/null; then
+    # Hotpush has fetched the head of the branch, and decided on exactly this commit.
+    tip=$commit
+    git update-ref "refs/remotes/$remote/$branch" "$tip"
+  else
+    # A host may report a push before all of its servers have it, and networks fail: retry for a while.
+    for pause in ${DEPLOY_RETRY_PAUSES:-1 2 3 3} none; do
+      why="git could not fetch $branch from $remote, for the reason above. Check address, credentials and network."
+      # git's housekeeping runs in the foreground: in the background it would keep the deployment's lock.
+      if git -c gc.autoDetach=false -c maintenance.autoDetach=false \
+        fetch --no-recurse-submodules "$remote" "+$ref:refs/remotes/$remote/$branch"; then
+        tip=$(git rev-parse "refs/remotes/$remote/$branch")
+        # If the remote has no such branch, git takes a tag or another branch of that name: refs/tags/refs/heads/main.
+        grep -q "^$tip"$'\t\t'"branch '$branch' of " "$(git rev-parse --git-path FETCH_HEAD)" ||
+          fail "$remote has no branch $branch. Nothing was changed here."
+        if git merge-base --is-ancestor "$commit" "$tip" 2>/dev/null; then break; fi
+        why="Commit ${commit:0:7} is not in $branch of $remote: a force push has replaced it, or it is gone."
+        why+=" Nothing was changed here. To deploy what $branch is now: ./deploy.sh $ref $tip"
+      fi
+      [[ $pause != none ]] || fail "$why"
+      echo "Commit ${commit:0:7} is not there yet; trying again in $pause s."
+      sleep "$pause"
+    done
+  fi
   [[ $tip == "$commit" ]] || echo "$branch has moved on since that push: deploying its newest commit, ${tip:0:7}."
   DEPLOY_PREVIOUS=$(git rev-parse --verify --quiet HEAD || echo nothing)
   before=$(cat deploy.sh 2>/dev/null || true)

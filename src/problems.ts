@@ -37,7 +37,7 @@ export const problems = {
   owner_unusable: { title: "The deploy script cannot run as the owner of the repository" },
   branch_not_selected: { title: "The branch is not the one that BRANCH names" },
   signers_unusable: { title: "The signature of the commit could not be verified" },
-  fetch_failed: { title: "The branch could not be fetched, or lacks the commit" },
+  fetch_failed: { title: "The branch could not be fetched" },
   branch_diverged: { title: "The branch does not descend from what was deployed last" },
   commit_unsigned: { title: "The commit is not signed" },
   signer_unknown: { title: "The commit is signed by a key that is not allowed" },

@@ -11,8 +11,8 @@ import type { ControlSources } from "./control/route.ts";
 import { numberAfter } from "./deployments/deployment.ts";
 import { createEventBus } from "./deployments/events.ts";
 import { createHealthCheck } from "./deployments/health.ts";
+import { createTurns } from "./deployments/queue.ts";
 import { openDeployments } from "./deployments/schema.ts";
-import { createTurns } from "./deployments/turns.ts";
 import type { Log } from "./log.ts";
 import { createNotifications } from "./notifications/notifications.ts";
 import { atMost } from "./platform/at-most.ts";
@@ -74,7 +74,7 @@ export async function startRun(options: RunOptions): Promise<RunningService> {
   const shared: Shared = {
     ...{ machine, env, store, log, events, notifications, isLeader: () => isLeader },
     ...{ makeTurn: turns.make, lookInTurn: atMost(mostLooks) },
-    ...{ distrustsPushes: options.takesFromInbox, stopping: stopping.signal },
+    stopping: stopping.signal,
   };
   const projects = new ProjectRegistry(shared, files);
   const findFault = createHealthCheck(store, (name) => projects.find(name)?.settings.deployTimeoutMs ?? null);

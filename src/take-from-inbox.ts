@@ -38,10 +38,10 @@ export function takeFromInbox(shared: Shared, projects: ProjectRegistry): Taking
     if (!isExpected(name, push)) projects.refresh();
     if (isExpected(name, push)) {
       const project = projects.find(name);
-      if (project) return withoutDoubt(await project.accept(push, markAndPrune));
+      if (project) return await project.accept(push, markAndPrune);
       return await store.batch(() => {
         markAndPrune();
-        return withoutDoubt(recordPush(store.of(name), push, undefined, true));
+        return recordPush(store.of(name), push);
       });
     }
     await store.batch(mark);
@@ -77,10 +77,6 @@ export function takeFromInbox(shared: Shared, projects: ProjectRegistry): Taking
 function isWanted({ settings, refs }: Project, { ref, repository }: Push): boolean {
   const wanted = settings.repository?.toLowerCase();
   return refs.includes(ref) && (wanted === undefined || repository?.toLowerCase() === wanted);
-}
-
-function withoutDoubt({ doubt: _, ...record }: ReturnType<typeof recordPush>): PushRecord {
-  return record;
 }
 
 function readCursor(store: Store): InboxCursor | null {

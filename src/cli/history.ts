@@ -75,7 +75,7 @@ function row(deployment: DeploymentJson): readonly string[] {
 function whatLine(deployment: DeploymentJson, columns: number): string {
   const commit = commitText(deployment);
   const left = columns - commit.length - gapColumns;
-  const { skipReason } = deployment;
-  const origin = skipReason === null ? originText(deployment, left) : fit(skipReason, left);
+  const why = deployment.skipReason ?? deployment.waitReason;
+  const origin = why === null ? originText(deployment, left) : fit(why, left);
   return `${commit}${" ".repeat(gapColumns)}${origin}`.trimEnd();
 }

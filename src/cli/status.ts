@@ -69,7 +69,14 @@ function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
   return [
     ["Now", runningTexts(running ? [running] : [], terminal)],
     ...holdRows(hold),
-    ["Waiting", waiting.flatMap((one) => [named(one), ...origin(one, terminal)])],
+    [
+      "Waiting",
+      waiting.flatMap((one) => [
+        named(one),
+        ...(one.waitReason === null ? [] : [one.waitReason]),
+        ...origin(one, terminal),
+      ]),
+    ],
     ...(paused === null ? [] : [["Queue", [pauseText(paused)]] as const]),
     [
       "Last",

@@ -1,5 +1,5 @@
 import { listRunning } from "../deployments/history.ts";
-import type { Hold } from "../deployments/turns.ts";
+import type { Hold } from "../deployments/queue.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import {
   type DeploymentJson,

@@ -11,7 +11,7 @@ import {
 import { isFinished } from "../deployments/states.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { isCommitId } from "../receiver/push.ts";
-import { rolloutState } from "../rollout/lock.ts";
+import { rolloutState } from "../rollout/state.ts";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
 import { type DeploymentJson, deploymentJson } from "./deployment-json.ts";
 import { notFound } from "./history.ts";
@@ -152,7 +152,7 @@ async function findHead(
   for (const ref of refs) {
     const head = await readRemoteHead(ref);
     if (head.kind === "head" && isCommitId(head.commit)) return { ref, commit: head.commit };
-    reasons.add(head.kind === "unknown" ? head.detail : `the remote gave no commit for ${ref}.`);
+    reasons.add(head.kind === "head" ? `the remote gave no commit for ${ref}.` : head.detail);
   }
   return [...reasons].join(" ");
 }

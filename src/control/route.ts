@@ -2,13 +2,14 @@ import type { ServerResponse } from "node:http";
 import type { BlockList } from "node:net";
 import type { Notify } from "../config/project.ts";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
-import type { RemoteHead } from "../deployments/deployment.ts";
+
 import type { EventBus } from "../deployments/events.ts";
-import type { Queue } from "../deployments/queue.ts";
+import type { Queue, Turns } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
-import type { Turns } from "../deployments/turns.ts";
+
 import type { Taking } from "../inbox/take-pushes.ts";
 import type { Log } from "../log.ts";
+import type { RemoteHead } from "../platform/git.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import type { ProjectRegistry } from "../projects/registry.ts";

@@ -1,32 +1,32 @@
 import type { Log } from "../log.ts";
+import type { RemoteHead } from "../platform/git.ts";
 import { repeat } from "../platform/repeat.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import { isCommitId } from "../receiver/push.ts";
-import type { RemoteHead } from "./deployment.ts";
-import { createBelieveHead, createDoubts, type Doubt, type HeadAnswer } from "./doubts.ts";
 import { findLastDeployedRef } from "./history.ts";
 import type { Queue } from "./queue.ts";
+import type { Resolver } from "./resolve.ts";
 
 export interface CatchUpOptions {
   readonly store: Store;
   /** The branches that are deployed. */
   readonly refs: readonly string[];
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
+  readonly judgeHead: Resolver["judgeHead"];
   readonly request: Queue["request"];
   readonly log: Log;
-  /** 0: the remote is asked only about doubtful pushes */
+  /** 0: the remote is asked only if a push gives a reason to. */
   readonly intervalMs: number;
   /** Runs a look when it may: projects share it, so that a few remotes are asked at a time. */
   readonly inTurn?: (look: () => Promise<void>) => Promise<void>;
-  /** The remote is asked about doubtful pushes at most this often. The default is 10 s. */
+  /** Without the interval, the remote is asked at most this often. The default is 10 s. */
   readonly askEveryMs?: number;
 }
 
 export interface CatchUp {
   /** Asks after `delayMs`, and from then on at every interval. */
   readonly start: (delayMs: number) => void;
-  /** Asks the remote soon whether it is at the commit of a doubtful push. */
-  readonly resolve: (doubt: Doubt) => void;
+  /** Asks the remote about a branch soon, when nothing runs or waits: a delivery that came again may mean that it moved. */
+  readonly look: (ref: string) => void;
   readonly stop: () => void;
   readonly report: () => CatchUpReport;
 }
@@ -41,50 +41,66 @@ export interface CatchUpReport {
   readonly failure: string | null;
 }
 
+const usualAskEveryMs = 10_000;
+/** How often to check whether what runs has ended. */
+const busyMs = 1_000;
+
 /**
- * Finds pushes whose delivery never came, because git hosts do not retry. It compares the branch that was deployed last
- * with the remote, and deploys a head that was not deployed. It also asks the remote about pushes that may be old.
+ * Finds pushes whose delivery never came, because git hosts do not retry: it asks the remote where the branch is that was
+ * deployed last, and requests a deployment if the rules would deploy its head.
  */
 export function createCatchUp(options: CatchUpOptions): CatchUp {
-  const { store, refs, readRemoteHead, request, log, intervalMs, askEveryMs = 10_000 } = options;
-  const { inTurn = (look) => look() } = options;
-  const believeHead = createBelieveHead(
-    store,
-    intervalMs === 0 ? askEveryMs : Math.min(askEveryMs, intervalMs),
-  );
-  let failure: string | null = null;
+  const { store, refs, readRemoteHead, judgeHead, request, log, intervalMs } = options;
+  const { askEveryMs = usualAskEveryMs, inTurn = (look) => look() } = options;
+  /** The branches to ask about. */
+  const wanted = new Set<string>();
+  let askedAtMs = Number.NEGATIVE_INFINITY;
   let lookedAtMs: number | null = null;
+  let failure: string | null = null;
   let isStopped = false;
+  let timer: NodeJS.Timeout | undefined;
   let delayTimer: NodeJS.Timeout | undefined;
   const onFault = (error: unknown) =>
     log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed");
-  const looks = repeat(() => inTurn(lookAtLastDeployed), { intervalMs, onFault });
-  const doubts = createDoubts({ store, askEveryMs, onFault, ask: look, deploy: deployUnconfirmed });
+  const looks = repeat(lookAtWanted, { intervalMs, onFault });
 
-  async function lookAtLastDeployed(): Promise<void> {
-    const ref = isStopped ? null : findLastDeployedRef(store, refs);
-    if (ref !== null) await look(ref);
+  async function lookAtWanted(): Promise<void> {
+    for (const ref of [...wanted]) {
+      if (isStopped || isBusy(store)) break;
+      wanted.delete(ref);
+      await inTurn(() => look(ref));
+    }
+    if (wanted.size > 0) schedule(busyMs);
   }
 
-  /** Asks the remote where `ref` is, and deploys that commit if it is missing. */
-  async function look(ref: string, doubted: ReadonlyMap<string, Doubt> = new Map()): Promise<HeadAnswer> {
-    const newestBefore = newestId(store);
+  function schedule(leastMs: number): void {
+    clearTimeout(timer);
+    if (isStopped) return;
+    const waitMs = Math.max(leastMs, askedAtMs + askEveryMs - performance.now());
+    timer = setTimeout(looks.now, waitMs).unref();
+  }
+
+  async function look(ref: string): Promise<void> {
+    const newest = newestId(store);
     const remote = await readRemoteHead(ref);
-    if (isStopped) return { kind: "overtaken" };
+    askedAtMs = performance.now();
+    if (isStopped) return;
     lookedAtMs = Date.now();
-    if (remote.kind === "unknown") {
-      noteFailure(ref, remote.detail);
-      return { kind: "unknown" };
-    }
+    if (remote.kind !== "head") return noteFailure(ref, remote.detail);
     failure = null;
-    // The answer may be older than a push that came meanwhile.
-    if (!isCommitId(remote.commit) || newestId(store) !== newestBefore) return { kind: "overtaken" };
-    const head = remote.commit;
-    const doubt = doubted.get(head);
-    const kind = believeHead(ref, head, doubt?.isFirst);
-    const step = { ref, before: doubt?.before ?? null, commit: head };
-    if (kind === "missing") deploy(step, `${ref} is at ${head.slice(0, 7)}`);
-    return { kind, head };
+    const { commit } = remote;
+    const verdict = await judgeHead(ref, commit);
+    // A push that came meanwhile asks for itself.
+    if (isStopped || newestId(store) !== newest || isBusy(store)) return;
+    if (verdict === "wait") {
+      wanted.add(ref);
+      schedule(0);
+    }
+    if (verdict !== "deploy") return;
+    const { id } = request({ trigger: "catch-up", ref, commit });
+    const fields = { event: "catch_up.found", deployment: id, ref, commit };
+    const text = `${ref} is at ${commit.slice(0, 7)}, which is not what was deployed last: deployment ${id} catches up`;
+    log.warn(fields, text);
   }
 
   function noteFailure(ref: string, detail: string): void {
@@ -93,16 +109,11 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     failure = detail;
   }
 
-  /** Deploys a push that may be old, because the remote does not answer. */
-  function deployUnconfirmed(doubt: Doubt): void {
-    const commit = doubt.commit.slice(0, 7);
-    deploy(doubt, `The remote does not say where ${doubt.ref} is, a push says ${commit}`);
-  }
-
-  function deploy({ ref, before, commit }: Pick<Doubt, "ref" | "before" | "commit">, why: string): void {
-    const { id } = request({ trigger: "catch-up", ref, before, commit });
-    const fields = { event: "catch_up.found", deployment: id, ref, commit };
-    log.warn(fields, `${why}, which is not what was deployed last: deployment ${id} catches up`);
+  function lookAtLastDeployed(): void {
+    const ref = findLastDeployedRef(store, refs);
+    if (ref === null) return;
+    wanted.add(ref);
+    looks.now();
   }
 
   return {
@@ -110,21 +121,30 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
       isStopped = false;
       if (intervalMs === 0) return;
       const begin = () => {
-        looks.now();
-        looks.start();
+        lookAtLastDeployed();
+        delayTimer = setInterval(lookAtLastDeployed, intervalMs).unref();
       };
       if (delayMs === 0) begin();
       else delayTimer = setTimeout(begin, delayMs).unref();
     },
-    resolve: doubts.add,
+    look(ref) {
+      wanted.add(ref);
+      schedule(0);
+    },
     stop() {
       isStopped = true;
       clearTimeout(delayTimer);
-      looks.stop();
-      doubts.stop();
+      clearTimeout(timer);
     },
     report: () => ({ intervalMs, lookedAtMs, failure }),
   };
+}
+
+/** What runs or waits asks the remote for itself. */
+function isBusy(store: Store): boolean {
+  const sql =
+    "SELECT 1 FROM deployments WHERE project = $project AND state IN ('queued', 'running', 'interrupted') LIMIT 1";
+  return store.get(sql) !== undefined;
 }
 
 function newestId(store: Store): number {

@@ -24,9 +24,9 @@ export interface Deployment {
   readonly before: string | null;
   /** The commit that was asked for. */
   readonly commit: string;
-  /** What its script checked out, which may be newer than `commit`; null while that is not known. */
+  /** The commit that it deploys: the head of its branch, which may be newer than `commit`; null while that is not known. */
   readonly checkedOutCommit: string | null;
-  /** Subject and author of the commit checked out; for a roll back, of `commit`. Untrusted, bounded, printable. */
+  /** Subject and author of the commit that it deploys. Untrusted, bounded, printable. */
   readonly subject: string | null;
   readonly author: string | null;
   /** Who pushed, as the signed payload says. Untrusted, bounded, printable. */
@@ -46,6 +46,8 @@ export interface Deployment {
   readonly problem: Problem | null;
   /** Why its script was not run, if it ended as skipped. */
   readonly skipReason: string | null;
+  /** Why it waits although nothing runs, for a person; null if it does not. */
+  readonly waitReason: string | null;
   /** What its roll-out counted at the proxy; null if nothing was counted. Its deploy script may have written it. */
   readonly requests: readonly SiteRequests[] | null;
   readonly createdAtMs: number;
@@ -55,7 +57,7 @@ export interface Deployment {
   readonly finishedAtMs: number | null;
 }
 
-/** What git reports about the source of a deployment. */
+/** What git reports about the commit that a deployment deploys. */
 export type Source = Pick<Deployment, "checkedOutCommit" | "subject" | "author">;
 
 /** What the roll-out of a deployment reports. */
@@ -103,31 +105,14 @@ export interface Run {
   readonly end: (reason: "cancelled" | "interrupted", graceMs: number) => void;
 }
 
-/** Which rules may skip a deployment. */
-export interface SkipRules {
-  /** What is live. */
-  readonly live: Deployment;
-  /** The commits of the branch that earlier deployments were about: only pushes between them and this one were lost. */
-  readonly known: readonly string[];
-  /** Whether `[skip deploy]` in the subject of its commit counts. */
-  readonly byMarker: boolean;
-  /** Whether DEPLOY_PATHS counts. */
-  readonly byPaths: boolean;
-}
-
-/** Why the script of a deployment need not run. */
-export interface Skip {
-  readonly rule: "byMarker" | "byPaths";
-  readonly reason: string;
-  readonly source: Source | null;
-}
-
 export type Start =
   | { readonly kind: "started"; readonly run: Run }
   /** It cannot run: the deployment has failed, and `problem` says what to fix. */
   | { readonly kind: "refused"; readonly problem: Problem }
   /** It need not run. */
-  | { readonly kind: "skipped"; readonly skip: Skip }
+  | { readonly kind: "skipped"; readonly reason: string }
+  /** It goes back into the queue, and is tried again later. */
+  | { readonly kind: "wait"; readonly reason: string }
   /** The machine is short of something at the moment: a later attempt can work. */
   | { readonly kind: "try-again"; readonly detail: string };
 
@@ -136,11 +121,6 @@ export type Adoption =
   | { readonly kind: "alive"; readonly run: Run }
   | { readonly kind: "ended"; readonly ending: Ending }
   | { readonly kind: "gone" };
-
-/** What the remote of the repository answered: the commit that a branch is at, or why that is not known. */
-export type RemoteHead =
-  | { readonly kind: "head"; readonly commit: string }
-  | { readonly kind: "unknown"; readonly detail: string };
 
 /** What deployments need from the stage that runs scripts. */
 export interface Runner {
@@ -154,7 +134,7 @@ export interface Runner {
 export const columns = `id, project, trigger, ref, before_commit AS "before", commit_id AS "commit", repository, host, delivery_id AS deliveryId,
   state, attempts, checked_out_commit AS checkedOutCommit, subject, author, pusher, requested_by AS requestedBy,
   cancelled_by AS cancelledBy, superseded_by AS supersededBy, exit_code AS exitCode, problem_code AS problemCode,
-  problem_detail AS problemDetail, skip_reason AS skipReason, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs,
+  problem_detail AS problemDetail, skip_reason AS skipReason, wait_reason AS waitReason, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs,
   live_at_ms AS liveAtMs, requests, finished_at_ms AS finishedAtMs`;
 
 /** Reads a deployment from a row. The schema's own checks vouch for the types. */

@@ -2,24 +2,21 @@ import { formatDuration } from "../config/duration.ts";
 import type { Log } from "../log.ts";
 import { pause } from "../platform/keep-trying.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import { cancelGraceMs, cancelledEnding, cancelQueued, requestCancel } from "./cancel.ts";
-import { type ReadSource, recordRollout, recordSource } from "./checked-out.ts";
+import type { Problem } from "../problems.ts";
 import {
   type Deployment,
   type Ending,
+  findDeployment,
+  type GuardOrder,
   liveCommit,
   type RolloutExchange,
+  type RolloutReport,
   type Run,
   type Runner,
-  type Skip,
-  type Source,
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
-import { settle } from "./record-ending.ts";
-import type { Persist } from "./retry.ts";
-import { settleSkipped } from "./skips.ts";
-import { putBack } from "./states.ts";
-import { watchGuard } from "./watch-guard.ts";
+import { isUnasked } from "./record.ts";
+import { IllegalTransition, putBack, transition } from "./states.ts";
 
 /** Executes one deployment at a time. The caller makes sure that it is one. */
 export interface Executor {
@@ -39,7 +36,6 @@ export interface ExecutorOptions {
   readonly store: Store;
   readonly runner: Runner;
   readonly persist: Persist;
-  readonly readSource: ReadSource;
   readonly exchange: RolloutExchange;
   /** Called when the new version of the deployment is live and only watched, and when that is over. */
   readonly onGuard: (isGuarding: boolean) => void;
@@ -67,36 +63,37 @@ interface Current {
 
 /** Makes the executor, which takes a deployment from its start to its recorded ending. */
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { store, runner, persist, readSource, exchange, onGuard, onChange, onStart, onIdle, log, stopping } =
-    options;
+  const { store, runner, persist, exchange, onGuard, onChange, onStart, onIdle, log, stopping } = options;
   let current: Current | null = null;
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
+  let lastWaitReason: string | null = null;
 
   async function execute(deployment: Deployment): Promise<void> {
     current = { id: deployment.id, run: null, isCancelled: false };
     onChange(deployment.id);
     const start = await runner.start(deployment);
-    if (start.kind === "try-again") return await retryLater(deployment, start.detail);
-    if (start.kind === "skipped") return await skip(deployment, start.skip);
-    if (start.kind === "refused") {
-      return await record(deployment, { state: "failed", exitCode: null, problem: start.problem }, null);
+    switch (start.kind) {
+      case "started":
+        logStart(log, deployment);
+        onStart(deployment);
+        return await watch(deployment, start.run);
+      case "refused":
+        return await record(deployment, { state: "failed", exitCode: null, problem: start.problem });
+      case "skipped":
+        return await skip(deployment, start.reason);
+      case "wait":
+        return await putBackLater(deployment, start.reason);
+      case "try-again":
+        return await retryLater(deployment, start.detail);
     }
-    logStart(log, deployment);
-    onStart(deployment);
-    await watch(deployment, start.run);
   }
 
-  async function skip(deployment: Deployment, found: Skip): Promise<void> {
-    if (current?.isCancelled) return await record(deployment, cancelledEnding, null);
-    const isSkipped = await persist(() => {
-      const isOver = settleSkipped(store, deployment, found);
-      // Somebody may have cancelled it while the database was busy.
-      if (!isOver && current?.isCancelled) cancelQueued(store, deployment.id, null);
-      return isOver;
-    });
+  async function skip(deployment: Deployment, reason: string): Promise<void> {
+    if (current?.isCancelled) return await record(deployment, cancelledEnding);
+    await persist(() => transition(store, deployment, "skipped", { skipReason: reason }));
     current = null;
-    if (isSkipped) logSkipped(log, deployment, found);
+    logSkipped(log, deployment, reason);
     onChange(deployment.id);
     await persist(() => pruneHistory(store));
   }
@@ -110,41 +107,47 @@ export function createExecutor(options: ExecutorOptions): Executor {
     stopWatching();
     if (ending.state === "not_started") return await retryLater(deployment, ending.detail);
     startRetryMs = firstStartRetryMs;
-    await conclude(deployment, ending);
+    await record(deployment, ending);
   }
 
+  /** Its script could not be started for the moment: nothing else starts before the pause is over. */
   async function retryLater(deployment: Deployment, detail: string): Promise<void> {
     const fields = { event: "deployment.not_started", deployment: deployment.id };
     log.warn(fields, `${detail} Trying again in ${formatDuration(startRetryMs)}.`);
     runner.tidy(deployment.id);
-    await persist(() => {
-      putBack(store, deployment);
-      if (current?.isCancelled) cancelQueued(store, deployment.id, null);
-    });
-    current = null;
-    onChange(deployment.id);
+    await putBackLater(deployment, null);
     onIdle();
     await pause(startRetryMs, stopping);
     startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
   }
 
-  /** Records how a run ended and what it has checked out, which an interrupted one has yet to do. */
-  async function conclude(deployment: Deployment, ending: Ending): Promise<void> {
-    const source = ending.state === "interrupted" ? null : await readSource(deployment, ending.state);
-    await record({ ...deployment, ...source }, ending, source);
+  async function putBackLater(deployment: Deployment, waitReason: string | null): Promise<void> {
+    const { id, ref, commit } = deployment;
+    await persist(() => {
+      putBack(store, deployment, waitReason);
+      if (current?.isCancelled) cancelQueued(store, id, null);
+    });
+    current = null;
+    if (waitReason !== null && waitReason !== lastWaitReason)
+      log.warn(
+        { event: "deployment.waits", deployment: id, ref, commit },
+        `Deployment ${id} waits: ${waitReason}`,
+      );
+    lastWaitReason = waitReason;
+    onChange(id);
   }
 
-  async function record(deployment: Deployment, ending: Ending, source: Source | null): Promise<void> {
+  async function record(deployment: Deployment, ending: Ending): Promise<void> {
     const report = exchange.read(deployment.id);
     const recorded = await persist(() => {
-      if (source !== null) recordSource(store, deployment, source);
       recordRollout(store, deployment, report);
       const isCancelled = current?.isCancelled ?? false;
-      return settle(store, deployment, ending, { isCancelled, doesResume: !stopping.aborted });
+      const settled = settle(store, deployment, ending, { isCancelled, doesResume: !stopping.aborted });
+      return { settled, deployment: findDeployment(store, deployment.id) };
     });
     // From now on a cancellation finds it in the queue, if anywhere.
     current = null;
-    logEnding(log, deployment, recorded ?? ending);
+    logEnding(log, recorded?.deployment ?? deployment, recorded?.settled ?? ending);
     onChange(deployment.id);
     runner.tidy(deployment.id);
     exchange.tidy(deployment.id);
@@ -154,7 +157,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   return {
     execute,
     watch,
-    conclude,
+    conclude: record,
     cancel(deploymentId, by) {
       if (current?.id !== deploymentId) return false;
       requestCancel(store, deploymentId, by, log);
@@ -174,7 +177,7 @@ function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deployment):
   log.info(fields, `Deployment ${id} started: ${ref} at ${commit.slice(0, 7)}`);
 }
 
-function logSkipped(log: Log, { id, ref, commit }: Deployment, { reason }: Skip): void {
+function logSkipped(log: Log, { id, ref, commit }: Deployment, reason: string): void {
   log.info(
     { event: "deployment.skipped", deployment: id, ref, commit },
     `Deployment ${id} was skipped: ${reason}`,
@@ -198,3 +201,207 @@ const endingTexts: Readonly<Record<Ending["state"], string>> = {
   cancelled: "was cancelled",
   interrupted: "was interrupted",
 };
+
+export interface GuardWatchOptions {
+  readonly store: Store;
+  readonly exchange: RolloutExchange;
+  /** The new version is live and only watched now (true), or that is over (false). */
+  readonly onGuard: (isGuarding: boolean) => void;
+  readonly onChange: (deploymentId: number) => void;
+  /** Aborted when the service stops. */
+  readonly stopping: AbortSignal;
+}
+
+const pollMs = 200;
+
+/**
+ * Watches what the roll-out of a run reports: when the new version went live, which is recorded at once, and whether it is
+ * guarded. If a newer
+ * deployment waits meanwhile, or the service stops, the roll-out is asked to end the guard; if a roll back waits, to go back.
+ *
+ * @returns a function that ends the watch
+ */
+export function watchGuard(deployment: Deployment, options: GuardWatchOptions): () => void {
+  const { store, exchange, onGuard, onChange, stopping } = options;
+  let isGuarding = false;
+  let knownLiveAtMs: number | null = null;
+  let given: GuardOrder | null = null;
+
+  function look(): void {
+    const report = exchange.read(deployment.id);
+    const isNews = report.isGuarding !== isGuarding || report.liveAtMs !== knownLiveAtMs;
+    if (report.isGuarding !== isGuarding) onGuard(report.isGuarding);
+    isGuarding = report.isGuarding;
+    if (report.liveAtMs !== knownLiveAtMs) store.transaction(() => recordRollout(store, deployment, report));
+    knownLiveAtMs = report.liveAtMs;
+    if (isNews) onChange(deployment.id);
+    const order = isGuarding ? orderFor(store, stopping) : null;
+    if (order === null || order === given) return;
+    exchange.order(deployment.id, order);
+    given = order;
+  }
+
+  const timer = setInterval(() => {
+    try {
+      look();
+    } catch {
+      // The disk or the database is busy: the next look does it.
+    }
+  }, pollMs);
+  return () => {
+    clearInterval(timer);
+    if (isGuarding) onGuard(false);
+  };
+}
+
+function orderFor(store: Store, stopping: AbortSignal): GuardOrder | null {
+  const sql = `SELECT max("trigger" = 'rollback') AS is_back FROM deployments
+    WHERE project = $project AND state = 'queued' AND wait_reason IS NULL`;
+  const isBack = store.get(sql)?.is_back;
+  if (isBack === 1) return "back";
+  return isBack === 0 || stopping.aborted ? "end" : null;
+}
+
+/** Records what the roll-out of a run reported, before it is settled. Call it in a transaction. */
+function recordRollout(store: Store, { id, attempts }: Deployment, report: RolloutReport): void {
+  store.run(
+    "UPDATE deployments SET live_at_ms = ?, requests = ? WHERE id = ? AND attempts = ? AND state = 'running'",
+    ...[report.liveAtMs, report.requests && JSON.stringify(report.requests), id, attempts],
+  );
+}
+
+export interface SettleOptions {
+  /** Whether somebody cancelled it: then it does not run again. */
+  readonly isCancelled?: boolean;
+  /** False while the service stops: the next one decides about an interrupted deployment. */
+  readonly doesResume?: boolean;
+}
+
+/**
+ * Records how a running deployment ended, and what happens next if it was interrupted. Call it in a transaction. It is
+ * one transaction because in between another instance may record a newer push, which supersedes an interrupted one.
+ *
+ * @returns the ending as it is recorded
+ */
+export function settle(
+  store: Store,
+  deployment: Deployment,
+  ending: Ending,
+  { isCancelled = false, doesResume = false }: SettleOptions = {},
+): Ending {
+  const mayResume = ending.state === "interrupted";
+  const isUnwanted = mayResume && (isCancelled || isCancelRequested(store, deployment.id));
+  const { state, ...details } = isUnwanted ? cancelledEnding : ending;
+  transition(store, { id: deployment.id, state: "running" }, state, details);
+  if (state === "interrupted" && doesResume) resume(store, deployment.id);
+  return { state, ...details };
+}
+
+/** A deployment that was interrupted this often is given up: it may be what takes the service down. */
+const mostAttempts = 3;
+
+/**
+ * Decides what happens to an interrupted deployment. Call it in a transaction. It runs again, unless a newer push of the
+ * branch waits, or it was interrupted too often.
+ *
+ * @returns its new state, or null if it is not interrupted any more: another instance may have superseded it
+ */
+export function resume(store: Store, id: number): "queued" | "superseded" | "failed" | null {
+  const deployment = findDeployment(store, id);
+  if (deployment?.state !== "interrupted") return null;
+  const newer = findWaiting(store, deployment);
+  if (newer !== null) {
+    transition(store, deployment, "superseded", { supersededBy: newer });
+    return "superseded";
+  }
+  if (deployment.attempts < mostAttempts) {
+    transition(store, deployment, "queued");
+    return "queued";
+  }
+  transition(store, deployment, "failed", { problem: gaveUp(deployment) });
+  return "failed";
+}
+
+/** What a person has asked for runs again in any case. */
+function findWaiting(store: Store, { id, ref }: Deployment): number | null {
+  const sql = `SELECT max(id) AS id FROM deployments WHERE project = $project AND ref = ? AND id > ? AND state = 'queued'
+    AND EXISTS (SELECT 1 FROM deployments WHERE id = ? AND ${isUnasked})`;
+  return (store.get(sql, ref, id, id)?.id as number | null) ?? null;
+}
+
+function gaveUp({ attempts }: Deployment): Problem {
+  const detail = `The deployment was started ${attempts} times and Hotpush was stopped or killed each time before it ended. If its script replaces the container of Hotpush itself, leave that service out, as hotpush rollout does. Then redeliver the push.`;
+  return { code: "deployment_gave_up", detail };
+}
+
+/**
+ * Cancels a deployment that waits in the queue. Call it in a transaction.
+ *
+ * @param by who requested it, as the command reported
+ * @returns whether it waited; if it runs, the queue has to end it
+ */
+export function cancelQueued(store: Store, id: number, by: string | null): boolean {
+  const deployment = findDeployment(store, id);
+  if (deployment?.state !== "queued") return false;
+  transition(store, deployment, "cancelled");
+  store.run("UPDATE deployments SET cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?", by, id);
+  return true;
+}
+
+/** The ending of a run that somebody cancelled. */
+export const cancelledEnding: Ending = { state: "cancelled", exitCode: null, problem: null };
+
+/** How long a cancelled script may take to end by itself: as long as at its time-out. */
+export const cancelGraceMs = 15_000;
+
+/**
+ * Records that a running deployment is being cancelled, before its script is asked to end: if the service dies first,
+ * the script is not run again. If the disk fails, the script is still stopped.
+ */
+export function requestCancel(store: Store, id: number, by: string | null, log: Log): void {
+  const sql =
+    "UPDATE deployments SET cancel_asked_at_ms = ?, cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?";
+  try {
+    store.transaction(() => store.run(sql, Date.now(), by, id));
+  } catch (error) {
+    const text = `The cancellation of deployment ${id} could not be written to disk. Its script is stopped anyway. If the service dies first, the deployment runs again: cancel it once more`;
+    log.error({ event: "store.failed", err: error }, text);
+  }
+}
+
+/** Whether somebody cancelled a deployment since its last start. */
+export function isCancelRequested(store: Store, id: number): boolean {
+  const row = store.get("SELECT cancel_asked_at_ms AS at_ms FROM deployments WHERE id = ?", id);
+  return typeof row?.at_ms === "number";
+}
+
+const persistAgainMs = 1_000;
+
+/** Returns the result of `write`, or null if nothing was written. */
+export type Persist = <Result>(write: () => Result) => Promise<Result | null>;
+
+/**
+ * Makes the function that records what has happened, in one transaction. It retries until the disk works, so that
+ * nothing else starts before; it gives up if `signal` is aborted. An illegal transition is logged and left undone: it
+ * would never become legal.
+ */
+export function createPersist(
+  store: Store,
+  { log, signal }: { readonly log: Log; readonly signal: AbortSignal },
+): Persist {
+  return async (write) => {
+    for (;;) {
+      try {
+        return store.transaction(write);
+      } catch (error) {
+        const isIllegal = error instanceof IllegalTransition;
+        const text = isIllegal
+          ? "The record does not allow what happened, and stays as it is"
+          : "What happened could not be written to disk; trying again in 1 s";
+        log.error({ event: "store.failed", err: error }, text);
+        if (isIllegal || signal.aborted) return null;
+        await pause(persistAgainMs, signal);
+      }
+    }
+  };
+}

@@ -49,7 +49,7 @@ export function findLatest(store: Store): Deployment | null {
 /** The last deployment of each branch whose script has ended, and what was skipped since. */
 export function listLastOfBranches(store: Store): readonly Deployment[] {
   const last = (states: string) =>
-    `SELECT max(id) FROM deployments WHERE ${inScope(store)} AND state IN (${states}) GROUP BY project, ref`;
+    `SELECT id FROM (SELECT id, max(queue_order) FROM deployments WHERE ${inScope(store)} AND state IN (${states}) GROUP BY project, ref)`;
   const ended = "'succeeded', 'failed', 'timed_out', 'cancelled'";
   return selectDeployments(
     store,
@@ -65,7 +65,7 @@ export function findLastRef(store: Store, refs: readonly string[]): string | nul
 
 /** The one of `refs` that the last successful deployment of them deployed, or null if none succeeded. */
 export function findLastDeployedRef(store: Store, refs: readonly string[]): string | null {
-  const sql = `SELECT ref FROM deployments WHERE project = $project AND state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY id DESC LIMIT 1`;
+  const sql = `SELECT ref FROM deployments WHERE project = $project AND state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY queue_order DESC LIMIT 1`;
   return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
 }
 
@@ -92,14 +92,22 @@ export function findPassedBy(store: Store, commit: string): Deployment | null {
 
 /** The last deployment that succeeded, roll backs included: what it has deployed is live. */
 export function findLastGood(store: Store): Deployment | null {
-  return selectDeployment(store, "WHERE project = $project AND state = 'succeeded' ORDER BY id DESC LIMIT 1");
+  const clauses = "WHERE project = $project AND state = 'succeeded' ORDER BY queue_order DESC LIMIT 1";
+  return selectDeployment(store, clauses);
+}
+
+/** The last deployment of a branch that succeeded, roll backs included. Another branch may be live since. */
+export function findLastGoodOf(store: Store, ref: string): Deployment | null {
+  const clauses =
+    "WHERE project = $project AND state = 'succeeded' AND ref = ? ORDER BY queue_order DESC LIMIT 1";
+  return selectDeployment(store, clauses, ref);
 }
 
 /** The commit that the last successful deployment of any branch deployed. Roll backs do not count. */
 export function findLastDeployedCommit(store: Store): string | null {
   const row = store.get(
     `SELECT coalesce(checked_out_commit, commit_id) AS id FROM deployments
-     WHERE project = $project AND state = 'succeeded' AND trigger <> 'rollback' ORDER BY id DESC LIMIT 1`,
+     WHERE project = $project AND state = 'succeeded' AND trigger <> 'rollback' ORDER BY queue_order DESC LIMIT 1`,
   );
   return (row?.id as string | undefined) ?? null;
 }
@@ -145,10 +153,10 @@ function pruneDeliveries(store: Store, { keptMs, kept }: { readonly keptMs: numb
 
 /** A flood of pushes must not make anybody forget what is live, nor which commit was deployed last. */
 function pruneDeploymentsBefore(store: Store, id: number): void {
-  const lastGood =
-    "SELECT coalesce(max(id), 0) FROM deployments WHERE project = $project AND state = 'succeeded'";
+  const lastGood = (what: string) =>
+    `SELECT id FROM (SELECT id, max(queue_order) FROM deployments WHERE project = $project AND state = 'succeeded' ${what})`;
   const old = `SELECT id FROM deployments WHERE project = $project AND id < ? AND state NOT IN ('queued', 'running', 'interrupted')
-    AND id NOT IN (${lastGood} UNION ${lastGood} AND trigger <> 'rollback')
+    AND id NOT IN (SELECT id FROM (${lastGood("")} UNION ${lastGood("AND trigger <> 'rollback'")}) WHERE id IS NOT NULL)
     ORDER BY id LIMIT ${prunedAtOnce}`;
   store.run(
     `UPDATE deliveries SET last_state = (SELECT state FROM deployments WHERE id = deployment_id)

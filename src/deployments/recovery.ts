@@ -1,9 +1,14 @@
 import { keepTrying } from "../platform/keep-trying.ts";
 import { isShortage } from "../platform/run-command.ts";
-import { cancelGraceMs, cancelledEnding, isCancelRequested } from "./cancel.ts";
 import { type Deployment, type Ending, selectDeployments } from "./deployment.ts";
-import type { Executor, ExecutorOptions } from "./execute.ts";
-import { resume } from "./record-ending.ts";
+import {
+  cancelGraceMs,
+  cancelledEnding,
+  type Executor,
+  type ExecutorOptions,
+  isCancelRequested,
+  resume,
+} from "./execute.ts";
 import { transition } from "./states.ts";
 
 export interface RecoveryOptions

@@ -18,20 +18,21 @@ export const deploymentsSchema: Schema = {
       delivery_id    TEXT,                -- the host's own, unsigned
       state          TEXT NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'timed_out',
                                                     'cancelled', 'superseded', 'interrupted', 'skipped')),
-      queue_order    INTEGER NOT NULL,    -- the lowest of a project is next
+      queue_order    INTEGER NOT NULL,    -- the lowest queued one of a project is next; of others, the order of their starts
       attempts       INTEGER NOT NULL DEFAULT 0,
       superseded_by  INTEGER,
       exit_code      INTEGER,
       problem_code   TEXT,
       problem_detail TEXT,
-      mentions_skip  INTEGER NOT NULL DEFAULT 0, -- its payload has "[skip deploy]": worth a look at its commit
+      is_asked       INTEGER NOT NULL DEFAULT 0, -- it failed, and its delivery was sent again: it runs in any case
       skip_reason    TEXT,
+      wait_reason    TEXT,
       created_at_ms  INTEGER NOT NULL,
       started_at_ms  INTEGER,
       finished_at_ms INTEGER,
       cancel_asked_at_ms INTEGER,
-      checked_out_commit TEXT,            -- in the repository when its script ended; null: not known
-      subject        TEXT,                -- of that commit; of a roll back, of commit_id
+      checked_out_commit TEXT,            -- the head that it deploys; null: not known
+      subject        TEXT,                -- of that commit; if it is not known, of commit_id
       author         TEXT,
       pusher         TEXT,                -- signed by the git host
       requested_by   TEXT,                -- as a command reported it: no proof of anything
@@ -47,7 +48,6 @@ export const deploymentsSchema: Schema = {
     CREATE INDEX newest ON deployments (project, id);
     CREATE INDEX places ON deployments (queue_order);
     CREATE INDEX arrivals ON deployments (project, ref, commit_id);
-    CREATE INDEX departures ON deployments (project, ref, before_commit);
     CREATE TABLE deliveries (
       project        TEXT NOT NULL,
       digest         TEXT NOT NULL,       -- of the signed bytes

@@ -65,7 +65,7 @@ export function transition(
   }
   const { changes } = store.run(
     `UPDATE deployments SET state = ?, superseded_by = ?, exit_code = ?, problem_code = ?, problem_detail = ?,
-       skip_reason = ?, finished_at_ms = ? WHERE id = ? AND state = ?`,
+       skip_reason = ?, wait_reason = NULL, finished_at_ms = ? WHERE id = ? AND state = ?`,
     ...[to, supersededBy, exitCode, problem?.code ?? null, problem?.detail ?? null],
     ...[skipReason, isFinished(to) ? Date.now() : null, id, from],
   );
@@ -81,28 +81,36 @@ function noteEnding(store: Store, id: number): void {
 }
 
 /**
- * Claims the next deployment in the queue of a project, if there is one, none is running and it is not paused. Call it in a transaction. The attempt is
- * counted here, before anything can go wrong with it.
+ * Claims the next deployment in the queue of a project, if there is one, none is running and it is not paused. Call it in
+ * a transaction. The attempt is counted here, before anything can go wrong with it.
+ *
+ * @param resting deployments that wait for something else than their turn
  */
-export function claimNext(store: Store): Deployment | null {
+export function claimNext(store: Store, resting: readonly number[] = []): Deployment | null {
   const row = store.get(
     `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL,
        cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL,
-       live_at_ms = NULL, requests = NULL
-     WHERE id = (SELECT id FROM deployments WHERE project = $project AND state = 'queued' ORDER BY queue_order LIMIT 1)
+       live_at_ms = NULL, requests = NULL, wait_reason = NULL, queue_order = ${lastInQueue}
+     WHERE id = (SELECT id FROM deployments WHERE project = $project AND state = 'queued'
+         AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY queue_order LIMIT 1)
        AND NOT EXISTS (SELECT 1 FROM deployments WHERE project = $project AND state = 'running')
        AND NOT EXISTS (SELECT 1 FROM pauses WHERE project = $project)
      RETURNING ${columns}`,
     Date.now(),
+    JSON.stringify(resting),
   );
   return row ? toDeployment(row) : null;
 }
 
-/** Puts a claimed deployment back at the front of the queue. It could not be started, which does not count as an attempt. */
-export function putBack(store: Store, { id }: Deployment): void {
+/**
+ * Puts a claimed deployment back at the front of the queue. It could not be started, which does not count as an attempt.
+ *
+ * @param waitReason why it waits, for a person; null if that is not its own fault
+ */
+export function putBack(store: Store, { id }: Deployment, waitReason: string | null = null): void {
   store.run(
-    `UPDATE deployments SET state = 'queued', attempts = attempts - 1, started_at_ms = NULL,
+    `UPDATE deployments SET state = 'queued', attempts = attempts - 1, started_at_ms = NULL, wait_reason = ?,
        queue_order = (SELECT min(queue_order) FROM deployments) - 1 WHERE id = ? AND state = 'running'`,
-    id,
+    ...[waitReason, id],
   );
 }

@@ -171,7 +171,14 @@ export async function sendTestMessages(
 ): Promise<readonly TestResult[]> {
   const nobody = { pusher: null, requestedBy: null, cancelledBy: null, author: null, subject: null };
   const nothing = { before: null, checkedOutCommit: null, repository: null, host: null, deliveryId: null };
-  const noResult = { supersededBy: null, exitCode: null, problem: null, skipReason: null, requests: null };
+  const noResult = {
+    supersededBy: null,
+    exitCode: null,
+    problem: null,
+    skipReason: null,
+    waitReason: null,
+    requests: null,
+  };
   const nowMs = Date.now();
   const deployment: Deployment = {
     ...{ ...nobody, ...nothing, ...noResult, id: 0, project, state: "succeeded", attempts: 1 },

@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Command, type CommandEnding, outputIfGood, runCommand } from "./run-command.ts";
+import type { SystemUser } from "./users.ts";
 
 const usualTimeoutMs = 10_000;
 
@@ -162,6 +163,119 @@ function writeSide(directory: string, name: string, text: string): void {
   const path = join(directory, name);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text);
+}
+
+/** The checkout of a project, and as whom git works in it. */
+export interface Checkout {
+  readonly repoPath: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** null: the user of this process */
+  readonly user: SystemUser | null;
+  /** Redacts what git prints: it may print the URL of the remote, with its password. */
+  readonly redactor: () => { readonly text: (text: string) => string };
+}
+
+/** What the remote of a repository answered: the commit that a branch is at, or why that is not known. */
+export type RemoteHead =
+  | { readonly kind: "head"; readonly commit: string }
+  | { readonly kind: "unknown"; readonly detail: string }
+  /** The repository has no remote, or is none. */
+  | { readonly kind: "none"; readonly detail: string };
+
+interface AskOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Asks the remote of the repository which commit `ref` is at, with the credentials that the script would use. At the
+ * time-out, git is killed with the programs that it started (ssh, git-remote-https).
+ */
+export async function readRemoteHead(
+  checkout: Checkout,
+  ref: string,
+  { timeoutMs = 30_000, ...options }: AskOptions = {},
+): Promise<RemoteHead> {
+  const { repoPath, environment: env, user } = checkout;
+  const isRepository = env.GIT_DIR || lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false });
+  if (!isRepository) return { kind: "none", detail: `${repoPath} is not a git repository.` };
+  const remote = remoteOf(env);
+  const ending = await runGit(repoPath, ["ls-remote", "--", remote, ref], {
+    ...options,
+    env,
+    user,
+    timeoutMs,
+  });
+  if (ending.kind === "exited" && ending.code === 0) {
+    const commit = commitOf(ending.output, ref);
+    return commit !== null && isFullCommit(commit)
+      ? { kind: "head", commit }
+      : { kind: "unknown", detail: `the remote has no ${ref}.` };
+  }
+  if (await isMissing(checkout, remote))
+    return { kind: "none", detail: `${repoPath} has no remote ${remote}.` };
+  const reason =
+    ending.kind === "timed_out"
+      ? `the remote did not answer within ${timeoutMs / 1_000} s`
+      : reasonOf(ending);
+  return {
+    kind: "unknown",
+    detail: `git ls-remote failed in ${repoPath}: ${checkout.redactor().text(reason)}`,
+  };
+}
+
+const noSuchRemote = 2;
+
+async function isMissing({ repoPath, environment: env, user }: Checkout, remote: string): Promise<boolean> {
+  if (!/^[\w.-]+$/.test(remote)) return false;
+  const ending = await runGit(repoPath, ["remote", "get-url", remote], { env, user });
+  return ending.kind === "exited" && ending.code === noSuchRemote;
+}
+
+/** The remote that examples/deploy.sh pulls from: its variable, if DEPLOY_ENV passes it. */
+function remoteOf(env: Readonly<Record<string, string>>): string {
+  return env.DEPLOY_REMOTE || "origin";
+}
+
+/** `git ls-remote` matches the ends of names: for `refs/heads/main` it also lists `refs/heads/a/refs/heads/main`. */
+function commitOf(output: string, ref: string): string | null {
+  const rows = output.split("\n").map((row) => row.split("\t"));
+  return rows.find(([, name]) => name === ref)?.[0] ?? null;
+}
+
+const fetchTimeoutMs = 10 * 60_000;
+/** Housekeeping would go on in the background. */
+const noHousekeeping = ["-c", "gc.auto=0", "-c", "maintenance.auto=false"];
+const quietly = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="];
+
+/**
+ * Fetches a branch and its history into the repository, without moving any ref there.
+ *
+ * @returns null, or a sentence on why that failed
+ */
+export async function fetchBranch(
+  { repoPath, environment: env, user, redactor }: Checkout,
+  ref: string,
+  { timeoutMs = fetchTimeoutMs, ...options }: AskOptions = {},
+): Promise<string | null> {
+  const args = [...noHousekeeping, "fetch", ...quietly, "--", remoteOf(env), ref];
+  const ending = await runGit(repoPath, args, { ...options, env, user, timeoutMs });
+  if (ending.kind === "exited" && ending.code === 0) return null;
+  return `git could not fetch ${ref}: ${redactor().text(reasonOf(ending))} Check address, credentials and network.`;
+}
+
+/** What ssh and git say last. Below it, git gives advice that is the same for every fault. */
+function reasonOf(ending: CommandEnding): string {
+  if (ending.kind === "not_found") return "git is not installed";
+  if (ending.kind !== "exited") return ending.kind;
+  const lines = ending.lastLines.filter((line) => line.trim() !== "");
+  const advice = lines.findIndex((line) => line.startsWith("Please make sure you have the correct access"));
+  return (
+    lines
+      .slice(0, advice < 0 ? undefined : advice)
+      .slice(-2)
+      .join(" ") || "git gave no reason"
+  );
 }
 
 /** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */

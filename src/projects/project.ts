@@ -8,26 +8,31 @@ import { secretFingerprint } from "../config/secret.ts";
 import type { Environment } from "../config/settings.ts";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { type CatchUp, createCatchUp } from "../deployments/catch-up.ts";
-import { createSourceNote, type ReadSource } from "../deployments/checked-out.ts";
-import type { Deployment, RemoteHead, RolloutExchange, Runner } from "../deployments/deployment.ts";
+import type { Deployment, RolloutExchange, Runner } from "../deployments/deployment.ts";
 import type { EventBus } from "../deployments/events.ts";
 import { findLastDeployedCommit, findRunning } from "../deployments/history.ts";
 import { findPause } from "../deployments/pauses.ts";
-import { createQueue, type Queue } from "../deployments/queue.ts";
-import { type RecordedPush, recordPush, summary } from "../deployments/record.ts";
+import { createQueue, type Queue, type Turn } from "../deployments/queue.ts";
+import { recordPush, summary } from "../deployments/record.ts";
+import { createResolver, type Resolver } from "../deployments/resolve.ts";
 import { createSecretUses, type SecretUses } from "../deployments/secret-uses.ts";
-import { findSkipRules } from "../deployments/skips.ts";
 import { noteStep } from "../deployments/steps.ts";
-import type { Turn } from "../deployments/turns.ts";
 import type { Log } from "../log.ts";
 import type { Notifications } from "../notifications/notifications.ts";
+import { type RemoteHead, readRemoteHead } from "../platform/git.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import { type DeploymentSummary, type MainRef, type Push, refsOf, type Would } from "../receiver/push.ts";
-import { readDeploymentReport, removeDeploymentReport } from "../rollout/deployment-report.ts";
-import { giveGuardOrder, removeGuardOrder } from "../rollout/guard-order.ts";
+import {
+  type DeploymentSummary,
+  type MainRef,
+  type Push,
+  type PushRecord,
+  refsOf,
+  type Would,
+} from "../receiver/push.ts";
+import { giveGuardOrder, removeGuardOrder } from "../rollout/guard/order.ts";
+import { readDeploymentReport, removeDeploymentReport } from "../rollout/report/deployment-report.ts";
 import { checkScript, logScriptFault } from "../runner/check-script.ts";
 import { createProjectScript, findUnredacted, type ProjectScript } from "../runner/known-secrets.ts";
-import { readRemoteHead, readSource } from "../runner/repository.ts";
 import { createRunner } from "../runner/runner.ts";
 import { prepareScriptState } from "../runner/script-state.ts";
 
@@ -44,8 +49,6 @@ export interface Shared {
   readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
   /** Whether this instance runs deployments; another one may. */
   readonly isLeader: () => boolean;
-  /** Whether pushes come from another process, which may be in an attacker's hands. */
-  readonly distrustsPushes: boolean;
   readonly log: Log;
   readonly stopping: AbortSignal;
 }
@@ -67,6 +70,7 @@ export class Project {
   catchUp: CatchUp;
   secretUses: SecretUses;
   readonly #shared: Shared;
+  readonly #resolver: Resolver;
 
   constructor(shared: Shared, config: ProjectConfig) {
     this.#shared = shared;
@@ -77,11 +81,11 @@ export class Project {
     // Of the only project each line is.
     this.log = this.name === onlyProjectName ? shared.log : shared.log.child({ project: this.name });
     const { store, log } = this;
-    const { events, notifications, makeTurn, distrustsPushes } = shared;
+    const { events, notifications, makeTurn } = shared;
+    this.#resolver = this.#makeResolver();
     this.queue = createQueue({
-      ...{ store, log, makeTurn, distrustsPushes },
+      ...{ store, log, makeTurn, resting: this.#resolver.resting },
       runner: this.#makeRunner(),
-      readSource: this.#readSource,
       exchange: this.#makeExchange(),
       isHeld: () => !this.isServed,
       onChange(id) {
@@ -132,10 +136,11 @@ export class Project {
     await this.queue.stop(this.#shared.machine.shutdownGraceMs);
   }
 
-  /** Records a push, and asks the remote about it if it may be an old one. @param alongside runs in the same transaction */
-  async accept(push: Push, alongside?: () => void): Promise<RecordedPush> {
+  /** Records a push. @param alongside runs in the same transaction */
+  async accept(push: Push, alongside?: () => void): Promise<PushRecord> {
     const recorded = await this.queue.accept(push, alongside);
-    if (recorded.doubt) this.catchUp.resolve(recorded.doubt);
+    // A delivery that comes again decides nothing, but its branch may have moved.
+    if (recorded.kind === "duplicate") this.catchUp.look(push.ref);
     return recorded;
   }
 
@@ -145,7 +150,6 @@ export class Project {
     if (recorded.kind === "duplicate") {
       return { duplicate: { deployment: recorded.deployment, detail: recorded.detail } };
     }
-    if (recorded.deployment.state === "superseded") return { ignore: overtaken };
     const problem = await checkScript(this.script());
     if (problem) return { fail: problem };
     const { ref, commit } = recorded.deployment;
@@ -163,7 +167,7 @@ export class Project {
    * in the service loads code for Docker before somebody rolls back.
    */
   async hostDirectory(directory: string): Promise<string> {
-    const { hostDirectoryOf } = await import("../rollout/locate-project.ts");
+    const { hostDirectoryOf } = await import("../rollout/compose/locate-project.ts");
     const { connectEngine } = await import("../platform/docker/engine.ts");
     return await hostDirectoryOf(connectEngine(this.script().environment.DOCKER_HOST), directory);
   }
@@ -192,9 +196,12 @@ export class Project {
     const previous = secrets.previous && secretFingerprint(secrets.previous);
     const fingerprints = { current: secretFingerprint(secrets.current), previous };
     const { refs, request } = { refs: this.refs, request: queue.request };
+    const { judgeHead } = this.#resolver;
+    const askEveryMs = askEvery(settings);
+    const asking = { readRemoteHead, judgeHead, request, intervalMs, inTurn, askEveryMs };
     return {
       script,
-      catchUp: createCatchUp({ store, refs, readRemoteHead, request, log, intervalMs, inTurn }),
+      catchUp: createCatchUp({ store, refs, log, ...asking }),
       secretUses: createSecretUses({ store, fingerprints, log }),
     };
   }
@@ -209,17 +216,47 @@ export class Project {
     };
   }
 
-  readonly #readSource: ReadSource = (deployment, state) =>
-    readSource(this.script(), this.statePath, deployment, state);
+  #makeResolver(): Resolver {
+    const { store, statePath, log } = this;
+    const { stopping } = this.#shared;
+    const project = this;
+    return createResolver({
+      ...{ store, stopping },
+      checkout: () => this.script(),
+      get paths() {
+        return project.settings.deployPaths;
+      },
+      get confirmMs() {
+        return askEvery(project.settings);
+      },
+      get checkSigned() {
+        const { allowedSigners: signersPath } = project.settings;
+        if (signersPath === null) return null;
+        return async (deployment: Deployment, commit: string) => {
+          // Most projects need no signatures, so this is loaded with the first deployment that needs one.
+          const { checkSigned } = await import("../runner/signers/check-signed.ts");
+          const findLastDeployed = () => findLastDeployedCommit(store);
+          const options = {
+            signersPath,
+            findLastDeployed,
+            script: project.script(),
+            statePath,
+            stopping,
+            log,
+          };
+          return await checkSigned(options, deployment, commit);
+        };
+      },
+    });
+  }
 
   /** Each run reads the settings when it starts, by the getters. */
   #makeRunner(): Runner {
     const { store, statePath, log } = this;
-    const { machine, events, distrustsPushes, stopping } = this.#shared;
+    const { machine, events } = this.#shared;
     const project = this;
-    const noteSource = createSourceNote(store, this.#readSource);
     return createRunner({
-      ...{ statePath, log },
+      ...{ statePath, log, resolve: this.#resolver.resolve },
       script: () => this.script(),
       otherStatePaths: () => listStatePaths(machine.statePath).filter((path) => path !== statePath),
       get refs() {
@@ -231,18 +268,8 @@ export class Project {
       get deploySilenceMs() {
         return project.settings.deploySilenceMs;
       },
-      get tipRules() {
-        const { allowedSigners: signersPath, deployPaths: paths } = project.settings;
-        return {
-          ...{ paths, signersPath, distrustsPushes, stopping },
-          findLastDeployed: () => findLastDeployedCommit(store),
-          findSkipRules: (deployment: Deployment) =>
-            findSkipRules(store, deployment, distrustsPushes || paths.length > 0),
-        };
-      },
       onStep(deployment, name) {
         noteStep(store, deployment, name, log);
-        noteSource(deployment);
         events.publish(deployment.id);
       },
       onLine: ({ id }) => events.publish(id),
@@ -264,6 +291,13 @@ export class Project {
   }
 }
 
+const mostAskEveryMs = 10_000;
+
+/** How often the remote is asked at most about a head that may be an old one. */
+function askEvery({ catchUpIntervalMs }: ProjectSettings): number {
+  return catchUpIntervalMs === 0 ? mostAskEveryMs : Math.min(mostAskEveryMs, catchUpIntervalMs);
+}
+
 /** The only project keeps its logs and runs in the state directory itself. */
 export function projectStatePath(statePath: string, name: string): string {
   return name === onlyProjectName ? statePath : join(statePath, "projects", name);
@@ -276,13 +310,8 @@ export function listStatePaths(statePath: string): readonly string[] {
   return [statePath, ...names.map((name) => join(directory, name))];
 }
 
-const overtaken = {
-  reason: "superseded",
-  detail: "A newer push of this branch arrived before this one, so it would not be deployed.",
-};
-
 interface Recorded {
-  readonly recorded: RecordedPush;
+  readonly recorded: PushRecord;
   /** What runs now, and would be waited for. */
   readonly running: DeploymentSummary | null;
 }

@@ -1,22 +1,65 @@
 import { constants } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
 import { formatDuration } from "../config/duration.ts";
 import type { Ending } from "../deployments/deployment.ts";
+import { checkedOutCommit } from "../platform/git.ts";
+import { isShortage } from "../platform/run-command.ts";
 import { printable } from "../platform/terminal/printable.ts";
+import type { SystemUser } from "../platform/users.ts";
 import type { Problem } from "../problems.ts";
 import type { ProcessEntry } from "./processes.ts";
-import { type CheckedRun, checkDeployed } from "./tip/check-deployed.ts";
+import { type RunDirectory, readVerified } from "./run-directory.ts";
 
 /** How many of the last lines the record of a timed-out deployment keeps. */
 const shownLines = 10;
 const longestCommand = 100;
 
-/** The ending of a run whose script exited with `exitCode`, if it deployed what it had to. Never rejects. */
-export function endedByItself(
+export interface CheckedRun {
+  readonly directory: RunDirectory;
+  readonly repoPath: string;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly user: SystemUser | null;
+}
+
+/**
+ * The ending of a run whose script exited with `exitCode`. It has failed if commits must be signed, and what is checked out
+ * at its end is not the one whose signature was verified. Never rejects: if the machine is short of something, the
+ * comparison is retried for a while.
+ */
+export async function endedByItself(
   run: CheckedRun,
   exitCode: number,
   lastLines: readonly string[],
 ): Promise<Ending> {
-  return checkDeployed(run, endingOf(exitCode, lastLines));
+  const fault = exitCode === 0 ? await findOtherCommit(run) : null;
+  if (fault === null) return endingOf(exitCode, lastLines);
+  const detail = `deploy.sh exited with 0, but ${fault}. Let deploy.sh deploy exactly $DEPLOY_COMMIT, as the one of hotpush init does.`;
+  return { state: "failed", exitCode, problem: { code: "other_commit_deployed", detail } };
+}
+
+const mostTries = 30;
+const retryMs = 1_000;
+
+async function findOtherCommit({
+  directory,
+  repoPath,
+  environment: env,
+  user,
+}: CheckedRun): Promise<string | null> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const verified = readVerified(directory);
+      if (verified === null) return null;
+      const deployed = await checkedOutCommit(repoPath, { env, user });
+      if (deployed === verified) return null;
+      const found = deployed === null ? "no commit" : deployed.slice(0, 7);
+      return `${found} is checked out and not ${verified.slice(0, 7)}, whose signature was verified: what runs now may be unsigned`;
+    } catch (error) {
+      const { message } = error as Error;
+      if (!isShortage(error) || tries === mostTries) return `the commit could not be compared (${message})`;
+    }
+    await pause(retryMs);
+  }
 }
 
 /** The ending of a run whose script exited with `exitCode`. */

@@ -79,7 +79,8 @@ export function scriptEnvironment(
   { id, ref, commit, trigger }: Deployment,
 ): Environment {
   return {
-    ...environment,
+    // The commit that was decided about is the one that git has under this id, and not a replacement for it.
+    ...withoutReplacements(environment),
     DEPLOY_ID: String(id),
     DEPLOY_REF: ref,
     DEPLOY_BRANCH: ref.replace(/^refs\/heads\//, ""),
@@ -87,11 +88,6 @@ export function scriptEnvironment(
     DEPLOY_TRIGGER: trigger,
     DEPLOY_LOG: join(deployLogDirectory(user), `deploy-${id}.log`),
   };
-}
-
-/** The same, for a script that must deploy exactly `commit`. */
-export function exactEnvironment(environment: Environment, commit: string): Environment {
-  return withoutReplacements({ ...environment, DEPLOY_COMMIT: commit, DEPLOY_EXACT: "1" });
 }
 
 function isPassed(name: string, deployEnv: readonly string[]): boolean {

@@ -1,6 +1,7 @@
 import {
   closeSync,
   constants,
+  existsSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -25,12 +26,8 @@ export interface RunDirectory {
   readonly lockPath: string;
   /** Holds the path of the repository: its project's settings may name another one before the script has ended. */
   readonly checkoutPath: string;
-  /** Holds the HEAD of the repository at the start of the script; empty if it had none. */
-  readonly headPath: string;
   /** Holds the commit whose signature was verified, if commits must be signed. */
   readonly verifiedPath: string;
-  /** Holds the tip of the branch that the script may deploy, if it was fetched and needs no signature. */
-  readonly tipPath: string;
 }
 
 export function runDirectory(statePath: string, deploymentId: number): RunDirectory {
@@ -42,9 +39,7 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
     outputPath: join(path, "output"),
     lockPath: join(path, "lock"),
     checkoutPath: join(path, "checkout"),
-    headPath: join(path, "head"),
     verifiedPath: join(path, "verified"),
-    tipPath: join(path, "tip"),
   };
 }
 
@@ -69,6 +64,16 @@ export function readCheckout({ checkoutPath }: RunDirectory): string | null {
   } catch {
     return null;
   }
+}
+
+/** Stores with the run what it may deploy, for the service that sees its end. */
+export function noteVerified({ verifiedPath }: RunDirectory, commit: string): void {
+  writeFileSync(verifiedPath, commit, { mode: 0o600 });
+}
+
+/** The commit whose signature was verified, or null if commits need none. @throws if it cannot be read */
+export function readVerified({ verifiedPath }: RunDirectory): string | null {
+  return existsSync(verifiedPath) ? readFileSync(verifiedPath, "utf8") : null;
 }
 
 /** The exit code that supervisor.sh recorded, or null if the script has not ended by itself. */

@@ -1,22 +1,23 @@
 import { closeSync, lchownSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment, Run, Runner, Start } from "../deployments/deployment.ts";
+import type { Decision } from "../deployments/resolve.ts";
 import type { Log } from "../log.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import { runAs } from "../platform/users.ts";
 import type { Problem } from "../problems.ts";
 import { adoptRun } from "./adopt.ts";
 import { checkScript } from "./check-script.ts";
-import { binDirectory, exactEnvironment, scriptEnvironment } from "./environment.ts";
+import { binDirectory, scriptEnvironment } from "./environment.ts";
 import { findSurvivor } from "./find-survivor.ts";
 import type { ProjectScript } from "./known-secrets.ts";
 import { longestLine } from "./lines.ts";
 import { logPath, pruneLogs } from "./log-file.ts";
 import { openOutput } from "./output.ts";
-import { noteHead } from "./repository.ts";
 import {
   makeRunDirectory,
   noteCheckout,
+  noteVerified,
   readCheckout,
   removeRunDirectory,
   runDirectory,
@@ -24,8 +25,6 @@ import {
 import { makeScriptState } from "./script-state.ts";
 import { logSilence } from "./silence.ts";
 import { type Supervisor, startSupervisor } from "./start-supervisor.ts";
-import { noteTip } from "./tip/check-deployed.ts";
-import type { ExactTip, Tip, TipRules } from "./tip/resolve-tip.ts";
 import { type RunContext, watchRun } from "./watch-run.ts";
 
 export interface RunnerOptions {
@@ -42,8 +41,8 @@ export interface RunnerOptions {
   readonly timeoutGraceMs?: number;
   /** How long an adopted run without a visible process may take to release its lock. Default: 60 s. */
   readonly outOfSightMs?: number;
-  /** Without them nothing is fetched before a script starts. */
-  readonly tipRules: TipRules | null;
+  /** Decides what a deployment deploys. Without it, that is the commit that it was asked for. */
+  readonly resolve?: (deployment: Deployment) => Promise<Decision>;
   readonly log: Log;
   /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
@@ -77,8 +76,8 @@ export function createRunner(options: RunnerOptions): Runner {
 type RunOptions = Omit<RunnerOptions, "script"> & { readonly script: ProjectScript };
 
 /**
- * Starts `REPO_PATH/deploy.sh <ref> <commit>`. First it checks what would prevent the start, and whether a script of a
- * dead service still runs.
+ * Starts `REPO_PATH/deploy.sh <ref> <commit>`. First it checks what would prevent the start, whether a script of a dead
+ * service still runs, and which commit is to be deployed.
  */
 async function startRun(options: RunOptions, deployment: Deployment): Promise<Start> {
   try {
@@ -93,7 +92,10 @@ async function startRun(options: RunOptions, deployment: Deployment): Promise<St
       return { kind: "try-again", detail };
     }
     await makeScriptState(options.script);
-    return await startAtTip(options, deployment);
+    const decision = (await options.resolve?.(deployment)) ?? asAsked(deployment);
+    if (decision.kind !== "deploy") return decision;
+    const resolved = { ...deployment, commit: decision.commit };
+    return { kind: "started", run: await spawnScript(contextOf(options, resolved), decision.isSigned) };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
@@ -108,23 +110,8 @@ function checkRef({ refs }: RunOptions, { ref }: Deployment): Problem | null {
   return { code: "branch_not_selected", detail };
 }
 
-async function startAtTip(options: RunOptions, deployment: Deployment): Promise<Start> {
-  const context = contextOf(options, deployment);
-  const tip = await findTip(options, deployment);
-  if (tip.kind === "any") return { kind: "started", run: await spawnScript(context) };
-  if (tip.kind !== "exact") return tip;
-  const { commit } = tip;
-  const environment = exactEnvironment(context.environment, commit);
-  const exact = { ...context, deployment: { ...deployment, commit }, environment };
-  return { kind: "started", run: await spawnScript(exact, tip) };
-}
-
-/** A roll back uses images that exist already: there is nothing to fetch. */
-async function findTip({ tipRules: rules, ...options }: RunOptions, deployment: Deployment): Promise<Tip> {
-  const isFetched = rules && (rules.signersPath || rules.distrustsPushes || rules.findSkipRules(deployment));
-  if (!isFetched || deployment.trigger === "rollback") return { kind: "any" };
-  const { resolveTip } = await import("./tip/resolve-tip.ts");
-  return await resolveTip({ ...options, rules }, deployment);
+function asAsked({ commit }: Deployment): Decision {
+  return { kind: "deploy", commit, isSigned: false };
 }
 
 function contextOf(options: RunOptions, deployment: Deployment): RunContext {
@@ -152,19 +139,16 @@ function contextOf(options: RunOptions, deployment: Deployment): RunContext {
   };
 }
 
-/** @param tip what the script has to deploy; null: whatever it fetches */
-async function spawnScript(context: RunContext, tip: ExactTip | null = null): Promise<Run> {
+/** @param isSigned whether the signature of its commit was verified, so that no other may be deployed */
+async function spawnScript(context: RunContext, isSigned: boolean): Promise<Run> {
   const { directory, environment, user, repoPath, deployment } = context;
   makeRunDirectory(directory);
   noteCheckout(directory, repoPath);
-  if (tip !== null) noteTip(directory, tip);
+  if (isSigned) noteVerified(directory, deployment.commit);
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     const command = [...runAs(user), ...commandFor(deployment, repoPath)];
-    const [supervisor] = await Promise.all([
-      startSupervisor({ directory, lockFd, command, cwd: repoPath, environment }),
-      noteHead(directory, repoPath, { env: environment, user }),
-    ]);
+    const supervisor = await startSupervisor({ directory, lockFd, command, cwd: repoPath, environment });
     return await runScript(context, supervisor);
   } finally {
     closeSync(lockFd);

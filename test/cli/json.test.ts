@@ -10,7 +10,7 @@ const members = {
   status:
     "address branches catchUp fault health hold inbox last machineFaults paused port project repoPath running secrets startedAt statePath version waiting",
   deployment:
-    "attempts author before cancelledBy checkedOutCommit commit createdAt deliveryId durationMs exitCode finishedAt host id liveAt problem project pusher ref repository requestedBy requests skipReason startedAt state subject supersededBy trigger",
+    "attempts author before cancelledBy checkedOutCommit commit createdAt deliveryId durationMs exitCode finishedAt host id liveAt problem project pusher ref repository requestedBy requests skipReason startedAt state subject supersededBy trigger waitReason",
   step: "attempt durationMs name startedAt",
   secrets: "advice canDropPrevious current previous",
   catchUp: "failure intervalMs lookedAt",

@@ -40,26 +40,27 @@ test("a push whose delivery never comes is found at the next look and deployed o
   assert.equal(readDeployments(service.statePath).length, 3);
 });
 
-test("a delivery that comes after catch-up makes no second deployment", async (t) => {
+test("a delivery that comes after catch-up is skipped, because the head is live", async (t) => {
   const project = makeProject(t);
   const service = await startService(t, { repoPath: project.repoPath, env: everySecond });
   await deployHead(service, project);
   const after = project.commit();
   await untilDeployment(service.statePath, 2, isDone);
   const reply = await deliver(service.url, githubPush({ after }));
-  assert.equal(reply.json.deployment?.id, 2);
-  assert.equal(readDeployments(service.statePath).length, 2);
+  assert.equal(reply.json.deployment?.id, 3);
+  const skipped = await untilDeployment(service.statePath, 3, ({ state }) => state === "skipped");
+  assert.match(skipped.skipReason ?? "", /is live since deployment 2/);
 });
 
-test("the remote is not asked before a first deployment, which a person chooses", async (t) => {
+test("catch-up does not ask before a first deployment, which a person chooses", async (t) => {
   const project = makeProject(t);
   const looks = await startLooking(t, project);
   project.script("#!/bin/sh\nexit 3\n");
-  await deliver(looks.service.url, githubPush());
+  await deliver(looks.service.url, githubPush({ after: project.commit() }));
   assert.equal((await untilDeployment(looks.service.statePath, 1, isDone)).state, "failed");
   const startMs = performance.now();
   await until("two intervals are over", () => performance.now() - startMs > 2_100);
-  assert.equal(looks.count(), 0);
+  assert.equal(looks.count(), 1, "only the push has asked");
   assert.equal(readDeployments(looks.service.statePath).length, 1);
 });
 
@@ -98,14 +99,13 @@ test("a remote that does not answer is logged once, and again after it has answe
   await until("it is logged again", () => warnings().length === 2);
 });
 
-test("an interval of 0 never asks", async (t) => {
+test("with an interval of 0 only pushes ask", async (t) => {
   const project = makeProject(t);
   const looks = await startLooking(t, project, "0");
   await deployHead(looks.service, project);
-  project.commit();
-  await deliver(looks.service.url, githubPush({ ref: "refs/heads/master" }));
+  await deliver(looks.service.url, githubPush({ after: project.commit() }));
   await untilDeployment(looks.service.statePath, 2, isDone);
-  assert.equal(looks.count(), 0);
+  assert.equal(looks.count(), 2);
 });
 
 async function deployHead(service: RunningService, { remotePath }: Project): Promise<void> {

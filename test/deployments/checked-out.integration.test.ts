@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { StatusJson } from "../../src/control/status.ts";
-import { rolloutState } from "../../src/rollout/lock.ts";
+import { rolloutState } from "../../src/rollout/state.ts";
 import { writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
@@ -24,7 +24,7 @@ test("catch-up leaves a tip alone that an earlier push has checked out", async (
   assert.equal(readDeployments(service.statePath).length, 1);
 });
 
-test("what is checked out is shown as soon as the step after the pull begins", async (t) => {
+test("what is deployed is shown as soon as the script begins", async (t) => {
   const script = `#!/bin/sh\necho "==> Pull"\n${pull}echo "==> Build"\n${waitToGo}exit 1\n`;
   const { service, tip } = await deployPassed(t, {}, script);
   const early = await untilDeployment(service.statePath, 1, ({ subject }) => subject !== null);
@@ -57,7 +57,7 @@ test("catch-up finds a return to a HEAD that the script never moved", async (t) 
   const service = await startAnswering(t, { repoPath, env: { CATCH_UP_INTERVAL: "1s" } });
   await deliver(service.url, githubPush({ after: pushed }));
   const { state, checkedOutCommit } = await untilDeployment(service.statePath, 1, isDone);
-  assert.deepEqual([state, checkedOutCommit], ["succeeded", null]);
+  assert.deepEqual([state, checkedOutCommit], ["succeeded", pushed]);
   git(remotePath, "update-ref", "refs/heads/main", unmoved);
   const { trigger, commit: caughtUp } = await untilDeployment(service.statePath, 2, isDone);
   assert.deepEqual([trigger, caughtUp], ["catch-up", unmoved]);

@@ -23,11 +23,11 @@ test("a branch pushed back by the same bytes is deployed if the remote says so t
   pushBack(project, x);
   const { status, json } = await deliver(service.url, toX);
   assert.deepEqual([status, json.status, json.deployment?.id], [200, "duplicate", 1]);
-  assert.match(json.detail ?? "", /The remote is asked whether the branch is back at this commit/);
+  assert.match(json.detail ?? "", /the remote is asked whether the branch has moved/);
   await until("it is deployed", () => readDeployments(service.statePath).length === 3, longestWaitMs);
   const { trigger, commit } = await untilDeployment(service.statePath, 3, isDone);
   assert.deepEqual([trigger, commit], ["catch-up", x]);
-  const [first = 0, second = 0] = asks();
+  const [, , first = 0, second = 0] = asks();
   assert.ok(second - first >= 9_900, JSON.stringify(asks()));
 });
 
@@ -36,16 +36,19 @@ test("a captured delivery deploys nothing and asks the remote once in 10 s at mo
   const captured = githubPush({ after: head(project) });
   await deployAll(service, [captured]);
   await deployAll(service, [githubPush({ after: project.commit() })]);
+  const before = asks().length;
   for (let count = 0; count < 20; count += 1) {
     assert.equal((await deliver(service.url, captured)).json.status, "duplicate");
   }
-  await until("it is asked for the last time", () => asks().length === 3, longestWaitMs);
-  const [first = 0, second = 0, third = 0] = asks();
-  assert.ok(second - first >= 9_900 && third - second >= 9_900, JSON.stringify(asks()));
+  await until("it is asked", () => asks().length > before);
+  assert.equal((await deliver(service.url, captured)).json.status, "duplicate");
+  await until("it is asked again", () => asks().length > before + 1, longestWaitMs);
+  const [first = 0, second = 0] = asks().slice(before);
+  assert.ok(second - first >= 9_900, JSON.stringify(asks()));
   assert.equal(readDeployments(service.statePath).length, 2);
 });
 
-test("a captured delivery is not asked about while a newer push waits", async (t) => {
+test("a captured delivery is not asked about while a newer push runs", async (t) => {
   const { service, project, asks } = await startAsking(t, `${patientScript}exit 0\n`);
   letGo(service.repoPath);
   const x = head(project);
@@ -53,30 +56,32 @@ test("a captured delivery is not asked about while a newer push waits", async (t
   await deployAll(service, [captured]);
   rmSync(join(service.repoPath, "go"));
   const y = project.commit();
-  pushBack(project, x);
   await deliver(service.url, githubPush({ after: y }));
+  await service.log.waitFor(({ event, deployment }) => event === "deployment.started" && deployment === 2);
+  pushBack(project, x);
+  const before = asks().length;
   await deliver(service.url, captured);
   const startMs = performance.now();
   await until("it would have been asked", () => performance.now() - startMs > 2_000);
-  assert.equal(asks().length, 0);
+  assert.equal(asks().length, before);
   pushBack(project, y);
   letGo(service.repoPath);
-  await until("it is asked", () => asks().length >= 1);
+  await until("it is asked", () => asks().length > before);
   assert.deepEqual(
     readDeployments(service.statePath).map(({ commit }) => commit),
     [x, y],
   );
 });
 
-test("an old step that a second webhook reports late is asked about and not deployed", async (t) => {
-  const { service, project, asks } = await startAsking(t);
+test("an old push that a second webhook reports late ends as skipped", async (t) => {
+  const { service, project } = await startAsking(t);
   const [a, b] = [head(project), project.commit()];
   await deployAll(service, [githubPush({ before: a, after: b })]);
   await deployAll(service, [githubPush({ before: b, after: project.commit() })]);
-  const { status, json } = await deliver(service.url, githubPush({ before: a, after: b }));
-  assert.deepEqual([status, json.status, json.deployment?.id], [200, "duplicate", 1]);
-  await until("the first answer was heard", () => asks().length >= 2, longestWaitMs);
-  assert.equal(readDeployments(service.statePath).length, 2);
+  const { status, json } = await deliver(service.url, githubPush({ before: a, after: b, mark: "second" }));
+  assert.deepEqual([status, json.deployment?.id], [202, 3]);
+  const { skipReason } = await untilDeployment(service.statePath, 3, ({ state }) => state === "skipped");
+  assert.match(skipReason ?? "", /is live since deployment 2/);
 });
 
 test("a branch that really goes from X to Y to X to Y is deployed each time", async (t) => {
@@ -86,15 +91,6 @@ test("a branch that really goes from X to Y to X to Y is deployed each time", as
   pushBack(project, x);
   await deployAll(service, [githubPush({ before: y, after: x })]);
   pushBack(project, y);
-  await deliver(service.url, githubPush({ before: x, after: y }));
-  await until("it is deployed", () => readDeployments(service.statePath).length === 3, longestWaitMs);
-  assert.equal((await untilDeployment(service.statePath, 3, isDone)).commit, y);
-});
-
-test("a branch that goes from X to Y to X to Y is deployed without a remote, too", async (t) => {
-  const service = await startService(t);
-  const [x, y] = ["a".repeat(40), "b".repeat(40)];
-  await deployAll(service, [githubPush({ before: x, after: y }), githubPush({ before: y, after: x })]);
   await deliver(service.url, githubPush({ before: x, after: y }));
   await until("it is deployed", () => readDeployments(service.statePath).length === 3, longestWaitMs);
   assert.equal((await untilDeployment(service.statePath, 3, isDone)).commit, y);

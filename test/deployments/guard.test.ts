@@ -8,8 +8,7 @@ import {
   type RolloutExchange,
   type Runner,
 } from "../../src/deployments/deployment.ts";
-import { createQueue } from "../../src/deployments/queue.ts";
-import { createTurns } from "../../src/deployments/turns.ts";
+import { createQueue, createTurns } from "../../src/deployments/queue.ts";
 import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 
@@ -29,15 +28,6 @@ test("while a new version is guarded, its deployment runs and is live, and anoth
     "claimed",
   );
   other.leave();
-});
-
-test("the switch is recorded and announced while the script goes on, also without a guard", async (t) => {
-  const { store, live, changes } = await startGuarded(t);
-  const known = changes.length;
-  live();
-  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
-  assert.deepEqual(changes.slice(known), [1]);
-  assert.equal(findDeployment(store, 1)?.state, "running");
 });
 
 test("when the guard is over, the deployment has its turn again", async (t) => {
@@ -103,7 +93,6 @@ async function startGuarded(t: TestContext) {
   const store = temporaryStore(t);
   const ended = Promise.withResolvers<Ending>();
   let isGuarding = false;
-  let isLive = false;
   const orders: GuardOrder[] = [];
   const runner: Runner = {
     start: async ({ id }) =>
@@ -115,7 +104,7 @@ async function startGuarded(t: TestContext) {
   };
   const exchange: RolloutExchange = {
     read: (id) => ({
-      liveAtMs: id === 1 && isLive ? liveAtMs : null,
+      liveAtMs: id === 1 ? liveAtMs : null,
       requests: null,
       isGuarding: id === 1 && isGuarding,
     }),
@@ -123,9 +112,7 @@ async function startGuarded(t: TestContext) {
     tidy: () => {},
   };
   const turns = createTurns(1);
-  const changes: number[] = [];
-  const onChange = (id: number) => void changes.push(id);
-  const queue = createQueue({ store, runner, exchange, makeTurn: turns.make, log, onChange });
+  const queue = createQueue({ store, runner, exchange, makeTurn: turns.make, log });
   queue.start();
   await queue.accept(pushOf());
   await until("it runs", () => findDeployment(store, 1)?.state === "running");
@@ -135,10 +122,6 @@ async function startGuarded(t: TestContext) {
   });
   const guard = (isOn: boolean) => {
     isGuarding = isOn;
-    isLive = true;
   };
-  const live = () => {
-    isLive = true;
-  };
-  return { queue, store, guard, live, changes, orders, turns, end: ended.resolve };
+  return { queue, store, guard, orders, turns, end: ended.resolve };
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settle } from "../../src/deployments/execute.ts";
 import { createHealthCheck } from "../../src/deployments/health.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import { settle } from "../../src/deployments/record-ending.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { cancelQueued } from "../../src/deployments/cancel.ts";
+import { cancelQueued } from "../../src/deployments/execute.ts";
 import { nextReport, removeReport, reportStart, setSubscribers } from "../../src/deployments/outbox.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import type { Store } from "../../src/platform/sqlite/store.ts";

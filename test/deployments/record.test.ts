@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findDeployment } from "../../src/deployments/deployment.ts";
 import { recordRequest } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/platform/sqlite/store.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
@@ -61,27 +60,15 @@ test("two deliveries of the same commit are two deployments", (t) => {
   assert.equal(record(store, { ...push, digest: "another" }).deployment.id, 2);
 });
 
-test("the delivery of a push that catch-up found first is linked to that deployment", (t) => {
-  const store = temporaryStore(t);
-  const commit = commitOf("B");
-  const found = store.transaction(() =>
-    recordRequest(store, { trigger: "catch-up", ref: "refs/heads/main", commit }),
-  );
-  const push = pushOf({ before: commitOf("A"), commit, pusher: "mara" });
-  assert.equal(record(store, push).deployment.id, found.id);
-  assert.equal(record(store, push).kind, "duplicate");
-  const { before, pusher } = findDeployment(store, found.id) ?? {};
-  assert.deepEqual([before, pusher], [commitOf("A"), "mara"]);
-  assert.equal(countOf(store, "deployments"), 1);
-});
-
-test("the delivery of a push that catch-up could not deploy is deployed", (t) => {
+test("a push supersedes what catch-up has requested, and waits", (t) => {
   const store = temporaryStore(t);
   const commit = commitOf("B");
   store.transaction(() => recordRequest(store, { trigger: "catch-up", ref: "refs/heads/main", commit }));
-  run(store, "failed");
   assert.equal(record(store, pushOf({ commit })).deployment.id, 2);
-  assert.equal(findDeployment(store, 2)?.state, "queued");
+  assert.deepEqual(placesOf(store), [
+    [1, "superseded", 2],
+    [2, "queued", null],
+  ]);
 });
 
 function placesOf(store: Store) {

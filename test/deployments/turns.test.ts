@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Runner } from "../../src/deployments/deployment.ts";
-import { createQueue } from "../../src/deployments/queue.ts";
+import { createQueue, createTurns } from "../../src/deployments/queue.ts";
 import { openDeployments } from "../../src/deployments/schema.ts";
-import { createTurns } from "../../src/deployments/turns.ts";
 import type { Log } from "../../src/log.ts";
 import { pushOf } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

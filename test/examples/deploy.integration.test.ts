@@ -69,13 +69,24 @@ test("a commit that the remote does not have yet is waited for", async (t) => {
   assert.equal(await page(project), "second\n");
 });
 
-test("with DEPLOY_EXACT the pushed commit is deployed, though the branch has moved on", async (t) => {
+test("Hotpush's commit is deployed without a fetch, though the branch has moved on", async (t) => {
   const project = await makeProject(t);
   const verified = await commit(project, { "page.txt": "verified\n" });
   await commit(project, { "page.txt": "not verified\n" });
   await push(project);
-  const { code, output } = await deploy(project, [main, verified], { DEPLOY_EXACT: "1" });
+  await git(
+    project,
+    project.checkout,
+    "fetch",
+    "--quiet",
+    "--no-write-fetch-head",
+    "--refmap=",
+    "origin",
+    "main",
+  );
+  const { code, output } = await deploy(project, [main, verified], { DEPLOY_ID: "7" });
   assert.equal(code, 0, output);
+  assert.equal((await fetches(project)).length, 0);
   assert.equal(await page(project), "verified\n");
   assert.equal(await git(project, project.checkout, "rev-parse", "HEAD"), verified);
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
+import { settle } from "../../src/deployments/execute.ts";
 import { recordPush } from "../../src/deployments/record.ts";
-import { settle } from "../../src/deployments/record-ending.ts";
 import { openDeployments } from "../../src/deployments/schema.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import type { OpenStore, Store } from "../../src/platform/sqlite/store.ts";

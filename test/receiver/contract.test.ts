@@ -62,7 +62,7 @@ test("the same delivery again answers 200 duplicate while it is running, queued 
   const late = await deliver(service.url, pushes[1] as Delivery);
   assert.equal(late.status, 200);
   assert.equal(late.json.deployment?.state, "succeeded");
-  assert.match(late.json.detail ?? "", /push to it/);
+  assert.match(late.json.detail ?? "", /hotpush deploy/);
   assert.equal(recordedDeployments(service.statePath).length, 2);
 });
 

@@ -85,16 +85,6 @@ test("a delivery that was deployed is known again in a dry run", async (t) => {
   assert.match(String(would.duplicate?.detail), /Already deployed\./);
 });
 
-test("a push that was overtaken would not be deployed", async (t) => {
-  const service = await startService(t);
-  const [first, second] = [randomCommit(), randomCommit()];
-  await deliver(service.url, githubPush({ before: first, after: second }));
-  await service.log.waitForEnding(1);
-  const would = await wouldOf(service, dry(githubPush({ before: noCommit, after: first })));
-  assert.equal(would.ignore?.reason, "superseded");
-  assert.equal(countRows(service), 2);
-});
-
 for (const [what, fields, reason] of [
   ["another branch", { ref: "refs/heads/next" }, "other_branch"],
   ["a tag", { ref: "refs/tags/v1" }, "tag"],

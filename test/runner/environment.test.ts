@@ -18,6 +18,7 @@ const alwaysThere = [
   "DEPLOY_REF",
   "DEPLOY_TRIGGER",
   "GIT_ASKPASS",
+  "GIT_NO_REPLACE_OBJECTS",
   "GIT_SSH_COMMAND",
   "GIT_TERMINAL_PROMPT",
   "PATH",

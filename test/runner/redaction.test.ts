@@ -41,7 +41,7 @@ test("secrets that a script prints, in the known forms, are shown and stored now
   const repoPath = temporaryDirectory(t);
   execFileSync("git", ["init", "--quiet", repoPath]);
   const remote = `https://oauth2:${gitToken}@git.example/app.git`;
-  execFileSync("git", ["-C", repoPath, "remote", "add", "origin", remote]);
+  execFileSync("git", ["-C", repoPath, "remote", "add", "upstream", remote]);
   writeFileSync(join(repoPath, ".env"), `DB_PASSWORD='${dotenvPassword}'\n`);
   writeFileSync(join(repoPath, "printed"), `${Object.values(all).join("\n")}\n`);
   writeScript(join(repoPath, "deploy.sh"), talkingScript);
@@ -126,6 +126,8 @@ test("a secret added to .env after the start is redacted in the next deployment"
   }
 });
 
+const quick = { DEPLOY_RETRY_PAUSES: "0", DEPLOY_ENV: "DEPLOY_RETRY_PAUSES" };
+
 test("the log does not show the token of a remote that git names in an error", async (t) => {
   const repoPath = temporaryDirectory(t);
   const binPath = temporaryDirectory(t);
@@ -137,10 +139,10 @@ test("the log does not show the token of a remote that git names in an error", a
   execFileSync("git", ["init", "--quiet", repoPath]);
   execFileSync("git", ["-C", repoPath, "remote", "add", "origin", remote]);
   writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
-  const env = { CATCH_UP_INTERVAL: "1s", PATH: `${binPath}:${process.env.PATH}` };
+  const env = { ...quick, PATH: `${binPath}:${process.env.PATH}` };
   const service = await startService(t, { repoPath, env });
   await deliver(service.url, githubPush());
-  const line = await service.log.waitFor(({ event }) => event === "catch_up.failed");
+  const line = await service.log.waitFor(({ event }) => event === "deployment.waits");
   assert.match(line.msg ?? "", /unable to access 'https:\/\/oauth2:\*\*\*@git\.example/);
 });
 

@@ -120,9 +120,10 @@ function rollbackAction(deployment: DeploymentJson, project: ProjectJson): Visit
   };
 }
 
-function problemBox({ problem, skipReason }: DeploymentJson): Markup | null {
-  if (problem === null && skipReason === null) return null;
-  return html`<section class="problem" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? skipReason}</p>${problem && html`<p class="soft"><code>${problem.code}</code> <a href="#tail">To the failure</a></p>`}</section>`;
+function problemBox({ problem, skipReason, waitReason }: DeploymentJson): Markup | null {
+  const why = skipReason ?? waitReason;
+  if (problem === null && why === null) return null;
+  return html`<section class="problem" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? why}</p>${problem && html`<p class="soft"><code>${problem.code}</code></p>`}</section>`;
 }
 
 /** What Caddy counted while the versions changed. */

@@ -18,7 +18,7 @@ import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 import { until } from "../../harness/until.ts";
 
 /** Writes what the script received. */
-const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_EXACT $DEPLOY_COMMIT" >"$REPO_PATH/received"\n' };
+const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_COMMIT" >"$REPO_PATH/received"\n' };
 
 test("a tip signed by an allowed SSH key is deployed, and exactly that commit", async (t) => {
   const project = makeSignedProject(t);
@@ -28,7 +28,7 @@ test("a tip signed by an allowed SSH key is deployed, and exactly that commit", 
   const ended = await deployPush(service, commit);
   assert.deepEqual([ended.state, ended.problem], ["succeeded", null]);
   assert.equal(project.head(), commit);
-  assert.equal(readFileSync(join(project.repoPath, "received"), "utf8"), `1 ${commit}\n`);
+  assert.equal(readFileSync(join(project.repoPath, "received"), "utf8"), `${commit}\n`);
   const verified = service.log.lines.find(({ event }) => event === "deployment.verified");
   assert.deepEqual([verified?.commit, verified?.signer], [commit, "ada@example.com"]);
   assert.equal(existsSync(join(service.statePath, "signers")), false);
@@ -162,22 +162,20 @@ test("a script that checks out another commit fails its deployment", async (t) =
   assert.ok(ended.problem?.detail.includes(`${before.slice(0, 7)} is checked out`), ended.problem?.detail);
 });
 
-test("a commit that is not in the branch is refused, even in a signed delivery", async (t) => {
+test("of a push that is not in the branch any more, the head is verified and deployed", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
   const base = git(project.workPath, "rev-parse", "HEAD");
   const aside = project.push(project.key);
   git(project.workPath, "push", "--quiet", "--force", "origin", `${base}:main`);
   const ended = await deployPush(service, aside);
-  assert.equal(ended.problem?.code, "fetch_failed");
-  assert.match(ended.problem?.detail ?? "", /is not in refs\/heads\/main/);
+  assert.deepEqual([ended.checkedOutCommit, project.head()], [base, base]);
 });
 
 test("settings, replacements and keys of the repository weaken nothing", async (t) => {
   const project = makeSignedProject(t);
   const stranger = makeSshKey(t);
   const service = await startSigned(t, project);
-  const commit = project.push(stranger);
   const [own, liar] = [join(project.repoPath, "own-signers"), join(project.repoPath, "liar")];
   writeFileSync(own, `* ${stranger.publicKey}\n`);
   writeScript(
@@ -189,8 +187,9 @@ test("settings, replacements and keys of the repository weaken nothing", async (
     ["gpg.ssh.program", liar],
   ] as const) {
     git(project.repoPath, "config", name, value);
-    assert.equal((await deployPush(service, commit)).problem?.code, "signer_unknown", name);
+    assert.equal((await deployPush(service, project.push(stranger))).problem?.code, "signer_unknown", name);
   }
+  const commit = project.push(stranger);
   git(project.repoPath, "fetch", "--quiet");
   git(project.repoPath, "replace", commit, project.head());
   assert.equal((await deployPush(service, commit)).problem?.code, "signer_unknown");

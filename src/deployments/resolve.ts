@@ -1,0 +1,467 @@
+import { setTimeout as pause } from "node:timers/promises";
+import {
+  type Checkout,
+  type Commit,
+  countNewCommits,
+  fetchBranch,
+  isAncestor,
+  type RemoteHead,
+  readCommit,
+  readRemoteHead,
+  runGit,
+  withoutReplacements,
+} from "../platform/git.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import type { Problem } from "../problems.ts";
+import { type Deployment, liveCommit, type Source } from "./deployment.ts";
+import { findLastGood, findLastGoodOf } from "./history.ts";
+
+/** What becomes of a deployment, by where its branch is at the remote. */
+export type Decision =
+  | { readonly kind: "deploy"; readonly commit: string; readonly isSigned: boolean }
+  | { readonly kind: "skipped"; readonly reason: string }
+  /** It waits in the queue, and is decided again later. */
+  | { readonly kind: "wait"; readonly reason: string }
+  | { readonly kind: "refused"; readonly problem: Problem };
+
+export interface Resolver {
+  /**
+   * Asks the remote where the branch of a claimed deployment is, and decides by the rules. Records what it decided about.
+   *
+   * @throws errors of the system, such as a lack of descriptors
+   */
+  readonly resolve: (deployment: Deployment) => Promise<Decision>;
+  /** What the rules say about a head for which no push has come: `deploy` means that it was missed. Reads no history. */
+  readonly judgeHead: (ref: string, head: string) => Promise<Decision["kind"]>;
+  /** The deployments that wait, and are not to be decided again yet. */
+  readonly resting: () => readonly number[];
+}
+
+/** A setting that can change is read when it is needed. */
+export interface ResolverOptions {
+  readonly store: Store;
+  readonly checkout: () => Checkout;
+  /** DEPLOY_PATHS; none: every push is deployed. */
+  readonly paths?: readonly string[];
+  /** Why a commit must not be deployed, or null. Without it, commits need no signature. */
+  readonly checkSigned?: ((deployment: Deployment, commit: string) => Promise<Problem | null>) | null;
+  /** Aborted when the service stops. */
+  readonly stopping: AbortSignal;
+  /** An older head counts if the remote reports it twice, so far apart. The default is 10 s. */
+  readonly confirmMs?: number;
+  /** How long a push waits for a remote that does not answer. The default is an hour. */
+  readonly patienceMs?: number;
+  /** A clock that never jumps, in milliseconds. */
+  readonly clock?: () => number;
+}
+
+/** Where a branch is. What takes git or the database is looked up only if a rule asks. */
+interface Look {
+  readonly ref: string;
+  /** The commit of the push. */
+  readonly pushed: string;
+  readonly trigger: Deployment["trigger"];
+  /** Whether a person asked: `hotpush deploy`, or Redeliver of a failed one. */
+  readonly isAsked: boolean;
+  readonly head: string;
+  readonly containsPushed: boolean;
+  /** The deployment that made live what is live, of any branch. */
+  readonly live: Deployment | null;
+  /** The last one of this branch that succeeded. */
+  readonly last: Deployment | null;
+  /** Whether the head was the subject of an earlier push or deployment. */
+  readonly wasSeen: () => boolean;
+  /** Whether it was already, before the last one of this branch. */
+  readonly wasSeenBeforeLast: () => boolean;
+  /** Whether what was deployed last of this branch already contains the head. */
+  readonly isBehindLast: () => Promise<boolean>;
+  /** Whether the remote has reported this older head before, long enough ago. */
+  readonly isConfirmed: () => boolean;
+  /** The deployment that failed with the head since another one of this branch succeeded, or null. */
+  readonly findFailed: () => Pick<Deployment, "id" | "state"> | null;
+  /** Why the head says that it need not be deployed, or null. */
+  readonly findSkip: () => Promise<string | null>;
+}
+
+interface Rule {
+  readonly name: string;
+  /** @returns null to leave it to the next rule */
+  readonly judge: (look: Look) => Decision | null | Promise<Decision | null>;
+}
+
+/**
+ * The rules on what to deploy, in the order in which they are asked: the first that has an answer decides. A push only says
+ * that its branch moved, so all of them are about the head of the branch. Rule 4, for a remote that is silent, comes
+ * before them: without a head there is nothing to ask.
+ */
+const rules: readonly Rule[] = [
+  {
+    name: "7. What a person asks for always runs.",
+    judge: (look) => (look.isAsked ? deploy(look) : null),
+  },
+  {
+    name: "5a. Catch-up deploys nothing before a first deployment.",
+    judge: ({ trigger, live }) =>
+      trigger === "catch-up" && live === null ? skip("Nothing was deployed yet.") : null,
+  },
+  {
+    name: "2. A head that may be an old one counts if it is reported twice. So a host that lags rolls nothing back.",
+    async judge(look) {
+      const isDeployed = isHeadDeployed(look);
+      const isOld = look.containsPushed
+        ? !isDeployed && (look.trigger === "catch-up" ? look.wasSeen() : await look.isBehindLast())
+        : isDeployed || look.wasSeen();
+      if (!isOld || look.isConfirmed()) return null;
+      const { ref, head, pushed } = look;
+      const what = look.containsPushed
+        ? "an older commit than what was deployed last"
+        : `which does not contain ${short(pushed)}`;
+      return {
+        kind: "wait",
+        reason: `The remote has ${nameOf(ref)} at ${short(head)}, ${what}. It is asked again, because a git host may lag behind its own push.`,
+      };
+    },
+  },
+  {
+    name: "3. A head that is live is not deployed again.",
+    judge(look) {
+      const { live, last, head, pushed, ref, containsPushed } = look;
+      if (last === null || !isHeadDeployed(look)) return null;
+      const is =
+        live?.id === last.id
+          ? `is live since deployment ${last.id}`
+          : `was deployed by deployment ${last.id}`;
+      const gone = containsPushed ? "" : ` ${short(pushed)} is not in ${nameOf(ref)} any more.`;
+      return skip(`${short(head)}, the head of ${nameOf(ref)}, ${is}.${gone}`);
+    },
+  },
+  {
+    name: "5b. After a roll back, a head that was seen before waits for a person.",
+    judge({ last, head, ref, wasSeenBeforeLast }) {
+      if (last?.trigger !== "rollback" || !wasSeenBeforeLast()) return null;
+      return skip(
+        `Deployment ${last.id} has rolled back from ${short(head)}, and ${nameOf(ref)} has nothing newer. To deploy it all the same: hotpush deploy ${nameOf(ref)}`,
+      );
+    },
+  },
+  {
+    name: "5c. A commit that failed is not retried by itself.",
+    judge({ findFailed, head, ref }) {
+      const failed = findFailed();
+      if (failed === null) return null;
+      const state = failed.state.replace("_", " ");
+      return skip(
+        `${short(head)}, the head of ${nameOf(ref)}, was deployed by deployment ${failed.id}, which ${state === "failed" ? "failed" : `was ${state}`}. To try again: hotpush deploy ${nameOf(ref)}`,
+      );
+    },
+  },
+  {
+    name: "6. [skip deploy] and DEPLOY_PATHS.",
+    async judge({ findSkip }) {
+      const reason = await findSkip();
+      return reason === null ? null : skip(reason);
+    },
+  },
+  { name: "1. The head of the branch is deployed.", judge: deploy },
+];
+
+function deploy({ head }: Pick<Look, "head">): Decision {
+  return { kind: "deploy", commit: head, isSigned: false };
+}
+
+function skip(reason: string): Decision {
+  return { kind: "skipped", reason };
+}
+
+function isHeadDeployed({ last, head }: Look): boolean {
+  return last !== null && liveCommit(last) === head;
+}
+
+const usualConfirmMs = 10_000;
+const usualPatienceMs = 3_600_000;
+/** How often the remote is asked whether its head contains the pushed commit, before the rules are asked. */
+const usualPausesS = "1 2 3 3";
+
+interface Waiting {
+  readonly sinceMs: number;
+  readonly againMs: number;
+}
+
+/** Makes the resolver of a project: it decides what a deployment deploys. */
+export function createResolver(options: ResolverOptions): Resolver {
+  const { store, checkout: present, stopping, patienceMs = usualPatienceMs } = options;
+  const { clock = () => performance.now() } = options;
+  const confirmMs = () => options.confirmMs ?? usualConfirmMs;
+  const waiting = new Map<number, Waiting>();
+  /** The older heads that the remote has reported, by branch. */
+  const reported = new Map<string, { readonly head: string; readonly sinceMs: number }>();
+
+  function isConfirmed(ref: string, head: string): boolean {
+    const before = reported.get(ref);
+    if (before?.head === head) return clock() - before.sinceMs >= confirmMs();
+    reported.set(ref, { head, sinceMs: clock() });
+    return false;
+  }
+
+  async function decide(look: Look): Promise<Decision> {
+    if (reported.get(look.ref)?.head !== look.head) reported.delete(look.ref);
+    for (const { judge } of rules) {
+      const decision = await judge(look);
+      if (decision !== null) return decision;
+    }
+    throw new Error("no rule has decided");
+  }
+
+  async function resolve(deployment: Deployment): Promise<Decision> {
+    const checkout = present();
+    const { checkSigned = null } = options;
+    const reader = { env: withoutReplacements(checkout.environment), user: checkout.user };
+    const read = (commit: string) => readCommit(checkout.repoPath, commit, reader);
+    if (deployment.trigger === "rollback") {
+      // Its images are on this machine: there is nothing to ask or to fetch.
+      note(store, deployment, sourceOf(await read(deployment.commit), null));
+      return { kind: "deploy", commit: deployment.commit, isSigned: false };
+    }
+    const found = await findHead(checkout, deployment, { isFirst: !waiting.has(deployment.id), stopping });
+    if (stopping.aborted) return { kind: "wait", reason: "The service is stopping." };
+    if (found.kind === "unknown") return silent(deployment, found);
+    if (found.kind === "none") {
+      if (checkSigned !== null) return refuse(`${found.detail} So no signature can be verified.`);
+      note(store, deployment, sourceOf(await read(deployment.commit), null));
+      return { kind: "deploy", commit: deployment.commit, isSigned: false };
+    }
+    const { commit: head, containsPushed } = found;
+    const { ref, trigger } = deployment;
+    const [live, last] = [findLastGood(store), findLastGoodOf(store, ref)];
+    const commit = await read(head);
+    const decision = await decide({
+      ...{ ref, trigger, pushed: deployment.commit, isAsked: isAsked(store, deployment) },
+      ...{ head, containsPushed, live, last },
+      wasSeen: () => wasSeen(store, ref, head, deployment.id),
+      wasSeenBeforeLast: () => wasSeen(store, ref, head, last?.id ?? null),
+      isBehindLast: async () =>
+        last !== null && (await isAncestor(checkout.repoPath, head, liveCommit(last), reader)),
+      isConfirmed: () => isConfirmed(ref, head),
+      findFailed: () => findFailed(store, ref, head, last),
+      async findSkip() {
+        const reason = commit && live && (await findSkip({ ...options, checkout, deployment, live, commit }));
+        if (reason) note(store, deployment, sourceOf(commit, head));
+        return reason;
+      },
+    });
+    if (decision.kind !== "deploy") return decision;
+    const problem = (await checkSigned?.(deployment, head)) ?? null;
+    if (stopping.aborted) return { kind: "wait", reason: "The service is stopping." };
+    note(store, deployment, sourceOf(commit, head));
+    return problem ? { kind: "refused", problem } : { ...decision, isSigned: checkSigned !== null };
+  }
+
+  /** Rule 4: while the remote is silent, a push waits. */
+  function silent({ id }: Deployment, { detail }: { readonly detail: string }): Decision {
+    const sinceMs = waiting.get(id)?.sinceMs ?? clock();
+    return clock() - sinceMs < patienceMs
+      ? { kind: "wait", reason: `The remote does not say where the branch is: ${detail}` }
+      : refuse(detail);
+  }
+
+  return {
+    async resolve(deployment) {
+      const decision = await resolve(deployment);
+      const { id } = deployment;
+      const nowMs = clock();
+      if (decision.kind !== "wait") waiting.delete(id);
+      else waiting.set(id, { sinceMs: waiting.get(id)?.sinceMs ?? nowMs, againMs: nowMs + confirmMs() });
+      return decision;
+    },
+    async judgeHead(ref, head) {
+      const [live, last] = [findLastGood(store), findLastGoodOf(store, ref)];
+      const decision = await decide({
+        ...{ ref, head, live, last, pushed: head, containsPushed: true, trigger: "catch-up", isAsked: false },
+        wasSeen: () => wasSeen(store, ref, head, null),
+        wasSeenBeforeLast: () => wasSeen(store, ref, head, last?.id ?? null),
+        isBehindLast: async () => false,
+        isConfirmed: () => isConfirmed(ref, head),
+        findFailed: () => findFailed(store, ref, head, last),
+        findSkip: async () =>
+          live !== null && wasSkipped(store, ref, head, live) ? "It was skipped." : null,
+      });
+      return decision.kind;
+    },
+    resting() {
+      const nowMs = clock();
+      for (const [id, { againMs }] of waiting) if (nowMs > againMs + patienceMs) waiting.delete(id);
+      return [...waiting].filter(([, { againMs }]) => againMs > nowMs).map(([id]) => id);
+    },
+  };
+}
+
+function refuse(detail: string): Decision {
+  return { kind: "refused", problem: { code: "fetch_failed", detail: `Nothing was run: ${detail}` } };
+}
+
+type FoundHead =
+  | { readonly kind: "head"; readonly commit: string; readonly containsPushed: boolean }
+  | Exclude<RemoteHead, { readonly kind: "head" }>;
+
+/**
+ * Finds the head of the branch and fetches it, without moving a ref of the repository. A host reports a push before all
+ * of its servers have it, and networks fail: a first look is repeated until the head contains the pushed commit.
+ */
+async function findHead(
+  checkout: Checkout,
+  { ref, commit: pushed }: Deployment,
+  { isFirst, stopping: signal }: { readonly isFirst: boolean; readonly stopping: AbortSignal },
+): Promise<FoundHead> {
+  const { repoPath, environment, user } = checkout;
+  const reader = { env: withoutReplacements(environment), user };
+  // The variable of examples/deploy.sh, if DEPLOY_ENV passes it.
+  const pausesS = (environment.DEPLOY_RETRY_PAUSES || usualPausesS).split(/\s+/).map(Number);
+  const left = isFirst ? pausesS.filter(Number.isFinite) : [];
+  for (;;) {
+    const head = await readRemoteHead(checkout, ref, { signal });
+    if (head.kind === "none") return head;
+    const failure = head.kind === "head" ? await fetchBranch(checkout, ref, { signal }) : head.detail;
+    const containsPushed =
+      head.kind === "head" && failure === null && (await isAncestor(repoPath, pushed, head.commit, reader));
+    const pauseS = left.shift();
+    if (containsPushed || pauseS === undefined || signal.aborted) {
+      if (failure !== null || head.kind !== "head") return { kind: "unknown", detail: failure ?? "" };
+      return { ...head, containsPushed };
+    }
+    await pause(pauseS * 1_000, undefined, { signal }).catch(() => {});
+  }
+}
+
+function isAsked(store: Store, { id, trigger }: Deployment): boolean {
+  if (trigger === "manual") return true;
+  return store.get("SELECT 1 FROM deployments WHERE id = ? AND is_asked", id) !== undefined;
+}
+
+/** Deliveries are kept longer than deployments. @param before only what is older than this deployment; null: all */
+function wasSeen(store: Store, ref: string, commit: string, before: number | null): boolean {
+  const last = before ?? Number.MAX_SAFE_INTEGER;
+  const isIn = (sql: string) =>
+    store.get(`${sql} AND project = $project AND ref = ? LIMIT 1`, commit, last, ref) !== undefined;
+  return (
+    isIn("SELECT 1 FROM deployments WHERE commit_id = ? AND id < ?") ||
+    isIn("SELECT 1 FROM deployments WHERE checked_out_commit = ? AND id < ?") ||
+    isIn("SELECT 1 FROM deliveries WHERE commit_id = ? AND deployment_id < ?")
+  );
+}
+
+/** If the remote was silent, the commit itself has not failed. */
+function findFailed(store: Store, ref: string, head: string, last: Deployment | null) {
+  const sql = `SELECT id, state FROM deployments WHERE project = $project AND ref = ? AND coalesce(checked_out_commit, commit_id) = ?
+    AND state IN ('failed', 'timed_out', 'cancelled') AND problem_code IS NOT 'fetch_failed' AND ${isSince} ORDER BY queue_order DESC LIMIT 1`;
+  const row = store.get(sql, ref, head, last?.id ?? null);
+  return row ? { id: Number(row.id), state: row.state as Deployment["state"] } : null;
+}
+
+/** SQL: it was started, or ended, after the deployment with this id. */
+const isSince =
+  "queue_order > coalesce((SELECT queue_order FROM deployments WHERE id = ?), (SELECT min(queue_order) - 1 FROM deployments))";
+
+function wasSkipped(store: Store, ref: string, head: string, live: Deployment): boolean {
+  return listSkipped(store, ref, live).includes(head);
+}
+
+/** The commits that were skipped for their own sake since something went live. */
+function listSkipped(store: Store, ref: string, live: Deployment): readonly string[] {
+  const sql = `SELECT checked_out_commit AS id FROM deployments WHERE project = $project AND ref = ? AND state = 'skipped'
+    AND checked_out_commit IS NOT NULL AND ${isSince} ORDER BY queue_order DESC LIMIT 100`;
+  return store.all(sql, ref, live.id).map(({ id }) => String(id));
+}
+
+interface SkipOptions extends Pick<ResolverOptions, "store" | "paths"> {
+  readonly checkout: Checkout;
+  readonly deployment: Deployment;
+  readonly live: Deployment;
+  readonly commit: Commit;
+}
+
+/** Why the head need not be deployed, or null. If git cannot tell, it is deployed. */
+async function findSkip(options: SkipOptions): Promise<string | null> {
+  const { store, paths = [], checkout, deployment, live, commit } = options;
+  if (/\[skip deploy\]/i.test(commit.subject) && (await speaksForAll(options)))
+    return `The subject of ${short(commit.id)} has [skip deploy].`;
+  const from = liveCommit(live);
+  if (paths.length === 0 || hasTriedSince(store, live, deployment.id)) return null;
+  if (!(await isSame(checkout, [from, commit.id], paths))) return null;
+  return `No file that DEPLOY_PATHS names differs between ${short(from)}, which is live, and ${short(commit.id)}.`;
+}
+
+/**
+ * Whether everything before the push that the mark belongs to is deployed, or was skipped likewise. Without a commit
+ * before, only the newest is known to belong to it.
+ */
+async function speaksForAll({ store, checkout, deployment, live, commit }: SkipOptions): Promise<boolean> {
+  const { ref, before, commit: pushed } = deployment;
+  const known = [liveCommit(live), ...listSkipped(store, ref, live)];
+  const [tip, own] = pushed !== commit.id ? [pushed, 0] : before === null ? [commit.id, 1] : [before, 0];
+  const reader = { env: withoutReplacements(checkout.environment), user: checkout.user };
+  const count = await countNewCommits(checkout.repoPath, tip, { known, most: own + 1 }, reader);
+  return count !== null && count <= own;
+}
+
+/** Whether a script was started since something went live, and did not succeed: then nobody knows what is live. */
+function hasTriedSince(store: Store, live: Deployment, own: number): boolean {
+  const sql = `SELECT 1 FROM deployments WHERE project = $project AND ${isSince} AND attempts > (id = ?)
+    AND state NOT IN ('succeeded', 'skipped') LIMIT 1`;
+  return store.get(sql, live.id, own) !== undefined;
+}
+
+const diffTimeoutMs = 60_000;
+
+/** Whether git sees no difference between two commits in what `paths` name. */
+async function isSame(
+  { repoPath, environment, user }: Checkout,
+  commits: readonly string[],
+  paths: readonly string[],
+): Promise<boolean> {
+  // Plumbing, so no setting of the user has a part in it. A variable could make the patterns plain names.
+  const args = ["diff-tree", "--quiet", "-r", "--no-renames", "--ignore-submodules=none", ...commits, "--"];
+  const env = { ...withoutReplacements(environment), GIT_LITERAL_PATHSPECS: "0" };
+  const options = { env, user, timeoutMs: diffTimeoutMs };
+  const ending = await runGit(repoPath, [...args, ...pathspecs(paths)], options);
+  return ending.kind === "exited" && ending.code === 0;
+}
+
+/** A pattern of a directory stands for all that is in it: git takes it so only if the pattern has no wildcard. */
+function pathspecs(paths: readonly string[]): readonly string[] {
+  const spec = (magic: string, path: string) => [`:(${magic},glob)${path}`, `:(${magic},glob)${path}/**`];
+  const excluded = paths.filter((path) => path.startsWith("!"));
+  const included = paths.filter((path) => !path.startsWith("!"));
+  return [
+    ...(included.length === 0 ? [":(top)"] : included.flatMap((path) => spec("top", path))),
+    ...excluded.flatMap((path) => spec("top,exclude", path.slice(1))),
+  ];
+}
+
+const longestSubject = 200;
+const longestAuthor = 100;
+
+/** What is recorded of a commit: cut to a bounded length, and printable. */
+function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source {
+  const [subject, author] = [
+    printable(found?.subject ?? "", longestSubject),
+    printable(found?.author ?? "", longestAuthor),
+  ];
+  return { checkedOutCommit, subject: subject.trim() || null, author: author.trim() || null };
+}
+
+/** Records what a deployment is about before its script starts, so that this is known whatever happens to the service. */
+function note(store: Store, { id, attempts }: Deployment, source: Source): void {
+  const sql = `UPDATE deployments SET checked_out_commit = ?, subject = ?, author = ?
+    WHERE id = ? AND attempts = ? AND state = 'running'`;
+  const values = [source.checkedOutCommit, source.subject, source.author, id, attempts];
+  store.transaction(() => store.run(sql, ...values));
+}
+
+function short(commit: string): string {
+  return commit.slice(0, 7);
+}
+
+function nameOf(ref: string): string {
+  return ref.replace("refs/heads/", "");
+}

@@ -1,0 +1,254 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { liveCommit, selectDeployment } from "../../src/deployments/deployment.ts";
+import { resume, settle } from "../../src/deployments/execute.ts";
+import { findLastDeployedRef, findLastGoodOf } from "../../src/deployments/history.ts";
+import { recordRequest } from "../../src/deployments/record.ts";
+import { createResolver } from "../../src/deployments/resolve.ts";
+import { claimNext, putBack, transition } from "../../src/deployments/states.ts";
+import { type MainRef, mainRefs, type Push } from "../../src/receiver/push.ts";
+import { git, makeProject } from "../harness/project.ts";
+import { pushOf, record, temporaryStore } from "../harness/store.ts";
+import type { Scope } from "../harness/temporary.ts";
+
+const histories = 30;
+const confirmMs = 10_000;
+
+/** What happens in a history. A number chooses one of what is there, by its remainder. */
+type Happening =
+  /** The branch moves: by a commit, by a force push to a commit beside it, or back to an older one. Its delivery may be lost. */
+  | {
+      kind: "push";
+      ref: number;
+      to: "next" | "aside" | "back";
+      nth: number;
+      isBroken: boolean;
+      isLost: boolean;
+      isShown: boolean;
+    }
+  /** A delivery arrives late, or again; or that of another webhook, with other bytes. */
+  | { kind: "deliver"; nth: number; isOther: boolean }
+  /** The host reports the branches as they are. Until then it lags. */
+  | { kind: "sync" }
+  /** A server of the host answers that is far behind. */
+  | { kind: "lag"; ref: number; nth: number }
+  /** The next deployment has its turn; its service may be killed before or after its script began. */
+  | { kind: "run"; killed: "no" | "before" | "after" }
+  | { kind: "restart" }
+  | { kind: "catch-up" }
+  | { kind: "manual"; ref: number };
+
+const nth = fc.nat(1_000);
+const ref = fc.nat(3).map((one) => (one === 3 ? 1 : 0));
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("push" as const),
+      ...{
+        ref,
+        nth,
+        to: fc.constantFrom("next" as const, "next" as const, "aside" as const, "back" as const),
+      },
+      ...{
+        isBroken: fc.nat(3).map((one) => one === 0),
+        isLost: fc.nat(3).map((one) => one === 0),
+        isShown: fc.nat(3).map((one) => one > 0),
+      },
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("deliver" as const), nth, isOther: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.constant({ kind: "sync" as const }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("lag" as const), ref, nth }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant("run" as const),
+      killed: fc.constantFrom(
+        "no" as const,
+        "no" as const,
+        "no" as const,
+        "before" as const,
+        "after" as const,
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: "restart" as const }) },
+  { weight: 2, arbitrary: fc.constant({ kind: "catch-up" as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("manual" as const), ref }) },
+);
+
+test("whatever arrives, in whatever order: the head ends live or failed, and runs once", async (t) => {
+  const property = fc.asyncProperty(
+    fc.array(happening, { minLength: 4, maxLength: 25, size: "max" }),
+    async (history) => {
+      const cleanups: (() => void)[] = [];
+      try {
+        await live({ after: (cleanup) => void cleanups.push(cleanup as () => void) } as Scope, history);
+      } finally {
+        for (const cleanup of cleanups.reverse()) cleanup();
+      }
+    },
+  );
+  await fc.assert(property, { numRuns: histories });
+  t.diagnostic(`${histories} histories`);
+});
+
+/** Lives through a history with a real remote and a real database, and then through a time in which nothing more happens. */
+async function live(scope: Scope, history: readonly Happening[]): Promise<void> {
+  const { remotePath, repoPath } = makeProject(scope);
+  const store = temporaryStore(scope);
+  const { PATH = "" } = process.env;
+  const checkout = () => ({
+    ...{ repoPath, environment: { PATH, DEPLOY_RETRY_PAUSES: "0" }, user: null },
+    redactor: () => ({ text: (text: string) => text }),
+  });
+  let nowMs = 0;
+  const start = () =>
+    createResolver({
+      store,
+      checkout,
+      stopping: new AbortController().signal,
+      confirmMs,
+      clock: () => nowMs,
+    });
+  let resolver = start();
+  const first = git(remotePath, "rev-parse", "main");
+  git(remotePath, "update-ref", "refs/heads/master", first);
+  const heads = new Map<MainRef, string>(mainRefs.map((one) => [one, first]));
+  /** Every commit that a branch was ever at, once for each time. */
+  const arrivals: [string, string][] = mainRefs.map((one) => [one, first]);
+  const broken = new Set<string>();
+  const deliveries: Push[] = [];
+  /** Runs of scripts that nobody asked for and that nothing interrupted. */
+  const runs: [string, string][] = [];
+  const headOf = (one: MainRef) => heads.get(one) ?? first;
+
+  function deliver(push: Push): void {
+    record(store, push);
+  }
+
+  function sync(): void {
+    for (const [one, commit] of heads) git(remotePath, "update-ref", one, commit);
+  }
+
+  function push({ ref: at, to, nth: which, isBroken, isLost, isShown }: Happening & { kind: "push" }): void {
+    const one = mainRefs[at] ?? mainRefs[0];
+    const before = headOf(one);
+    const earlier = arrivals.filter(([name]) => name === one).map(([, commit]) => commit);
+    const chosen = earlier[which % earlier.length] ?? first;
+    const parent = to === "next" ? before : chosen;
+    const tree = git(remotePath, "rev-parse", `${parent}^{tree}`);
+    const made = () => git(remotePath, "commit-tree", tree, "-p", parent, "-m", `commit ${arrivals.length}`);
+    const commit = to === "back" ? chosen : made();
+    if (commit === before) return;
+    if (to !== "back" && isBroken) broken.add(commit);
+    heads.set(one, commit);
+    arrivals.push([one, commit]);
+    const delivery = pushOf({ ref: one, before: before as never, commit: commit as never });
+    deliveries.push(delivery);
+    if (isShown) sync();
+    if (!isLost) deliver(delivery);
+  }
+
+  async function run(killed: "no" | "before" | "after"): Promise<boolean> {
+    const claimed = store.transaction(() => claimNext(store, resolver.resting()));
+    if (claimed === null) return false;
+    const isAsked =
+      claimed.trigger === "manual" ||
+      store.get("SELECT 1 FROM deployments WHERE id = ? AND is_asked", claimed.id);
+    const decision = await resolver.resolve(claimed);
+    const commit = decision.kind === "deploy" ? decision.commit : "";
+    if (decision.kind === "deploy") {
+      const wasHead = arrivals.some(([name, one]) => name === claimed.ref && one === commit);
+      assert.ok(wasHead, `${commit} was never the head of ${claimed.ref}`);
+      const good = findLastGoodOf(store, claimed.ref);
+      const arrivedAt = (one: string) =>
+        arrivals.findLastIndex((pair) => pair.join() === [claimed.ref, one].join());
+      const isBack = good !== null && arrivedAt(commit) < arrivedAt(liveCommit(good));
+      assert.ok(
+        isAsked || !isBack,
+        `${commit} is older than what was live, and nobody has moved the branch back`,
+      );
+      if (!isAsked && killed === "no" && claimed.attempts === 1) runs.push([claimed.ref, commit]);
+    }
+    store.transaction(() => {
+      if (killed !== "no") {
+        transition(store, claimed, "interrupted");
+        resume(store, claimed.id);
+      } else if (decision.kind === "deploy") {
+        const problem = { code: "script_failed", detail: "" } as const;
+        const isGood = !broken.has(commit);
+        settle(store, claimed, {
+          state: isGood ? "succeeded" : "failed",
+          exitCode: null,
+          problem: isGood ? null : problem,
+        });
+      } else if (decision.kind === "skipped")
+        transition(store, claimed, "skipped", { skipReason: decision.reason });
+      else if (decision.kind === "wait") putBack(store, claimed, decision.reason);
+      else assert.fail(`${decision.problem.detail}`);
+    });
+    if (killed !== "no") resolver = start();
+    return true;
+  }
+
+  async function catchUp(): Promise<void> {
+    const isBusy = store.get("SELECT 1 FROM deployments WHERE state IN ('queued', 'running', 'interrupted')");
+    const one = findLastDeployedRef(store, mainRefs) as MainRef | null;
+    if (isBusy !== undefined || one === null) return;
+    const commit = git(remotePath, "rev-parse", one);
+    if ((await resolver.judgeHead(one, commit)) !== "deploy") return;
+    store.transaction(() => recordRequest(store, { trigger: "catch-up", ref: one, commit }));
+  }
+
+  for (const event of history) {
+    nowMs += 100;
+    if (event.kind === "push") push(event);
+    if (event.kind === "sync") sync();
+    if (event.kind === "lag") {
+      const one = mainRefs[event.ref] ?? mainRefs[0];
+      const earlier = arrivals.filter(([name]) => name === one);
+      git(remotePath, "update-ref", one, earlier[event.nth % earlier.length]?.[1] ?? first);
+    }
+    if (event.kind === "run" && (await run(event.killed))) await run("no");
+    if (event.kind === "restart") resolver = start();
+    if (event.kind === "catch-up") await catchUp();
+    if (event.kind === "manual") {
+      const one = mainRefs[event.ref] ?? mainRefs[0];
+      const commit = git(remotePath, "rev-parse", one);
+      store.transaction(() => recordRequest(store, { trigger: "manual", ref: one, commit }));
+    }
+    const known = event.kind === "deliver" && deliveries[event.nth % Math.max(1, deliveries.length)];
+    if (known) deliver(event.kind === "deliver" && event.isOther ? { ...known, digest: `${nowMs}` } : known);
+  }
+
+  sync();
+  for (let round = 0; round < 12; round += 1) {
+    nowMs += confirmMs + 1;
+    while (await run("no"));
+    await catchUp();
+  }
+  assert.equal(
+    store.get("SELECT 1 FROM deployments WHERE state IN ('queued', 'running', 'interrupted')"),
+    undefined,
+  );
+  const last = findLastDeployedRef(store, mainRefs) as MainRef | null;
+  if (last !== null) {
+    const head = headOf(last);
+    const good = findLastGoodOf(store, last);
+    const failed = selectDeployment(
+      store,
+      "WHERE ref = ? AND checked_out_commit = ? AND state = 'failed'",
+      last,
+      head,
+    );
+    assert.ok((good && liveCommit(good) === head) || failed, `${head} of ${last} is neither live nor failed`);
+  }
+  const count = (list: readonly (readonly string[])[], pair: readonly string[]) =>
+    list.filter((one) => one.join() === pair.join()).length;
+  for (const pair of runs) {
+    assert.ok(count(runs, pair) <= count(arrivals, pair), `${pair[1]} ran ${count(runs, pair)} times`);
+  }
+}

@@ -1,0 +1,437 @@
+import assert from "node:assert/strict";
+import { renameSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { Decision } from "../../src/deployments/resolve.ts";
+import { git } from "../harness/project.ts";
+import { makeResolving, type Resolving } from "../harness/resolving.ts";
+import { commitOf, pushOf, record } from "../harness/store.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const ref = "refs/heads/main";
+
+/** Decides again and again, as the queue does, until the deployment no longer waits. */
+async function whenSure({ next }: Resolving): Promise<Decision> {
+  let decision = await next();
+  await until("the decision", async () => {
+    if (decision.kind === "wait") decision = await next();
+    return decision.kind !== "wait";
+  });
+  return decision;
+}
+
+function reasonOf(decision: Decision): string {
+  return "reason" in decision ? decision.reason : "";
+}
+
+// 1
+
+test("1: the head is deployed, whichever of its commits was pushed", async (t) => {
+  const { project, deliver, deploys, read } = makeResolving(t);
+  const [older, head] = [project.commit(), project.push("The head")];
+  const id = deliver(older);
+  assert.equal(await deploys(), head);
+  const { commit, checkedOutCommit, subject, author } = read(id);
+  assert.deepEqual([commit, checkedOutCommit, subject, author], [older, head, "The head", "Test"]);
+});
+
+test("1: a commit that is not there yet is looked for again", async (t) => {
+  const directory = temporaryDirectory(t);
+  const { project, deliver, deploys, moveTo } = makeResolving(t, { searchPath: directory });
+  const before = git(project.remotePath, "rev-parse", "main");
+  const head = project.commit();
+  moveTo(before);
+  const push = `git --git-dir ${project.remotePath} update-ref ${ref} ${head}`;
+  const real = `PATH=\${PATH#*:}\ngit "$@" || exit`;
+  const after = `case " $* " in *" ls-remote "*) ${push} ;; esac`;
+  writeScript(join(directory, "git"), `#!/bin/sh\n${real}\n${after}\n`);
+  deliver(head);
+  assert.equal(await deploys(), head);
+});
+
+// 2
+
+test("2: after a force push the new head is deployed, also for a push that it replaced", async (t) => {
+  const { project, deliver, deploys, moveTo, aside } = makeResolving(t);
+  const base = git(project.remotePath, "rev-parse", "main");
+  deliver(base);
+  await deploys();
+  const replaced = project.commit();
+  const head = aside(base);
+  moveTo(head);
+  deliver(replaced);
+  assert.equal(await deploys(), head);
+});
+
+test("2: a host that lags does not roll back, and its push waits with the reason", async (t) => {
+  const resolving = makeResolving(t, { confirmMs: 60_000 });
+  const { project, deliver, deploys, next, moveTo, read, resolver } = resolving;
+  const old = git(project.remotePath, "rev-parse", "main");
+  deliver(old);
+  await deploys();
+  const live = project.commit();
+  deliver(live);
+  await deploys();
+  const pushed = project.commit();
+  for (const lagging of [old, live]) {
+    moveTo(lagging);
+    const id = lagging === old ? deliver(pushed) : 3;
+    const decision = await next();
+    assert.equal(decision.kind, "wait");
+    assert.match(read(id).waitReason ?? "", /which does not contain/);
+    assert.deepEqual([read(id).state, read(id).attempts, resolver.resting()], ["queued", 0, [id]]);
+  }
+  moveTo(pushed);
+  assert.equal(await deploys(), pushed);
+  assert.deepEqual([read(3).waitReason, resolver.resting()], [null, []]);
+});
+
+test("2: a late push of an old commit does not roll back while the host lags", async (t) => {
+  const { project, deliver, deploys, next, moveTo } = makeResolving(t, { confirmMs: 60_000 });
+  const [old, live] = [project.commit(), project.commit()];
+  deliver(live);
+  await deploys();
+  moveTo(old);
+  deliver(old);
+  assert.equal((await next()).kind, "wait");
+  moveTo(live);
+  assert.equal((await next()).kind, "skipped");
+});
+
+test("2: a branch that was pushed back is deployed when the remote has said so twice", async (t) => {
+  const resolving = makeResolving(t);
+  const { project, deliver, deploys, next, moveTo } = resolving;
+  const old = git(project.remotePath, "rev-parse", "main");
+  const newer = project.commit();
+  deliver(newer);
+  await deploys();
+  moveTo(old);
+  deliver(old);
+  assert.equal((await next()).kind, "wait");
+  const decision = await whenSure(resolving);
+  assert.deepEqual(decision.kind === "deploy" && decision.commit, old);
+});
+
+test("2: a push that is gone from the branch ends as skipped, and says so", async (t) => {
+  const resolving = makeResolving(t);
+  const { project, deliver, deploys } = resolving;
+  const live = project.commit();
+  deliver(live);
+  await deploys();
+  deliver(commitOf("never pushed"));
+  const decision = await whenSure(resolving);
+  assert.equal(decision.kind, "skipped");
+  assert.match(reasonOf(decision), /is not in main any more/);
+});
+
+// 3
+
+test("3: a push whose head is live is skipped, and names the deployment that made it live", async (t) => {
+  const { project, deliver, deploys, next } = makeResolving(t);
+  const [older, head] = [project.commit(), project.commit()];
+  deliver(head);
+  await deploys();
+  for (const commit of [head, older]) {
+    deliver(commit);
+    const decision = await next();
+    assert.equal(decision.kind, "skipped");
+    assert.match(reasonOf(decision), /is live since deployment 1\.$/);
+  }
+});
+
+test("3: the same commit on the other branch is deployed", async (t) => {
+  const { project, deliver, deploys } = makeResolving(t);
+  const head = project.commit();
+  deliver(head);
+  await deploys();
+  git(project.remotePath, "branch", "master", head);
+  deliver(head, { ref: "refs/heads/master" });
+  assert.equal(await deploys(), head);
+});
+
+// 4
+
+test("4: while the remote is silent, a push waits with the reason, and is deployed when it answers", async (t) => {
+  const { project, deliver, deploys, next, read } = makeResolving(t);
+  const head = project.commit();
+  renameSync(project.remotePath, `${project.remotePath}.away`);
+  const id = deliver(head);
+  assert.equal((await next()).kind, "wait");
+  assert.match(
+    read(id).waitReason ?? "",
+    /^The remote does not say where the branch is: git ls-remote failed/,
+  );
+  renameSync(`${project.remotePath}.away`, project.remotePath);
+  assert.equal(await deploys(), head);
+});
+
+test("4: a push that has waited too long for its remote fails, and catch-up may deploy it", async (t) => {
+  const { project, deliver, deploys, next, read, resolver } = makeResolving(t, { patienceMs: 0 });
+  deliver(project.commit());
+  await deploys();
+  const head = project.commit();
+  renameSync(project.remotePath, `${project.remotePath}.away`);
+  const id = deliver(head);
+  assert.equal((await next()).kind, "refused");
+  assert.deepEqual([read(id).state, read(id).problem?.code], ["failed", "fetch_failed"]);
+  renameSync(`${project.remotePath}.away`, project.remotePath);
+  await until("catch-up would", async () => (await resolver.judgeHead(ref, head)) === "deploy");
+});
+
+test("4: a branch that the remote does not have, but a tag of its name, is not deployed", async (t) => {
+  const { project, deliver, next } = makeResolving(t);
+  git(project.remotePath, "tag", "refs/heads/master", "main");
+  deliver(git(project.remotePath, "rev-parse", "main"), { ref: "refs/heads/master" });
+  const decision = await next();
+  assert.deepEqual([decision.kind, /has no refs\/heads\/master/.test(reasonOf(decision))], ["wait", true]);
+});
+
+test("4: only a repository without a remote gets the pushed commit unseen", async (t) => {
+  const { project, deliver, deploys, read } = makeResolving(t);
+  git(project.repoPath, "remote", "remove", "origin");
+  const pushed = commitOf("pushed");
+  const id = deliver(pushed);
+  assert.equal(await deploys(), pushed);
+  assert.equal(read(id).checkedOutCommit, null);
+});
+
+test("4: without a remote nothing is deployed if commits must be signed", async (t) => {
+  const { project, deliver, next } = makeResolving(t, { checkSigned: async () => null });
+  git(project.repoPath, "remote", "remove", "origin");
+  deliver(git(project.repoPath, "rev-parse", "HEAD"));
+  assert.equal((await next()).kind, "refused");
+});
+
+test("the head, and not the pushed commit, must be signed", async (t) => {
+  const asked: string[] = [];
+  const checkSigned = async (_: unknown, commit: string) => {
+    asked.push(commit);
+    return { code: "commit_unsigned", detail: "for a test" } as const;
+  };
+  const { project, deliver, next } = makeResolving(t, { checkSigned });
+  const [older, head] = [project.commit(), project.commit()];
+  deliver(older);
+  assert.equal((await next()).kind, "refused");
+  assert.deepEqual(asked, [head]);
+});
+
+// 5
+
+test("5: after a roll back, only a new head or a person ends it", async (t) => {
+  const { project, deliver, request, deploys, next, resolver } = makeResolving(t);
+  const [good, bad] = [project.commit(), project.commit()];
+  deliver(bad);
+  await deploys();
+  request("rollback", good);
+  assert.equal(await deploys(), good);
+  assert.equal(await resolver.judgeHead(ref, bad), "wait");
+  await until("it is sure", async () => (await resolver.judgeHead(ref, bad)) === "skipped");
+  deliver(bad);
+  const late = await next();
+  assert.equal(late.kind, "skipped");
+  assert.match(reasonOf(late), /Deployment 2 has rolled back/);
+  request("manual", bad);
+  assert.equal(await deploys(), bad);
+  request("rollback", good);
+  await deploys();
+  const head = project.commit();
+  deliver(head);
+  assert.equal(await deploys(), head);
+});
+
+for (const state of ["failed", "cancelled"] as const) {
+  test(`5: a commit whose deployment ${state} is not retried by itself`, async (t) => {
+    const { project, deliver, deploys, next, resolver } = makeResolving(t);
+    deliver(project.commit());
+    await deploys();
+    const head = project.commit();
+    deliver(head);
+    await deploys(state);
+    deliver(head);
+    const second = await next();
+    assert.equal(second.kind, "skipped");
+    assert.match(reasonOf(second), /was deployed by deployment 2, which (failed|was cancelled)/);
+    await until("catch-up is sure", async () => (await resolver.judgeHead(ref, head)) === "skipped");
+    const fix = project.commit();
+    deliver(fix);
+    assert.equal(await deploys(), fix);
+  });
+}
+
+test("5: catch-up deploys nothing before a first deployment", async (t) => {
+  const { project, resolver, deliver, deploys } = makeResolving(t);
+  const head = project.commit();
+  assert.equal(await resolver.judgeHead(ref, head), "skipped");
+  deliver(head);
+  await deploys("failed");
+  assert.equal(await resolver.judgeHead(ref, project.commit()), "skipped");
+});
+
+test("5: catch-up deploys a head that was never seen, and an old one if it is reported twice", async (t) => {
+  const { project, resolver, deliver, deploys, moveTo } = makeResolving(t);
+  const [old, live] = [project.commit(), project.commit()];
+  for (const commit of [old, live]) {
+    moveTo(commit);
+    deliver(commit);
+    await deploys();
+  }
+  assert.equal(await resolver.judgeHead(ref, project.commit()), "deploy");
+  assert.equal(await resolver.judgeHead(ref, old), "wait");
+  assert.equal(await resolver.judgeHead(ref, live), "skipped");
+  assert.equal(await resolver.judgeHead(ref, old), "wait", "another head came in between");
+  await until("it is sure", async () => (await resolver.judgeHead(ref, old)) === "deploy");
+});
+
+// 6
+
+test("6: [skip deploy] covers its own push", async (t) => {
+  const { project, deliver, deploys, next, read, resolver } = makeResolving(t);
+  const live = project.commit();
+  deliver(live);
+  await deploys();
+  const [first, marked] = [project.push("One of two"), project.push("Notes [Skip Deploy]")];
+  deliver(marked, { before: live as never });
+  const decision = await next();
+  assert.equal(decision.kind, "skipped");
+  assert.match(reasonOf(decision), /has \[skip deploy\]/);
+  assert.equal(read(2).subject, "Notes [Skip Deploy]");
+  await until("catch-up is sure", async () => (await resolver.judgeHead(ref, marked)) === "skipped");
+  const again = project.push("[skip deploy] more");
+  deliver(again, { before: marked as never });
+  assert.equal((await next()).kind, "skipped", "what was skipped before does not count");
+  assert.notEqual(first, marked);
+});
+
+test("6: [skip deploy] hides nothing that precedes it: a lost, a failed or a superseded push", async (t) => {
+  const { project, deliver, deploys } = makeResolving(t);
+  deliver(project.commit());
+  await deploys();
+  const lost = project.commit();
+  let marked = project.push("a [skip deploy]");
+  deliver(marked, { before: lost as never });
+  assert.equal(await deploys(), marked);
+  const failed = project.commit();
+  deliver(failed);
+  await deploys("failed");
+  marked = project.push("b [skip deploy]");
+  deliver(marked, { before: failed as never });
+  assert.equal(await deploys(), marked);
+  const superseded = project.commit();
+  deliver(superseded);
+  marked = project.push("c [skip deploy]");
+  deliver(marked, { before: superseded as never });
+  assert.equal(await deploys(), marked);
+});
+
+test("6: without a commit before, the mark speaks for one commit", async (t) => {
+  const { project, deliver, deploys, next } = makeResolving(t);
+  deliver(project.commit());
+  await deploys();
+  deliver(project.push("a [skip deploy]"));
+  assert.equal((await next()).kind, "skipped");
+  project.commit();
+  const marked = project.push("b [skip deploy]");
+  deliver(marked);
+  assert.equal(await deploys(), marked);
+});
+
+test("6: DEPLOY_PATHS compares with what is live, and skips nothing after a failure", async (t) => {
+  const { project, deliver, deploys, next, request } = makeResolving(t, { paths: ["app"] });
+  deliver(project.push("app", { app: "1" }));
+  await deploys();
+  const notes = project.push("notes", { notes: "1" });
+  deliver(notes);
+  assert.equal((await next()).kind, "skipped");
+  deliver(project.push("app", { app: "2" }));
+  await deploys("failed");
+  const back = project.push("back", { app: "1" });
+  deliver(back);
+  assert.equal(await deploys(), back);
+  request("manual", notes);
+  assert.equal(await deploys(), back);
+});
+
+test("6: nothing is skipped before something was deployed", async (t) => {
+  const { project, deliver, deploys } = makeResolving(t, { paths: ["app"] });
+  const head = project.push("[skip deploy]");
+  deliver(head);
+  assert.equal(await deploys(), head);
+});
+
+// 7
+
+test("7: hotpush deploy runs the head, live, failed or marked", async (t) => {
+  const { project, deliver, request, deploys } = makeResolving(t);
+  let head = project.commit();
+  deliver(head);
+  await deploys();
+  request("manual", head);
+  assert.equal(await deploys("failed"), head);
+  request("manual", head);
+  assert.equal(await deploys(), head);
+  head = project.push("[skip deploy]");
+  request("manual", head);
+  assert.equal(await deploys(), head);
+});
+
+test("7: Redeliver of a failed one runs the head, also if a newer push came since", async (t) => {
+  const { project, store, deploys, deliver } = makeResolving(t);
+  const old = project.commit();
+  const delivery = pushOf({ commit: old as never });
+  record(store, delivery);
+  await deploys("failed");
+  assert.equal(record(store, delivery).kind, "accepted");
+  assert.equal(await deploys("failed"), old);
+  const head = project.commit();
+  deliver(head);
+  await deploys();
+  assert.equal(record(store, delivery).kind, "accepted");
+  assert.equal(await deploys(), head);
+  assert.equal(record(store, delivery).kind, "duplicate");
+});
+
+test("7: a push does not supersede what a person asked for", (t) => {
+  const { project, store, request, deliver, read } = makeResolving(t);
+  const head = project.commit();
+  const delivery = pushOf({ commit: head as never });
+  record(store, delivery);
+  const asked = [request("rollback", head), request("manual", head)] as const;
+  deliver(head);
+  assert.deepEqual(
+    [1, ...asked].map((id) => [read(id).state, read(id).supersededBy]),
+    [
+      ["superseded", asked[0]],
+      ["superseded", asked[1]],
+      ["queued", null],
+    ],
+  );
+});
+
+// What is recorded
+
+test("subject and author cannot control a terminal, and are short", async (t) => {
+  const { project, deliver, deploys, moveTo, read } = makeResolving(t);
+  const hostile = `\u001b]0;owned\u0007\u001b[31mred\u202e\r\u2028${"x".repeat(500)}`;
+  const tree = git(project.remotePath, "rev-parse", "main^{tree}");
+  const author = ["-c", "author.name=Eve\u001b[2J\r\u202eEvil", "-c", "author.email=eve@example.org"];
+  moveTo(git(project.remotePath, ...author, "commit-tree", tree, "-p", "main", "-m", hostile));
+  git(project.repoPath, "config", "i18n.logOutputEncoding", "UTF-16");
+  git(project.repoPath, "config", "log.showSignature", "true");
+  const id = deliver(git(project.remotePath, "rev-parse", "main"));
+  await deploys();
+  assert.match(read(id).subject ?? "", /^red {2,3}x{100,}…$/);
+  assert.ok((read(id).subject ?? "").length <= 200);
+  assert.equal(read(id).author, "Eve  Evil");
+});
+
+test("a roll back records the commit that it goes back to, and asks no remote", async (t) => {
+  const { project, deliver, request, deploys, read } = makeResolving(t);
+  const good = project.push("The good one");
+  deliver(good);
+  await deploys();
+  renameSync(project.remotePath, `${project.remotePath}.away`);
+  const id = request("rollback", good);
+  assert.equal(await deploys(), good);
+  assert.deepEqual([read(id).checkedOutCommit, read(id).subject], [null, "The good one"]);
+});

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { type Deployment, findDeployment } from "../../src/deployments/deployment.ts";
+import { settle } from "../../src/deployments/execute.ts";
+import { recordRequest } from "../../src/deployments/record.ts";
+import { createResolver, type Decision, type ResolverOptions } from "../../src/deployments/resolve.ts";
+import { claimNext, putBack, transition } from "../../src/deployments/states.ts";
+import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { CommitId, Push } from "../../src/receiver/push.ts";
+import { git, makeProject, type Project } from "./project.ts";
+import { pushOf, record, temporaryStore } from "./store.ts";
+import type { Scope } from "./temporary.ts";
+
+const ref = "refs/heads/main";
+
+/** A resolver with a real remote and a real database, without scripts: each deployment ends as the test says. */
+export interface Resolving {
+  readonly project: Project;
+  readonly store: Store;
+  readonly resolver: ReturnType<typeof createResolver>;
+  /** Records the delivery of a push. @returns the number of its deployment */
+  readonly deliver: (commit: string, fields?: Partial<Push>) => number;
+  readonly request: (trigger: "manual" | "rollback" | "catch-up", commit: string) => number;
+  /** Decides about the next deployment, and ends it with `state` if it is deployed. */
+  readonly next: (state?: "succeeded" | "failed" | "cancelled") => Promise<Decision>;
+  /** The same for one that is deployed. @returns the commit that was */
+  readonly deploys: (state?: "succeeded" | "failed" | "cancelled") => Promise<string>;
+  /** Puts the branch at the remote where a force push would. */
+  readonly moveTo: (commit: string) => void;
+  /** Makes a commit beside the branch, at the remote. */
+  readonly aside: (parent: string, message?: string) => string;
+  readonly read: (id: number) => Deployment;
+}
+
+export function makeResolving(
+  scope: Scope,
+  { searchPath, ...options }: Partial<ResolverOptions> & { readonly searchPath?: string } = {},
+): Resolving {
+  const project = makeProject(scope);
+  const store = temporaryStore(scope);
+  const PATH = [searchPath, process.env.PATH].filter(Boolean).join(":");
+  const checkout = () => ({
+    repoPath: project.repoPath,
+    environment: { PATH, DEPLOY_RETRY_PAUSES: "0" },
+    user: null,
+    redactor: () => ({ text: (text: string) => text }),
+  });
+  const stopping = new AbortController().signal;
+  const resolver = createResolver({ store, checkout, stopping, confirmMs: 50, ...options });
+
+  async function next(state: "succeeded" | "failed" | "cancelled" = "succeeded"): Promise<Decision> {
+    const claimed = store.transaction(() => claimNext(store));
+    assert.ok(claimed, "something is queued");
+    const decision = await resolver.resolve(claimed);
+    store.transaction(() => {
+      const ended = { state, exitCode: null, problem: null };
+      if (decision.kind === "deploy") settle(store, claimed, ended);
+      if (decision.kind === "refused")
+        settle(store, claimed, { state: "failed", exitCode: null, problem: decision.problem });
+      if (decision.kind === "skipped") transition(store, claimed, "skipped", { skipReason: decision.reason });
+      if (decision.kind === "wait") putBack(store, claimed, decision.reason);
+    });
+    return decision;
+  }
+
+  return {
+    ...{ project, store, resolver, next },
+    deliver: (commit, fields) =>
+      record(store, pushOf({ commit: commit as CommitId, ...fields })).deployment.id,
+    request: (trigger, commit) => store.transaction(() => recordRequest(store, { trigger, ref, commit })).id,
+    async deploys(state) {
+      const decision = await next(state);
+      assert.equal(decision.kind, "deploy", JSON.stringify(decision));
+      return decision.kind === "deploy" ? decision.commit : "";
+    },
+    moveTo: (commit) => void git(project.remotePath, "update-ref", ref, commit),
+    aside(parent, message = "Aside") {
+      const tree = git(project.remotePath, "rev-parse", `${parent}^{tree}`);
+      return git(project.remotePath, "commit-tree", tree, "-p", parent, "-m", message);
+    },
+    read(id) {
+      const deployment = findDeployment(store, id);
+      assert.ok(deployment);
+      return deployment;
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ranOutcome, unchangedOutcome } from "../../../src/rollout/report/report.ts";
+import { restoreImageNames } from "../../../src/rollout/steps/roll-back-earlier.ts";
+import { sampleContainer, sampleService, watchedEngine } from "../sample.ts";
+
+test("after a failure, names return to the old images, unless recreated", async () => {
+  const { engine, posted } = watchedEngine();
+  const [app, db] = [sampleService(), sampleService({ name: "db", image: "postgres:17", isBuilt: false })];
+  const running = new Map([
+    ["app", [sampleContainer({ image: "sha256:old" })]],
+    ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
+  ]);
+  const outcomes = [{ ...unchangedOutcome(db, []), outcome: "recreated" as const }];
+  await restoreImageNames({ engine, services: [app, db] }, running, outcomes);
+  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
+});
+
+test("after a failure, a migration that ran keeps its image name, unless shared", async () => {
+  const { engine, posted } = watchedEngine();
+  const once = { replacement: { how: "run-once" } } as const;
+  const migrate = sampleService({ name: "migrate", image: "shop-migrate", ...once });
+  const index = sampleService({ name: "index", ...once });
+  const running = new Map([
+    ["migrate", [sampleContainer({ image: "sha256:old-migrate", imageName: "shop-migrate" })]],
+    ["index", [sampleContainer({ image: "sha256:old-index" })]],
+    ["app", [sampleContainer({ image: "sha256:old" })]],
+  ]);
+  const services = [migrate, index, sampleService()];
+  await restoreImageNames({ engine, services }, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
+  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
+});
