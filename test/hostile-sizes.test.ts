@@ -7,7 +7,7 @@ import { parseGitRemoteUrl } from "../src/platform/git-remote-url.ts";
 import { printable } from "../src/platform/terminal/printable.ts";
 import { secretsInText } from "../src/redaction/detect-secrets.ts";
 import { redactedPartsOf } from "../src/redaction/redactor.ts";
-import { readLoggedRequest } from "../src/rollout/requests/tally.ts";
+import { readLoggedRequest } from "../src/rollout/traffic.ts";
 import { longestLine } from "../src/runner/lines.ts";
 import { temporaryDirectory } from "./harness/temporary.ts";
 
@@ -72,7 +72,7 @@ test("secrets are looked for in a moment, whatever a file has", () => {
 
 test("a line of a script is shown in a moment, whatever it prints", async () => {
   // Compiled for browsers, without types for Node.
-  const asset = new URL("../src/page/assets/log-ansi.js", import.meta.url);
+  const asset = new URL("../src/page/assets/log-text.js", import.meta.url);
   const { plainStyle, readRuns } = (await import(asset.href)) as {
     readonly plainStyle: object;
     readonly readRuns: (text: string, style: object) => unknown;

@@ -32,7 +32,7 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
  * write to; all that others can write to is opened by platform/foreign-files.ts.
  */
 const runsAsRoot =
-  /^(?:access|control|deployments|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:report|versions)|setup\/reconcile)/;
+  /^(?:access|control|deployments|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
 const openOwnFiles = [
   "control/log.ts", // logs of scripts
   "control/remote-server.ts", // a token, read by a command

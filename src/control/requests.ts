@@ -11,7 +11,7 @@ import {
 import { isFinished } from "../deployments/states.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { isCommitId } from "../receiver/push.ts";
-import { rolloutState } from "../rollout/state.ts";
+import { rolloutState } from "../rollout/lock.ts";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
 import { type DeploymentJson, deploymentJson } from "./deployment-json.ts";
 import { notFound } from "./history.ts";

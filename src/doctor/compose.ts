@@ -7,9 +7,7 @@ import { ownUid, statOf } from "../platform/files.ts";
 import { readForeignFile } from "../platform/foreign-files.ts";
 import { outputOf } from "../platform/run-command.ts";
 import { readUser } from "../platform/users.ts";
-import { namesRunToTheirEnd, parseGoDurationMs } from "../rollout/compose/project.ts";
-import { replacementOf, writableVolume } from "../rollout/compose/replacement.ts";
-import { defaultDrainTimeoutMs } from "../rollout/proxy/drain.ts";
+import { namesRunToTheirEnd, replacementOf, writableVolume } from "../rollout/project.ts";
 import {
   type Check,
   type DoctorContext,
@@ -71,13 +69,6 @@ export const lintChecks: readonly Check[] = [
     claim: "two containers of a service can run side by side",
     fix: "removes the fixed port, name or address, which only the proxy needs; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
     probe: (context) => lint(context, clashFaults),
-  },
-  {
-    id: "lint-stop-grace",
-    about: "project",
-    claim: "a container that is stopped has enough time to finish its requests",
-    fix: "is a longer `stop_grace_period`",
-    probe: (context) => lint(context, graceFaults),
   },
 ];
 
@@ -208,13 +199,4 @@ function clashFaults({ name, service, isApp, label }: Role): readonly Fault[] {
   if (!isApp || label === "recreate" || found.how !== "recreate") return [];
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
   return [warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` })];
-}
-
-/** With the live file a container is drained before it is stopped; with a proxy that watches Docker, while it stops. */
-function graceFaults({ name, service, label }: Role): readonly Fault[] {
-  const graceMs = parseGoDurationMs(service.stop_grace_period ?? "10s") ?? 10_000;
-  if (label !== "scale" || graceMs >= defaultDrainTimeoutMs) return [];
-  const neededS = defaultDrainTimeoutMs / 1_000;
-  const text = `${name} has ${graceMs / 1_000} s to finish its requests when it is stopped; Hotpush gives other services ${neededS} s.`;
-  return [warning(text, { change: `services.${name}.stop_grace_period: ${neededS}s` })];
 }

@@ -10,7 +10,7 @@ import { findTokenFault } from "../notifications/commit-status.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { findProgram, ownUid, statOf } from "../platform/files.ts";
 import { gitOutput, refusesOwner } from "../platform/git.ts";
-import { type GitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
+import type { GitRemoteUrl } from "../platform/git-remote-url.ts";
 import { hasSucceeded, outputOf } from "../platform/run-command.ts";
 import { readUser } from "../platform/users.ts";
 import {
@@ -254,40 +254,30 @@ const causes: readonly (readonly [words: RegExp, explain: Explain])[] = [
     /certificate|SSL|TLS/,
     ({ url }) => {
       const command = "apt-get install --reinstall -y ca-certificates && update-ca-certificates";
-      return problem(`The certificate of ${url.host} cannot be verified. See also: clock.`, command);
+      return problem(`The certificate of ${url.host} cannot be verified.`, command);
     },
   ],
   [
     silent,
-    ({ url: { scheme, host, path, text: address } }, context) => {
+    ({ url: { text: address } }, context) => {
       const text = `${address} does not answer: the host is down, or a firewall is in the way.`;
-      // For networks that let only https out.
-      const other = scheme === "ssh" ? sshOverHttps.get(host ?? "") : undefined;
-      if (other === undefined) return problem(text, setUrl(context));
-      return problem(text, setUrl(context, quote(`ssh://git@${other}:443/${path}`)).change);
+      return problem(text, setUrl(context));
     },
   ],
 ];
 
 async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Fault> {
-  const { settings, readGit, repoPath } = context;
-  const own = failure.url.scheme === "ssh" ? await readGit("config", "core.sshCommand") : null;
-  if (own !== null && settings.env.GIT_SSH_COMMAND === undefined) {
-    const text =
-      "GIT_SSH_COMMAND of the service, which disables prompts, overrides core.sshCommand. Combine them:";
-    return problem(text, settings.set("GIT_SSH_COMMAND", quote(`${own} -o BatchMode=yes`)));
-  }
   const [, explain] = causes.find(([words]) => words.test(failure.lines)) ?? [];
   if (explain !== undefined) return await explain(failure, context);
   const reason = failure.lines.trim().split("\n").at(-1) || "git gave no reason";
   return problem(
     `git cannot read ${failure.url.text}: ${reason}`,
-    `git -C ${quote(repoPath)} ls-remote origin`,
+    `git -C ${quote(context.repoPath)} ls-remote origin`,
   );
 }
 
-function setUrl({ repoPath }: DoctorContext, address = "<the right address>"): { readonly change: string } {
-  return { change: `git -C ${quote(repoPath)} remote set-url origin ${address}` };
+function setUrl({ repoPath }: DoctorContext): { readonly change: string } {
+  return { change: `git -C ${quote(repoPath)} remote set-url origin <the right address>` };
 }
 
 /** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */

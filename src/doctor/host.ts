@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { formatDuration } from "../config/duration.ts";
 import type { ProjectConfig } from "../config/project-files.ts";
 import { projectNames, readProjectFile, sharedCheckout } from "../config/project-files.ts";
 import { newSecretCommand } from "../config/secret.ts";
@@ -10,9 +9,7 @@ import { stateDirectoryOf } from "../config/state-path.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { kindOf, nearestExisting, ownUid, statOf } from "../platform/files.ts";
 import { runGit } from "../platform/git.ts";
-import { sendHttp } from "../platform/http.ts";
 import { hasSucceeded, runCommand } from "../platform/run-command.ts";
-import { binDirectory } from "../runner/environment.ts";
 import type { MachinePart } from "../setup/server.ts";
 import {
   type Check,
@@ -166,16 +163,9 @@ export const diskChecks: readonly Check[] = [
     claim: "each process can write its state, on a local disk that outlives a restart",
     fix: "creates the directory, makes the process's user its owner, or moves STATE_PATH to a local disk. On a server, each container is asked",
     async probe(context) {
-      const { server, statePath, settings } = context;
+      const { server, statePath } = context;
       if (server !== null) return await checkServerState(context, server);
       if (await isInOtherContainer(context)) return skip(askInContainer);
-      const owner = statOf(join(statePath, "hotpush.db"));
-      if (owner && owner.uid !== ownUid()) {
-        const text = `The state belongs to uid ${owner.uid}, and this user has other permissions. As that user:`;
-        const as = `HOME="$(getent passwd ${owner.uid} | cut -d: -f6)" setpriv --reuid=${owner.uid} --regid=${owner.gid} --init-groups`;
-        const file = existsSync(settings.file) ? ` --env-file ${quote(settings.file)}` : "";
-        return warning(text, `${as} ${quote(join(binDirectory, "hotpush"))} doctor${file}`);
-      }
       const code = tryToWrite(statePath);
       const text = `This user (uid ${ownUid()}) cannot write to ${statePath} (${code}). As root:`;
       if (code !== null) return problem(text, ownCommand(statePath, ownUid(), process.getgid?.() ?? 0));
@@ -220,30 +210,6 @@ export const diskChecks: readonly Check[] = [
         faults,
         disks.map(({ at, freeBytes }) => `${formatSize(freeBytes)} at ${at}`).join(", "),
       );
-    },
-  },
-  {
-    id: "clock",
-    about: "project",
-    claim: "the clock is that of the git host",
-    fix: "lets systemd set the clock, or sets it to that of the git host",
-    untested: "it would set the clock of the machine; a test looks at its form",
-    async probe({ remote }) {
-      const answer = await remote();
-      if (!("url" in answer) || answer.url.host === null) return skip("no host could be asked for the time");
-      const { scheme, host, port } = answer.url;
-      const site = `${scheme === "http" ? "http" : "https"}://${host}${/^http/.test(scheme) && port ? `:${port}` : ""}/`;
-      // By a wrong clock its certificate may look invalid here.
-      const request = { method: "HEAD", timeoutMs: 5_000, acceptsAnyCertificate: true };
-      const asked = await sendHttp(new URL(site), request).catch(() => null);
-      const atMs = Date.parse(asked?.headers.date ?? "");
-      if (Number.isNaN(atMs)) return skip(`${host} does not say what time it is`);
-      // Signed timestamps (GitLab, Standard Webhooks) are valid for five minutes, certificates for days.
-      const offMs = Math.abs(Date.now() - atMs);
-      if (offMs <= 5 * 60_000) return ok(`the same as that of ${host}`);
-      const text = `The clock is ${formatDuration(offMs)} ${Date.now() < atMs ? "behind" : "ahead of"} that of ${host}: certificates and signed deliveries look invalid.`;
-      const set = `date --set "$(curl -skI ${quote(site)} | sed -n 's/^[Dd]ate: //p')"`;
-      return problem(text, existsSync("/run/systemd/system") ? "timedatectl set-ntp true" : set);
     },
   },
 ];

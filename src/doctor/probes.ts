@@ -17,8 +17,7 @@ import { type HttpRequest, sendHttp } from "../platform/http.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import type { SystemUser } from "../platform/users.ts";
 import { ProblemError } from "../problems.ts";
-import { chooseEngine } from "../rollout/swarm/choose-engine.ts";
-import { stackFiles } from "../rollout/swarm/stack-file.ts";
+import { chooseEngine, stackFiles } from "../rollout/swarm/stack.ts";
 import type { MachinePart } from "../setup/server.ts";
 
 /** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */

@@ -26,11 +26,6 @@ export function assetPath(name: string): string {
   return `/assets/${version}/${name}`;
 }
 
-/** Those of the modules that `log.js` imports, so that a browser need not read one to know of the next. */
-export const logModulePaths: readonly string[] = [...assets.keys()]
-  .filter((name) => /^log-.*\.js$/.test(name))
-  .map(assetPath);
-
 /** @returns null if there is none at this path */
 export function findAsset(path: string): PageAnswer | null {
   const [, asked, name = ""] = /^\/assets\/([\w-]+)\/([\w.-]+)$/.exec(path) ?? [];

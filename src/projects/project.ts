@@ -29,8 +29,8 @@ import {
   refsOf,
   type Would,
 } from "../receiver/push.ts";
-import { giveGuardOrder, removeGuardOrder } from "../rollout/guard/order.ts";
-import { readDeploymentReport, removeDeploymentReport } from "../rollout/report/deployment-report.ts";
+import { readDeploymentReport, removeDeploymentReport } from "../rollout/deployment-report.ts";
+import { giveGuardOrder, removeGuardOrder } from "../rollout/guard-order.ts";
 import { checkScript, logScriptFault } from "../runner/check-script.ts";
 import { createProjectScript, findUnredacted, type ProjectScript } from "../runner/known-secrets.ts";
 import { createRunner } from "../runner/runner.ts";
@@ -167,7 +167,7 @@ export class Project {
    * in the service loads code for Docker before somebody rolls back.
    */
   async hostDirectory(directory: string): Promise<string> {
-    const { hostDirectoryOf } = await import("../rollout/compose/locate-project.ts");
+    const { hostDirectoryOf } = await import("../rollout/locate-project.ts");
     const { connectEngine } = await import("../platform/docker/engine.ts");
     return await hostDirectoryOf(connectEngine(this.script().environment.DOCKER_HOST), directory);
   }

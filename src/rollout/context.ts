@@ -1,12 +1,12 @@
 import type { ConfigHashes } from "../platform/compose/ask-compose.ts";
-import type { ComposeTarget } from "../platform/compose/commands.ts";
+import type { ComposeTarget, Scale } from "../platform/compose/commands.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import type { Engine } from "../platform/docker/engine.ts";
-import type { RolloutProject, RolloutService } from "./compose/project.ts";
-import type { Report } from "./report/report.ts";
-import type { RequestCount } from "./requests/tally.ts";
-import type { RolloutState } from "./state.ts";
+import type { CommandEnding } from "../platform/run-command.ts";
+import type { RolloutState } from "./lock.ts";
+import type { RolloutProject, RolloutService } from "./project.ts";
+import type { Report } from "./report.ts";
 import type { Version } from "./versions.ts";
 
 /** What a roll-out is asked to do. */
@@ -80,6 +80,20 @@ export interface ServiceRollout extends Rollout {
   readonly traffic: Traffic;
 }
 
+/** What works that go on at the same time share. */
+export interface ParallelRollout extends ServiceRollout {
+  readonly parallel: {
+    /** Does a work beside others, in turn. */
+    readonly shared: <Result>(work: () => Promise<Result>) => Promise<Result>;
+    /** Does a work while no other goes on. */
+    readonly exclusive: <Result>(work: () => Promise<Result>) => Promise<Result>;
+    /** Starts containers of one service, and gives how compose ended. */
+    readonly startContainers: (scale: Scale) => Promise<CommandEnding>;
+    /** Aborted when a service fails: the others roll back. */
+    readonly failed: AbortSignal;
+  };
+}
+
 /**
  * How requests reach the new containers of a service: by a live file, by a proxy that watches Docker (`scale`), or
  * not at all, because no request comes through a proxy (a worker).
@@ -103,7 +117,44 @@ export function trafficOf(
   return liveDirectory !== null && isRead ? { by: "live file", directory: liveDirectory } : { by: "nobody" };
 }
 
+/** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
+const drainedGraceS = 10;
+
+/**
+ * The most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is longer. A container
+ * that was not drained may be in the middle of its work, or still get requests from a proxy that watches Docker.
+ */
+export function longestGraceS({ by }: Traffic): number {
+  return by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY;
+}
+
 /** All containers of the service, running or not, oldest first. */
 export function containersOf({ engine, project, service }: ServiceRollout): Promise<Containers> {
   return listContainers(engine, project.name, service.name);
+}
+
+/** The requests to some containers, and those of them that got 5xx, or that the containers did not answer. */
+export interface Answered {
+  readonly requests: number;
+  readonly bad: number;
+}
+
+/** What a guard asks of the requests so far. */
+export interface RequestCount {
+  /** Those to the containers of these names. */
+  readonly to: (containers: readonly string[]) => Answered;
+  /** How many were cut off of those that began since then, in milliseconds since 1970; of all without it. */
+  readonly cutOff: (sinceMs?: number) => number;
+  /** The answers that were cut off since the count began; null if Caddy's warnings cannot be read. */
+  readonly readWarnings: () => Promise<readonly BrokenAnswer[] | null>;
+}
+
+/** An answer that did not come to its end, by a warning of Caddy, which says who ended it. Its log of requests does not. */
+export interface BrokenAnswer {
+  readonly host: string;
+  /** As the Caddyfile has it: `{file./run/live/app}:8080`, `app:8080`. */
+  readonly upstream: string;
+  readonly atMs: number;
+  /** The client ended it, not the app. */
+  readonly isLeaver: boolean;
 }

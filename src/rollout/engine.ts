@@ -1,12 +1,10 @@
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
 import type { Engine } from "../platform/docker/engine.ts";
 import type { RolloutRequest } from "./context.ts";
-import { type Pruned, pruneProject } from "./images/prune.ts";
+import { type Pruned, pruneProject } from "./prune.ts";
 import { rollOut } from "./rollout.ts";
-import { chooseEngine, type EngineName } from "./swarm/choose-engine.ts";
-import { pruneStack } from "./swarm/prune-stack.ts";
-import { rollOutStack } from "./swarm/roll-out-stack.ts";
-import { loadStack } from "./swarm/stack.ts";
+import { pruneStack, rollOutStack } from "./swarm/roll-out-stack.ts";
+import { chooseEngine, type EngineName, loadStack } from "./swarm/stack.ts";
 
 /** What the commands do with a project, whether compose runs it on one machine or Swarm as a stack. */
 export interface RolloutEngine {

@@ -1,7 +1,7 @@
 import type { Container, ContainerMount } from "../platform/docker/container.ts";
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
-import type { RolloutService } from "./compose/project.ts";
 import type { Containers, RolloutContext, ServiceRollout } from "./context.ts";
+import type { RolloutService } from "./project.ts";
 
 /** What a roll-out does with a service. */
 export type Action =

@@ -2,12 +2,9 @@ import { type Container, discardContainers, namesOf, removeContainer } from "../
 import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { withOwnHealth } from "../platform/docker/health-check.ts";
 import { ProblemError } from "../problems.ts";
-import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
-import { checkThroughProxy } from "./proxy/check.ts";
-import { drain, drainLimits } from "./proxy/drain.ts";
-import { namesReceiving, switchLiveFiles } from "./proxy/live-file.ts";
-import { note, timed } from "./report/report.ts";
-import { longestGraceS } from "./steps/remove.ts";
+import { type Containers, containersOf, longestGraceS, type ServiceRollout } from "./context.ts";
+import { checkThroughProxy, drain, drainLimits, namesReceiving, switchLiveFiles } from "./proxy.ts";
+import { note, timed } from "./report.ts";
 
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and

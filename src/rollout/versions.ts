@@ -3,7 +3,7 @@ import { isNamedByCommit } from "../platform/docker/image.ts";
 import { readForeignFile } from "../platform/foreign-files.ts";
 import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
-import { inheritedOwner, makeStateDirectory, stateFault } from "./state.ts";
+import { inheritedOwner, makeStateDirectory, stateFault } from "./lock.ts";
 
 /** The result of a good roll-out: the image of each service, by the id that no later build can change. */
 export interface Version {

@@ -27,7 +27,7 @@ import { sendHttp } from "../platform/http.ts";
 import { pause } from "../platform/keep-trying.ts";
 import { repeat } from "../platform/repeat.ts";
 import { replaceFile } from "../platform/replace-file.ts";
-import { requestsDirectory } from "../rollout/requests/caddy-lines.ts";
+import { requestsDirectory } from "../rollout/caddy-lines.ts";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 
 export interface ReconcileOptions {

@@ -24,7 +24,7 @@ import { sendHttp } from "../platform/http.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError, ProblemError } from "../problems.ts";
-import { requestsLog } from "../rollout/requests/caddy-lines.ts";
+import { requestsLog } from "../rollout/caddy-lines.ts";
 import {
   chooseProject,
   findMachineProject,

@@ -17,7 +17,7 @@ import { ownImage } from "../init/own-image.ts";
 import type { Owner, WantedFile } from "../init/planned-file.ts";
 import type { SetupProject } from "../init/project.ts";
 import { kindOf } from "../platform/files.ts";
-import { answerLines, countingLines, indented } from "../rollout/requests/caddy-lines.ts";
+import { answerLines, countingLines, indented } from "../rollout/caddy-lines.ts";
 import type { MachinePlace } from "./place.ts";
 
 export interface MachineFilesOptions {

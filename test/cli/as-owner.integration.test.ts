@@ -13,7 +13,7 @@ import {
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { rolloutState } from "../../src/rollout/state.ts";
+import { rolloutState } from "../../src/rollout/lock.ts";
 import { listenAt } from "../harness/listen.ts";
 import { inOwnEtc } from "../harness/own-mounts.ts";
 import { giveTo, makeSharedMachine } from "../harness/owners.ts";

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { type TestContext, test } from "node:test";
-import { rolloutState } from "../../src/rollout/state.ts";
+import { rolloutState } from "../../src/rollout/lock.ts";
 import { launcher } from "../harness/cli.ts";
 import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
 import { makePlace, type Place } from "../harness/doctor.ts";

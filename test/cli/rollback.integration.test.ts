@@ -4,7 +4,7 @@ import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { rolloutState } from "../../src/rollout/state.ts";
+import { rolloutState } from "../../src/rollout/lock.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { noMachinePart } from "../harness/no-machine-part.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { DeploymentJson } from "../../src/control/deployment-json.ts";
 import type { StatusJson } from "../../src/control/status.ts";
-import { rolloutState } from "../../src/rollout/state.ts";
+import { rolloutState } from "../../src/rollout/lock.ts";
 import { writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { StatusJson } from "../../src/control/status.ts";
-import { rolloutState } from "../../src/rollout/state.ts";
+import { rolloutState } from "../../src/rollout/lock.ts";
 import { writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";

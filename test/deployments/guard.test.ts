@@ -30,6 +30,15 @@ test("while a new version is guarded, its deployment runs and is live, and anoth
   other.leave();
 });
 
+test("the switch is recorded and announced while the script goes on, also without a guard", async (t) => {
+  const { store, live, changes } = await startGuarded(t);
+  const known = changes.length;
+  live();
+  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+  assert.deepEqual(changes.slice(known), [1]);
+  assert.equal(findDeployment(store, 1)?.state, "running");
+});
+
 test("when the guard is over, the deployment has its turn again", async (t) => {
   const { queue, store, guard, turns } = await startGuarded(t);
   guard(true);
@@ -93,6 +102,7 @@ async function startGuarded(t: TestContext) {
   const store = temporaryStore(t);
   const ended = Promise.withResolvers<Ending>();
   let isGuarding = false;
+  let isLive = false;
   const orders: GuardOrder[] = [];
   const runner: Runner = {
     start: async ({ id }) =>
@@ -104,7 +114,7 @@ async function startGuarded(t: TestContext) {
   };
   const exchange: RolloutExchange = {
     read: (id) => ({
-      liveAtMs: id === 1 ? liveAtMs : null,
+      liveAtMs: id === 1 && isLive ? liveAtMs : null,
       requests: null,
       isGuarding: id === 1 && isGuarding,
     }),
@@ -112,7 +122,9 @@ async function startGuarded(t: TestContext) {
     tidy: () => {},
   };
   const turns = createTurns(1);
-  const queue = createQueue({ store, runner, exchange, makeTurn: turns.make, log });
+  const changes: number[] = [];
+  const onChange = (id: number) => void changes.push(id);
+  const queue = createQueue({ store, runner, exchange, makeTurn: turns.make, log, onChange });
   queue.start();
   await queue.accept(pushOf());
   await until("it runs", () => findDeployment(store, 1)?.state === "running");
@@ -122,6 +134,10 @@ async function startGuarded(t: TestContext) {
   });
   const guard = (isOn: boolean) => {
     isGuarding = isOn;
+    isLive = true;
   };
-  return { queue, store, guard, orders, turns, end: ended.resolve };
+  const live = () => {
+    isLive = true;
+  };
+  return { queue, store, guard, live, changes, orders, turns, end: ended.resolve };
 }

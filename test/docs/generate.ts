@@ -21,7 +21,7 @@ import { webhookForm } from "../../src/init/webhook-form.ts";
 import type { ApiRoute } from "../../src/page/api/route.ts";
 import { apiRoutes } from "../../src/page/api/routes.ts";
 import { problems } from "../../src/problems.ts";
-import { countingLines, stackCountingLines } from "../../src/rollout/requests/caddy-lines.ts";
+import { countingLines } from "../../src/rollout/caddy-lines.ts";
 
 const root = join(import.meta.dirname, "../..");
 const { WEBHOOK_PORT } = machineVariables;
@@ -64,7 +64,6 @@ const parts: Readonly<Record<string, () => string>> = {
     ),
   "calls of the API": () => table("Call | Right | What", Object.entries(apiRoutes).map(callRow)),
   "counting lines of a Caddyfile": () => fence(countingLines("/run/live", null)),
-  "counting lines of a stack": () => fence(stackCountingLines),
   checks: () =>
     table(
       "Check | What it claims | Its fix",

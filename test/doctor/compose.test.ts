@@ -27,7 +27,6 @@ const db: ComposeService = {
 /** A project like that of the examples. */
 const good: ComposeModel = { name: "shop", services: { app, caddy, hotpush, db } };
 const recreate = { "hotpush.rollout": "recreate" };
-const scale = { "hotpush.rollout": "scale" };
 
 interface Wrong {
   readonly check: string;
@@ -74,12 +73,6 @@ const wrong: readonly Wrong[] = [
     ...{ check: "lint-healthcheck", name: "a health check that is turned off", service: "app", fixed: app },
     broken: { ...app, healthcheck: { disable: true } },
     change: healthcheck(8080),
-  },
-  {
-    ...{ check: "lint-stop-grace", name: "an app that is killed early", service: "app" },
-    broken: { ...app, labels: scale },
-    change: "services.app.stop_grace_period: 30s",
-    fixed: { ...app, labels: scale, stop_grace_period: "30s" },
   },
   {
     ...{ check: "restart", name: "an app that stays away after a reboot", service: "app", fixed: app },

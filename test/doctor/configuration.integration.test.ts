@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { databasePath } from "../harness/database.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { git, makePlace, type Place, probe, runDoctor, setSettings } from "../harness/doctor.ts";
 import { testBroken } from "../harness/doctor-cases.ts";
-import { needs } from "../harness/requirements.ts";
 
 const check = "configuration";
 
@@ -119,24 +117,3 @@ test("a settings file from the command line is read, and changed by the command"
   const found = await probe(place, check, { args: ["--env-file", file] });
   assert.equal(found.faults[0]?.command, `sed -i '/^WEBHOOK_PORT=/d' ${file}`);
 });
-
-test(
-  "state-directory: another user than the service's is found, with a command that switches",
-  needs("root", "otherUser"),
-  async (t) => {
-    const place = makePlace(t);
-    const { home, root } = place;
-    for (const path of [join(root, ".."), root, home]) chmodSync(path, 0o777);
-    mkdirSync(place.statePath, { mode: 0o700 });
-    const database = databasePath(place.statePath);
-    writeFileSync(database, "");
-    for (const path of [place.statePath, database, place.envFile]) chownSync(path, 65_534, 65_534);
-    const command = (await probe(place, "state-directory")).faults[0]?.command ?? "";
-    const [, wrapper = ""] =
-      /^HOME="\$\(.*?\)" (setpriv --reuid=65534 --regid=65534) --init-groups/.exec(command) ?? [];
-    const after = await probe(place, "state-directory", {
-      wrapper: [...wrapper.split(" "), "--clear-groups"],
-    });
-    assert.deepEqual([after.outcome, after.faults], ["ok", []]);
-  },
-);

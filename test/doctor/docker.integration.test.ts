@@ -14,7 +14,7 @@ import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 test("docker, compose, lints: skipped without a compose file", async (t) => {
   const place = makePlace(t);
-  for (const id of ["docker", "compose", "lint-stop-grace"])
+  for (const id of ["docker", "compose", "lint-side-by-side"])
     assert.equal((await probe(place, id)).outcome, "skipped", id);
 });
 

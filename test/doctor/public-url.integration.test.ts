@@ -5,7 +5,7 @@ import { createServer, type RequestListener, request } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { git, makePlace, type Place, probe, setSettings, unusedPort } from "../harness/doctor.ts";
+import { makePlace, type Place, probe, setSettings, unusedPort } from "../harness/doctor.ts";
 import { listenHere } from "../harness/listen.ts";
 import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
@@ -116,23 +116,3 @@ test("public-url: a certificate that nobody has signed is found", needs("openssl
   const [fault] = (await probeUrl(place, `https://localhost:${port}`)).faults;
   assert.match(fault?.text ?? "", /self-signed certificate/);
 });
-
-const years = ["faketime", "2019-01-01 00:00:00"];
-
-test(
-  "clock: years behind the git host's is found, with the command that sets it",
-  needs("faketime"),
-  async (t) => {
-    const place = makePlace(t);
-    const host = createServer((_, answer) => answer.end());
-    git(place, "remote", "set-url", "origin", `http://127.0.0.1:${await listenHere(t, host)}/octo/app.git`);
-    const [fault] = (await probe(place, "clock", { wrapper: years })).faults;
-    assert.equal(fault?.severity, "problem");
-    // The command sets the clock of the machine, which a test must not: only its form is looked at.
-    assert.match(
-      fault?.command ?? "",
-      /^(?:timedatectl set-ntp true|date --set "\$\(curl -skI http:\/\/127\.0\.0\.1:\d+\/ \| sed .+\)")$/,
-    );
-    assert.equal((await probe(place, "clock")).fact, "the same as that of 127.0.0.1");
-  },
-);

@@ -6,7 +6,7 @@ import { createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { git, makePlace, type Place, probe, runInShell, unusedPort } from "../harness/doctor.ts";
-import { runCommand, testBroken } from "../harness/doctor-cases.ts";
+import { testBroken } from "../harness/doctor-cases.ts";
 import { listenHere } from "../harness/listen.ts";
 import { asInContainer } from "../harness/own-mounts.ts";
 import { needs } from "../harness/requirements.ts";
@@ -171,15 +171,4 @@ test("remote: a token is not shown in the words of git", async (t) => {
   const { faults } = await probe(place, "remote");
   assert.equal(faults.length, 1);
   assert.ok(!JSON.stringify(faults).includes("ghp_abcdef123456"));
-});
-
-test("remote: blocked ssh goes over port 443 at the well-known hosts", async (t) => {
-  const place = makePlace(t);
-  useRemote(place, "git@github.com:octo/app.git");
-  // In place of a network that drops packets: an ssh that says what it says then.
-  const said = "ssh: connect to host github.com port 22: Connection timed out";
-  const ssh = writeScript(join(place.home, "ssh"), `#!/bin/sh\necho "${said}" >&2\nexit 255\n`);
-  const { faults } = await probe(place, "remote", { env: { GIT_SSH_COMMAND: ssh } });
-  await runCommand(place, faults[0] ?? assert.fail("no fault"));
-  assert.equal(git(place, "remote", "get-url", "origin"), "ssh://git@ssh.github.com:443/octo/app.git");
 });

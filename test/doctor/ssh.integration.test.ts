@@ -90,18 +90,3 @@ test("remote: a repository that does not exist is found, and fixed by its addres
   await runInShell(place, faults[0]?.change?.replace("<the right address>", right) ?? "false");
   assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
 });
-
-test(
-  "remote: a key that only core.sshCommand names is found and put into the settings",
-  withSshd,
-  async (t) => {
-    const { place } = await makeSshPlace(t);
-    const settings = readFileSync(place.envFile, "utf8");
-    const [, command = ""] = /^GIT_SSH_COMMAND=(.*) -o BatchMode=yes$/m.exec(settings) ?? [];
-    git(place, "config", "core.sshCommand", command);
-    writeFileSync(place.envFile, settings.replace(/^GIT_SSH_COMMAND=.*\n/m, ""));
-    const { faults } = await probe(place, "remote");
-    await runInShell(place, faults[0]?.command ?? "false");
-    assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
-  },
-);

@@ -16,7 +16,7 @@ import type { Scope } from "../harness/temporary.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
-const lints = ["lint-healthcheck", "lint-side-by-side", "lint-stop-grace"];
+const lints = ["lint-healthcheck", "lint-side-by-side"];
 
 /** The example's project, and the doctor with the Docker of the lab. */
 function makeExample(

@@ -6,10 +6,11 @@ import { after, before, test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
 import { makeNewMachine, type Newcomer, type NewMachine } from "../lab/newcomers.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { endOf } from "../lab/project.ts";
+import { dockerIn, endOf } from "../lab/project.ts";
 import { spawnHotpush } from "../lab/spawn-hotpush.ts";
 
 const rollouts = 4;
+const neighbours = "neighbours-of-shop";
 const url = "http://api.shop.internal:49080/";
 const healthcheck = {
   test: ["CMD", "./healthcheck.sh"],
@@ -57,6 +58,24 @@ onEngine(
       assert.equal(status, 404);
       const onPort = { host: "api.shop.internal:49080" };
       assert.equal((await sendHttp(new URL(machine.origin), { headers: onPort })).status, 404);
+    });
+
+    // As SECURITY.md says: the port is closed to strangers, not to neighbours.
+    test("a container of another project that is on a network with Caddy can call it", async () => {
+      const docker = dockerIn(shop.checkout, shop.env);
+      await docker("network", "create", neighbours);
+      try {
+        await docker("network", "connect", "--alias", "caddy", neighbours, "hotpush-caddy-1");
+        const call = `const name = "api.shop.internal:49080";
+          require("node:http").get("http://caddy:49080", { headers: { host: name } }, (answer) => console.log(answer.resume().statusCode));
+          require("node:http").get("http://" + name).on("error", ({ code }) => console.log(code));`;
+        const node = ["run", "--rm", "--network", neighbours, "node:24-trixie-slim", "node"];
+        const lines = (await docker(...node, "--eval", call)).trim().split("\n");
+        assert.deepEqual(lines.toSorted(), ["200", "ENOTFOUND"]);
+      } finally {
+        await docker("network", "disconnect", "--force", neighbours, "hotpush-caddy-1").catch(() => {});
+        await docker("network", "rm", neighbours);
+      }
     });
 
     async function rollOut(version: string, number: number) {

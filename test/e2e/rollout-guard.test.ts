@@ -3,9 +3,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { GuardOrder } from "../../src/deployments/deployment.ts";
-import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/guard/order.ts";
-import { readDeploymentReport } from "../../src/rollout/report/deployment-report.ts";
-import type { RolloutEvent } from "../../src/rollout/report/report.ts";
+import { readDeploymentReport } from "../../src/rollout/deployment-report.ts";
+import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/guard-order.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { countingCaddyfile } from "../lab/counting-caddyfile.ts";
 import { type LoadResult, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
@@ -26,7 +26,12 @@ function declare(env: NodeJS.ProcessEnv): void {
 
   before(async () => {
     project = await makeProject({ ...env, GUARD: "6s" });
-    await writeFile(join(project.directory, "Caddyfile"), countingCaddyfile);
+    // Another service is behind the proxy too: it must not matter.
+    const api = "\treverse_proxy /api {file./run/live/api}:8080\n";
+    await writeFile(
+      join(project.directory, "Caddyfile"),
+      countingCaddyfile.replace(":80 {\n", `:80 {\n${api}`),
+    );
     await project.write("first", "graceful");
     const { code, output } = await project.rollOut({ args: ["app", "caddy"] });
     assert.equal(code, 0, output);

@@ -45,7 +45,6 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
 
   test(`${rollouts} good versions take over, no request fails, the rest is untouched`, async (t) => {
     const caddy = await stack.tasks("caddy");
-    let counted = 0;
     const { versions, answers } = await underLoad(stack.origin, async () => {
       for (let round = 1; round <= rollouts; round += 1) {
         const { code, output } = await deploy(`good-${round}`, "graceful");
@@ -56,11 +55,9 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
           /^app +app\.1\.\w+, app\.2\.\w+ → app\.1\.\w+, app\.2\.\w+ .* none \(a task ran at each look\)$/m,
         );
         assert.match(output, /^caddy +unchanged/m);
-        counted += countedIn(output);
       }
     });
-    t.diagnostic(`${answers.length} requests over ${rollouts} roll-outs, ${counted} counted, none failed`);
-    assert.ok(counted > 0.5 * answers.length && counted < answers.length);
+    t.diagnostic(`${answers.length} requests over ${rollouts} roll-outs, none failed`);
     assert.ok(versions.includes(`good-${rollouts}`));
     assert.deepEqual(await stack.tasks("caddy"), caddy);
   });
@@ -82,7 +79,6 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
       // On a busy machine the last health check may have come before the app listened.
       assert.match(output, /Last health check:\n +\S/, "the last health output is shown");
       assert.match(output, /version sick starts/, "the last log lines are shown");
-      assert.ok(countedIn(output) > 0);
     });
     assert.deepEqual(versions, ["known"]);
   });
@@ -106,7 +102,6 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.equal(code, 1, output);
     assert.match(output, /did not answer well through the proxy .* \(last: status 500\)/);
     assert.match(output, /app +roll back .* to the old version: done/);
-    assert.match(output, /^127\.0\.0\.1: [\d,]+ requests, 0 failed; the app answered [1-9][\d,]* with 5xx/m);
     assert.equal(await live(), "known");
   });
 
@@ -192,14 +187,6 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     assert.equal(await live(), "known");
   });
 });
-
-/** The requests that a roll-out says it counted, of which none failed. */
-function countedIn(output: string): number {
-  const [, count] =
-    /^127\.0\.0\.1: ([\d,]+) requests, 0 failed; the app answered none with 5xx/m.exec(output) ?? [];
-  assert.ok(count, output);
-  return Number(count.replace(",", ""));
-}
 
 function commit(number: number): string {
   return number.toString(16).padStart(12, "0").padEnd(40, "c");

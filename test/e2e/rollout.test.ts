@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { RolloutEvent, ServiceOutcome } from "../../src/rollout/report/report.ts";
+import type { RolloutEvent, ServiceOutcome } from "../../src/rollout/report.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { readLive } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";

@@ -88,12 +88,9 @@ onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) =
 
   test("a roll-out over three nodes pulls from the registry, and no request fails", async (t) => {
     const load = await loadOn([1, 2, 3].map(originOf));
-    const output = await deployWell("second");
+    await deployWell("second");
     const results = await endOf(load);
     t.diagnostic(`${countOf([results])} requests, none failed`);
-    // The clients name the node that they ask: the count has those of all three.
-    for (const node of [1, 2, 3])
-      assert.match(output, new RegExp(`^${nodes.address(node)}: [1-9][\\d,]* requests, 0 failed`, "m"));
     assert.deepEqual(failuresIn(results).slice(0, 3), []);
     for (const { versions } of results) assert.ok(versions.includes("second"));
   });
@@ -127,7 +124,6 @@ onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) =
     const results = await endOf(load);
     t.diagnostic(`${countOf([results])} requests; the roll-out ended with ${code}`);
     assert.deepEqual(failuresIn(results).slice(0, 3), [], output);
-    assert.match(output, new RegExp(`^${nodes.address(1)}: [1-9][\\d,]* requests, 0 failed`, "m"));
     await nodes.lab("start", 3);
     await nodes.untilNode(3, "Ready");
     await deployWell("fourth");

@@ -25,7 +25,6 @@ const probes = {
     isThere: () => runs("fail2ban-regex", "--version"),
     reason: "it needs fail2ban-regex, of the package fail2ban",
   },
-  faketime: { isThere: () => runs("faketime", "now", "true"), reason: "it needs faketime" },
   shellcheck: { isThere: () => runs("shellcheck", "--version"), reason: "it needs shellcheck" },
   nginx: { isThere: () => runs("nginx", "-v"), reason: "it needs nginx, of the package nginx-light" },
   openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },

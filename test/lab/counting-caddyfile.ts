@@ -1,4 +1,4 @@
-import { answerLines, countingLines, indented } from "../../src/rollout/requests/caddy-lines.ts";
+import { answerLines, countingLines, indented } from "../../src/rollout/caddy-lines.ts";
 
 /** A Caddyfile as `init` writes it, with a log of requests, but more impatient. */
 export const countingCaddyfile = `{

@@ -12,7 +12,7 @@ import {
   serviceAlias,
 } from "../../src/config/machine-part.ts";
 import { sendHttp } from "../../src/platform/http.ts";
-import { countingLines, indented } from "../../src/rollout/requests/caddy-lines.ts";
+import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
 import { openRequestsDirectory } from "../../src/setup/reconcile.ts";
 import { freePort } from "../harness/free-port.ts";
 

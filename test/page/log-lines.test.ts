@@ -9,11 +9,11 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 interface CutLine {
   readonly text: string;
   readonly endByte: number;
-  readonly printedMs: number | null;
+  readonly printedAt: string | null;
 }
 
 // For a browser, so without types for here.
-const asset = new URL("../../src/page/assets/log-lines.js", import.meta.url);
+const asset = new URL("../../src/page/assets/log-text.js", import.meta.url);
 const { cutLines } = (await import(asset.href)) as {
   readonly cutLines: (bytes: Uint8Array) => readonly CutLine[];
 };
@@ -29,6 +29,10 @@ test("the browser reads a log as the server does, also lines that are cut becaus
   const lines = [...readLog(path)].flat();
   assert.deepEqual(
     cutLines(readFileSync(path)),
-    lines.map(({ text, endByte, printedAtMs }) => ({ text, endByte, printedMs: printedAtMs })),
+    lines.map(({ text, endByte, printedAtMs }) => ({
+      text,
+      endByte,
+      printedAt: new Date(printedAtMs ?? 0).toISOString(),
+    })),
   );
 });

@@ -60,40 +60,29 @@ test("the step that failed is open, and a search finds what folded steps hide", 
     await tab.read(`getComputedStyle(document.querySelector("#step-3 > summary"), "::after").content`),
     '"✕" / ""',
   );
-  await tab.press("/");
+  await tab.read(`document.getElementById("find").focus()`);
   for (const key of "needle") await tab.press(key);
   await tab.until(`document.getElementById("hits").textContent === "1 of 2"`);
   await tab.press("Enter");
   await tab.until(`document.getElementById("hits").textContent === "2 of 2"`);
   assert.deepEqual(await tab.read(open), [true, true, true]);
-  await tab.until(`CSS.highlights.get("found-here").size === 2`);
   const { top, bottom } = await tab.read<{ top: number; bottom: number }>(
     `document.getElementById("L3004").getBoundingClientRect().toJSON()`,
   );
   assert.ok(top > 100 && bottom < 800, `${top}`);
-  await tab.press("Escape");
-  assert.equal(await tab.read("document.activeElement === document.body"), true);
 });
 
-test("a link leads to a line or a range, in a step that is folded", { skip }, async (t) => {
+test("a link leads to a line, in a step that is folded", { skip }, async (t) => {
   const text = `==> Build\n${numbered(1, 500)}==> Health check\nfine\n`;
   const { tab, address } = await watch(t, { text, exitCode: 0 });
-  await tab.open(`${address}#L300-L302`);
-  await tab.until(`document.querySelectorAll(".chosen").length === 3`);
-  assert.equal(
-    await tab.read(`document.querySelector(".chosen").innerText.trim().replace(/\\s+/g, " ")`),
-    "300 line 299",
-  );
-  const isInSight = `(({ top, bottom }) => top > 0 && bottom < innerHeight)(document.getElementById("L301").getBoundingClientRect())`;
+  await tab.open(`${address}#L300`);
+  await tab.until(`document.querySelectorAll(".chosen").length === 1`);
+  assert.equal(await tab.read(`document.querySelector(".chosen > span").innerText`), "line 299");
+  const isInSight = `(({ top, bottom }) => top > 0 && bottom < innerHeight)(document.getElementById("L300").getBoundingClientRect())`;
   await tab.until(isInSight);
   await tab.read(`document.querySelector("#L305 a").click()`);
   assert.equal(await tab.read("location.hash"), "#L305");
-  const shiftClick = `document.querySelector("#L308 a").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, shiftKey: true }))`;
-  await tab.read(shiftClick);
-  assert.equal(await tab.read("location.hash"), "#L305-L308");
-  await tab.press("j");
-  await tab.press("J");
-  assert.equal(await tab.read("location.hash"), "#L309-L310");
+  await tab.until(`document.querySelector(".chosen").id === "L305"`);
   await tab.open("about:blank");
   await tab.open(`${address}#step-1`);
   await tab.until(`document.getElementById("step-1")?.open`);
@@ -124,9 +113,9 @@ test("a log is text, whatever it prints", { skip }, async (t) => {
     await tab.read(`[...document.querySelectorAll("#lines span a")].map((link) => link.href)`),
     ["https://example.com/a?b=", "http://example.org/x"],
   );
-  const colours = `[...document.querySelectorAll("#L5 span span")].map((one) => one.className + one.style.color)`;
-  assert.deepEqual(await tab.read(colours), ["f1", "a1rgb(255, 135, 0)"]);
-  assert.equal(await tab.read(`document.querySelector("#L7 span span").className`), "f2");
+  const colours = `[...document.querySelectorAll("#L5 span span")].map(({ style }) => style.fontWeight + style.color)`;
+  assert.deepEqual(await tab.read(colours), ["rgb(255, 135, 135)", "700rgb(255, 135, 0)"]);
+  assert.equal(await tab.read(`document.querySelector("#L7 span span").style.color`), "rgb(140, 233, 154)");
   assert.equal(await tab.read(`document.querySelectorAll("#lines img, #lines script").length`), 0);
   assert.notEqual(await tab.read("document.title"), "taken");
   assert.deepEqual(tab.faults, []);
@@ -181,7 +170,7 @@ test("without a connection the page says so, and goes on when there is one", { s
 
 test("until the whole log comes, its end stays as the server sent it", { skip }, async (t) => {
   const { tab, address } = await watch(t, { text: "==> Build\nsent with the page\n", exitCode: 1 });
-  await tab.call("Network.setBlockedURLs", { urls: ["*/api/deployments/1/log"] });
+  await tab.call("Network.setBlockedURLs", { urls: ["*/api/deployments/1/log?format=timed"] });
   await tab.open("about:blank");
   await tab.open(address);
   await tab.until(`document.getElementById("tail").textContent.startsWith("No connection")`);
@@ -193,16 +182,16 @@ test("until the whole log comes, its end stays as the server sent it", { skip },
 
 test("a log of 100,000 lines opens, and only lines in sight are elements", { skip }, async (t) => {
   const { tab, address } = await watch(t, { text: `==> Build\n${numbered(1, 100_000)}`, exitCode: 1 });
-  assert.equal(await tab.read(`document.querySelectorAll("#lines .block").length`), 1_000);
+  assert.equal(await tab.read(`document.querySelectorAll("#lines .block").length`), 500);
   const elements = `document.querySelectorAll("#lines *").length`;
   await tab.read("scrollTo(0, document.documentElement.scrollHeight / 2)");
   await tab.until(`document.elementFromPoint(700, 400).closest("p")?.id > ""`);
   assert.ok((await tab.read<number>(elements)) < 6_000);
-  await tab.press("G");
+  await tab.read("scrollTo(0, document.documentElement.scrollHeight)");
   await tab.until(`document.getElementById("L100001") !== null`);
   await tab.open("about:blank");
   await tab.open(`${address}#L77777`);
-  await tab.until(`document.querySelector(".chosen")?.textContent === "77777line 77776"`);
+  await tab.until(`document.querySelector(".chosen > span")?.textContent === "line 77776"`);
 });
 
 test("each line has the time at which it was printed, and copied text has neither that nor numbers", {
@@ -213,17 +202,16 @@ test("each line has the time at which it was printed, and copied text has neithe
   await tab.until(`document.body.innerText.includes("early")`);
   say("late\n");
   await tab.until(`document.body.innerText.includes("late")`);
-  await tab.press("t");
-  await tab.until(`document.querySelectorAll(".block time").length === 2`);
-  const times = `[...document.querySelectorAll(".block time")].map((time) => time.textContent)`;
+  const [shown, times] = [
+    `getComputedStyle(document.querySelector(".block time")).display`,
+    `[...document.querySelectorAll(".block time")].map((time) => time.textContent)`,
+  ];
+  assert.equal(await tab.read(shown), "none");
+  await tab.read(`document.getElementById("times").click()`);
+  assert.notEqual(await tab.read(shown), "none");
   for (const time of await tab.read<readonly string[]>(times)) assert.match(time, /^\+\d+\.\d\d s$/);
-  await tab.press("t");
-  await tab.until(
-    `/^\\d\\d:\\d\\d:\\d\\d\\.\\d\\d$/.test(document.querySelector(".block time").textContent)`,
-  );
-  const seconds = await tab.read<string>(`document.querySelector(".block time").textContent.slice(6, 8)`);
-  const elapsed = (Number(seconds) - new Date(startMs).getSeconds() + 60) % 60;
-  assert.ok(elapsed <= (Date.now() - startMs) / 1_000 + 1, `${elapsed} s`);
+  const printedMs = Date.parse(await tab.read<string>(`document.querySelector(".block time").title`));
+  assert.ok(printedMs >= startMs - 1_000 && printedMs <= Date.now(), `${printedMs - startMs} ms`);
   const copied = `(getSelection().selectAllChildren(document.querySelector(".block")), getSelection().toString())`;
   assert.equal((await tab.read<string>(copied)).trim().replaceAll(/\n+/g, "\n"), "early\nlate");
 });
@@ -266,7 +254,7 @@ function allNumbers(tab: Tab): Promise<readonly number[]> {
     for (const step of document.querySelectorAll("#lines details")) step.open = true;
     const seen = new Map();
     const take = () => {
-      for (const row of document.querySelectorAll(".block p")) seen.set(row.id, Number(row.innerText.match(/line (\\d+)/)?.[1]));
+      for (const row of document.querySelectorAll(".block p")) seen.set(row.id, Number(row.lastChild.textContent.match(/line (\\d+)/)?.[1]));
     };
     for (scrollTo(0, 0); ; scrollBy(0, 700)) {
       await new Promise(requestAnimationFrame);

@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { credentialsPath } from "../../src/config/state-path.ts";
-import { rolloutState } from "../../src/rollout/state.ts";
+import { rolloutState } from "../../src/rollout/lock.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import { giveTo, makeSharedMachine, type Owner } from "../harness/owners.ts";
 import { pushTo } from "../harness/projects.ts";

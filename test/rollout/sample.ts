@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Container } from "../../src/platform/docker/container.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
-import type { RolloutService } from "../../src/rollout/compose/project.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
+import type { RolloutService } from "../../src/rollout/project.ts";
 
 /** A container as tests need it: healthy and up to date, except for `differences`. */
 export function sampleContainer(differences: Partial<Container> = {}): Container {

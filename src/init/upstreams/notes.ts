@@ -1,6 +1,6 @@
 import { internalName, internalPort } from "../../config/machine-part.ts";
 import { isProxyImage } from "../../platform/compose/model.ts";
-import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
+import { namesRunToTheirEnd } from "../../rollout/project.ts";
 import type { SetupServices } from "../compose-services.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { publishedText } from "./endpoints.ts";

@@ -1,4 +1,4 @@
-import { writableVolume } from "../../rollout/compose/replacement.ts";
+import { writableVolume } from "../../rollout/project.ts";
 import type { SetupServices } from "../compose-services.ts";
 import { SetupError } from "../setup-error.ts";
 import { type GivenPlace, readPlace } from "./choices.ts";

@@ -1,5 +1,9 @@
-import { namesRunToTheirEnd } from "../../rollout/compose/project.ts";
-import { type Replacement, replacementOf, writableVolume } from "../../rollout/compose/replacement.ts";
+import {
+  namesRunToTheirEnd,
+  type Replacement,
+  replacementOf,
+  writableVolume,
+} from "../../rollout/project.ts";
 import type { SetupService, SetupServices } from "../compose-services.ts";
 import type { Choices } from "./choices.ts";
 import type { InternalService, LeftPort, PlacedPorts } from "./upstream.ts";

@@ -123,7 +123,7 @@ function rollbackAction(deployment: DeploymentJson, project: ProjectJson): Visit
 function problemBox({ problem, skipReason, waitReason }: DeploymentJson): Markup | null {
   const why = skipReason ?? waitReason;
   if (problem === null && why === null) return null;
-  return html`<section class="problem" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? why}</p>${problem && html`<p class="soft"><code>${problem.code}</code></p>`}</section>`;
+  return html`<section class="problem" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? why}</p>${problem && html`<p class="soft"><code>${problem.code}</code> <a href="#tail">To the failure</a></p>`}</section>`;
 }
 
 /** What Caddy counted while the versions changed. */

@@ -25,12 +25,12 @@ export function logView(view: OneDeploymentJson & { readonly log: LogPageJson })
   const { id, state, startedAt, exitCode } = deployment;
   const over = isOver(deployment);
   return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log?format=timed" crossorigin>
-<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
-${bar(id)}${keys()}
+<section class="log with-wrap" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
+${bar(id)}
 ${pageLinks(id, log)}
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
 <p class="tail" id="tail">${log.lines.length === 0 ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
-<p id="said" class="unseen" role="status"></p><button type="button" id="more" class="more" hidden></button></section>`;
+<p id="said" class="unseen" role="status"></p><button type="button" id="more" class="primary more" hidden></button></section>`;
 }
 
 /** For a browser without JavaScript; with it, the whole log takes the place of its last page. */
@@ -44,30 +44,10 @@ ${before !== null && html`<a href="${to(before)}">Earlier lines</a>`} ${after !=
 function bar(id: number): Markup {
   const log = `/api/deployments/${id}/log`;
   return html`<div class="bar" id="bar" role="toolbar" aria-label="Log">
-<input type="search" id="find" placeholder="Search  /" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" data-js hidden></output>
-<button type="button" id="previous" aria-label="Previous match" data-js hidden>↑</button><button type="button" id="next" aria-label="Next match" data-js hidden>↓</button>
-<button type="button" id="follow" aria-pressed="false" data-js hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button><button type="button" id="wrap" aria-pressed="true" data-js hidden>Wrap</button>
-<a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a><button type="button" popovertarget="keys" aria-label="Keys" data-js hidden>?</button></div>`;
-}
-
-const keyMeanings = [
-  [["/"], "search"],
-  [["n", "N"], "next, previous match"],
-  [["f"], "follow, or let go"],
-  [["g", "G"], "beginning, end"],
-  [["j", "k"], "choose the next line, the one before"],
-  [["J", "K"], "make the choice longer, shorter"],
-  [["t"], "times: since the start, of the day, none"],
-  [["w"], "wrap long lines, or not"],
-  [["e"], "unfold or fold all steps"],
-  [["?"], "these keys"],
-] as const;
-
-function keys(): Markup {
-  const rows = keyMeanings.map(
-    ([names, meaning]) => html`<dt>${names.map((name) => html`<kbd>${name}</kbd> `)}</dt><dd>${meaning}</dd>`,
-  );
-  return html`<div id="keys" class="confirm" popover role="dialog" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2><dl class="keys">${rows}</dl></div>`;
+<input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" hidden></output>
+<button type="button" id="previous" aria-label="Previous match" hidden>↑</button><button type="button" id="next" aria-label="Next match" hidden>↓</button>
+<button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button><button type="button" id="wrap" aria-pressed="true" data-js hidden>Wrap</button>
+<a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a></div>`;
 }
 
 function sectionViews({

@@ -1,5 +1,5 @@
 import { html } from "hono/html";
-import { assetPath, logModulePaths } from "../assets.ts";
+import { assetPath } from "../assets.ts";
 import { icon, mark, type Tone } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 
@@ -24,8 +24,6 @@ export interface Screen {
   readonly script?: "log.js";
 }
 
-const styles = ["page.css", "screens.css", "log.css"];
-
 /** @returns the whole document */
 export async function renderScreen(screen: Screen): Promise<string> {
   const { title, tone, viewer, main, everySeconds = 0, script } = screen;
@@ -43,12 +41,9 @@ ${viewer && html`<nav aria-label="Pages"><a href="/">Projects</a></nav>${visitor
 <html lang="en"><head><meta charset="utf-8"><title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <link rel="icon" type="image/svg+xml" href="${assetPath(`favicon-${tone}.svg`)}">
-${styles.map(
-  (name) => html`<link rel="stylesheet" href="${assetPath(name)}">
-`,
-)}
+<link rel="stylesheet" href="${assetPath("page.css")}">
 <script type="module" src="${assetPath("page.js")}"></script>
-${script && html`<script type="module" src="${assetPath(script)}"></script>${logModulePaths.map((path) => html`<link rel="modulepreload" href="${path}">`)}`}
+${script && html`<script type="module" src="${assetPath(script)}"></script><link rel="modulepreload" href="${assetPath("log-text.js")}">`}
 </head>${body}</html>`,
   );
 }

@@ -1,5 +1,6 @@
+import { formatDuration } from "../../config/duration.ts";
 import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
-import { findOwnContainer } from "../../platform/docker/own-container.ts";
+import type { StackService } from "./stack.ts";
 
 /** The services of a stack at one moment, by their names in the stack file. */
 export type StackState = ReadonlyMap<string, SwarmService>;
@@ -74,7 +75,7 @@ interface ListedService {
 }
 
 function readService(name: string, listed: ListedService, tasks: readonly ListedTask[]) {
-  const { Spec, PreviousSpec, ServiceStatus: status } = listed;
+  const { Spec, PreviousSpec, ServiceStatus: status, UpdateStatus: update } = listed;
   return {
     id: listed.ID,
     name,
@@ -91,7 +92,9 @@ function readService(name: string, listed: ListedService, tasks: readonly Listed
     runningTasks: status?.RunningTasks ?? 0,
     /** Also past ones that Swarm still knows, oldest first. */
     tasks: tasks.map((task) => readTask(name, task)) as readonly Task[],
-    update: updateOf(listed),
+    update: update?.State
+      ? { state: update.State, startedAt: update.StartedAt ?? "", message: update.Message ?? "" }
+      : (null as UpdateStatus | null),
     /** It runs to its end, and Swarm updates it in another way than other services. */
     isJob: "ReplicatedJob" in Spec.Mode || "GlobalJob" in Spec.Mode,
   };
@@ -105,11 +108,6 @@ function imageOf({ Labels, TaskTemplate }: ServiceSpec): string {
 function definitionOf({ TaskTemplate, EndpointSpec }: ServiceSpec): string {
   const placement = { ...TaskTemplate.Placement, Platforms: undefined };
   return JSON.stringify([{ ...TaskTemplate, Placement: placement }, EndpointSpec]);
-}
-
-function updateOf({ UpdateStatus: update }: ListedService): UpdateStatus | null {
-  if (!update?.State) return null;
-  return { state: update.State, startedAt: update.StartedAt ?? "", message: update.Message ?? "" };
 }
 
 interface ListedTask {
@@ -152,21 +150,102 @@ export function isUnderWay(update: UpdateStatus | null | undefined): boolean {
   return update?.state === "updating" || update?.state === "rollback_started";
 }
 
-/** Asks Swarm to roll a service back to its previous specification. */
-export async function rollBackService(engine: Engine, { id, version, spec }: SwarmService): Promise<void> {
-  await engine.post(`/services/${id}/update?version=${version}&rollback=previous`, spec);
+/** A service since the stack was deployed. */
+export interface Observation {
+  /** As it was just before the deploy; null if it did not exist. */
+  readonly before: SwarmService | null;
+  readonly now: SwarmService;
+  /** The time of `now`, since the deploy. */
+  readonly atMs: number;
+  /** When as many new tasks ran as are wanted. Swarm reports a task as running when its health check passes. */
+  readonly healthyAfterMs: number | null;
+  /** How long none of its tasks ran. */
+  readonly downtimeMs: number;
+  /** Since when all its tasks run; null while they do not. */
+  readonly steadySinceMs: number | null;
 }
 
-/** The stack of this process's task, and its service in the stack file. */
-interface OwnTask {
-  readonly stack: string;
-  readonly service: string;
+/** Adds to `last` how the service is `now`. */
+export function observe(
+  { before, now, atMs }: Pick<Observation, "before" | "now" | "atMs">,
+  last: Observation | undefined,
+): Observation {
+  const { desiredTasks, runningTasks } = now;
+  const freshRunning = freshTasks({ before, now }).filter(({ state }) => state === "running").length;
+  const hasAllFresh = desiredTasks > 0 && freshRunning >= desiredTasks;
+  const awayMs = runningTasks === 0 && desiredTasks > 0 ? atMs - (last?.atMs ?? 0) : 0;
+  return {
+    ...{ before, now, atMs },
+    healthyAfterMs: last?.healthyAfterMs ?? (hasAllFresh ? atMs : null),
+    downtimeMs: (last?.downtimeMs ?? 0) + awayMs,
+    steadySinceMs: runningTasks < desiredTasks ? null : (last?.steadySinceMs ?? atMs),
+  };
 }
 
-/** Finds it; null if this process is in no task of a stack. */
-export async function findOwnTask(engine: Engine): Promise<OwnTask | null> {
-  const own = await findOwnContainer(engine);
-  const stack = own?.labels["com.docker.stack.namespace"];
-  const service = own?.labels["com.docker.swarm.service.name"];
-  return own && stack && service ? { stack, service: service.slice(stack.length + 1) } : null;
+/** The tasks that did not exist before the deploy. */
+export function freshTasks({ before, now }: Pick<Observation, "before" | "now">): readonly Task[] {
+  const known = new Set(before?.tasks.map(({ id }) => id));
+  return now.tasks.filter(({ id }) => !known.has(id));
+}
+
+/** What a service has come to since the stack was deployed. */
+export type Judgement = "pending" | "unchanged" | "started" | "updated" | { readonly failure: string };
+
+/** Without a health check, a task counts as good when it has run this long. */
+const steadyEnoughMs = 3_000;
+/** By then Swarm has begun an update. A change that needs no new tasks never gets one. */
+const updateBeginsMs = 10_000;
+
+/** Judges a service by its state, because `docker stack deploy` exits with 0 even after a roll back. */
+export function judgeService(service: StackService, seen: Observation): Judgement {
+  const judgement = judgeNow(service, seen);
+  const { timeoutMs } = service.update;
+  // A roll back by Swarm gets as much time again: the reason of the failure is known when it ends.
+  const allowedMs = seen.now.update?.state === "rollback_started" ? 2 * timeoutMs : timeoutMs;
+  if (judgement !== "pending" || seen.atMs <= allowedMs) return judgement;
+  return { failure: `The update of ${service.name} was not done after ${formatDuration(seen.atMs)}.` };
+}
+
+function judgeNow(service: StackService, seen: Observation): Judgement {
+  const { before, now, atMs } = seen;
+  if (now.isJob) return "unchanged";
+  if (before === null) return judgeFirstStart(service, seen);
+  // Compared with the status before the deploy and not with a clock: the manager's may differ from ours.
+  if (now.update && now.update.startedAt !== before.update?.startedAt)
+    return judgeUpdate(service, now.update);
+  if (now.definition !== before.definition)
+    return atMs >= updateBeginsMs && isSteady(service, seen) ? "unchanged" : "pending";
+  if (now.update?.state.endsWith("paused")) return judgeUpdate(service, now.update);
+  return hasAllTasks(service, seen) ? "unchanged" : "pending";
+}
+
+function judgeUpdate({ name }: StackService, update: UpdateStatus): Judgement {
+  if (isUnderWay(update)) return "pending";
+  if (update.state === "completed") return "updated";
+  const what =
+    update.state === "rollback_completed"
+      ? `The new version of ${name} failed, and Swarm went back to the old one`
+      : `Swarm paused the update of ${name}`;
+  return { failure: `${what} (${update.message}).` };
+}
+
+/** A new service has no update, and Swarm restarts its tasks forever without reporting a failure. */
+function judgeFirstStart(service: StackService, seen: Observation): Judgement {
+  const isFailure = (task: Task) => hasFailed(task) && !(service.mayEnd && task.state === "complete");
+  if (freshTasks(seen).some(isFailure)) return { failure: `${service.name} could not be started.` };
+  return isSteady(service, seen) ? "started" : "pending";
+}
+
+function isSteady(service: StackService, seen: Observation): boolean {
+  const steadyMs = seen.steadySinceMs === null ? 0 : seen.atMs - seen.steadySinceMs;
+  const needsNoTime = service.hasHealthCheck || service.mayEnd;
+  return hasAllTasks(service, seen) && (needsNoTime || steadyMs >= steadyEnoughMs);
+}
+
+/** A service whose tasks may end needs no running ones after they have run once. */
+function hasAllTasks({ mayEnd }: StackService, seen: Observation): boolean {
+  const { before, now } = seen;
+  const isOver = mayEnd && now.definition === before?.definition;
+  const ended = mayEnd ? freshTasks(seen).filter(({ state }) => state === "complete").length : 0;
+  return isOver || now.runningTasks + ended >= now.desiredTasks;
 }

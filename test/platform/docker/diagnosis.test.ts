@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/container.ts";
 import { diagnose, lastLogLines } from "../../../src/platform/docker/diagnosis.ts";
 import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
-import { updateFailure } from "../../../src/rollout/swarm/wait-for-services.ts";
+import { updateFailure } from "../../../src/rollout/swarm/roll-out-stack.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 import { sampleSwarmService, sampleTask } from "../../rollout/swarm/sample.ts";

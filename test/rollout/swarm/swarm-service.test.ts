@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "../../../src/platform/docker/engine.ts";
-import { readStackState, rollBackService } from "../../../src/rollout/swarm/swarm-service.ts";
+import { rollBackService } from "../../../src/rollout/swarm/roll-out-stack.ts";
+import { readStackState } from "../../../src/rollout/swarm/swarm-service.ts";
 
 const listed = {
   ID: "s1",

@@ -1,0 +1,90 @@
+import { dirname, join } from "node:path";
+import { readForeignFile, removeForeignFile } from "../platform/foreign-files.ts";
+import { replaceFile } from "../platform/replace-file.ts";
+import { readSiteRequests, type SiteRequests } from "../site-requests.ts";
+import { inheritedOwner } from "./lock.ts";
+import type { Report, RolloutEvent } from "./report.ts";
+
+/** What a roll-out reports to the service whose deployment it is part of. */
+export interface DeploymentReport {
+  /** When the last of its services got the requests of its users; null if none did, or the old version serves again. */
+  readonly liveAtMs: number | null;
+  /** Null if they were not counted. */
+  readonly requests: readonly SiteRequests[] | null;
+  /** Whether a new version has the requests and is only watched. */
+  readonly isGuarding: boolean;
+}
+
+const nothing: DeploymentReport = { liveAtMs: null, requests: null, isGuarding: false };
+const longestBytes = 64 * 1024;
+
+function reportPath(statePath: string, deploymentId: number): string {
+  return join(statePath, "rollout", `deployment-${deploymentId}.json`);
+}
+
+/**
+ * Passes events on, and leaves the service a report of them.
+ *
+ * @param statePath STATE_PATH, as the deploy script has it
+ * @param deploymentId DEPLOY_ID; without it there is no such service
+ */
+export function reportToService(report: Report, statePath: string, deploymentId: string | undefined): Report {
+  const id = Number(deploymentId);
+  if (!Number.isSafeInteger(id) || id < 1) return report;
+  let known = nothing;
+  return (event) => {
+    known = withEvent(known, event);
+    // First: who reads the event may ask the service.
+    if (isWritten(event)) write(reportPath(statePath, id), known);
+    report(event);
+  };
+}
+
+function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentReport {
+  if (event.event === "step" && event.step === "switch") return { ...known, liveAtMs: Date.now() };
+  if (event.event === "guarding") return { ...known, isGuarding: true };
+  if (event.event === "step" && event.step === "guard") return { ...known, isGuarding: false };
+  if (event.event === "requests") return { ...known, requests: event.sites };
+  return event.event === "failed" ? { ...known, liveAtMs: null } : known;
+}
+
+/** At the switch the service already knows that the new version is live. */
+function isWritten(event: RolloutEvent): boolean {
+  if (event.event === "step") return event.step === "switch" || event.step === "guard";
+  return ["guarding", "finished", "failed"].includes(event.event);
+}
+
+/** The deployment counts, not what is known about it. */
+function write(path: string, known: DeploymentReport): void {
+  try {
+    replaceFile(path, JSON.stringify(known), { mode: 0o644, owner: inheritedOwner(dirname(path)) });
+  } catch {
+    // A full disk: nothing is recorded.
+  }
+}
+
+/** Reads the report of the roll-out of a deployment so far. The script's user may have written anything there. */
+export function readDeploymentReport(statePath: string, deploymentId: number): DeploymentReport {
+  const path = reportPath(statePath, deploymentId);
+  try {
+    const { liveAtMs, requests, isGuarding }: Record<keyof DeploymentReport, unknown> = JSON.parse(
+      readForeignFile(path, { mostBytes: longestBytes }).toString(),
+    );
+    return {
+      liveAtMs: Number.isSafeInteger(liveAtMs) ? Number(liveAtMs) : null,
+      requests: readSiteRequests(requests),
+      isGuarding: isGuarding === true,
+    };
+  } catch {
+    return nothing;
+  }
+}
+
+/** Removes a report that is recorded. If it cannot be removed, it does no harm. */
+export function removeDeploymentReport(statePath: string, deploymentId: number): void {
+  try {
+    removeForeignFile(reportPath(statePath, deploymentId));
+  } catch {
+    // The script's user has something else in the place of the directory, or there is none.
+  }
+}

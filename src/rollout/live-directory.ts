@@ -1,0 +1,192 @@
+import { constants, existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { liveMount, serviceAlias } from "../config/machine-part.ts";
+import { loadModel } from "../platform/compose/ask-compose.ts";
+import type { ComposeModel } from "../platform/compose/model.ts";
+import { type Engine, getJson, nullIfMissing } from "../platform/docker/engine.ts";
+import { isServing } from "../platform/docker/health.ts";
+import { withOwnHealth } from "../platform/docker/health-check.ts";
+import { hasMounts } from "../platform/docker/mountinfo.ts";
+import { isAllowed } from "../platform/files.ts";
+import { ProblemError } from "../problems.ts";
+import {
+  containersOf,
+  type LiveDirectory,
+  onService,
+  type Rollout,
+  type RolloutRequest,
+  type ServiceRollout,
+  trafficOf,
+} from "./context.ts";
+import { findMachineState, hostDirectoryOf, machineProjectOf } from "./locate-project.ts";
+import type { RolloutService } from "./project.ts";
+import { liveFilesRead, namesReceiving, readLiveFiles, switchLiveFiles, switchTraffic } from "./proxy.ts";
+
+/** Caddy's admin API is on this socket in the live directory, or beside those of all projects. */
+const socketName = "admin.sock";
+
+/**
+ * Finds the directory with the live files: the given one, else what is mounted at /run/live in this container, else,
+ * on the host, what the compose file mounts at /run/live in any service. For a project on the machine part it is the
+ * project's own directory in what is mounted at /run/live in this container or, on the host, in the machine part's
+ * Caddy.
+ *
+ * @returns null if the project has none, or not yet (a volume that was never used)
+ * @throws ProblemError `live_file_not_writable` if this process cannot write to it
+ */
+export async function findLiveDirectory(
+  engine: Engine,
+  model: ComposeModel,
+  { livePath, env }: Pick<RolloutRequest, "livePath" | "env">,
+): Promise<LiveDirectory | null> {
+  const project = machineProjectOf(model);
+  if (project !== null) {
+    const path = livePath || join(await liveRoot(engine, project, env), project);
+    if (!isAllowed(path, constants.W_OK)) throw notWritable(path, onMachine);
+    return { path, adminSocket: join(dirname(path), socketName), project };
+  }
+  const path = livePath || (await ownDirectory(engine, model));
+  if (path === null) return null;
+  if (!isAllowed(path, constants.W_OK)) throw notWritable(path, alone);
+  return { path, adminSocket: join(path, socketName), project };
+}
+
+/** Where the directories of all projects on the machine part are. */
+async function liveRoot(engine: Engine, project: string, env: NodeJS.ProcessEnv): Promise<string> {
+  if (await isMountedHere()) return liveMount;
+  const machine = await findMachineState(engine, env);
+  if (machine !== null) return machine.live;
+  const detail = `${project} is on Hotpush's machine part (its network is external), and this engine has none: neither its containers nor its files were found, so the live files were not either. Set it up again, in the checkout: hotpush init. If its files are not in the usual directory, name that in MACHINE_PATH. Nothing was changed.`;
+  throw new ProblemError({ code: "live_file_not_writable", detail });
+}
+
+/** The directory of a project with a proxy of its own. */
+async function ownDirectory(engine: Engine, model: ComposeModel): Promise<string | null> {
+  if (await isMountedHere()) return liveMount;
+  const source = mountedSource(model);
+  if (source === null) return null;
+  return source.type === "bind" ? source.path : volumePath(engine, source.volume);
+}
+
+/** Whether this is a container with the live files mounted: the image has the directory even without them. */
+async function isMountedHere(): Promise<boolean> {
+  if (!existsSync("/.dockerenv")) return false;
+  return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [liveMount]);
+}
+
+type Source =
+  | { readonly type: "bind"; readonly path: string }
+  | { readonly type: "volume"; readonly volume: string };
+
+function mountedSource(model: ComposeModel): Source | null {
+  const mounts = Object.values(model.services).flatMap((service) => service.volumes ?? []);
+  const live = mounts.find(({ target }) => target === liveMount);
+  if (live?.source === undefined) return null;
+  if (live.type === "bind") return { type: "bind", path: live.source };
+  return { type: "volume", volume: model.volumes?.[live.source]?.name ?? `${model.name}_${live.source}` };
+}
+
+async function volumePath(engine: Engine, volume: string): Promise<string | null> {
+  const found = await nullIfMissing(getJson<{ readonly Mountpoint: string }>(engine, `/volumes/${volume}`));
+  return found?.Mountpoint ?? null;
+}
+
+const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
+const onMachine =
+  "Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the machine part makes it when it runs: docker start hotpush-run-1. Nothing was changed.";
+
+function notWritable(path: string, advice: string): ProblemError {
+  const detail = `The live files are in ${path}, and this process cannot write there. ${advice}`;
+  return new ProblemError({ code: "live_file_not_writable", detail });
+}
+
+/**
+ * Writes live files that are missing or name nothing that serves. On the first roll-out, their volume is created with
+ * the proxy, which may start after the services behind it.
+ */
+export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
+  const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout));
+  if (liveDirectory === null) return;
+  const now = { ...rollout, liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
+  if (rollout.liveDirectory === null) await refuseForeignLiveFiles(now);
+  for (const service of rollout.project.services) {
+    if (service.replacement.how === "roll") await adopt(onService(now, service));
+    else if (service.replicas > 0) await nameItself(liveDirectory, service.name);
+  }
+}
+
+async function findAgain(rollout: Rollout): Promise<LiveDirectory | null> {
+  return findLiveDirectory(rollout.engine, await loadModel(rollout), rollout);
+}
+
+async function adopt(on: ServiceRollout): Promise<void> {
+  const serving = (await withOwnHealth(on.engine, await containersOf(on))).filter(isServing);
+  const named = await namesReceiving(on);
+  if (!serving.some(({ name }) => named.includes(name))) await switchTraffic(on, serving);
+}
+
+/**
+ * On the machine part, the proxy reads live files of services that no roll-out switches as well: these lead to
+ * whichever container the service has.
+ */
+async function nameItself({ path, project }: LiveDirectory, service: string): Promise<void> {
+  if (project === null) return;
+  const alias = serviceAlias(service, project);
+  const named = await readLiveFiles(path, service);
+  if (named.some((name) => name !== alias)) await switchLiveFiles(path, service, [alias]);
+}
+
+/**
+ * Refuses a live file that belongs to another compose project: two projects that share a volume at /run/live would switch each
+ * other's traffic. It does if it names a container of that project or, if it names none, if that project mounts it.
+ *
+ * @throws ProblemError `live_file_shared` with both projects and the file
+ */
+export async function refuseForeignLiveFiles(
+  rollout: Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead">,
+): Promise<void> {
+  const { engine, project, liveDirectory } = rollout;
+  if (liveDirectory === null) return;
+  const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
+  const live = await hostDirectoryOf(engine, liveDirectory.path);
+  const projectOf = (one: Anyone | undefined) => one?.Labels?.["com.docker.compose.project"] ?? project.name;
+  const rival = everyone.find(
+    (one) => projectOf(one) !== project.name && one.Mounts?.some(({ Source }) => Source === live),
+  );
+  for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
+    for (const name of await namesReceiving({ service, traffic: trafficOf(rollout, service) })) {
+      const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
+      const owner = projectOf(bearer ?? rival);
+      if (owner !== project.name)
+        throw shared(join(liveDirectory.path, service.name), project.name, name, owner);
+    }
+  }
+}
+
+/** A container of any compose project, or of none, as the engine lists it. */
+interface Anyone {
+  readonly Names: readonly string[];
+  readonly Labels: Readonly<Record<string, string>> | null;
+  readonly Mounts?: readonly { readonly Source?: string }[];
+}
+
+function shared(file: string, own: string, name: string, owner: string): ProblemError {
+  const detail = `The live file ${file} of the project ${own} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down. Nothing was changed.`;
+  return new ProblemError({ code: "live_file_shared", detail });
+}
+
+/**
+ * Refuses a service with the name of another one's second, third… live file: `api.2` beside `api`.
+ *
+ * @throws ProblemError `compose_invalid`
+ */
+export function refuseSharedLiveFile(services: readonly RolloutService[]): void {
+  const rolled = services.filter(({ replacement }) => replacement.how === "roll").map(({ name }) => name);
+  for (const name of rolled) {
+    const [, stem = ""] = /^(.+)\.\d+$/.exec(name) ?? [];
+    if (!rolled.includes(stem)) continue;
+    const detail = `The live file of the service ${name} would be that of a replica of ${stem}. Give it another name in the compose file, such as ${name.replaceAll(".", "-")}. Nothing was changed.`;
+    throw new ProblemError({ code: "compose_invalid", detail });
+  }
+}

@@ -1,0 +1,228 @@
+import { constants, readFileSync } from "node:fs";
+import { mkdir, stat, symlink } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
+import { parseEnv } from "node:util";
+import {
+  liveMount,
+  type MachineState,
+  machineFilesAt,
+  machinePathOf,
+  machineProject,
+  machineServices,
+  machineStateAt,
+  projectOfNetwork,
+  serviceAlias,
+} from "../config/machine-part.ts";
+import type { Environment } from "../config/settings.ts";
+import { stateDirectoryOf } from "../config/state-path.ts";
+import { loadModel } from "../platform/compose/ask-compose.ts";
+import type { ComposeTarget } from "../platform/compose/commands.ts";
+import type { ComposeModel } from "../platform/compose/model.ts";
+import { type Container, type ContainerMount, listContainers } from "../platform/docker/container.ts";
+import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
+import { findOwnContainer } from "../platform/docker/own-container.ts";
+import { isAllowed, ownUid } from "../platform/files.ts";
+import { ProblemError } from "../problems.ts";
+import type { Containers } from "./context.ts";
+
+/**
+ * Gives the compose project with its path on the host. In a container, the repository may be mounted at another path.
+ * The engine resolves bind mounts on the host, so compose needs the host's path.
+ *
+ * @throws ProblemError `repository_not_mounted` if that path cannot be made to work in this container, with the line
+ * to change
+ */
+export async function locateProject(engine: Engine, target: ComposeTarget): Promise<ComposeTarget> {
+  const directory = resolve(target.projectDirectory);
+  const own = await findOwnContainer(engine);
+  if (own === null) return { ...target, projectDirectory: directory };
+  const located = locateIn(own, target);
+  if (located.projectDirectory !== directory) await standIn(directory, located.projectDirectory);
+  return located;
+}
+
+/** A path on the host, and the path in the container where it is mounted. */
+type MountedPath = Pick<ContainerMount, "source" | "target">;
+
+type OwnPaths = Pick<Container, "labels"> & { readonly mounts: readonly MountedPath[] };
+
+/**
+ * The same, computed from the container's mounts and labels alone.
+ *
+ * @throws ProblemError `repository_not_mounted` if no mount holds the project
+ */
+export function locateIn(own: OwnPaths, target: ComposeTarget): ComposeTarget {
+  const directoryHere = resolve(target.projectDirectory);
+  const projectDirectory = hostPathOf(own.mounts, directoryHere);
+  if (projectDirectory === null) throw notMounted(directoryHere);
+  return { ...target, projectDirectory, directoryHere, ...projectOf(own, target, projectDirectory) };
+}
+
+/** The path of `directory` on the host, which identifies a project. Without a mount it is `directory` itself. */
+export async function hostDirectoryOf(engine: Engine, directory: string): Promise<string> {
+  const own = await findOwnContainer(engine);
+  return (own && hostPathOf(own.mounts, directory)) ?? directory;
+}
+
+/** The host's path of `path`, by the innermost mount that contains it; null if it is not mounted. */
+export function hostPathOf(mounts: readonly MountedPath[], path: string): string | null {
+  const holding = mounts.filter(({ target }) => path === target || path.startsWith(`${target}/`));
+  const [innermost] = holding.toSorted((a, b) => b.target.length - a.target.length);
+  return innermost ? join(innermost.source, relative(innermost.target, path)) : null;
+}
+
+/**
+ * If the project that Hotpush deploys has started it, the name and the files of that start are used: `docker compose
+ * -p shop -f prod.yaml up` need not be repeated.
+ */
+export function projectOf(
+  { labels }: Pick<Container, "labels">,
+  { files }: ComposeTarget,
+  hostDirectory: string,
+): Partial<ComposeTarget> {
+  const label = (name: string) => labels[`com.docker.compose.project${name}`];
+  const name = label("");
+  if (name === undefined || label(".working_dir") !== hostDirectory) return {};
+  const used = (label(".config_files") ?? "").split(",").filter(Boolean);
+  const areUsual = used.every((file) => /\/(?:docker-)?compose(?:\.override)?\.ya?ml$/.test(file));
+  return { projectName: name, files: files.length > 0 || areUsual ? files : used };
+}
+
+/** Links the host's path to the repository in this container, so that one path works for both. */
+async function standIn(directory: string, hostDirectory: string): Promise<void> {
+  try {
+    await mkdir(dirname(hostDirectory), { recursive: true });
+    await symlink(directory, hostDirectory);
+  } catch (error) {
+    if (await areSame(directory, hostDirectory)) return;
+    throw new ProblemError(
+      {
+        code: "repository_not_mounted",
+        detail: `The repository is ${hostDirectory} on the host, but ${directory} in this container, and no link to it can be made here. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`,
+      },
+      error,
+    );
+  }
+}
+
+/** Also true if the repository is mounted at both paths. */
+async function areSame(directory: string, other: string): Promise<boolean> {
+  const [one, two] = await Promise.all([stat(directory), stat(other).catch(() => null)]);
+  return one.dev === two?.dev && one.ino === two.ino;
+}
+
+function notMounted(directory: string): ProblemError {
+  return new ProblemError({
+    code: "repository_not_mounted",
+    detail: `${directory} is not mounted from the host, so the engine cannot see it. In the compose file, under Hotpush's volumes, mount the repository at the path that it has on the host, such as "/srv/shop:/srv/shop", and set REPO_PATH to that path.`,
+  });
+}
+
+/**
+ * Refuses to work outside of the container in which the project's own Hotpush runs, and keeps the lock and the good
+ * versions. From outside, two roll-outs could run at once, and prune would remove images that a roll back needs.
+ *
+ * @param projectDirectory as the host sees it
+ * @param env `STATE_PATH` in it confirms that the state is the right one; the image sets it
+ * @throws ProblemError `state_unusable` with the container to run the command in
+ */
+export async function refuseOtherState(
+  engine: Engine,
+  projectDirectory: string,
+  { STATE_PATH }: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (STATE_PATH) return;
+  const label = [
+    "org.opencontainers.image.title=Hotpush",
+    `com.docker.compose.project.working_dir=${projectDirectory}`,
+  ];
+  const path = `/containers/json?${filteredBy({ label, status: ["running"] })}`;
+  const [container] = await getJson<readonly { readonly Names: readonly string[] }[]>(engine, path);
+  if (!container) return;
+  const name = container.Names[0]?.replace(/^\//, "") ?? "";
+  const detail = `Hotpush runs in the container ${name}, which holds the lock of this project's roll-outs and the list of its good versions. Run the command there: docker exec ${name} hotpush ... Nothing was changed. (With STATE_PATH set, it runs here, on the state in that directory.)`;
+  throw new ProblemError({ code: "state_unusable", detail });
+}
+
+/**
+ * The state directory of a project's roll-outs. For a project on the machine part it is the one that its deploy script
+ * gets as STATE_PATH, also by hand: so a roll-out by hand and one by the script exclude each other, and know the same
+ * good versions.
+ *
+ * @throws ProblemError `state_unusable` if this user may not use it
+ */
+export async function findStatePath(
+  engine: Engine,
+  target: ComposeTarget,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  // The machine part's own container has another STATE_PATH, that of the service.
+  if (env.STATE_PATH && !env.MACHINE_STATE_PATH) return stateDirectoryOf(env);
+  const machine = await findMachineState(engine, env);
+  if (machine === null) return stateDirectoryOf(env);
+  const project = await serverProjectOf(target, env);
+  if (project === null) return stateDirectoryOf(env);
+  const path = join(machine.projects, project);
+  if (isAllowed(path, constants.W_OK | constants.X_OK)) return path;
+  const detail = `The lock of the roll-outs of ${project} and the list of its good versions are in ${path}, which this user cannot use. Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the machine part makes it when it runs: docker start hotpush-run-1. Nothing was changed.`;
+  throw new ProblemError({ code: "state_unusable", detail });
+}
+
+/** Null if compose cannot read the project: the roll-out reports that, with compose's message. */
+async function serverProjectOf(target: ComposeTarget, env: NodeJS.ProcessEnv): Promise<string | null> {
+  const { signal } = new AbortController();
+  const model = await loadModel({ target, env, signal, lockDescriptor: undefined }).catch(() => null);
+  return model && machineProjectOf(model);
+}
+
+/**
+ * The project on the machine part that a compose model belongs to, by its external network `hotpush-<name>`; null if it
+ * is not on the machine part. If it is in the networks of several, its own is the one in which its services have
+ * their names for the proxy, else the one with the name of the compose project.
+ */
+export function machineProjectOf({ name, networks = {}, services }: ComposeModel): string | null {
+  const joined = Object.entries(networks).flatMap(([key, network]) => {
+    const project = network.external ? projectOfNetwork(network.name) : null;
+    return project === null ? [] : [{ key, project }];
+  });
+  const hasAliases = ({ key, project }: { readonly key: string; readonly project: string }) =>
+    Object.entries(services).some(([service, { networks: own }]) =>
+      own?.[key]?.aliases?.includes(serviceAlias(service, project)),
+    );
+  const own = joined.find(hasAliases) ?? joined.find(({ project }) => project === name) ?? joined[0];
+  return own?.project ?? null;
+}
+
+/**
+ * Finds the state directories of the engine's machine part, as paths on this machine: by its containers, which may have
+ * stopped, or else by its files.
+ *
+ * @returns null if there is no machine part, or if this user cannot read its files
+ */
+export async function findMachineState(engine: Engine, env: Environment): Promise<MachineState | null> {
+  const containers = await listContainers(engine, machineProject);
+  const path = statePathOfRun(containers) ?? statePathInFile(env);
+  if (path === null) return null;
+  const state = machineStateAt(path);
+  return { ...state, live: livePathOfCaddy(containers) ?? state.live };
+}
+
+function statePathOfRun(containers: Containers): string | null {
+  const run = containers.find(({ service }) => service === machineServices.run);
+  const prefix = "MACHINE_STATE_PATH=";
+  return run?.environment.find((variable) => variable.startsWith(prefix))?.slice(prefix.length) || null;
+}
+
+function livePathOfCaddy(containers: Containers): string | null {
+  const caddy = containers.find(({ service }) => service === machineServices.caddy);
+  return caddy?.mounts.find(({ target }) => target === liveMount)?.source ?? null;
+}
+
+function statePathInFile(env: Environment): string | null {
+  const { envFile } = machineFilesAt(machinePathOf(env, ownUid() === 0));
+  try {
+    return parseEnv(readFileSync(envFile, "utf8")).STATE_PATH || null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,261 @@
+import { parseDurationMs } from "../config/duration.ts";
+import type {
+  ComposeHealthcheck,
+  ComposeModel,
+  ComposeService,
+  ComposeVolume,
+} from "../platform/compose/model.ts";
+import { ProblemError } from "../problems.ts";
+
+/** A compose project as a roll-out sees it. */
+export interface RolloutProject {
+  readonly name: string;
+  /** In the order of their dependencies. */
+  readonly services: readonly RolloutService[];
+}
+
+export interface RolloutService {
+  readonly name: string;
+  /** The name that compose looks the image up by. */
+  readonly image: string;
+  /** Whether its image is built here: by its own `build`, or by that of another service with the same image. */
+  readonly isBuilt: boolean;
+  /** Whether it has a `build` of its own. */
+  readonly hasBuild: boolean;
+  /** Those that compose creates for the project. */
+  readonly networks: readonly Network[];
+  /** The services that it must wait for, also those that they wait for. */
+  readonly dependsOn: readonly string[];
+  readonly replicas: number;
+  readonly replacement: Replacement;
+  /** Whether exit code 0 may be its good end: nothing in the compose file says that it keeps running. */
+  readonly mayEnd: boolean;
+  /** How long a new container may take to be healthy. */
+  readonly healthyTimeoutMs: number;
+  /** How long the requests and streams of the old container may take to end; null without a label. */
+  readonly drainTimeoutMs: number | null;
+  /** Requested through the proxy after the switch; null if the compose file has none. */
+  readonly checkUrl: string | null;
+  /** How long the new version is watched after the switch; 0: not at all. */
+  readonly guardMs: number;
+}
+
+export interface Network {
+  /** Its name in the compose file, and its name in the engine. */
+  readonly key: string;
+  readonly name: string;
+  /** What compose creates it from. */
+  readonly definition: object;
+}
+
+/** Makes the project from compose's own model. */
+export function readProject(model: ComposeModel): RolloutProject {
+  const names = inDependencyOrder(model.services);
+  const awaited = namesRunToTheirEnd(model.services);
+  const services = names.flatMap((name) => {
+    const service = model.services[name];
+    return service ? [readService(model, name, service, awaited.has(name))] : [];
+  });
+  const built = new Set(services.filter(({ hasBuild }) => hasBuild).map(({ image }) => image));
+  return {
+    name: model.name,
+    services: services.map((service) => ({ ...service, isBuilt: built.has(service.image) })),
+  };
+}
+
+function readService(
+  model: ComposeModel,
+  name: string,
+  service: ComposeService,
+  isAwaited: boolean,
+): Omit<RolloutService, "isBuilt"> {
+  return {
+    name,
+    image: service.image ?? `${model.name}-${name}`,
+    hasBuild: service.build !== undefined,
+    networks: networksOf(model, service),
+    dependsOn: dependenciesOf(model.services, name),
+    replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
+    replacement: replacementOf(service, isAwaited),
+    mayEnd: mayEnd(service),
+    healthyTimeoutMs:
+      durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
+    drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout"),
+    checkUrl: service.labels?.["hotpush.check"] || null,
+    guardMs: guardMs(service),
+  };
+}
+
+/** `on-failure` does not restart a container that exited with 0. */
+function mayEnd({ restart, deploy, healthcheck, labels }: ComposeService): boolean {
+  const policy = restart || deploy?.restart_policy?.condition || "no";
+  const isOver = /^(?:no|none|on-failure(?::\d+)?)$/.test(policy);
+  const isWatched = healthcheck !== undefined && !healthcheck.disable;
+  return isOver && !isWatched && !labels?.["hotpush.check"];
+}
+
+function networksOf({ networks = {} }: ComposeModel, service: ComposeService): readonly Network[] {
+  return Object.keys(service.networks ?? {}).flatMap((key) => {
+    const definition = networks[key];
+    return definition && !definition.external ? [{ key, name: definition.name, definition }] : [];
+  });
+}
+
+/** Dependencies first, otherwise in the file's order. Compose has refused cycles already. */
+function inDependencyOrder(services: ComposeModel["services"]): readonly string[] {
+  const ordered = new Set<string>();
+  const visit = (name: string) => {
+    if (ordered.has(name)) return;
+    for (const dependency of Object.keys(services[name]?.depends_on ?? {})) visit(dependency);
+    ordered.add(name);
+  };
+  for (const name of Object.keys(services)) visit(name);
+  return [...ordered];
+}
+
+/** All that `name` depends on, by others too. Compose has refused cycles already. */
+function dependenciesOf(services: ComposeModel["services"], name: string): readonly string[] {
+  const direct = Object.keys(services[name]?.depends_on ?? {});
+  return [...new Set(direct.flatMap((one) => [one, ...dependenciesOf(services, one)]))];
+}
+
+/** Services that others wait for until they have succeeded, such as a database migration. */
+export function namesRunToTheirEnd(services: ComposeModel["services"]): ReadonlySet<string> {
+  const conditions = Object.values(services).flatMap((service) => Object.entries(service.depends_on ?? {}));
+  return new Set(
+    conditions.flatMap(([name, { condition }]) =>
+      condition === "service_completed_successfully" ? [name] : [],
+    ),
+  );
+}
+
+const defaultGuardMs = 10_000;
+
+/** @throws ProblemError `compose_invalid` if the label `hotpush.guard` has no duration */
+function guardMs(service: ComposeService): number {
+  if (service.labels?.["hotpush.guard"] === "0") return 0;
+  return durationLabelMs(service, "hotpush.guard") ?? defaultGuardMs;
+}
+
+/** Long enough for most services. Docker itself calls no container unhealthy during its start period. */
+const shortestMs = 60_000;
+
+/**
+ * How long a new container may take to be healthy without a label: a minute, or as long as Docker's own health check
+ * needs to call it unhealthy, plus 10 s.
+ */
+export function defaultHealthyTimeoutMs(healthcheck: ComposeHealthcheck | undefined): number {
+  return Math.max(shortestMs, untilUnhealthyMs(healthcheck) + 10_000);
+}
+
+/** Docker's defaults: no start period, 3 retries, an interval and a time-out of 30 s. */
+function untilUnhealthyMs(healthcheck: ComposeHealthcheck | undefined): number {
+  if (!healthcheck || healthcheck.disable) return 0;
+  const startPeriodMs = parseGoDurationMs(healthcheck.start_period ?? "0s") ?? 0;
+  const intervalMs = parseGoDurationMs(healthcheck.interval ?? "30s") ?? 30_000;
+  const timeoutMs = parseGoDurationMs(healthcheck.timeout ?? "30s") ?? 30_000;
+  return startPeriodMs + (healthcheck.retries ?? 3) * (intervalMs + timeoutMs);
+}
+
+/**
+ * Reads a label that holds a duration, such as `hotpush.healthy-timeout: 90s`.
+ *
+ * @returns milliseconds, or null if the service has no such label
+ * @throws ProblemError `compose_invalid` unless it is a duration above zero
+ */
+export function durationLabelMs({ labels }: Pick<ComposeService, "labels">, label: string): number | null {
+  const text = labels?.[label];
+  if (text === undefined) return null;
+  const ms = parseDurationMs(text);
+  if (ms) return ms;
+  const detail = `The label ${label} is "${text}", not a duration such as 90s.`;
+  throw new ProblemError({ code: "compose_invalid", detail });
+}
+
+const unitsMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/**
+ * Reads a duration as Go writes it and compose prints it: `1m30s`, `500ms`, `2h45m0.5s`.
+ *
+ * @returns milliseconds, or null if `text` is no such duration
+ */
+export function parseGoDurationMs(text: string): number | null {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/gy)];
+  if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text) return null;
+  return parts.reduce((sum, [, number, unit]) => sum + Number(number) * (unitsMs[unit ?? ""] ?? 0), 0);
+}
+
+/**
+ * How a new container takes the place of the old one.
+ * - `roll`: both run for a while; the live file switches the proxy, if it reads one for this service.
+ * - `scale`: both run for a while; the proxy switches by itself (Traefik and others that watch Docker's health).
+ * - `recreate`: the old one stops first, because two cannot run; the service is down in between.
+ * - `run-once`: it runs to its end, and others wait for that (a migration).
+ */
+export type Replacement =
+  | { readonly how: "roll"; readonly isByLabel?: boolean }
+  | { readonly how: "scale" | "run-once" }
+  | { readonly how: "recreate"; readonly reason: string };
+
+/**
+ * Decides it from the compose file. A service that another one waits for runs once, whatever else the file says. For
+ * the others, the label `hotpush.rollout` (`live`, `scale` or `recreate`) decides, or else whether two containers would
+ * clash, or write to one volume: nothing but a label shows that they may.
+ *
+ * @throws ProblemError `compose_invalid` if the label has another value
+ */
+export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
+  const label = service.labels?.["hotpush.rollout"];
+  if (label !== undefined && !["live", "scale", "recreate"].includes(label)) {
+    const detail = `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`;
+    throw new ProblemError({ code: "compose_invalid", detail });
+  }
+  if (isAwaited) return { how: "run-once" };
+  if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
+  const clash = clashOfTwo(service);
+  if (clash !== null) return { how: "recreate", reason: clash };
+  if (label !== undefined) return label === "scale" ? { how: "scale" } : { how: "roll", isByLabel: true };
+  const volume = writableVolume(service);
+  return volume === null ? { how: "roll" } : { how: "recreate", reason: `volume ${volume.target}` };
+}
+
+/** Sockets, clocks and other parts of the machine, the live files, and single files of configuration: no data is there. */
+const noData =
+  /^\/(?:var\/)?run(?:\/|$)|\.sock$|^\/etc\/(?:localtime|timezone|hosts|ssl|letsencrypt)|^\/(?:dev|proc|sys)(?:\/|$)|\.(?:ya?ml|json|toml|ini|conf|cfg|cnf|env|xml|properties|pem|crt|key|sh|js|ts|php|html?)$/;
+
+/**
+ * The first volume of a service that its old and its new container would both write to, or null. Anonymous volumes do not
+ * count, because each container has its own.
+ */
+export function writableVolume({ volumes = [] }: ComposeService): ComposeVolume | null {
+  const isWritten = ({ type, source, target, read_only: isReadOnly = false }: ComposeVolume) =>
+    (type === "volume" || type === "bind") &&
+    Boolean(source) &&
+    !isReadOnly &&
+    ![source ?? "", target].some((path) => noData.test(path));
+  return volumes.find(isWritten) ?? null;
+}
+
+/** Why the engine could not run a second container, or null. */
+function clashOfTwo(service: ComposeService): string | null {
+  const port = service.ports?.find(
+    ({ published }) => published !== undefined && published !== "" && published !== "0",
+  );
+  if (port) return `publishes port ${port.published}`;
+  if (service.container_name) return `container_name ${service.container_name}`;
+  if (service.network_mode && !["bridge", "default", "none"].includes(service.network_mode)) {
+    return `network_mode ${service.network_mode}`;
+  }
+  const address = Object.values(service.networks ?? {}).find(
+    (network) => network?.ipv4_address ?? network?.ipv6_address,
+  );
+  return address ? `fixed address ${address.ipv4_address ?? address.ipv6_address}` : null;
+}

@@ -1,0 +1,403 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatDuration } from "../config/duration.ts";
+import { liveMount, serviceAlias } from "../config/machine-part.ts";
+import { sendHttp } from "../platform/http.ts";
+import { replaceFile } from "../platform/replace-file.ts";
+import { ProblemError } from "../problems.ts";
+import { requestsLog } from "./caddy-lines.ts";
+import type { Containers, LiveDirectory, ServiceRollout } from "./context.ts";
+import { type ServiceOutcome, timed } from "./report.ts";
+
+/**
+ * Reads the live files of a service. Each holds the name of one container that gets traffic; the proxy reads them on
+ * every request. The first replica's file is named after the service (`app`), the others `app.2`, `app.3`.
+ *
+ * @returns the names in the order of the files; empty if nothing was switched yet
+ */
+export async function readLiveFiles(directory: string, service: string): Promise<readonly string[]> {
+  const names: string[] = [];
+  for (const file of await liveFiles(directory, service)) {
+    names.push((await readFile(join(directory, file), "utf8")).trim());
+  }
+  return [...new Set(names.filter(Boolean))];
+}
+
+/** The names in the live files of the service; none if no live file directs its requests. */
+export async function namesReceiving({
+  traffic,
+  service,
+}: Pick<ServiceRollout, "traffic" | "service">): Promise<readonly string[]> {
+  return traffic.by === "live file" ? readLiveFiles(traffic.directory.path, service.name) : [];
+}
+
+/**
+ * Points the proxy at `containers`, from its next request on. Each file is replaced as a whole (rename) and synced to
+ * disk before this returns, so neither the proxy nor a power cut ever leaves half a name. Files of replicas that no
+ * longer exist name the first container, because the Caddyfile may still list them.
+ *
+ * @throws ProblemError `live_file_not_writable`, for example if the disk is full
+ */
+export async function switchLiveFiles(
+  directory: string,
+  service: string,
+  containers: readonly string[],
+): Promise<void> {
+  // No newline at the end: Caddy before 2.9 would dial it too.
+  const present = await liveFiles(directory, service);
+  const count = Math.max(containers.length, ...present.map((file) => replicaOf(service, file)));
+  try {
+    for (let replica = 1; replica <= count; replica += 1) {
+      const container = containers[replica - 1] ?? containers[0];
+      if (container === undefined) continue;
+      replaceFile(join(directory, liveFile(service, replica)), container, { mode: 0o644, owner: null });
+    }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const detail = `The live files in ${directory} could not be written: ${reason}.`;
+    throw new ProblemError({ code: "live_file_not_writable", detail }, error);
+  }
+}
+
+/**
+ * Sends the requests to `containers`, if a live file directs them. Without containers, nothing changes.
+ *
+ * @throws ProblemError `live_file_not_writable`
+ */
+export async function switchTraffic(on: ServiceRollout, containers: Containers): Promise<void> {
+  const { traffic, service } = on;
+  if (traffic.by !== "live file" || containers.length === 0) return;
+  const names = containers.map(({ name }) => name);
+  const write = () => switchLiveFiles(traffic.directory.path, service.name, names);
+  await timed(on, "switch", write, `requests now go to ${names.join(", ")}`);
+}
+
+/** The file name of replica `replica` (from 1) of `service`. */
+function liveFile(service: string, replica: number): string {
+  return replica === 1 ? service : `${service}.${replica}`;
+}
+
+async function liveFiles(directory: string, service: string): Promise<readonly string[]> {
+  const files = await readdir(directory);
+  const replica = (file: string) => replicaOf(service, file);
+  return files.filter((file) => isLiveFileOf(service, file)).sort((a, b) => replica(a) - replica(b));
+}
+
+/** Whether `file` is the name of a live file of `service`: `app`, `app.2`, `app.3`, but not `app.02`. */
+export function isLiveFileOf(service: string, file: string): boolean {
+  const rest = file.startsWith(service) ? file.slice(service.length) : null;
+  return rest === "" || (rest !== null && /^\.(?:[2-9]|[1-9]\d+)$/.test(rest));
+}
+
+function replicaOf(service: string, file: string): number {
+  return file === service ? 1 : Number(file.slice(service.length + 1));
+}
+
+const answerTimeoutMs = 5_000;
+
+export interface InFlight {
+  /** Requests to the containers that were asked for. */
+  readonly count: number;
+  /**
+   * Requests to the service that Caddy counts under no container's name. Before 2.11.2, these are all that a live file
+   * directed (https://github.com/caddyserver/caddy/pull/7517). Later versions count each of those both ways, except
+   * if the file named the service itself when it came. Added to them are requests that reached no container by the
+   * live file, and went to the service's name on the machine part instead.
+   */
+  readonly unnamed: number;
+}
+
+/**
+ * How many requests Caddy has in flight to the containers `names` of `service`. Those to other services and other
+ * projects, whose live files have other paths, do not count. See
+ * https://caddyserver.com/docs/api#get-reverse-proxyupstreams
+ *
+ * @returns null if Caddy does not answer
+ */
+export async function requestsInFlight(
+  live: LiveDirectory,
+  service: string,
+  names: readonly string[],
+): Promise<InFlight | null> {
+  const answer = await get(live, "/reverse_proxy/upstreams");
+  if (answer === null) return null;
+  const upstreams: readonly Upstream[] = JSON.parse(answer) ?? [];
+  const byFile = upstreams.filter(({ address }) =>
+    filesIn(live, address).some((file) => isLiveFileOf(service, file)),
+  );
+  const alias = live.project === null ? null : serviceAlias(service, live.project);
+  // Excludes upstreams that the Caddyfile names itself, such as another service: no live file counts their
+  // requests.
+  const known = new Set([...names, ...(await readLiveFiles(live.path, service))]);
+  const to = (isMeant: (host: string) => boolean) =>
+    total(upstreams.filter(({ address }) => isMeant(hostOf(address))));
+  const named = to((host) => known.has(host) && host !== alias);
+  const rescued = to((host) => host === alias);
+  return {
+    count: to((host) => names.includes(host)),
+    unnamed: Math.max(0, total(byFile) - named) + rescued,
+  };
+}
+
+function hostOf(address: string): string {
+  return address.replace(/:\d+$/, "");
+}
+
+interface Upstream {
+  readonly address: string;
+  readonly num_requests: number;
+}
+
+function total(upstreams: readonly Upstream[]): number {
+  return upstreams.reduce((sum, { num_requests }) => sum + num_requests, 0);
+}
+
+/**
+ * The live files of this project that Caddy's configuration reads (`{file./run/live/app}` → `app`, and on the machine
+ * part `{file./run/live/shop/app}` → `app`).
+ *
+ * @returns null if Caddy does not answer
+ */
+export async function liveFilesRead(live: LiveDirectory): Promise<ReadonlySet<string> | null> {
+  const answer = await get(live, "/config/");
+  return answer === null ? null : new Set(filesIn(live, answer));
+}
+
+/** Whether Caddy's configuration has the log of the project's requests, under whatever path Caddy sees the live files. */
+export async function logsRequests(live: LiveDirectory): Promise<boolean> {
+  return (await get(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`) ?? false;
+}
+
+/**
+ * The project's live files that `text` names. On the machine part the whole path counts: other projects have files of
+ * the same name. A Caddy of the project's own may have them at any place.
+ */
+function filesIn({ project }: LiveDirectory, text: string): readonly string[] {
+  const paths = [...text.matchAll(/\{file\.([^}]*)\}/g)].map(([, path = ""]) => posix.parse(path));
+  const mine = project === null ? null : posix.join(liveMount, project);
+  return paths.filter(({ dir }) => mine === null || dir === mine).map(({ base }) => base);
+}
+
+async function get({ adminSocket }: LiveDirectory, path: string): Promise<string | null> {
+  const target = { socketPath: adminSocket, path };
+  // Caddy refuses an Origin that it does not know. It accepts this host without an Origin.
+  const headers = { host: "localhost" };
+  const answer = await sendHttp(target, { headers, timeoutMs: answerTimeoutMs }).catch(() => null);
+  return answer?.status === 200 ? answer.body.toString() : null;
+}
+
+/**
+ * Requests the service as its users do, if the label `hotpush.check` has a URL.
+ *
+ * @throws ProblemError `proxy_check_failed` with the last bad answer
+ */
+export async function checkThroughProxy(
+  on: Pick<ServiceRollout, "report" | "service">,
+  limits: CheckLimits = checkLimits,
+): Promise<void> {
+  const { name, checkUrl } = on.service;
+  if (checkUrl === null) return;
+  const check = async () => {
+    const checked = await pollUntilGood(checkUrl, limits);
+    if (checked.kind === "good") return;
+    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${checked.lastAnswer}).`;
+    throw new ProblemError({ code: "proxy_check_failed", detail });
+  };
+  await timed(on, "check", check, `${checkUrl} answers well`);
+}
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+export interface CheckLimits {
+  /** Good answers in a row that make the check pass. */
+  readonly wanted: number;
+  /** Bad answers in a row that make it fail. */
+  readonly tolerated: number;
+  readonly pollMs: number;
+  readonly answerMs: number;
+  readonly timeoutMs: number;
+}
+
+export const checkLimits: CheckLimits = {
+  wanted: 6,
+  tolerated: 5,
+  pollMs: 100,
+  answerMs: 5_000,
+  timeoutMs: 15_000,
+};
+
+/**
+ * For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container.
+ */
+export const patientLimits: CheckLimits = { ...checkLimits, tolerated: Number.POSITIVE_INFINITY };
+
+export type CheckResult = { readonly kind: "good" } | { readonly kind: "bad"; readonly lastAnswer: string };
+
+/** Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed). */
+export async function pollUntilGood(url: string, limits: CheckLimits = checkLimits): Promise<CheckResult> {
+  const deadlineMs = performance.now() + limits.timeoutMs;
+  let good = 0;
+  let bad = 0;
+  for (;;) {
+    const answer = await ask(url, limits.answerMs);
+    good = answer === null ? good + 1 : 0;
+    bad = answer === null ? 0 : bad + 1;
+    if (good === limits.wanted) return { kind: "good" };
+    if (answer !== null && (bad >= limits.tolerated || performance.now() > deadlineMs)) {
+      return { kind: "bad", lastAnswer: answer };
+    }
+    await sleep(limits.pollMs);
+  }
+}
+
+/** Null if the answer is good, else a description of it. */
+async function ask(url: string, answerMs: number): Promise<string | null> {
+  try {
+    const status = await finalStatus(new URL(url), AbortSignal.timeout(answerMs));
+    return status >= 200 && status < 300 ? null : `status ${status}`;
+  } catch (error) {
+    return error instanceof Error ? error.message || error.name : String(error);
+  }
+}
+
+async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): Promise<number> {
+  const { status, headers } = await sendHttp(url, { signal });
+  if (!redirects.has(status) || !headers.location || redirectsLeft === 0) return status;
+  return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
+}
+
+/** A proxy that watches Docker needs a moment to see that the new container is healthy. */
+const proxyNoticesMs = 3_000;
+
+/** What the closing table shows for a service whose traffic has moved: only what the proxy reported. */
+export type DrainSummary = Pick<ServiceOutcome, "drainedMs" | "downtimeMs" | "reason">;
+
+/**
+ * Waits until the proxy reports no request to `containers`, which get no new ones any more.
+ *
+ * @param signal ends the wait if the traffic goes back; the wait for a proxy that watches Docker is not ended
+ */
+export async function drainOld(
+  on: ServiceRollout,
+  containers: Containers,
+  signal?: AbortSignal,
+): Promise<DrainSummary> {
+  const { traffic, service } = on;
+  if (traffic.by === "nobody") return { drainedMs: null, ...unknown("not behind the proxy") };
+  if (traffic.by === "watching proxy") {
+    const wait = () => sleep(proxyNoticesMs);
+    const { durationMs } = await timed(on, "drain", wait, "the proxy has seen the new container");
+    return { drainedMs: durationMs, ...unknown("not measured: the proxy watches Docker") };
+  }
+  const names = containers.map(({ name }) => name);
+  const work = () =>
+    drain(traffic.directory, service.name, names, drainLimits(service.drainTimeoutMs), signal);
+  const { durationMs, result } = await timed(on, "drain", work, (drained) => drainText(drained, names));
+  return { drainedMs: durationMs, ...seenAtProxy(result) };
+}
+
+function unknown(reason: string): Pick<ServiceOutcome, "downtimeMs" | "reason"> {
+  return { downtimeMs: null, reason };
+}
+
+function seenAtProxy(drained: Drained): Pick<ServiceOutcome, "downtimeMs" | "reason"> {
+  if (drained.kind === "blind") return unknown("not measured: Caddy did not count the requests");
+  const open = drained.kind === "timed_out" ? `; ${drained.inFlight} requests were open at the limit` : "";
+  return { downtimeMs: 0, reason: `at the proxy${open}` };
+}
+
+const blindness = {
+  "no answer": "Caddy did not answer on admin.sock in the live directory",
+  "no names":
+    "Caddy does not report which containers some of its requests go to (before 2.11.2, all of them)",
+};
+
+function drainText(drained: Drained, names: readonly string[]): string {
+  if (drained.kind === "drained") return `no request is left in ${names.join(", ")}`;
+  if (drained.kind === "given_up") return `${names.join(", ")} not drained: the requests go back there`;
+  if (drained.kind === "blind") {
+    return `${blindness[drained.why]}: waited ${formatDuration(drained.waitedMs)} instead`;
+  }
+  return `${drained.inFlight} requests were still under way at the limit`;
+}
+
+export interface DrainLimits {
+  /**
+   * Caddy chooses the upstream a moment before it counts the request: a count of zero is believed only after this
+   * time, and if the next one is zero too.
+   */
+  readonly settleMs: number;
+  readonly pollMs: number;
+  readonly timeoutMs: number;
+  /** The wait if Caddy does not report which container requests go to: as long as the longest request. */
+  readonly blindMs: number;
+}
+
+/** How long the requests and streams of an old container may take to end, without a label. */
+export const defaultDrainTimeoutMs = 30_000;
+const longestRequestMs = 10_000;
+
+/** The limits of a drain, from the label `hotpush.drain-timeout` in milliseconds; null without the label. */
+export function drainLimits(labelMs: number | null): DrainLimits {
+  const [timeoutMs, blindMs] = [labelMs ?? defaultDrainTimeoutMs, labelMs ?? longestRequestMs];
+  return { settleMs: 200, pollMs: 50, timeoutMs, blindMs };
+}
+
+export type Drained =
+  | { readonly kind: "drained" }
+  | { readonly kind: "timed_out"; readonly inFlight: number }
+  | { readonly kind: "blind"; readonly why: "no answer" | "no names"; readonly waitedMs: number }
+  | { readonly kind: "given_up" };
+
+/**
+ * Waits until the proxy has no request in flight to `containers` of `service`, which it has been switched away from. Never fails:
+ * the result says if the limit was reached, if Caddy does not report, or if `signal` was aborted.
+ */
+export async function drain(
+  live: LiveDirectory,
+  service: string,
+  containers: readonly string[],
+  limits: DrainLimits,
+  signal?: AbortSignal,
+): Promise<Drained> {
+  try {
+    const drained = await countDown(live, service, containers, limits, signal);
+    return signal?.aborted ? { kind: "given_up" } : drained;
+  } catch (error) {
+    if (signal?.aborted) return { kind: "given_up" };
+    throw error;
+  }
+}
+
+async function countDown(
+  live: LiveDirectory,
+  service: string,
+  containers: readonly string[],
+  { settleMs, pollMs, timeoutMs, blindMs }: DrainLimits,
+  signal?: AbortSignal,
+): Promise<Drained> {
+  const wait = (ms: number) => sleep(ms, undefined, signal ? { signal } : {});
+  await wait(settleMs);
+  const deadlineMs = performance.now() + timeoutMs;
+  let unnamedSinceMs: number | null = null;
+  let wasIdle = false;
+  for (;;) {
+    const inFlight = await requestsInFlight(live, service, containers);
+    if (inFlight === null) {
+      await wait(blindMs);
+      return { kind: "blind", why: "no answer", waitedMs: blindMs };
+    }
+    const { count, unnamed } = inFlight;
+    const isIdle = count === 0 && unnamed === 0;
+    if (isIdle && wasIdle) return { kind: "drained" };
+    wasIdle = isIdle;
+    const nowMs = performance.now();
+    // A request that arrives while Caddy counts may be in only one of the numbers. The next poll sees both.
+    unnamedSinceMs = count === 0 ? (unnamedSinceMs ?? nowMs) : null;
+    if (unnamedSinceMs !== null && nowMs - unnamedSinceMs > blindMs)
+      return { kind: "blind", why: "no names", waitedMs: blindMs };
+    if (count > 0 && nowMs > deadlineMs) return { kind: "timed_out", inFlight: count };
+    await wait(pollMs);
+  }
+}

@@ -1,0 +1,310 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatDuration } from "../config/duration.ts";
+import { recreateCommand, runOnceCommand } from "../platform/compose/commands.ts";
+import { runCompose, startFailure } from "../platform/compose/run-compose.ts";
+import {
+  type Container,
+  inspectContainer,
+  namesOf,
+  removeContainer,
+  stopContainer,
+} from "../platform/docker/container.ts";
+import {
+  type ContainerSpec,
+  readContainerSpec,
+  recreateContainer,
+  startRecreated,
+} from "../platform/docker/container-spec.ts";
+import { lastLogLines } from "../platform/docker/diagnosis.ts";
+import type { Engine } from "../platform/docker/engine.ts";
+import { isServing } from "../platform/docker/health.ts";
+import { hasSucceeded } from "../platform/run-command.ts";
+import { ProblemError } from "../problems.ts";
+import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
+import { checkThroughProxy, patientLimits } from "./proxy.ts";
+import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
+import { explainBadAnswer, waitAllReady } from "./verify.ts";
+
+/** Stopping the old one can take its whole stop grace period. */
+const recreateTimeoutMs = 300_000;
+const watchPollMs = 100;
+
+/**
+ * Replaces a service of which two cannot run: stops the old container, then starts the new one, and reports how long
+ * the service was down. If the new version does not become ready, the old containers are recreated.
+ *
+ * @throws ProblemError if the new version is not ready
+ */
+export async function recreateService(
+  on: ServiceRollout,
+  old: Containers,
+  reason: string,
+): Promise<ServiceOutcome> {
+  const before = await readOldContainers(on, old);
+  const watch = watchAbsence(on);
+  try {
+    const { fresh, healthyAfterMs, haveEnded } = await recreate(on, old, reason);
+    if (haveEnded) return ranOutcome(on.service, fresh);
+    if (sameContainers(old, fresh)) return unchangedOutcome(on.service, fresh);
+    if (!hasRunning(old)) return outcomeOf(on.service, "started", { new: fresh }, { healthyAfterMs, reason });
+    const seen = { healthyAfterMs, downtimeMs: await watch.end(), reason };
+    return outcomeOf(on.service, "recreated", { old, new: fresh }, seen);
+  } catch (error) {
+    await rollBackRecreated(on, before, watch.end);
+    throw error;
+  } finally {
+    await watch.end();
+  }
+}
+
+async function recreate(on: ServiceRollout, old: Containers, reason: string) {
+  const { target, service } = on;
+  const up = async () => {
+    const argv = recreateCommand(target, service.name);
+    const ending = await runCompose(on, argv, { timeoutMs: recreateTimeoutMs });
+    if (!hasSucceeded(ending)) throw startFailure(service.name, "recreate", ending);
+  };
+  await timed(on, "recreate", up, `two cannot run: ${reason}`);
+  const fresh = await containersOf(on);
+  const ready = await waitAllReady(on, fresh, { mayEnd: service.mayEnd && !hasRunning(old) });
+  // A first start is checked at the end, when the live files are there.
+  if (hasRunning(old) && !sameContainers(old, fresh)) await checkRecreated(on, fresh);
+  return { fresh, ...ready };
+}
+
+async function checkRecreated(on: ServiceRollout, fresh: Containers): Promise<void> {
+  try {
+    await checkThroughProxy(on, patientLimits);
+  } catch (error) {
+    throw await explainBadAnswer(on, fresh, error);
+  }
+}
+
+function hasRunning(containers: Containers): boolean {
+  return containers.some(({ status }) => status === "running");
+}
+
+/** Compose decides whether something changed. */
+function sameContainers(old: Containers, fresh: Containers): boolean {
+  const ids = (containers: Containers) => containers.map(({ id }) => id).join();
+  return ids(old) === ids(fresh);
+}
+
+/** Adds up the time in which no container of the service served; polls ten times a second. */
+function watchAbsence(on: ServiceRollout): { readonly end: () => Promise<number> } {
+  const state = { isWatching: true, absentMs: 0 };
+  const watching = (async () => {
+    while (state.isWatching) {
+      const startedMs = performance.now();
+      const serves = (await containersOf(on).catch(() => [])).some(isServing);
+      await sleep(watchPollMs);
+      if (!serves) state.absentMs += performance.now() - startedMs;
+    }
+  })();
+  const end = async () => {
+    state.isWatching = false;
+    await watching;
+    return Math.max(watchPollMs, Math.round(state.absentMs));
+  };
+  return { end };
+}
+
+/** The containers of a service before it is recreated, and the specs of those that ran: compose removes them. */
+export interface OldContainers {
+  readonly containers: Containers;
+  readonly specs: readonly ContainerSpec[];
+}
+
+/** Reads them before compose removes them. */
+async function readOldContainers({ engine }: ServiceRollout, containers: Containers): Promise<OldContainers> {
+  const running = containers.filter(({ status }) => status === "running");
+  const specs = await Promise.all(running.map(({ id }) => readContainerSpec(engine, id)));
+  return { containers, specs: specs.filter((spec) => spec !== null) };
+}
+
+/**
+ * After a failed recreation, recreates the old containers, with their own image, configuration and volumes, in place
+ * of those that failed, and waits until they are ready. Reports the result and never throws: the original failure is
+ * the one to report. An interrupted roll-out only reports what it leaves.
+ *
+ * @param awayMs how long the service has been down
+ */
+export async function rollBackRecreated(
+  on: ServiceRollout,
+  before: OldContainers,
+  awayMs: () => Promise<number>,
+): Promise<void> {
+  if (before.specs.length === 0) return;
+  if (!on.signal.aborted) {
+    await timed(
+      on,
+      "roll back",
+      () => tryRollBack(on, before, awayMs),
+      (text) => text,
+    );
+    return;
+  }
+  const advice = `To finish it: hotpush rollout ${on.service.name}`;
+  note(on, `was interrupted while it was recreated: ${await whatIsLeft(on)}. ${advice}`);
+}
+
+async function tryRollBack(
+  on: ServiceRollout,
+  before: OldContainers,
+  awayMs: () => Promise<number>,
+): Promise<string> {
+  try {
+    const present = await containersOf(on);
+    const wasLeft = before.specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
+    const ids = await recreateOld(on.engine, before, present);
+    if (wasLeft) return "the old version was not touched and serves";
+    const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
+    // Its line would look like one of the new version.
+    await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
+    return `the old version runs again; ${on.service.name} was away for ${formatDuration(await awayMs())}`;
+  } catch (error) {
+    const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
+    const reason = on.signal.aborted ? "the roll-out was asked to stop" : message;
+    return `the old version could not be brought back: ${reason}; ${await whatIsLeft(on)}`;
+  }
+}
+
+/**
+ * Creates the old containers before it removes the others: if the engine refuses, nothing is lost.
+ *
+ * @returns the ids of those that run again
+ */
+async function recreateOld(
+  engine: Engine,
+  { containers, specs }: OldContainers,
+  present: Containers,
+): Promise<readonly string[]> {
+  const gone = specs.filter(({ id }) => !present.some((container) => container.id === id));
+  const made: { readonly id: string; readonly spec: ContainerSpec }[] = [];
+  try {
+    for (const spec of gone) made.push({ id: await recreateContainer(engine, spec), spec });
+  } catch (error) {
+    await Promise.allSettled(made.map(({ id }) => removeContainer(engine, id)));
+    throw error;
+  }
+  for (const container of present) {
+    if (containers.some(({ id }) => id === container.id)) continue;
+    await stopContainer(engine, container, container.stopGraceS);
+    await removeContainer(engine, container.id);
+  }
+  const stayed = specs.filter((spec) => !gone.includes(spec)).map(({ id }) => id);
+  for (const id of stayed) await engine.post(`/containers/${id}/start`);
+  for (const { id, spec } of made) await startRecreated(engine, id, spec);
+  return [...stayed, ...made.map(({ id }) => id)];
+}
+
+async function whatIsLeft(on: ServiceRollout): Promise<string> {
+  const { name } = on.service;
+  try {
+    const running = (await containersOf(on)).filter(({ status }) => status === "running");
+    if (running.length === 0) return `${name} is down (see docker compose logs ${name})`;
+    return running.every(isServing)
+      ? `${namesOf(running)} runs`
+      : `${namesOf(running)} runs, but is not healthy`;
+  } catch {
+    return `whether ${name} runs could not be asked`;
+  }
+}
+
+const runStartTimeoutMs = 120_000;
+/** A migration of a large table takes its time; the deployment's own time-out is the effective limit. */
+const endTimeoutMs = 6 * 60 * 60_000;
+const pollMs = 200;
+
+/**
+ * Runs a service that others wait for, such as a migration, to its end in a container of its own. It never continues
+ * unattended: if the roll-out is asked to stop, the container is stopped too.
+ *
+ * @throws ProblemError `run_once_failed` with its last log lines if it does not end with exit code 0
+ */
+export async function runService(on: ServiceRollout): Promise<ServiceOutcome> {
+  const run = () => orStop(on, startAndWait(on));
+  const { result } = await timed(on, "run", run, "ended with exit code 0");
+  return ranOutcome(on.service, result);
+}
+
+/**
+ * Waits for a run that an earlier, killed roll-out started. If it were cut off, or a second one ran beside it, the
+ * data might be damaged.
+ *
+ * @returns the containers of the service, none of them running
+ */
+export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
+  const containers = await containersOf(on);
+  const running = containers.filter(isUnderWay);
+  if (running.length === 0) return containers;
+  const waiting = `waiting for its end, at most ${formatDuration(endTimeoutMs)}`;
+  note(on, `${namesOf(running)}, left by an earlier roll-out, still runs: ${waiting}`);
+  const wait = () => orStop(on, ended(on));
+  const { result } = await timed(on, "run", wait, (over) =>
+    over.map(({ name, exitCode }) => `${name} ended with exit code ${exitCode}`).join(", "),
+  );
+  return result;
+}
+
+async function startAndWait(on: ServiceRollout): Promise<Containers> {
+  const { target, service, engine } = on;
+  const ending = await runCompose(on, runOnceCommand(target, service.name), { timeoutMs: runStartTimeoutMs });
+  if (!hasSucceeded(ending)) throw startFailure(service.name, "run", ending);
+  const containers = await ended(on);
+  const failed = containers.find(({ exitCode }) => exitCode !== 0);
+  if (!failed && containers.length > 0) return containers;
+  const what = failed
+    ? `container ${failed.name} ended with exit code ${failed.exitCode}`
+    : "its container was removed";
+  throw new ProblemError({
+    code: "run_once_failed",
+    detail: `${service.name} should run to its end, but ${what}.`,
+    evidence: failed ? await lastLogLines(engine, failed.id, 20) : [],
+  });
+}
+
+async function ended(on: ServiceRollout): Promise<Containers> {
+  const deadlineMs = performance.now() + endTimeoutMs;
+  while (performance.now() < deadlineMs) {
+    const containers = await containersOf(on);
+    if (!containers.some(isUnderWay)) return containers;
+    await sleep(pollMs, undefined, { signal: on.signal });
+  }
+  const detail = `${on.service.name} did not run to its end within ${formatDuration(endTimeoutMs)}.`;
+  throw new ProblemError({ code: "run_once_failed", detail });
+}
+
+function isUnderWay({ status }: Container): boolean {
+  return status === "running" || status === "restarting" || status === "paused";
+}
+
+/** If `work` fails while a container of the service is running, stops that container. */
+async function orStop<Result>(on: ServiceRollout, work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    await stopRun(on).catch((fault: unknown) => {
+      note(
+        on,
+        `could not be stopped, and may go on: ${fault instanceof Error ? fault.message : String(fault)}`,
+      );
+    });
+    throw error;
+  }
+}
+
+/** Reports before it stops a container: the deployment's time-out leaves 15 s, less than some need to stop. */
+async function stopRun(on: ServiceRollout): Promise<void> {
+  const { engine } = on;
+  for (const container of await containersOf(on)) {
+    // Compose was killed before it started this one; the engine may be about to start it.
+    if (container.status === "created") await removeContainer(engine, container.id);
+    if (!isUnderWay(container)) continue;
+    const { name, stopGraceS } = container;
+    note(on, `${name} must not go on unattended: stopping it, with ${stopGraceS} s to end`);
+    await stopContainer(engine, container, stopGraceS);
+    const exitCode = (await inspectContainer(engine, container.id))?.exitCode;
+    note(on, `${name} was stopped before its end, with exit code ${exitCode}`);
+  }
+}

@@ -1,0 +1,137 @@
+import { createHash } from "node:crypto";
+import { join, relative } from "node:path";
+import { rehearsed } from "../platform/compose/commands.ts";
+import type { ComposeModel } from "../platform/compose/model.ts";
+import { type ComposeOptions, complaintOf, runCompose } from "../platform/compose/run-compose.ts";
+import type { Container } from "../platform/docker/container.ts";
+import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
+import { type Argv, hasSucceeded } from "../platform/run-command.ts";
+import { ProblemError } from "../problems.ts";
+import type { Network, RolloutService } from "./project.ts";
+
+const rehearsalTimeoutMs = 60_000;
+/** The labels by which compose recognizes its networks: the name in the file, and the hash of the definition. */
+const keyLabel = "com.docker.compose.network";
+const hashLabel = "com.docker.compose.config-hash";
+
+type Asking = ComposeOptions & { readonly engine: Engine; readonly project: { readonly name: string } };
+
+/**
+ * Refuses to start containers of `service` if compose would recreate one of its networks. From 2.31 on, each `up`
+ * does that, whatever its options: it stops all containers of the service, and then cannot remove the network,
+ * because other services use it. If the hash on the network differs from that of the file, a dry run of compose
+ * decides, since other versions may compute the hash differently.
+ *
+ * @param argv the command that would start them
+ * @throws ProblemError `network_changed`, or `container_start_failed` if the dry run fails
+ */
+export async function refuseChangedNetworks(
+  rollout: Asking,
+  service: RolloutService,
+  argv: Argv,
+): Promise<void> {
+  for (const { network, isRenamed } of await doubted(rollout, service)) {
+    if (isRenamed || (await wouldStop(rollout, service, argv))) throw changed(network);
+  }
+}
+
+/** The networks of the service that may differ from the file. */
+async function doubted({ engine, project }: Asking, { networks }: RolloutService) {
+  const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
+  const present = await getJson<readonly Listed[]>(engine, `/networks?${filter}`);
+  return networks.flatMap((network) => {
+    const found = present.filter(({ Labels }) => Labels?.[keyLabel] === network.key);
+    const own = found.find(({ Name }) => Name === network.name);
+    if (own === undefined) return found.length > 0 ? [{ network, isRenamed: true }] : [];
+    const hash = own.Labels?.[hashLabel];
+    return hash !== undefined && hash !== hashOf(network) ? [{ network, isRenamed: false }] : [];
+  });
+}
+
+interface Listed {
+  readonly Name: string;
+  readonly Labels: Readonly<Record<string, string>> | null;
+}
+
+/** Computed as compose does: over its own JSON of the network, in which Go escapes some characters. */
+function hashOf({ definition }: Network): string {
+  const escaped = JSON.stringify(definition).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return createHash("sha256").update(escaped).digest("hex");
+}
+
+/**
+ * New containers start beside the present ones: `DRY-RUN MODE -  Container shop-app-1  Stopping` means that one would
+ * stop.
+ */
+async function wouldStop(rollout: Asking, { name }: RolloutService, argv: Argv): Promise<boolean> {
+  const lines: string[] = [];
+  const onLine = (line: string) => lines.push(line);
+  const ending = await runCompose(rollout, rehearsed(argv), { timeoutMs: rehearsalTimeoutMs, onLine });
+  if (lines.some((line) => /\bContainer\b.*\bStopp/.test(line))) return true;
+  if (hasSucceeded(ending)) return false;
+  throw new ProblemError({
+    code: "container_start_failed",
+    detail: `${name} was not started: ${complaintOf("start", ending)} in a dry run.`,
+    evidence: ending.lastLines,
+  });
+}
+
+function changed({ name }: Network): ProblemError {
+  const detail = `The network ${name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
+  return new ProblemError({ code: "network_changed", detail });
+}
+
+/**
+ * Refuses a compose file in which `~` or `${HOME}` means another directory than when the containers were started, as
+ * in a container of Hotpush or under sudo. With an empty directory instead of its own, a database would start without
+ * its data.
+ *
+ * @param home the home directory that compose is given
+ * @param projectDirectory mounts from in there are relative to the file, and move with it
+ * @param containers those of the project
+ * @throws ProblemError `compose_invalid` with the line to change
+ */
+export function refuseOtherHome(
+  { services }: ComposeModel,
+  { home, projectDirectory }: { readonly home: string | undefined; readonly projectDirectory: string },
+  containers: readonly Container[],
+): void {
+  if (!home) return;
+  for (const [service, { volumes = [] }] of Object.entries(services)) {
+    const binds = volumes.filter(({ type, source }) => type === "bind" && !isIn(projectDirectory, source));
+    const atHome = binds.filter(({ source }) => isIn(home, source));
+    if (atHome.length === 0) continue;
+    const ofService = containers.filter((container) => container.service === service);
+    for (const { source = "", target } of atHome) {
+      const there = elsewhere(ofService, target, source, relative(home, source));
+      if (there !== null) throw otherHome(service, target, source, there);
+    }
+  }
+}
+
+function isIn(directory: string, path = ""): boolean {
+  return path.startsWith(join(directory, "/"));
+}
+
+/**
+ * The source of a container's mount that ends in `path` in another home directory, or null if one has `source`
+ * itself.
+ */
+function elsewhere(
+  containers: readonly Container[],
+  target: string,
+  source: string,
+  path: string,
+): string | null {
+  const mounts = containers.flatMap(({ mounts }) => mounts).filter((mount) => mount.target === target);
+  if (mounts.some((mount) => mount.source === source)) return null;
+  return mounts.find((mount) => mount.type === "bind" && mount.source.endsWith(`/${path}`))?.source ?? null;
+}
+
+function otherHome(service: string, target: string, source: string, there: string): ProblemError {
+  const detail = `${service} has ${there} at ${target}, and by the compose file it would be ${source}: "~" and \${HOME} mean another directory here. Write the whole path: ${there}:${target}. Nothing was changed.`;
+  return new ProblemError({ code: "compose_invalid", detail });
+}

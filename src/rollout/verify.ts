@@ -1,0 +1,64 @@
+import { type Container, inspectContainer } from "../platform/docker/container.ts";
+import { diagnose } from "../platform/docker/diagnosis.ts";
+import { isStillReady, waitReady } from "../platform/docker/health.ts";
+import { ProblemError } from "../problems.ts";
+import type { Containers, ServiceRollout } from "./context.ts";
+import { timed } from "./report.ts";
+
+export interface AllReady {
+  /** Milliseconds until the last one was ready. */
+  readonly healthyAfterMs: number;
+  /** Whether all ran to their end instead, with exit code 0. */
+  readonly haveEnded: boolean;
+}
+
+/**
+ * Waits until all of `containers` are ready.
+ *
+ * @param mayEnd whether exit code 0 is acceptable too: the service may be a one-shot one
+ * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
+ */
+export async function waitAllReady(
+  on: ServiceRollout,
+  containers: Containers,
+  { mayEnd }: { readonly mayEnd: boolean },
+): Promise<AllReady> {
+  const { engine, service, signal } = on;
+  const waitFor = async (container: Container) => {
+    const readiness = await waitReady(engine, container.id, service.healthyTimeoutMs, signal);
+    if (readiness.kind === "ready") return readiness.hasHealthCheck ? "healthy" : "steady";
+    if (mayEnd && readiness.kind === "ended" && readiness.exitCode === 0) return "ended";
+    throw await diagnose(engine, container, readiness);
+  };
+  const areEnded = (states: readonly string[]) =>
+    states.length > 0 && states.every((state) => state === "ended");
+  const wait = () => Promise.all(containers.map(waitFor));
+  const { result, durationMs } = await timed(on, "healthy", wait, (states) => {
+    if (areEnded(states)) return "it ran to its end: exit code 0, and no restart policy";
+    return states.includes("steady") ? "it has no health check: it ran for 3 s without a restart" : "";
+  });
+  return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
+}
+
+/** @throws ProblemError `container_not_healthy` if one was restarted, is gone or is no longer healthy */
+export async function requireStillServing(
+  { engine }: Pick<ServiceRollout, "engine">,
+  containers: Containers,
+): Promise<void> {
+  for (const container of containers) {
+    const now = await inspectContainer(engine, container.id);
+    if (now && isStillReady(now)) continue;
+    throw await diagnose(engine, container, { kind: "fell" });
+  }
+}
+
+/** Adds the container's log to a failed check. Returns any other error as it is. */
+export async function explainBadAnswer(
+  { engine }: ServiceRollout,
+  [fresh]: Containers,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh) return error;
+  const { evidence } = (await diagnose(engine, fresh, { kind: "fell" })).problem;
+  return new ProblemError({ ...error.problem, ...(evidence === undefined ? {} : { evidence }) }, error);
+}

@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Answered, ServiceRollout } from "../../src/rollout/context.ts";
+import { giveGuardOrder } from "../../src/rollout/guard-order.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
+import { guardNewVersion, judge } from "../../src/rollout/traffic.ts";
+import { isProblem } from "../harness/is-problem.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
+
+const [old, fresh] = [sampleContainer(), sampleContainer({ number: 2 })];
+const longMs = 60_000;
+
+test("a version that is as good as the one before passes when its time is over", async (t) => {
+  const { guard, events } = guardOf(t, { guardMs: 300, now: { requests: 60, bad: 0 } });
+  await guard();
+  assert.deepEqual(events[0], { event: "guarding", service: "app", guardMs: 300 });
+  assert.match(
+    JSON.stringify(events[1]),
+    /"step":"guard".*0 of 60 requests went wrong \(0 %\), before 1 of 100/,
+  );
+});
+
+test("a version that is worse ends the guard at once, with the counts", async (t) => {
+  const { guard } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 60 } });
+  await assert.rejects(
+    guard(),
+    isProblem("version_worse", /60 of 60 requests went wrong \(100 %\), before 1 of 100/),
+  );
+});
+
+test("answers that break off count for the service whose live file Caddy names, of several", async (t) => {
+  const situation = { guardMs: longMs, now: { requests: 40, bad: 0 }, cutOff: 20 };
+  await assert.rejects(
+    guardOf(t, situation).guard(),
+    isProblem("version_worse", /20 of 60 requests went wrong \(33.3 %\), before 2 of 101/),
+  );
+});
+
+test("answers that break off count for no version if Caddy's log cannot be read, with a note", async (t) => {
+  const situation = { guardMs: 700, now: { requests: 60, bad: 0 }, cutOff: 20, isBlind: true };
+  const { guard, events } = guardOf(t, situation);
+  await guard();
+  assert.match(JSON.stringify(events), /20 answers broke off and count for no version/);
+});
+
+test("a guard that too few requests reach to judge by is short", async (t) => {
+  const { guard, events } = guardOf(t, { guardMs: 5_000, now: { requests: 3, bad: 3 } });
+  const startedMs = performance.now();
+  await guard();
+  assert.ok(performance.now() - startedMs < 2_500);
+  assert.match(JSON.stringify(events[1]), /too few requests to judge by/);
+});
+
+test("answers that break off do not count if clients left, or if another service gave them", async (t) => {
+  const situation = { guardMs: 700, now: { requests: 60, bad: 0 }, cutOff: 20 };
+  for (const other of [{ left: 19 }, { upstream: "{file./run/live/api}:8080" }, { upstream: "app2:8080" }]) {
+    const { guard, events } = guardOf(t, { ...situation, ...other });
+    await guard();
+    assert.match(JSON.stringify(events[1]), /0 of 60 requests went wrong/);
+  }
+});
+
+test("a version with too few requests passes, and it is said so", async (t) => {
+  const { guard, events } = guardOf(t, { guardMs: 200, now: { requests: 3, bad: 3 } });
+  await guard();
+  assert.match(JSON.stringify(events[1]), /too few requests to judge by, 50 are needed: 3 of 3/);
+});
+
+test("a container that restarts ends the guard without any request", async (t) => {
+  const { guard } = guardOf(t, { guardMs: longMs, now: { requests: 0, bad: 0 }, restarts: 1 });
+  await assert.rejects(guard(), isProblem("container_not_healthy"));
+});
+
+test("a newer deployment ends the guard with the verdict so far", async (t) => {
+  const { guard, events, ordersPath } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 0 } });
+  giveGuardOrder(ordersPath, 7, "end");
+  await guard();
+  assert.match(JSON.stringify(events[1]), /ended early: 0 of 60 requests went wrong/);
+});
+
+test("a roll back makes the guarded version fail", async (t) => {
+  const { guard, ordersPath } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 0 } });
+  giveGuardOrder(ordersPath, 7, "back");
+  await assert.rejects(guard(), isProblem("version_unwanted"));
+});
+
+test("nothing is guarded without a count, with the label 0, or in a roll back", async (t) => {
+  const [first, ...others] = [
+    { requestCount: null },
+    { service: sampleService() },
+    { version: { commit: "1", finishedAt: "", images: {} } },
+  ];
+  for (const differences of [first, ...others]) {
+    const { guard, events } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 60 }, differences });
+    await guard();
+    assert.deepEqual(events, []);
+  }
+});
+
+interface Situation {
+  readonly guardMs: number;
+  readonly now: Answered;
+  readonly restarts?: number;
+  /** Requests since the switch that were cut off, and how many of them by their clients. */
+  readonly cutOff?: number;
+  readonly left?: number;
+  readonly upstream?: string;
+  /** Whether Caddy's warnings cannot be read. */
+  readonly isBlind?: boolean;
+  readonly differences?: Partial<ServiceRollout> | undefined;
+}
+
+function guardOf(t: TestContext, situation: Situation) {
+  const { guardMs, now, restarts = 0, cutOff = 0, left = 0, differences } = situation;
+  const { upstream = "{file./run/live/app}:8080", isBlind = false } = situation;
+  const statePath = temporaryDirectory(t);
+  const ordersPath = join(statePath, "orders");
+  const env = { DEPLOY_ID: "7", HOTPUSH_ORDERS: ordersPath };
+  const events: RolloutEvent[] = [];
+  const service = sampleService({ guardMs });
+  const project = { name: "shop", services: [service] };
+  const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
+  const report = (event: RolloutEvent) => void events.push(event);
+  const on: ServiceRollout = {
+    ...sampleRequest(statePath, { report, env, engine: engineWith(restarts) }),
+    ...{ own: null, commit: "1", version: null, current: null, lockDescriptor: 0, project, service },
+    ...{ services: [service], configHashes: Promise.resolve(new Map()), liveDirectory: directory },
+    ...{ liveFilesRead: new Set(["app", "api"]), traffic: { by: "live file", directory } },
+    requestCount: {
+      to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1 }),
+      cutOff: (sinceMs = 0) => (sinceMs === 0 ? cutOff + 1 : cutOff),
+      readWarnings: async () => (isBlind ? null : warnings),
+    },
+    ...differences,
+  };
+  const broken = { host: "a", upstream, isLeaver: false };
+  const warnings = Array.from({ length: cutOff }, (_, index) => ({
+    ...broken,
+    atMs: Date.now() + longMs,
+    isLeaver: index < left,
+  })).concat({ ...broken, atMs: 0 });
+  const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);
+  return { guard, events, ordersPath };
+}
+
+/** An engine whose containers run, and have restarted so often. */
+function engineWith(restarts: number) {
+  const inspected = {
+    ...{ Id: fresh.id, Name: `/${fresh.name}`, Image: "x", RestartCount: restarts, Created: "2026-01-01" },
+    ...{ Config: { Image: "x", Labels: {} }, State: { Status: "running", ExitCode: 0 } },
+  };
+  const answer = async () => Buffer.from(JSON.stringify(inspected));
+  return { get: answer, post: answer, delete: answer };
+}
+
+const kindOf = (now: readonly [bad: number, requests: number], before: readonly [number, number]) =>
+  judge({ bad: now[0], requests: now[1] }, { bad: before[0], requests: before[1] }).kind;
+
+test("with fewer than 50 requests nothing is judged, however many of them went wrong", () => {
+  assert.equal(kindOf([49, 49], [0, 1_000]), "too few");
+  assert.equal(kindOf([50, 50], [0, 1_000]), "worse");
+});
+
+test("a version that goes wrong as often as the one before is not worse", () => {
+  assert.equal(kindOf([10, 100], [100, 1_000]), "good");
+  assert.equal(kindOf([50, 50], [50, 50]), "good");
+  assert.equal(kindOf([0, 500], [0, 500]), "good");
+});
+
+test("two percentage points more are tolerated, and chance on top of them", () => {
+  assert.equal(kindOf([20, 1_000], [0, 1_000]), "good");
+  assert.equal(kindOf([33, 1_000], [0, 1_000]), "good");
+  assert.equal(kindOf([34, 1_000], [0, 1_000]), "worse");
+});
+
+test("of few requests more must go wrong than of many", () => {
+  assert.equal(kindOf([3, 50], [0, 1_000]), "good");
+  assert.equal(kindOf([4, 50], [0, 1_000]), "worse");
+});
+
+test("without requests to the version before, it counts as one without errors", () => {
+  assert.equal(kindOf([10, 100], [0, 0]), "worse");
+});
+
+test("the counts are in the text", () => {
+  const { text } = judge({ bad: 61, requests: 1_412 }, { bad: 1, requests: 900 });
+  assert.equal(text, "61 of 1,412 requests went wrong (4.3 %), before 1 of 900 requests went wrong (0.1 %)");
+  const few = judge({ bad: 0, requests: 12 }, { bad: 0, requests: 0 }).text;
+  assert.match(few, /^too few requests to judge by, 50 are needed: 0 of 12 requests/);
+});

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { tmpdir } from "node:os";
+import { test } from "node:test";
+import type { Engine } from "../../src/platform/docker/engine.ts";
+import { nameImages, requireDiskSpace } from "../../src/rollout/images.ts";
+import { isProblem } from "../harness/is-problem.ts";
+import { sampleService, watchedEngine } from "./sample.ts";
+
+const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });
+const services = [
+  sampleService(),
+  sampleService({ name: "web", image: "web:1.3", isBuilt: false }),
+  sampleService({
+    name: "db",
+    image: "postgres:18",
+    isBuilt: false,
+    replacement: { how: "recreate", reason: "x" },
+  }),
+];
+const images = {
+  app: image("shop-app:0a1b"),
+  web: image("web:1.2"),
+  db: image("postgres:17"),
+};
+const version = { commit: "0a1b", finishedAt: "2026-01-01T00:00:00Z", images };
+
+test("a roll back renames images, but not those of databases", async () => {
+  const told: string[] = [];
+  const { engine, posted } = watchedEngine();
+  const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
+  await nameImages({ engine, report }, services, version);
+  assert.deepEqual(posted, [
+    "/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest",
+    "/images/sha256:web:1.2/tag?repo=web&tag=1.3",
+  ]);
+  assert.equal(told.length, 1);
+  assert.match(told[0] ?? "", /goes back to web:1\.2, which the name web:1\.3 stands for here from now on/);
+});
+
+const pinned = sampleService({ name: "web", image: "web@sha256:2", isBuilt: false, hasBuild: false });
+
+test("an image that the compose file names by digest stays, with a note", async () => {
+  const told: string[] = [];
+  const { engine, posted } = watchedEngine();
+  const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
+  await nameImages({ engine, report }, [sampleService(), pinned], version);
+  assert.deepEqual(posted, ["/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest"]);
+  assert.match(told.join(), /"service":"web","text":"stays: .* by the digest, web@sha256:2\./);
+});
+
+test("a roll back that could change nothing is refused", async () => {
+  const { engine, posted } = watchedEngine();
+  const going = nameImages({ engine, report: () => {} }, [pinned], version);
+  const told = /^The compose file names the image of web by its digest, .* Nothing was changed\.$/;
+  await assert.rejects(going, isProblem("no_previous_version", told));
+  assert.deepEqual(posted, []);
+});
+
+test("a service that already has the image of the version gets no note", async () => {
+  const told: unknown[] = [];
+  const { engine, posted } = watchedEngine();
+  const same = { ...version, images: { web: { ...image("web@sha256:2"), id: "x" } } };
+  await nameImages({ engine, report: (event) => told.push(event) }, [pinned], same);
+  assert.deepEqual([posted, told], [[], []]);
+});
+
+test("a migration keeps its image in a roll back", async () => {
+  const { engine, posted } = watchedEngine();
+  const migrate = sampleService({ name: "migrate", image: "shop-migrate", replacement: { how: "run-once" } });
+  const then = { ...version, images: { ...images, migrate: image("shop-migrate:0a1b") } };
+  await nameImages({ engine, report: () => {} }, [migrate, sampleService()], then);
+  assert.deepEqual(posted, ["/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest"]);
+});
+
+function engineWithImageOf(sizeBytes: number): Engine {
+  const answer = (path: string) =>
+    path === "/info"
+      ? { DockerRootDir: tmpdir() }
+      : { Id: "sha256:1", RepoTags: [], Size: sizeBytes, Created: "" };
+  const get = (path: string) => Promise.resolve(Buffer.from(JSON.stringify(answer(path))));
+  return { get, post: get, delete: get };
+}
+
+const built = [sampleService()];
+
+test("with too little space, removes old images first, then says what is needed", async () => {
+  const done: string[] = [];
+  const rollout = { engine: engineWithImageOf(1024 ** 5), env: {}, report: () => done.push("note") };
+  const prune = async () => {
+    done.push("prune");
+  };
+  await assert.rejects(
+    requireDiskSpace(rollout, built, prune),
+    isProblem("disk_full", /needs 2097152 GiB of free disk space .* GiB are left .* Nothing was changed/),
+  );
+  assert.deepEqual(done, ["note", "prune"]);
+});
+
+test("HOTPUSH_MIN_FREE says how much is needed, and a wrong one is refused", async () => {
+  const never = () => Promise.reject(new Error("pruned"));
+  const rollout = { engine: engineWithImageOf(1024 ** 5), report: () => {} };
+  await requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "1 MiB" } }, built, never);
+  const wrong = requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "lots" } }, built, never);
+  await assert.rejects(wrong, isProblem("configuration_invalid", /HOTPUSH_MIN_FREE is "lots"/));
+});

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { ComposeModel } from "../../src/platform/compose/model.ts";
+import type { Rollout } from "../../src/rollout/context.ts";
+import { adoptLiveFiles, findLiveDirectory, refuseSharedLiveFile } from "../../src/rollout/live-directory.ts";
+import { isProblem } from "../harness/is-problem.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { liveDirectory as liveDirectoryOf } from "./fake-caddy.ts";
+import { emptyEngine, engineWithMachinePart } from "./machine-engine.ts";
+import { sampleRequest, sampleService } from "./sample.ts";
+
+const onMachine: ComposeModel = {
+  name: "my_shop",
+  services: {},
+  networks: { hotpush: { name: "hotpush-shop", external: true } },
+};
+const nothing = { livePath: undefined, env: {} };
+
+test("a project on the machine part has a directory of its own, beside Caddy's socket", async (t) => {
+  const livePath = temporaryDirectory(t);
+  const engine = engineWithMachinePart({ statePath: "/nowhere", livePath });
+  const path = join(livePath, "shop");
+  mkdirSync(path);
+  assert.deepEqual(await findLiveDirectory(engine, onMachine, nothing), {
+    path,
+    adminSocket: join(livePath, "admin.sock"),
+    project: "shop",
+  });
+});
+
+test("a given directory counts on the machine part too", async (t) => {
+  const path = join(temporaryDirectory(t), "shop");
+  mkdirSync(path);
+  const found = await findLiveDirectory(emptyEngine, onMachine, { livePath: path, env: {} });
+  assert.deepEqual(found, { path, adminSocket: join(path, "../admin.sock"), project: "shop" });
+});
+
+test("without its machine part, or its directory there, a project is not rolled out", async (t) => {
+  const env = { MACHINE_PATH: join(temporaryDirectory(t), "none") };
+  const none = isProblem("live_file_not_writable", /^shop is on Hotpush's machine part .* has none/);
+  await assert.rejects(findLiveDirectory(emptyEngine, onMachine, { livePath: undefined, env }), none);
+  const engine = engineWithMachinePart({ statePath: "/nowhere", livePath: env.MACHINE_PATH });
+  const missing = isProblem("live_file_not_writable", /none\/shop, .* or as root .*Nothing was changed\.$/);
+  await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
+});
+
+test("a Caddy in the project has its socket among the live files", async (t) => {
+  const source = temporaryDirectory(t);
+  const caddy = { volumes: [{ type: "bind", source, target: "/run/live" }] };
+  const model = { name: "shop", services: { caddy } };
+  const adminSocket = join(source, "admin.sock");
+  const found = await findLiveDirectory(emptyEngine, model, nothing);
+  assert.deepEqual(found, { path: source, adminSocket, project: null });
+  assert.equal(await findLiveDirectory(emptyEngine, { name: "shop", services: {} }, nothing), null);
+});
+
+test("the live file of a service that is recreated leads to the service itself", async (t) => {
+  const liveDirectory = liveDirectoryOf(t, "shop");
+  const recreated = { how: "recreate", reason: "label" } as const;
+  const services = [
+    sampleService({ name: "admin", replacement: recreated }),
+    sampleService({ name: "db", replacement: recreated }),
+  ];
+  const file = join(liveDirectory.path, "admin");
+  writeFileSync(file, "shop-admin-7");
+  await adoptLiveFiles(sampleRollout(t, { liveDirectory, project: { name: "shop", services } }));
+  assert.equal(readFileSync(file, "utf8"), "admin.shop.containers.internal");
+  assert.deepEqual(readdirSync(liveDirectory.path), ["admin"]);
+});
+
+function sampleRollout(t: TestContext, differences: Pick<Rollout, "liveDirectory" | "project">): Rollout {
+  return {
+    ...sampleRequest(temporaryDirectory(t)),
+    ...{ own: null, commit: "1".repeat(40), version: null, current: null, lockDescriptor: 0 },
+    ...{ services: [], configHashes: Promise.resolve(new Map()), liveFilesRead: null, requestCount: null },
+    ...differences,
+  };
+}
+
+const api = sampleService({ name: "api" });
+
+test("refuses a service whose live file would be another one's replica's", () => {
+  const told = /api\.2 would be that of a replica of api\. .* such as api-2\./;
+  const refuse = () => refuseSharedLiveFile([api, sampleService({ name: "api.2" })]);
+  assert.throws(refuse, isProblem("compose_invalid", told));
+});
+
+test("a name that ends in a number is fine alone, or without a live file", () => {
+  refuseSharedLiveFile([sampleService({ name: "web.2024" }), api]);
+  const replacement = { how: "recreate", reason: "database" } as const;
+  refuseSharedLiveFile([api, sampleService({ name: "api.2", replacement })]);
+});

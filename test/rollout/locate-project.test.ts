@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { machineStateAt } from "../../src/config/machine-part.ts";
+import type { ComposeModel } from "../../src/platform/compose/model.ts";
+import { containerIdIn, hasMounts } from "../../src/platform/docker/mountinfo.ts";
+import {
+  findMachineState,
+  findStatePath,
+  hostPathOf,
+  locateIn,
+  machineProjectOf,
+  projectOf,
+} from "../../src/rollout/locate-project.ts";
+import { isProblem } from "../harness/is-problem.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { emptyEngine, engineWithMachinePart } from "./machine-engine.ts";
+
+const id = "0123456789abcdef".repeat(4);
+const mountInfo = `21 20 0:19 / /proc rw - proc proc rw
+30 20 254:0 /var/lib/docker/containers/${id}/hostname /etc/hostname rw - ext4 /dev/vda rw
+31 20 254:0 /srv/shop /app rw - ext4 /dev/vda rw
+`;
+
+test("a container is recognized by the source of its /etc/hostname", () => {
+  assert.equal(containerIdIn(mountInfo), id);
+  assert.equal(containerIdIn("21 20 0:19 / /proc rw - proc proc rw\n"), null);
+});
+
+test("a container whose mounts are not in here is another one", () => {
+  assert.equal(hasMounts(mountInfo, ["/app"]), true);
+  assert.equal(hasMounts(mountInfo, ["/app", "/etc/vpn"]), false);
+});
+
+test("the host's path is that of the innermost mount", () => {
+  const mounts = [
+    { source: "/srv", target: "/repos" },
+    { source: "/home/me/shop", target: "/repos/shop" },
+  ];
+  assert.equal(hostPathOf(mounts, "/repos/shop"), "/home/me/shop");
+  assert.equal(hostPathOf(mounts, "/repos/shop/deploy"), "/home/me/shop/deploy");
+  assert.equal(hostPathOf(mounts, "/repos/shopping"), "/srv/shopping");
+  assert.equal(hostPathOf(mounts, "/app"), null);
+});
+
+const labels = {
+  "com.docker.compose.project": "store",
+  "com.docker.compose.project.working_dir": "/srv/shop",
+  "com.docker.compose.project.config_files": "/srv/shop/prod.yaml",
+};
+const target = { projectDirectory: "/app", files: [] };
+
+test("the project that Hotpush belongs to keeps its name and its files", () => {
+  assert.deepEqual(projectOf({ labels }, target, "/srv/shop"), {
+    projectName: "store",
+    files: ["/srv/shop/prod.yaml"],
+  });
+});
+
+test("the usual files are left to compose to find", () => {
+  const usual = { ...labels, "com.docker.compose.project.config_files": "/srv/shop/compose.yaml" };
+  assert.deepEqual(projectOf({ labels: usual }, target, "/srv/shop"), { projectName: "store", files: [] });
+});
+
+test("another project than Hotpush's own is left to its own name", () => {
+  assert.deepEqual(projectOf({ labels }, target, "/srv/other"), {});
+});
+
+test("a project mounted elsewhere is located with both of its paths", () => {
+  const mounts = [{ source: "/srv/shop", target: "/app" }];
+  assert.deepEqual(locateIn({ labels, mounts }, target), {
+    projectDirectory: "/srv/shop",
+    directoryHere: "/app",
+    projectName: "store",
+    files: ["/srv/shop/prod.yaml"],
+  });
+});
+
+test("a helper with the same mounts and no labels finds the project by its arguments", () => {
+  const mounts = [
+    { source: "/srv", target: "/srv" },
+    { source: "/srv/shop", target: "/app" },
+  ];
+  const { directoryHere = "", ...found } = locateIn({ labels, mounts }, target);
+  const told = { projectDirectory: directoryHere, files: found.files };
+  const { projectName: _, ...same } = { ...found, directoryHere };
+  assert.deepEqual(locateIn({ labels: {}, mounts }, told), same);
+});
+
+test("a project that is not mounted from the host is refused", () => {
+  assert.throws(
+    () => locateIn({ labels, mounts: [] }, target),
+    isProblem("repository_not_mounted", /^\/app /),
+  );
+});
+
+const networks = { hotpush: { name: "hotpush-shop", external: true } };
+
+/** A checkout of which compose says that it is on the machine part, or not, and a machine part without its state. */
+function checkout(t: TestContext, model: object = { name: "shop", services: {}, networks }) {
+  const directory = temporaryDirectory(t);
+  writeScript(join(directory, "docker"), `#!/bin/sh\necho '${JSON.stringify(model)}'\n`);
+  const env = { PATH: `${directory}${delimiter}${process.env.PATH}`, XDG_STATE_HOME: "/somewhere" };
+  const statePath = join(directory, "state");
+  const engine = engineWithMachinePart({ statePath, livePath: join(statePath, "live") });
+  const path = join(statePath, "projects/shop");
+  return { env, engine, path, target: { projectDirectory: directory, files: [] } };
+}
+
+test("by hand, the state of a project on the machine part is that of its script", async (t) => {
+  const { engine, target, env, path } = checkout(t);
+  mkdirSync(path, { recursive: true });
+  assert.equal(await findStatePath(engine, target, env), path);
+  const inRun = { ...env, STATE_PATH: "/var/lib/hotpush/run", MACHINE_STATE_PATH: "/var/lib/hotpush" };
+  assert.equal(await findStatePath(engine, target, inRun), path);
+});
+
+test("a given STATE_PATH counts, as the script has it", async (t) => {
+  const { engine, target, env } = checkout(t);
+  assert.equal(await findStatePath(engine, target, { ...env, STATE_PATH: "/given" }), "/given");
+});
+
+test("another project keeps its state with the user's", async (t) => {
+  const { engine, target, env } = checkout(t, { name: "shop", services: {} });
+  assert.equal(await findStatePath(engine, target, env), "/somewhere/hotpush");
+});
+
+test("if this user cannot use that state, nothing happens", async (t) => {
+  const { engine, target, env, path } = checkout(t);
+  const refused = isProblem(
+    "state_unusable",
+    new RegExp(`${path}, .* as the owner of the checkout or as root`),
+  );
+  await assert.rejects(findStatePath(engine, target, env), refused);
+});
+
+const external = (name: string) => ({ name, external: true });
+
+function model(networks: NonNullable<ComposeModel["networks"]>, aliases: Record<string, string> = {}) {
+  const joined = Object.entries(aliases).map(([key, alias]) => [key, { aliases: [alias] }]);
+  return { name: "my_shop", services: { web: { networks: Object.fromEntries(joined) } }, networks };
+}
+
+test("the project is named by its external network, whatever the compose project is called", () => {
+  assert.equal(machineProjectOf(model({ proxy: external("hotpush-shop") })), "shop");
+});
+
+test("without such a network a project is not on the machine part", () => {
+  assert.equal(machineProjectOf({ name: "shop", services: {} }), null);
+  assert.equal(machineProjectOf(model({ default: { name: "hotpush-shop" } })), null);
+  assert.equal(machineProjectOf(model({ other: external("hotpush-receive") })), null);
+});
+
+test("a project that joins another one's network is still itself", () => {
+  const [blog, shop] = [external("hotpush-blog"), external("hotpush-shop")];
+  const own = { shop: "web.shop.containers.internal", blog: "orders" };
+  assert.equal(machineProjectOf(model({ blog, shop }, own)), "shop");
+  assert.equal(machineProjectOf({ ...model({ blog, shop }), name: "shop" }), "shop");
+});
+
+test("the machine part is found by its containers", async () => {
+  const engine = engineWithMachinePart({ statePath: "/srv/state", livePath: "/srv/live" });
+  const found = { ...machineStateAt("/srv/state"), live: "/srv/live" };
+  assert.deepEqual(await findMachineState(engine, {}), found);
+});
+
+test("without its containers, the machine part is found by its files", async (t) => {
+  const path = join(temporaryDirectory(t), "hotpush");
+  const env = { MACHINE_PATH: path };
+  assert.equal(await findMachineState(emptyEngine, env), null);
+  mkdirSync(path);
+  writeFileSync(join(path, ".env"), "STATE_PATH=/srv/state\n");
+  assert.deepEqual(await findMachineState(emptyEngine, env), machineStateAt("/srv/state"));
+});

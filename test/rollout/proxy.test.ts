@@ -1,0 +1,282 @@
+import "../harness/environment.ts";
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { LiveDirectory } from "../../src/rollout/context.ts";
+import {
+  checkLimits,
+  drain,
+  drainLimits,
+  liveFilesRead,
+  pollUntilGood,
+  readLiveFiles,
+  requestsInFlight,
+  switchLiveFiles,
+} from "../../src/rollout/proxy.ts";
+import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
+
+async function livePath(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-live-"));
+  t.after(() => rm(directory, { recursive: true }));
+  return directory;
+}
+
+test("what was switched to is read again", async (t) => {
+  const directory = await livePath(t);
+  assert.deepEqual(await readLiveFiles(directory, "app"), []);
+  await switchLiveFiles(directory, "app", ["shop-app-1"]);
+  assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-1"]);
+  assert.equal(await readFile(join(directory, "app"), "utf8"), "shop-app-1");
+});
+
+test("each replica has a file of its own, and no unfinished file stays", async (t) => {
+  const directory = await livePath(t);
+  await switchLiveFiles(directory, "app", ["shop-app-4", "shop-app-5", "shop-app-6"]);
+  assert.deepEqual((await readdir(directory)).sort(), ["app", "app.2", "app.3"]);
+  assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-4", "shop-app-5", "shop-app-6"]);
+});
+
+test("files of replicas that are no more name the first one", async (t) => {
+  const directory = await livePath(t);
+  await switchLiveFiles(directory, "app", ["shop-app-1", "shop-app-2"]);
+  await switchLiveFiles(directory, "app", ["shop-app-3"]);
+  assert.equal(await readFile(join(directory, "app.2"), "utf8"), "shop-app-3");
+  assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-3"]);
+});
+
+test("services whose names begin alike are kept apart", async (t) => {
+  const directory = await livePath(t);
+  await switchLiveFiles(directory, "app", ["shop-app-1"]);
+  await switchLiveFiles(directory, "app-admin", ["shop-app-admin-1"]);
+  await writeFile(join(directory, "app.02"), "not ours\n");
+  assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-1"]);
+});
+
+test("a reader never sees half a name", async (t) => {
+  const directory = await livePath(t);
+  await switchLiveFiles(directory, "app", ["shop-app-1"]);
+  const reader = spawn(process.execPath, ["-e", readUntilTold, join(directory, "app")]);
+  t.after(() => reader.kill("SIGKILL"));
+  await once(reader.stdout, "data");
+  for (let round = 0; round < 200; round += 1)
+    await switchLiveFiles(directory, "app", [`shop-app-${1 + (round % 2)}`]);
+  reader.stdin.end();
+  const [seen] = await once(reader.stdout, "data");
+  assert.equal(String(seen), "shop-app-1 shop-app-2");
+});
+
+/** As the proxy, another process: it says what it has seen when its input ends. */
+const readUntilTold = `
+const seen = new Set();
+process.stdin.resume().on("end", () => {
+  process.stdout.write([...seen].sort().join(" "));
+  process.exit();
+});
+process.stdout.write("reading");
+const look = () => {
+  for (let count = 0; count < 100; count += 1) seen.add(require("node:fs").readFileSync(process.argv[1], "utf8"));
+  setImmediate(look);
+};
+look();
+`;
+
+/** The project shop on the machine part, whose service web was just switched from shop-web-1 to shop-web-2. */
+async function shop(t: TestContext, upstreams: Readonly<Record<string, number>>): Promise<LiveDirectory> {
+  const live = liveDirectory(t, "shop");
+  writeFileSync(join(live.path, "web"), "shop-web-2");
+  const listed = Object.entries(upstreams).map(([address, count]) => ({ address, num_requests: count }));
+  await fakeCaddy(t, live, () => listed);
+  return live;
+}
+
+test("requests to another project's service of the same name do not count", async (t) => {
+  const live = await shop(t, {
+    "{file./run/live/blog/web}:8080": 7,
+    "blog-web-1:8080": 4,
+    "web.blog.containers.internal:8080": 2,
+    "{file./run/live/shop/web}:8080": 5,
+    "shop-web-1:8080": 3,
+    "shop-web-2:8080": 2,
+  });
+  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), { count: 3, unnamed: 0 });
+});
+
+test("before Caddy 2.11.2, only the service's own requests are those of an unknown container", async (t) => {
+  const live = await shop(t, {
+    "{file./run/live/blog/web}:8080": 7,
+    "{file./run/live/shop/api}:8080": 6,
+    "{file./run/live/shop/web}:8080": 1,
+    "{file./run/live/shop/web.2}:8080": 1,
+  });
+  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), { count: 0, unnamed: 2 });
+});
+
+test("requests that went to the service's name on the machine part may be at any container", async (t) => {
+  const live = await shop(t, {
+    "{file./run/live/shop/web}:8080": 2,
+    "shop-web-2:8080": 1,
+    "web.shop.containers.internal:8080": 4,
+  });
+  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), { count: 0, unnamed: 5 });
+});
+
+test("the live files that Caddy reads are found in its configuration", async (t) => {
+  const live = liveDirectory(t);
+  await fakeCaddy(t, live, () => ({
+    upstreams: [{ dial: "{file./run/live/app}:8080" }, { dial: "{file./run/live/app.2}:8080" }],
+    name: "{file./run/live/api}",
+  }));
+  assert.deepEqual([...((await liveFilesRead(live)) ?? [])], ["app", "app.2", "api"]);
+});
+
+test("live files of other projects on the machine part are not this one's", async (t) => {
+  const live = liveDirectory(t, "shop");
+  await fakeCaddy(t, live, () => ({
+    upstreams: [{ dial: "{file./run/live/shop/web}:8080" }, { dial: "{file./run/live/blog/admin}:8080" }],
+    header: "{file./run/live/closing}",
+  }));
+  assert.deepEqual([...((await liveFilesRead(live)) ?? [])], ["web"]);
+});
+
+const quick = { ...checkLimits, pollMs: 5, timeoutMs: 2_000, answerMs: 200 };
+
+/** Answers with each of `statuses` in turn, then with the last for ever. */
+async function site(t: TestContext, statuses: readonly number[]): Promise<string> {
+  const rest = [...statuses];
+  const server = createServer((_, response) => {
+    const status = (rest.length > 1 ? rest.shift() : rest[0]) ?? 200;
+    response.writeHead(status).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+test("three good answers in a row are good", async (t) => {
+  assert.deepEqual(await pollUntilGood(await site(t, [200]), quick), { kind: "good" });
+});
+
+test("a bad answer in between starts the count again", async (t) => {
+  assert.deepEqual(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200]), quick), {
+    kind: "good",
+  });
+});
+
+test("five bad answers in a row fail the check, and the last is reported", async (t) => {
+  assert.deepEqual(await pollUntilGood(await site(t, [500]), quick), {
+    kind: "bad",
+    lastAnswer: "status 500",
+  });
+});
+
+test("a site that does not listen is bad", async (t) => {
+  const url = await site(t, [200]);
+  const { kind, ...told } = await pollUntilGood(url.replace(/\d+\/$/, "1/"), quick);
+  assert.equal(kind, "bad");
+  assert.match(JSON.stringify(told), /ECONNREFUSED|bad port/);
+});
+
+const limits = { settleMs: 5, pollMs: 5, timeoutMs: 200, blindMs: 20 };
+
+/** The live files of a project with a Caddy of its own, which answers as `answer` says. */
+async function caddy(t: TestContext, answer: (path: string) => unknown): Promise<LiveDirectory> {
+  const live = liveDirectory(t);
+  await fakeCaddy(t, live, answer);
+  return live;
+}
+
+test("drain ends when the old container has no request left", async (t) => {
+  const counts = [3, 1, 0];
+  const live = await caddy(t, () => [
+    { address: "shop-app-1:8080", num_requests: counts.shift() ?? 0 },
+    { address: "shop-app-2:8080", num_requests: 70 },
+  ]);
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
+  assert.equal(counts.length, 0);
+});
+
+test("a count of zero is believed when the next one is zero too", async (t) => {
+  const counts = [0, 2, 0, 0, 1];
+  const live = await caddy(t, () => [{ address: "shop-app-1:8080", num_requests: counts.shift() }]);
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
+  assert.deepEqual(counts, [1]);
+});
+
+test("an upstream that Caddy no longer lists is drained", async (t) => {
+  const live = await caddy(t, () => null);
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
+});
+
+test("drain stops waiting at its limit and says how many requests were left", async (t) => {
+  const live = await caddy(t, () => [{ address: "shop-app-1:8080", num_requests: 2 }]);
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "timed_out", inFlight: 2 });
+});
+
+for (const inFlight of [2, 0]) {
+  test(`drain stops waiting when aborted, and does not report the ${inFlight} in flight`, async (t) => {
+    const given = new AbortController();
+    const live = await caddy(t, () => {
+      given.abort();
+      return [{ address: "shop-app-1:8080", num_requests: inFlight }];
+    });
+    const forever = { ...limits, timeoutMs: 600_000 };
+    assert.deepEqual(await drain(live, "app", ["shop-app-1"], forever, given.signal), { kind: "given_up" });
+  });
+}
+
+test("without an answer from Caddy, drain waits as long as the longest request", async (t) => {
+  const live = liveDirectory(t);
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), {
+    kind: "blind",
+    why: "no answer",
+    waitedMs: 20,
+  });
+});
+
+const byFile = { address: "{file./run/live/app}:8080", num_requests: 3 };
+
+test("a Caddy that counts requests only by live file counts as silent", async (t) => {
+  const old = await caddy(t, () => [byFile]);
+  const blind = { kind: "blind", why: "no names", waitedMs: 20 };
+  assert.deepEqual(await drain(old, "app", ["shop-app-1"], limits), blind);
+  const answers = [[byFile], [{ ...byFile, num_requests: 0 }]];
+  const idle = await caddy(t, () => answers.shift() ?? []);
+  assert.deepEqual(await drain(idle, "app", ["shop-app-1"], limits), { kind: "drained" });
+  const counted = [byFile, { address: "shop-app-2:8080", num_requests: 3 }];
+  const newer = await caddy(t, () => counted);
+  writeFileSync(join(newer.path, "app"), "shop-app-2");
+  assert.deepEqual(await drain(newer, "app", ["shop-app-1"], limits), { kind: "drained" });
+});
+
+test("requests to upstreams that the Caddyfile names itself are not counted", async (t) => {
+  const live = await caddy(t, () => [byFile, { address: "grafana:3000", num_requests: 3 }]);
+  writeFileSync(join(live.path, "app"), "shop-app-2");
+  const blind = { kind: "blind", why: "no names", waitedMs: 20 };
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), blind);
+});
+
+test("a stream that Caddy counts under no container is waited for up to the limit", async (t) => {
+  const counts = Array.from({ length: 20 }, (_, index) => (index < 19 ? 1 : 0));
+  const live = await caddy(t, () => [{ ...byFile, num_requests: counts.shift() ?? 0 }]);
+  const patient = { ...limits, blindMs: 60_000 };
+  assert.deepEqual(await drain(live, "app", ["shop-app-1"], patient), { kind: "drained" });
+  assert.equal(counts.length, 0);
+});
+
+test("the label hotpush.drain-timeout also counts if Caddy does not report", () => {
+  assert.deepEqual(drainLimits(300_000), {
+    settleMs: 200,
+    pollMs: 50,
+    timeoutMs: 300_000,
+    blindMs: 300_000,
+  });
+  assert.deepEqual(drainLimits(null), { settleMs: 200, pollMs: 50, timeoutMs: 30_000, blindMs: 10_000 });
+});

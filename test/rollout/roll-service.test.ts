@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Container } from "../../src/platform/docker/container.ts";
+import { longestGraceS } from "../../src/rollout/context.ts";
+import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
+import { rollBackImageNames, warnIfUnhealthy } from "../../src/rollout/roll-service.ts";
+import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
+
+const database = sampleService({ name: "db", replacement: { how: "recreate", reason: "database" } });
+
+test("warns about an up-to-date but unhealthy database, with its log command", () => {
+  assert.deepEqual(told(database, { health: "unhealthy" }), [
+    "is as it should be, but not healthy (unhealthy). See: docker logs shop-app-1",
+  ]);
+});
+
+test("does not warn about a healthy container, or one without a health check", () => {
+  assert.deepEqual(told(database, { health: "healthy" }), []);
+  assert.deepEqual(told(database, { health: null }), []);
+});
+
+test("does not warn about a migration that has ended, whatever its health", () => {
+  const migration = sampleService({ replacement: { how: "run-once" } });
+  assert.deepEqual(told(migration, { status: "exited", health: "unhealthy" }), []);
+});
+
+function told(service: typeof database, differences: Partial<Container>): readonly string[] {
+  const texts: string[] = [];
+  const report = (event: { readonly event: string; readonly text?: string }) => texts.push(event.text ?? "");
+  warnIfUnhealthy({ report, service }, [sampleContainer(differences)]);
+  return texts;
+}
+
+test("only a container that was drained has less than its own stop grace period", () => {
+  const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
+  assert.equal(longestGraceS({ by: "live file", directory }), 10);
+  assert.equal(longestGraceS({ by: "nobody" }), Number.POSITIVE_INFINITY);
+  assert.equal(longestGraceS({ by: "watching proxy" }), Number.POSITIVE_INFINITY);
+});
+
+test("after a failure, names return to the old images, unless recreated", async () => {
+  const { engine, posted } = watchedEngine();
+  const [app, db] = [sampleService(), sampleService({ name: "db", image: "postgres:17", isBuilt: false })];
+  const running = new Map([
+    ["app", [sampleContainer({ image: "sha256:old" })]],
+    ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
+  ]);
+  const outcomes = [{ ...unchangedOutcome(db, []), outcome: "recreated" as const }];
+  await rollBackImageNames({ engine, services: [app, db] }, running, outcomes);
+  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
+});
+
+test("after a failure, a migration that ran keeps its image name, unless shared", async () => {
+  const { engine, posted } = watchedEngine();
+  const once = { replacement: { how: "run-once" } } as const;
+  const migrate = sampleService({ name: "migrate", image: "shop-migrate", ...once });
+  const index = sampleService({ name: "index", ...once });
+  const running = new Map([
+    ["migrate", [sampleContainer({ image: "sha256:old-migrate", imageName: "shop-migrate" })]],
+    ["index", [sampleContainer({ image: "sha256:old-index" })]],
+    ["app", [sampleContainer({ image: "sha256:old" })]],
+  ]);
+  const services = [migrate, index, sampleService()];
+  await rollBackImageNames({ engine, services }, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
+  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
+});

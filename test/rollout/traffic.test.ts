@@ -1,0 +1,290 @@
+import assert from "node:assert/strict";
+import { appendFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Engine } from "../../src/platform/docker/engine.ts";
+import { countingFile, countingLines, requestsLog } from "../../src/rollout/caddy-lines.ts";
+import type { LiveDirectory, Rollout } from "../../src/rollout/context.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
+import {
+  brokenAnswers,
+  createTally,
+  followLog,
+  hostOf,
+  readLoggedRequest,
+  withRequestsCounted,
+} from "../../src/rollout/traffic.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
+
+const line = `${JSON.stringify({ status: 200, answered: 200, request: { host: "a" }, upstream: "shop-app-1:80" })}\n`;
+
+test("Caddy logs requests only while the work lasts, and what comes then is reported after it", async (t) => {
+  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
+  appendFileSync(requestsLog(live.path, null), line);
+  const result = await withRequestsCounted(rollout, async () => {
+    assert.ok(existsSync(join(live.path, countingFile)));
+    appendFileSync(requestsLog(live.path, null), line.repeat(3));
+    return "done";
+  });
+  assert.equal(result, "done");
+  assert.ok(!existsSync(join(live.path, countingFile)));
+  const [event] = events;
+  assert.ok(event?.event === "requests");
+  assert.equal(event.sites?.[0]?.requests, 3);
+});
+
+test("a roll-out that fails reports the requests too", async (t) => {
+  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
+  const failing = withRequestsCounted(rollout, async () => {
+    throw new Error("the new version is bad");
+  });
+  await assert.rejects(failing, /the new version is bad/);
+  assert.deepEqual(events, [{ event: "requests", sites: [], missingLines: [] }]);
+  assert.ok(!existsSync(join(live.path, countingFile)));
+});
+
+test("without the log in Caddy's configuration, its lines are reported", async (t) => {
+  const { rollout, events } = await rolloutWith(t, "/var/log/access.log");
+  await withRequestsCounted(rollout, async () => {});
+  assert.deepEqual(events, [
+    { event: "requests", sites: null, missingLines: countingLines("/run/live", null) },
+  ]);
+});
+
+test("on the machine part, the log is out of reach of the projects", async (t) => {
+  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests/shop.log", "shop");
+  const log = join(dirname(live.path), ".requests", "shop.log");
+  mkdirSync(dirname(log));
+  await withRequestsCounted(rollout, async () => appendFileSync(log, line));
+  const [event] = events;
+  assert.ok(event?.event === "requests");
+  assert.equal(event.sites?.[0]?.requests, 1);
+});
+
+test("the log of another project on the machine part is not this one's", async (t) => {
+  const { rollout, events } = await rolloutWith(t, "/run/live/.requests/blog.log", "shop");
+  await withRequestsCounted(rollout, async () => {});
+  assert.deepEqual(events, [{ event: "requests", sites: null, missingLines: [] }]);
+});
+
+test("a count that is not possible changes nothing", async (t) => {
+  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
+  mkdirSync(join(live.path, countingFile));
+  assert.equal(await withRequestsCounted(rollout, async () => "done"), "done");
+  assert.match(JSON.stringify(events), /the requests cannot be counted: EISDIR/);
+});
+
+/** A roll-out of a project whose Caddy logs requests to `output`. */
+async function rolloutWith(t: TestContext, output: string, project: string | null = null) {
+  const live: LiveDirectory = liveDirectory(t, project);
+  await fakeCaddy(t, live, () => ({ logs: { log0: { writer: { filename: output } } } }));
+  const events: RolloutEvent[] = [];
+  const none = async () => Buffer.from("[]");
+  const rollout: Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report"> = {
+    engine: { get: none, post: none, delete: none },
+    project: { name: "shop", services: [] },
+    liveDirectory: live,
+    liveFilesRead: new Set(["app"]),
+    report: (event) => events.push(event),
+  };
+  return { rollout, events, live };
+}
+
+test("only what comes after the start is read, by whole lines", async (t) => {
+  const path = logIn(t);
+  writeFileSync(path, "before\n");
+  const log = await followLog(path);
+  appendFileSync(path, "one\ntw");
+  assert.deepEqual(await log.read(), ["one"]);
+  appendFileSync(path, "o\n");
+  assert.deepEqual(await log.read(), ["two"]);
+  assert.deepEqual(await log.read(), []);
+  await log.close();
+});
+
+test("a log that its writer moves aside is read to its end, and then the new one", async (t) => {
+  const path = logIn(t);
+  writeFileSync(path, "");
+  const log = await followLog(path);
+  appendFileSync(path, "old\n");
+  renameSync(path, `${path}.1`);
+  writeFileSync(path, "new\n");
+  assert.deepEqual(await log.read(), ["old", "new"]);
+  appendFileSync(path, "newer\n");
+  assert.deepEqual(await log.read(), ["newer"]);
+  await log.close();
+});
+
+test("a log that does not exist yet is read from its beginning", async (t) => {
+  const path = logIn(t);
+  const log = await followLog(path);
+  assert.deepEqual(await log.read(), []);
+  writeFileSync(path, "first\n");
+  assert.deepEqual(await log.read(), ["first"]);
+  await log.close();
+});
+
+test("more than one piece is read at once, whatever characters the pieces cut", async (t) => {
+  const path = logIn(t);
+  const log = await followLog(path);
+  const lines = Array.from({ length: 20_000 }, (_, index) => `ü ${index} ${"x".repeat(40)}`);
+  writeFileSync(path, `${lines.join("\n")}\n`);
+  assert.deepEqual(await log.read(), lines);
+  await log.close();
+});
+
+function logIn(t: TestContext): string {
+  return join(temporaryDirectory(t), "requests.log");
+}
+
+/** A line as Caddy 2.11.4 writes it. */
+function requestLine(fields: object, host: string = "Shop.example.org:8443"): string {
+  const request = { proto: "HTTP/2.0", method: "GET", host };
+  return JSON.stringify({ level: "info", ts: 1, msg: "handled request", request, size: 2, ...fields });
+}
+
+const answered = (status: number, container = "shop-app-1") =>
+  requestLine({ status, answered: status, upstream: `${container}:8080` });
+
+test("each ending of a request is known by Caddy's line", () => {
+  const outcomes = {
+    good: answered(200),
+    notFound: answered(404),
+    "the app's own 502": answered(502),
+    "Caddy's 502": requestLine({ status: 502, answered: null, upstream: "shop-app-1:8080" }),
+    "sent on and answered": answered(200, "app.shop.containers.internal"),
+    "cut off": requestLine({ status: 200 }),
+    "sent on and cut off": requestLine({ status: 200, answered: null, upstream: "nobody.invalid:8080" }),
+    "refused by Caddy as too large": requestLine({
+      status: 413,
+      answered: null,
+      upstream: "shop-app-1:8080",
+    }),
+    "answered by Caddy itself": requestLine({ status: 200, answered: null, upstream: null }),
+    "left before the answer": requestLine({ status: 0, answered: null, upstream: "shop-app-1:8080" }),
+    "the same in later versions": requestLine({ status: 499, answered: null, upstream: "shop-app-1:8080" }),
+  };
+  const kinds = Object.values(outcomes).map((text) => readLoggedRequest(text)?.outcome);
+  assert.deepEqual(kinds, [
+    "answered",
+    "answered",
+    "server error",
+    "failed",
+    "answered",
+    "cut off",
+    "cut off",
+    "answered",
+    "answered",
+    "left",
+    "left",
+  ]);
+});
+
+test("a line that is about no request, or is half written, does not count", () => {
+  for (const text of ["", "{", '{"level":"info","msg":"started"}', '{"status":200}'])
+    assert.equal(readLoggedRequest(text), null);
+});
+
+test("answers are those of the version whose container gave them", () => {
+  const tally = createTally((container) => container === "shop-app-2");
+  for (const text of [
+    answered(200),
+    answered(500),
+    answered(200, "shop-app-2"),
+    requestLine({ status: 502, answered: null }),
+  ])
+    tally.add(text);
+  assert.deepEqual(
+    tally.sites(() => 0),
+    [
+      {
+        ...{ host: "shop.example.org", requests: 4, failed: 1, brokeOff: 0, left: 0 },
+        before: { answers: 2, serverErrors: 1 },
+        after: { answers: 1, serverErrors: 0 },
+      },
+    ],
+  );
+});
+
+test("of the requests that were cut off, those of clients that left did not fail", () => {
+  const tally = createTally(() => false);
+  for (let count = 0; count < 5; count += 1) tally.add(requestLine({ status: 200 }));
+  tally.add(requestLine({ status: 0, answered: null }));
+  const [site] = tally.sites((host) => (host === "shop.example.org" ? 3 : 9));
+  assert.deepEqual([tally.cutOff(), site?.failed, site?.brokeOff, site?.left], [5, 2, 2, 4]);
+  assert.equal(tally.sites(() => 99)[0]?.failed, 0, "a warning of a request before the count");
+});
+
+test("invented hosts do not make the list longer than twenty", () => {
+  const tally = createTally(() => false);
+  for (let number = 0; number < 1_000; number += 1)
+    tally.add(requestLine({ status: 200, answered: 200 }, `h${number}`));
+  const sites = tally.sites(() => 0);
+  assert.equal(sites.length, 21);
+  assert.deepEqual([sites.at(-1)?.host, sites.at(-1)?.requests], ["other hosts", 980]);
+});
+
+test("a host has no port, and an address of IPv6 keeps its colons", () => {
+  assert.deepEqual(["a:80", "A", "[::1]:80", "[::1]"].map(hostOf), ["a", "a", "[::1]", "[::1]"]);
+});
+
+function warning(error: string, host = "shop.example.org:8443"): string {
+  const fields = { upstream: "{file./run/live/app}:8080", request: { host }, error };
+  return `${JSON.stringify({ level: "warn", msg: "aborting with incomplete response", ...fields })}\n`;
+}
+
+const warnings = [
+  warning("reading: unexpected EOF"),
+  warning("writing: write tcp 10.0.0.1:443->10.0.0.2:5: write: broken pipe"),
+  warning("reading: context canceled"),
+  '{"level":"info","msg":"writing: nothing of it"}\n',
+  warning("reading: context canceled", "blog.example.org"),
+].join("");
+
+/** An engine with one container, which has `source` mounted and this log. */
+function engineWithLog(source: string, log: () => string): Engine {
+  return {
+    async get(path) {
+      if (path === "/containers/json")
+        return Buffer.from(JSON.stringify([{ Id: "caddy", Mounts: [{ Source: source }] }]));
+      assert.match(path, /^\/containers\/caddy\/logs\?.*since=1700000000\.500$/);
+      return Buffer.from(log());
+    },
+    post: async () => Buffer.alloc(0),
+    delete: async () => Buffer.alloc(0),
+  };
+}
+
+test("Caddy's warnings say whose answers broke off, and who ended them", async (t) => {
+  const live = liveDirectory(t);
+  const broken = await brokenAnswers(
+    engineWithLog(live.path, () => warnings),
+    live,
+    1_700_000_000_500,
+  );
+  assert.deepEqual(
+    broken?.map(({ host, isLeaver }) => [host, isLeaver]),
+    [
+      ["shop.example.org", false],
+      ["shop.example.org", true],
+      ["shop.example.org", true],
+      ["blog.example.org", true],
+    ],
+  );
+  assert.deepEqual(broken?.[0]?.upstream, "{file./run/live/app}:8080");
+});
+
+test("on a server it is the Caddy that has the directories of all projects", async (t) => {
+  const live = liveDirectory(t, "shop");
+  const engine = engineWithLog(dirname(live.path), () => warnings);
+  assert.equal((await brokenAnswers(engine, live, 1_700_000_000_500))?.length, 4);
+});
+
+test("a log that cannot be read leaves it unknown", async (t) => {
+  const live = liveDirectory(t);
+  const engine = engineWithLog(live.path, () => {
+    throw new Error("configured logging driver does not support reading");
+  });
+  assert.equal(await brokenAnswers(engine, live, 1_700_000_000_500), null);
+});
