@@ -1,5 +1,6 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
+import { shortCommit } from "../../src/commit-names.ts";
 import type { DeploymentJson, LineJson } from "../../src/control/deployment-json.ts";
 import type { ExaminationJson } from "../../src/control/examiner.ts";
 import type { LogPageJson } from "../../src/control/log.ts";
@@ -25,7 +26,7 @@ export function cannedRun(): RunClient {
     if (deployment === undefined) return null;
     if (pathname.endsWith("/log/page"))
       return { lines: linesOf(deployment), firstNumber: 1, before: null, after: null } satisfies LogPageJson;
-    return { deployment, steps: cannedSteps(deployment), logBytes: Buffer.byteLength(logOf(deployment)) };
+    return { deployment, steps: cannedSteps(deployment), logBytes: linesOf(deployment).at(-1)?.endByte ?? 0 };
   }
 
   return {
@@ -89,20 +90,22 @@ function cannedExamination(project: string): ExaminationJson {
   };
 }
 
-function logOf({ state }: DeploymentJson): string {
-  return cannedLog(state === "failed");
-}
-
+/** What its script printed, each line within the time of its step. */
 function linesOf(deployment: DeploymentJson): readonly LineJson[] {
-  let endByte = 0;
-  return logOf(deployment)
-    .trimEnd()
-    .split("\n")
-    .map((line) => {
-      const printedAt = new Date(Date.parse(deployment.createdAt) + endByte * 6).toISOString();
-      endByte += Buffer.byteLength(`${printedAt} ${line}\n`);
-      return { event: "line", line, endByte, printedAt };
-    });
+  const { state, project, commit, requests } = deployment;
+  const texts = cannedLog(state === "failed", {
+    ...{ project, commit: shortCommit(commit), requests: requests?.[0]?.requests ?? 0 },
+  });
+  const steps = cannedSteps(deployment);
+  let [endByte, stepIndex, inStep] = [0, -1, 0];
+  return texts.map((line) => {
+    if (line.startsWith("==> ")) [stepIndex, inStep] = [stepIndex + 1, 0];
+    const { startedAt = deployment.createdAt, durationMs = null } = steps[stepIndex] ?? {};
+    const atMs = Date.parse(startedAt) + (durationMs ?? 3_000) * (1 - 0.8 ** inStep++);
+    const printedAt = new Date(atMs).toISOString();
+    endByte += Buffer.byteLength(`${printedAt} ${line}\n`);
+    return { event: "line", line, endByte, printedAt };
+  });
 }
 
 /** The log as its file has it. */

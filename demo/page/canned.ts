@@ -54,7 +54,6 @@ const people = ["Ada Park", "Ben Okafor", "Chiara Rossi"];
 
 interface Past {
   readonly project: string;
-  readonly newestId: number;
   readonly count: number;
   readonly tookMs: number;
   readonly failedAt?: readonly number[];
@@ -62,20 +61,34 @@ interface Past {
   readonly newestAgoMs: number;
 }
 
-/** What was deployed of a project, the newest first. */
-export function cannedHistory(past: Past): readonly DeploymentJson[] {
-  return Array.from({ length: past.count }, (_, index) => pastDeployment(past, index));
+interface Moment {
+  readonly past: Past;
+  /** 0: the newest of its project. */
+  readonly index: number;
+  readonly agoMs: number;
 }
 
-function pastDeployment(past: Past, index: number): DeploymentJson {
-  const { project, newestId, tookMs, failedAt = [], skippedAt = [], newestAgoMs } = past;
-  const id = newestId - index;
+/** What was deployed of some projects, the newest first. Numbers and times follow each other, as they do on a server. */
+export function cannedHistories(newestId: number, pasts: readonly Past[]): readonly DeploymentJson[] {
+  const moments = pasts.flatMap((past) =>
+    Array.from({ length: past.count }, (_, index): Moment => {
+      const agoMs = past.newestAgoMs + index * 7 * hour + ((index * 31) % 11) * 0.5 * hour;
+      return { past, index, agoMs };
+    }),
+  );
+  return moments
+    .sort((one, other) => one.agoMs - other.agoMs)
+    .map((moment, place) => pastDeployment(newestId - place, moment));
+}
+
+function pastDeployment(id: number, { past, index, agoMs }: Moment): DeploymentJson {
+  const { project, tookMs, failedAt = [], skippedAt = [] } = past;
   const person = people[id % people.length] ?? "";
   const spread = 0.75 + (((id * 7_919) % 100) / 100) * 0.6;
   const common = {
     ...{ id, project, subject: subjects[id % subjects.length] ?? "", author: person },
     ...{ pusher: { name: person.split(" ")[0]?.toLowerCase() ?? "" }, repository: `acme/${project}` },
-    ...{ agoMs: newestAgoMs + index * 7 * hour + ((id * 31) % 11) * hour, tookMs: tookMs * spread },
+    ...{ agoMs, tookMs: tookMs * spread },
   };
   if (failedAt.includes(index)) return cannedDeployment({ ...common, ...failure });
   if (skippedAt.includes(index))
@@ -106,13 +119,19 @@ export function cannedRequests(project: string, requests: number): readonly Site
 const names = ["Pull", "Build", "Roll out", "Prune", "Health check"];
 const lengths = [400, 9_800, 6_200, 1_100, 700];
 
-/** The steps of a deployment, up to the one that runs or in which it failed. */
-export function cannedSteps({ startedAt, state }: DeploymentJson): readonly StepJson[] {
+/** The steps of a deployment, up to the one that runs or in which it failed; together they take as long as it does. */
+export function cannedSteps({ startedAt, state, durationMs }: DeploymentJson): readonly StepJson[] {
   const count = state === "running" || state === "failed" ? 3 : names.length;
-  let atMs = Date.parse(startedAt ?? iso(nowMs));
+  const startMs = Date.parse(startedAt ?? iso(nowMs));
+  let atMs = startMs;
+  const usualMs = lengths.reduce((sum, length) => sum + length, 0);
   return names.slice(0, count).map((name, index) => {
-    const length = lengths[index] ?? 0;
-    const isRunning = state === "running" && index === count - 1;
+    const isLast = index === count - 1;
+    const usual = Math.round(
+      (lengths[index] ?? 0) * (durationMs === null ? 1 : Math.min(1, durationMs / usualMs)),
+    );
+    const length = isLast && durationMs !== null ? startMs + durationMs - atMs : usual;
+    const isRunning = state === "running" && isLast;
     const step = { attempt: 1, name, startedAt: iso(atMs), durationMs: isRunning ? null : length };
     atMs += length;
     return step;
@@ -153,38 +172,15 @@ export function cannedServer(): readonly {
   readonly project: ProjectJson;
   readonly deployments: readonly DeploymentJson[];
 }[] {
-  const shop = cannedHistory({
-    project: "shop",
-    newestId: 212,
-    count: 60,
-    tookMs: 18_200,
-    newestAgoMs: 2 * hour,
-    failedAt: [14],
-  });
-  const blog = cannedHistory({
-    project: "blog",
-    newestId: 187,
-    count: 44,
-    tookMs: 6_100,
-    newestAgoMs: 26 * hour,
-    skippedAt: [3],
-  });
-  const api = cannedHistory({
-    project: "api",
-    newestId: 210,
-    count: 60,
-    tookMs: 31_000,
-    newestAgoMs: 3 * hour,
-    failedAt: [0, 19],
-  });
-  const docs = cannedHistory({
-    project: "docs",
-    newestId: 164,
-    count: 22,
-    tookMs: 4_000,
-    newestAgoMs: 12 * day,
-    failedAt: [2],
-  });
+  const all = cannedHistories(213, [
+    { project: "shop", count: 60, tookMs: 18_200, newestAgoMs: 2 * hour, failedAt: [14] },
+    { project: "blog", count: 44, tookMs: 6_100, newestAgoMs: 26.3 * hour, skippedAt: [3] },
+    { project: "api", count: 60, tookMs: 31_000, newestAgoMs: 3.2 * hour, failedAt: [0, 19] },
+    { project: "docs", count: 22, tookMs: 4_000, newestAgoMs: 12 * day, failedAt: [2] },
+  ]);
+  const [shop, blog, api, docs] = ["shop", "blog", "api", "docs"].map((name) =>
+    all.filter(({ project }) => project === name),
+  ) as [DeploymentJson[], DeploymentJson[], DeploymentJson[], DeploymentJson[]];
   const running = cannedDeployment({
     ...{ id: 214, state: "running", agoMs: 14 * second, subject: "Send receipts by mail" },
     ...{ author: "Chiara Rossi", pusher: { name: "chiara" } },

@@ -1,7 +1,18 @@
-/** What the deploy script of a project prints. */
-export function cannedLog(isFailure: boolean): string {
-  const end = isFailure ? failure : success;
-  return `${beginning}${end}`;
+interface Printed {
+  readonly project: string;
+  readonly commit: string;
+  /** That the proxy counted. */
+  readonly requests: number;
+}
+
+/** The lines that the deploy script of a project prints. */
+export function cannedLog(isFailure: boolean, { project, commit, requests }: Printed): readonly string[] {
+  return `${beginning}${isFailure ? failure : success}`
+    .replaceAll("shop", project)
+    .replaceAll("3f2c1a9", commit)
+    .replace("12,431", requests.toLocaleString("en-US"))
+    .trimEnd()
+    .split("\n");
 }
 
 const beginning = `==> Pull

@@ -17,8 +17,8 @@ const directory = join(import.meta.dirname, "../../docs/pictures");
 const screens = {
   projects: "/",
   project: "/projects/shop",
-  deployment: "/deployments/212",
-  failure: "/deployments/210",
+  deployment: "/deployments/213",
+  failure: "/deployments/212",
 };
 const looks = {
   light: { scheme: 1, size: "1280,860", scale: "1" },

@@ -82,7 +82,7 @@ export interface LogWriter {
 const mebibyte = 1024 ** 2;
 
 /** What is kept of a log that is too long: the first part on disk, and in memory, until it is closed, half of the last part to all. */
-export const logLimits = { firstBytes: 9 * mebibyte, lastBytes: mebibyte } as const;
+export const logLimits = { firstBytes: 15 * mebibyte, lastBytes: mebibyte } as const;
 
 /** Opens or creates the log at `path`, and goes on after what an earlier attempt or service wrote. */
 export function openLog(
@@ -148,6 +148,7 @@ export function openLog(
 }
 
 const newline = Buffer.from("\n");
+const lineFeed = 0x0a;
 
 function endsWithLine(fd: number, size: number): boolean {
   const byte = Buffer.alloc(1);
@@ -209,7 +210,7 @@ function lineAfter(fd: number, place: number): number {
   const buffer = Buffer.allocUnsafe(pieceBytes);
   for (let at = place; ; at += pieceBytes) {
     const bytes = buffer.subarray(0, readSync(fd, buffer, 0, pieceBytes, at));
-    const end = bytes.indexOf(newline);
+    const end = bytes.indexOf(lineFeed);
     if (end !== -1) return at + end + 1;
     if (bytes.length < pieceBytes) return Number.MAX_SAFE_INTEGER;
   }
@@ -220,7 +221,7 @@ const timed = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)([ +])/;
 function linesIn(bytes: Buffer, place: number, toByte: number): readonly LogLine[] {
   const lines: LogLine[] = [];
   let from = 0;
-  for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, from)) {
+  for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
     if (place + from >= toByte) break;
     const whole = lineText(bytes.subarray(from, end));
     const [head = "", time, sign] = timed.exec(whole) ?? [];
@@ -251,19 +252,35 @@ export interface LogPage {
   readonly after: number | null;
 }
 
-const pageBytes = 64 * 1024;
+const pageBytes = 32 * 1024;
 
 /** Reads the page of the log at `path` that ends at `toByte`, by default the last one. */
 export function readLogPage(path: string, toByte = logBytes(path)): LogPage {
   const lines = [...readLog(path, toByte - pageBytes, toByte)].flat();
   const startByte = lines[0]?.startByte ?? 0;
   const endByte = lines.at(-1)?.endByte ?? 0;
-  let linesBefore = 0;
-  if (startByte > 0) for (const some of readLog(path, 0, startByte)) linesBefore += some.length;
   return {
     lines,
-    firstNumber: linesBefore + 1,
+    firstNumber: startByte > 0 ? countLines(path, startByte) + 1 : 1,
     before: startByte > 0 ? startByte : null,
     after: endByte < logBytes(path) ? endByte + pageBytes : null,
   };
+}
+
+/** How many lines the log at `path` has before `toByte`. */
+function countLines(path: string, toByte: number): number {
+  const fd = openSync(path, "r");
+  try {
+    const buffer = Buffer.allocUnsafe(pieceBytes);
+    let count = 0;
+    for (let place = 0; place < toByte; ) {
+      const bytes = buffer.subarray(0, readSync(fd, buffer, 0, Math.min(pieceBytes, toByte - place), place));
+      if (bytes.length === 0) break;
+      for (let at = bytes.indexOf(lineFeed); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) count += 1;
+      place += bytes.length;
+    }
+    return count;
+  } finally {
+    closeSync(fd);
+  }
 }

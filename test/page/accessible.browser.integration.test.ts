@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { servePage } from "../../demo/page/serve.ts";
 import { noChromium, startChromium } from "../harness/chromium.ts";
 
-const paths = ["/", "/projects/shop", "/deployments/212", "/deployments/210", "/sessions", "/nothing"];
+const paths = ["/", "/projects/shop", "/deployments/213", "/deployments/212", "/sessions", "/nothing"];
 const others = ["/projects/shop/doctor", "/sign-in?link=hpl_x", "/projects/shop?state=cancelled"];
 const axe = () => readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   cannedDeployment,
-  cannedHistory,
+  cannedHistories,
   cannedProject,
   cannedServer,
   cannedSteps,
@@ -150,7 +150,7 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
   const who = { ...operator, name: text };
   const deployments = [
     deployment,
-    ...cannedHistory({ project: text, newestId: 9, count: 3, tookMs: 9, newestAgoMs: 9 }),
+    ...cannedHistories(9, [{ project: text, count: 3, tookMs: 9, newestAgoMs: 9 }]),
   ];
   const session = { id: 1, address: text, agent: text, createdAt: paused.since, lastSeenAt: paused.since };
   const fault = { severity: "problem", text, command: text, change: text } as const;

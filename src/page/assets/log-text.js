@@ -36,7 +36,7 @@ export function cutLines(bytes) {
 
 /** The name of the step that a line announces, or null. */
 export function stepOf(text) {
-  return /^==> (\S.{0,199})$/.exec(text.trimEnd())?.[1] ?? null;
+  return text.startsWith("==> ") ? (/^==> (\S.{0,199})$/.exec(text.trimEnd())?.[1] ?? null) : null;
 }
 
 /** @type {Style} */
@@ -131,7 +131,7 @@ export function makeRow({ text, style, printedAt }, number, startedAt) {
   Object.assign(link, { href: `#${row.id}`, tabIndex: -1 });
   const sinceMs = Date.parse(printedAt) - Date.parse(startedAt);
   const time = withText("time", Number.isNaN(sinceMs) ? "" : sinceStart(sinceMs));
-  if (printedAt !== null) time.title = new Date(printedAt).toLocaleString();
+  time.title = printedAt ?? "";
   for (const run of readRuns(text, style).runs) appendRun(shown, run);
   row.append(link, time, shown);
   return row;

@@ -57,7 +57,7 @@ function showWhole(whole) {
 // Parts that fold, one for each step, with blocks of lines. Lines are elements from when they are first in sight: a hundred
 // thousand at once would freeze the page. Those that are out of sight are not laid out (content-visibility).
 
-const linesInBlock = 200;
+const linesInBlock = 50;
 /** @typedef {{ element: HTMLElement, from: number, to: number, isFilled: boolean }} Block */
 /** @type {{ name: string | null, element: HTMLDetailsElement, from: number, rows: number, blocks: Block[] }[]} */
 let parts = [];
@@ -67,7 +67,7 @@ const sight = new IntersectionObserver(
   (entries) => {
     for (const { target, isIntersecting } of entries) if (isIntersecting) fill(blocks.get(target));
   },
-  { rootMargin: "1000px 0px" },
+  { rootMargin: "800px 0px" },
 );
 
 function named() {
@@ -84,11 +84,11 @@ function clear() {
 /** @param {Pick<import("./log-text.js").Line, "text" | "endByte" | "printedAt">[]} added */
 function add(added) {
   const touched = new Set();
-  for (const line of added) {
+  for (const { text, endByte, printedAt } of added) {
     const before = lines.at(-1);
-    const name = stepOf(line.text);
+    const name = stepOf(text);
     const style = before && name === null ? styleAfter(before) : plainStyle;
-    lines.push({ ...line, style });
+    lines.push({ text, endByte, printedAt, style });
     if (name !== null || parts.length === 0) beginPart(name);
     if (name === null) touched.add(addRow(parts.at(-1)));
   }
