@@ -94,6 +94,9 @@ async function measure(peer: string, project: PushedProject, version: string): P
     untilLive(project, version).then(since),
     project.untilDone().then(since),
   ]);
+  const timeline = (await project.timeline?.()) ?? [];
+  for (const [atMs, what] of timeline.toSorted(([one], [other]) => one - other))
+    console.log(`  ${String(atMs - startMs).padStart(6)} ms  ${what}`);
   await sleep(quietMs);
   return report(peer, project, { kind: "good", liveMs, doneMs }, loads);
 }

@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { callService } from "../../src/control/client.ts";
+import { callService, openStream, parseLines } from "../../src/control/client.ts";
+import type { LineJson } from "../../src/control/deployment-json.ts";
 import type { HistoryJson } from "../../src/control/history.ts";
 import { deliver, githubPush } from "../../test/harness/delivery.ts";
 import { startService } from "../../test/harness/service.ts";
@@ -25,6 +26,8 @@ export interface PushedProject {
   readonly send: () => Promise<void>;
   /** Waits until what the push started has ended. */
   readonly untilDone: () => Promise<unknown>;
+  /** What went on when, in milliseconds since 1970: lines of the script, and what the service recorded. */
+  readonly timeline?: () => Promise<readonly (readonly [atMs: number, what: string])[]>;
 }
 
 export interface Peer {
@@ -39,7 +42,7 @@ const variables = ["COMPOSE_PROJECT_NAME", "PORT", "DOCKER_HOST", "DOCKER_CONFIG
 export const hotpush: Peer = {
   name: "Hotpush",
   async start(scope, env, services) {
-    const { project, pushed, head } = await makePushed(scope, env, services, "by live file");
+    const { project, pushed, head } = await makePushed(scope, env, services, "by live file", true);
     const statePath = join(temporaryDirectory(scope), "state");
     const service = await startService(scope, {
       repoPath: project.directory,
@@ -66,6 +69,16 @@ export const hotpush: Peer = {
             !["queued", "running"].includes((await last())?.state ?? "queued"),
           deployWithinMs,
         ),
+      async timeline() {
+        const { id, createdAt, startedAt, liveAt, finishedAt } = (await last()) ?? {};
+        const recorded = Object.entries({ createdAt, startedAt, liveAt, finishedAt });
+        const lines: (readonly [number, string])[] = [];
+        const log = await openStream(service.statePath, `/deployments/${id}/log?format=ndjson`);
+        for await (const { line, printedAt } of parseLines<LineJson>(log))
+          if (/^==> |^ {2}.{14} (?!build|pull)\w+ .* m?s /.test(line) && printedAt !== null)
+            lines.push([Date.parse(printedAt), line.trim()]);
+        return [...recorded.map(([what, at]) => [Date.parse(at ?? ""), what] as const), ...lines];
+      },
     };
   },
 };
@@ -126,8 +139,9 @@ async function makePushed(
   env: NodeJS.ProcessEnv,
   count: number,
   proxied: "by live file" | "by name",
+  isGuarded = false,
 ) {
-  const project = await makeServicesProject(env, count, proxied);
+  const project = await makeServicesProject(env, count, proxied, isGuarded);
   scope.after(() => project.remove());
   await project.writeAll("v0");
   const [remote, clone] = [

@@ -1,5 +1,6 @@
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
 import { makeProject, type TestProject } from "../../test/lab/project.ts";
 
 /** A project of some services behind Caddy, each with a build of its own. */
@@ -11,19 +12,23 @@ export interface ServicesProject extends TestProject {
   readonly isLive: (version: string) => Promise<boolean>;
 }
 
-/** @param proxied how Caddy finds a service: by its live file, or by its name */
+/**
+ * @param proxied how Caddy finds a service: by its live file, or by its name
+ * @param isGuarded as `init` sets a project up: Caddy logs requests, and each new version is guarded as long as by default
+ */
 export async function makeServicesProject(
   env: NodeJS.ProcessEnv,
   count: number,
   proxied: "by live file" | "by name",
+  isGuarded = false,
 ): Promise<ServicesProject> {
   const project = await makeProject(env);
   const services = Array.from({ length: count }, (_, index) => `s${index + 1}`);
   const { directory } = project;
   for (const service of services)
     await cp(join(import.meta.dirname, "../../test/lab/app"), join(directory, service), { recursive: true });
-  await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(services)));
-  await writeFile(join(directory, "Caddyfile"), caddyfile(services, proxied));
+  await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(services, isGuarded)));
+  await writeFile(join(directory, "Caddyfile"), caddyfile(services, proxied, isGuarded));
 
   async function writeAll(version: string): Promise<void> {
     for (const service of services)
@@ -49,14 +54,15 @@ async function answerOf(url: string): Promise<string> {
   );
 }
 
-function composeFile(services: readonly string[]): object {
+function composeFile(services: readonly string[], isGuarded: boolean): object {
+  const labels = isGuarded ? {} : { "hotpush.guard": "0" };
   const healthcheck = {
     test: ["CMD", "./healthcheck.sh"],
     ...{ interval: "5s", start_period: "30s", start_interval: "500ms" },
   };
   const apps = services.map((service) => [
     service,
-    { build: service, restart: "unless-stopped", labels: { "hotpush.guard": "0" }, healthcheck },
+    { build: service, restart: "unless-stopped", labels, healthcheck },
   ]);
   const caddy = {
     image: "caddy:2",
@@ -67,10 +73,15 @@ function composeFile(services: readonly string[]): object {
   return { services: { ...Object.fromEntries(apps), caddy }, volumes: { live: {} } };
 }
 
-function caddyfile(services: readonly string[], proxied: "by live file" | "by name"): string {
+function caddyfile(
+  services: readonly string[],
+  proxied: "by live file" | "by name",
+  isGuarded: boolean,
+): string {
   const sites = services.map((service) => {
     const upstream = proxied === "by name" ? service : `{file./run/live/${service}}`;
     return `\thandle_path /${service}/* {\n\t\treverse_proxy ${upstream}:8080 {\n\t\t\tlb_try_duration 10s\n\t\t\tlb_try_interval 50ms\n\t\t}\n\t}\n`;
   });
-  return `{\n\tadmin unix//run/live/admin.sock|0600\n}\n:80 {\n${sites.join("")}}\n`;
+  const log = isGuarded ? `${indented(countingLines("/run/live", null), 1)}\n` : "";
+  return `{\n\tadmin unix//run/live/admin.sock|0600\n}\n:80 {\n${log}${sites.join("")}}\n`;
 }
