@@ -9,7 +9,7 @@ import { dirname, join, normalize } from "node:path";
 const parts: readonly (readonly string[])[] = [
   ["main.ts"],
   ["cli"],
-  ["setup", "init", "send", "doctor", "page", "receive.ts", "run.ts"],
+  ["setup", "send", "doctor", "page", "receive.ts", "run.ts"],
   ["own-receiver.ts", "take-from-inbox.ts", "projects", "control", "notifications"],
   ["inbox"],
   ["runner"],

@@ -1,24 +1,20 @@
-import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { isProjectName } from "../config/project-files.ts";
 import { parsePageUrl } from "../config/settings.ts";
-import { readServices } from "../init/compose-services.ts";
-import { gitHosts } from "../init/git-host.ts";
-import { settingsOnMachine } from "../init/on-machine/plan-on-machine.ts";
-import { ownRoot } from "../init/own-image.ts";
-import { findProject } from "../init/project.ts";
-import { SetupError } from "../init/setup-error.ts";
-import { parsePlace } from "../init/upstreams/choices.ts";
-import { findOwnProxy } from "../init/upstreams/own-proxy.ts";
-import { parsePublicUrl } from "../init/webhook-address.ts";
-import { type CommandContext, newCommand, parser } from "./command.ts";
-import { initOnMachine } from "./init-on-machine.ts";
-import type { InitOptions } from "./init-options.ts";
+import { diffTexts } from "../platform/git.ts";
+import { wrapFor } from "../platform/terminal/layout.ts";
+import { canAsk, confirm, prompt } from "../platform/terminal/prompt.ts";
+import { type InitOptions, init, type Questions, type Screen, type Setup } from "../setup/init.ts";
+import type { PlannedFile } from "../setup/planned-file.ts";
+import { parsePublicUrl } from "../setup/project.ts";
+import { parsePlace, type ServedOptions } from "../setup/served.ts";
+import { type GitHost, gitHosts, isGitHost, webhookForm } from "../setup/webhook-form.ts";
+import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";
 
 /** `hotpush init`: sets up the project around the working directory, so that a push deploys it. */
 export function makeInitCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Set up this project, and at the first time this machine: Caddy and Hotpush for all projects, a secret, a deploy.sh, and the values for the webhook's form at your git host. Your own files stay as they are. Run it on the server, in the checkout that is deployed; you can repeat it at any time.";
+    "Set up this project. The first run also sets up this server: Caddy and Hotpush for all projects. Each project gets a secret, a deploy.sh, and the values for the webhook's form at your git host. Your own files stay as they are. Run it on the server, in the checkout that is deployed; you can repeat it at any time.";
   return newCommand("init", description, [
     "hotpush init                         asks what it cannot detect",
     "hotpush init --yes --url https://shop.example.org",
@@ -30,15 +26,15 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
       parser(parsePublicUrl, "Not an address such as https://shop.example.org."),
     )
     .addOption(new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHosts))
-    .option("--service <name>", "the service at that address, if several have a page")
+    .option("--service <name>", "the service at that address, if several are web addresses")
     .option(
       "--at <place>",
-      "the address of another service: admin=admin.example.org, admin=:8081, or admin=none to leave its port; repeatable",
+      "the address of a service: admin=admin.example.org, admin=:8081, or admin=none to leave its port; repeatable",
       collect(parsePlace, "Not of the form admin=admin.example.org, admin:3000=:8081 or admin=none."),
     )
     .option(
       "--project <name>",
-      "the project's name on this machine (default: that of the repository)",
+      "the project's name on this server (default: that of the repository)",
       parser((text) => (isProjectName(text) ? text : null), "Not 1 to 39 of a-z, 0-9 and hyphens."),
     )
     .option(
@@ -46,9 +42,9 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
       "where people see the deployments, such as https://hotpush.example.org",
       parser(parsePageUrl, "Not an https address without a path, such as https://hotpush.example.org."),
     )
-    .option("--yes", "ask nothing, and change what is not right without asking")
+    .option("--yes", "non-interactive: take what is proposed, and change files that differ")
     .option("--check", "write nothing; show what would change, and exit with 1 if something would")
-    .action(async (options: InitOptions) => finish(await init(options, env)));
+    .action(async (options: InitOptions) => finish(await init(options, env, screenFor(options, env))));
 }
 
 /** Makes the parser of an option that can be given several times. */
@@ -57,15 +53,169 @@ function collect<Value>(read: (text: string) => Value | null, fault: string) {
   return (text: string, before: readonly Value[] = []): readonly Value[] => [...before, parse(text)];
 }
 
-async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const project = await findProject(process.cwd(), (root) => settingsOnMachine(root, env));
-  const services = await readServices(project, env);
-  const ownProxy = findOwnProxy(
-    services,
-    (options.at ?? []).map(({ service }) => service),
+function screenFor({ yes = false, check = false }: InitOptions, env: NodeJS.ProcessEnv): Screen {
+  return {
+    ...(canAsk() && !yes && !check ? personAtTerminal : takeProposals),
+    showPlan: (setup) => showPlan(setup, env),
+    showMissing: (image, services) => {
+      if (image !== null) print(`The image ${image} would be built.`);
+      if (services.length > 0) print(`Would be started: ${services.join(", ")}.`);
+    },
+    mayChange: (files) => mayChange(files, yes),
+    showNotes,
+    showEnd,
+  };
+}
+
+/** What cannot be detected stays open, and can be given as an option later. */
+const takeProposals: Questions = {
+  askUrl: async () => null,
+  askHost: async () => null,
+  askServed: null,
+};
+
+const personAtTerminal: Questions = {
+  askUrl: async () => {
+    print(
+      "Where will your git host reach this server, such as https://shop.example.org?",
+      "(Press Enter if you do not know yet: you can set it later.)",
+    );
+    const answer = await prompt<{ readonly url: URL | null }>("Address", "", (text) => {
+      const url = parsePublicUrl(text);
+      if (url !== null || text === "") return { url };
+      return explain("That is not an address.");
+    });
+    return answer.url;
+  },
+  askHost: (name) => {
+    print(`Which git host is ${name}? One of:`, `  ${gitHosts.join(" ")}`);
+    return prompt<GitHost>("Git host", "gitea", (text) =>
+      isGitHost(text) ? text : explain(`${text} is none of them.`),
+    );
+  },
+  askServed: ({ lines, prompt: question, proposal, read }) => {
+    print(...lines.map((line) => wrapFor(process.stdout, line)));
+    return prompt<ServedOptions>(question, proposal, (text) => {
+      const answer = read(text);
+      return typeof answer === "string" ? explain(answer) : answer;
+    });
+  },
+};
+
+/** Says why an answer cannot be used. */
+function explain(text: string): null {
+  print(wrapFor(process.stdout, text));
+  return null;
+}
+
+/** What was found, and what happens to each file. */
+async function showPlan(setup: Setup, env: NodeJS.ProcessEnv): Promise<void> {
+  const { project, name, place, serverFiles, checkoutFiles } = setup;
+  const { root, remoteUrl, remote } = project;
+  // The URL may have credentials in it; the parsed remote has none.
+  const from = remote ? `${remote.hostname}, ${remote.path}` : (remoteUrl ?? "none");
+  const state = place.isNew ? ", which is made now: Caddy and Hotpush for all projects" : "";
+  const found = [
+    `Project   ${name}, in ${root}`,
+    `Remote    ${from}`,
+    `Server    ${place.files.path}${state}`,
+  ];
+  print(...found.map((line) => wrapFor(process.stdout, line, "          ")), "");
+  print(`In ${place.files.path}, for all projects of this server:`);
+  printStates(serverFiles);
+  print("", `In ${root}:`);
+  printStates(checkoutFiles);
+  await printDifferences([...serverFiles, ...checkoutFiles], env);
+}
+
+/** Prints what happens to each file, with the difference for those that are changed. */
+export async function printChanges(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
+  printStates(files);
+  await printDifferences(files, env);
+}
+
+function printStates(files: readonly PlannedFile[]): void {
+  const width = Math.max(...files.map(({ name }) => name.length));
+  for (const { state, name, purpose } of files)
+    print(`${(state === "right" ? "is right" : state).padEnd(8)}  ${name.padEnd(width)}  ${purpose}`);
+}
+
+async function printDifferences(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
+  const changed = files.filter(({ state, shown }) => state === "changed" && shown !== null);
+  for (const file of changed) print(`\n${await changeText(file, env)}`);
+  print("");
+}
+
+/** Without values that must not be shown: if only those change, no difference is left. */
+async function changeText(
+  { name, before, text, ...file }: PlannedFile,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const shown = file.shown ?? ((all: string) => all);
+  const difference = await diffTexts(name, shown(before ?? ""), shown(text), { env });
+  if (difference === "") return `${name}: a secret in it is replaced.`;
+  return (
+    difference ?? `${name} would get another text. The difference cannot be shown, because git diff failed.`
   );
-  if (ownProxy === null) return await initOnMachine(project, services, options, env);
-  throw new SetupError(
-    `${ownProxy} has the certificates of this project, and with them the ports that Caddy of this server needs. Either remove ${ownProxy} from the compose file and run this again; Caddy gets the certificates. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
+}
+
+/** New files need no question, existing ones are changed only if the person agrees. */
+async function mayChange(files: readonly PlannedFile[], isAgreed: boolean): Promise<boolean> {
+  const changed = files.filter(({ state }) => state === "changed");
+  // Added lines take nothing away.
+  const isOnlyAdded = changed.every(({ before, text }) =>
+    text.startsWith((before ?? "").replace(/\n*$/, "")),
   );
+  if (isAgreed || isOnlyAdded) return true;
+  const names = changed.map(({ name }) => name).join(", ");
+  if (!canAsk()) {
+    refuse(`${names} would be changed as shown. Nothing was written; to agree: hotpush init --yes`);
+    return false;
+  }
+  if (await confirm(`Change ${names} as shown?`)) return true;
+  refuse("Nothing was written.");
+  return false;
+}
+
+function showNotes({ notes, override: { foundBy, name } }: Setup): void {
+  const found = `.env is in the repository, so it stays as it is: compose finds ${name} by its name, and git does not see that file (.git/info/exclude).`;
+  for (const note of [...notes, ...(foundBy === "name" ? [found] : [])])
+    print(wrapFor(process.stdout, `- ${note}`, "  "));
+}
+
+/** Says what a person still has to do: only what is not done yet. */
+const showEnd: Screen["showEnd"] = (setup, { isUp, answer }) => {
+  printWebhookForm(setup);
+  if (answer !== null) print(`\n${wrapFor(process.stdout, answer)}`);
+  else print("\nNext:", ...(isUp ? [] : ["  docker compose up -d"]), "  hotpush send --dry-run");
+  if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
+  else if (setup.place.isNew)
+    print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");
+};
+
+/** The form of the git host's webhook, field by field. Only a person at a terminal sees the secret itself. */
+function printWebhookForm({ host, project, address, settings, settingsFile }: Setup): void {
+  const shown = process.stdout.isTTY ? settings.WEBHOOK_SECRET : undefined;
+  const secret = shown ?? `the value of WEBHOOK_SECRET in ${settingsFile}`;
+  const values = { payloadUrl: publicUrl(address.payloadUrl), secret };
+  const form = webhookForm(host ?? "github", host === null ? null : project.remote, values);
+  print(`\nThe webhook at ${host === null ? "your git host (name it with --host)" : form.host}:`);
+  print(host === null ? "  its repository's settings, Webhooks" : `  ${form.address ?? form.way}`);
+  const width = Math.max(...form.fields.map(([label]) => label.length));
+  for (const [label, value] of form.fields) {
+    const line = `  ${label.padEnd(width)}  ${value}`;
+    // A value that would wrap has a line of its own, so that it can be copied.
+    print(line.length <= 80 ? line : `  ${label}\n    ${value}`);
+  }
+  const own = form.fields.find(([, value]) => value === secret)?.[0];
+  const note = `  If ${form.host} makes the ${own} itself, write that to ${settingsFile} as WEBHOOK_SECRET.`;
+  if (form.makesSecret) print(wrapFor(process.stdout, note, "  "));
+  if (host !== null) print(wrapFor(process.stdout, `  ${form.afterwards}`, "  "));
+}
+
+/** A loopback address is of no use to a git host. */
+function publicUrl(url: URL): string {
+  const { hostname, protocol, port, pathname } = url;
+  if (hostname !== "localhost" && hostname !== "[::1]" && !hostname.startsWith("127.")) return url.href;
+  return `${protocol}//<this server>${port === "" ? "" : `:${port}`}${pathname}`;
 }

@@ -3,10 +3,10 @@ import type { Command } from "commander";
 import { projectNetwork } from "../config/machine-part.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
+import { canAsk, confirm } from "../platform/terminal/prompt.ts";
 import { type PlannedRemoval, planRemoval, removeProject } from "../setup/remove.ts";
 import { findMachinePart, type MachinePart, removedFiles } from "../setup/server.ts";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
-import { canAsk, confirm } from "./init-questions.ts";
 
 interface RemoveOptions {
   readonly project?: string;

@@ -4,6 +4,7 @@ import { machineServices, serverCommands } from "../config/machine-part.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
+import { canAsk, confirm } from "../platform/terminal/prompt.ts";
 import { findMachinePart } from "../setup/server.ts";
 import { listMachineContainers, type MachineServices } from "../setup/start.ts";
 import {
@@ -15,8 +16,7 @@ import {
   type WentBack,
 } from "../setup/upgrade.ts";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
-import { canAsk, confirm } from "./init-questions.ts";
-import { printChanges } from "./init-report.ts";
+import { printChanges } from "./init.ts";
 
 interface UpgradeOptions {
   readonly yes?: boolean;

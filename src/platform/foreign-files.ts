@@ -1,13 +1,17 @@
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   constants,
   fstatSync,
+  mkdirSync,
   opendirSync,
   openSync,
   readlinkSync,
   readSync,
   rmSync,
   type Stats,
+  statSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
 import { type Access, replaceFile } from "./replace-file.ts";
@@ -79,6 +83,32 @@ export function removeForeignFile(path: string): void {
   withForeignDirectory(dirname(path), (shortPath) =>
     rmSync(`${shortPath}/${basename(path)}`, { force: true }),
   );
+}
+
+/** The status of what is in such a directory, or null. No link of another user is followed. @throws as above */
+export function statForeignFile(path: string): Stats | null {
+  try {
+    const found = find(path, [], false);
+    closeSync(found.fd);
+    return found.stats;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** Makes a directory, with those above it, or corrects its mode and owner. No link of another user is followed. @throws as above */
+export function makeForeignDirectory(path: string, { mode, owner }: Access): void {
+  const above = dirname(path);
+  if (statForeignFile(above) === null) makeForeignDirectory(above, { mode: 0o755, owner: null });
+  if (statForeignFile(path) === null)
+    withForeignDirectory(above, (shortPath) => mkdirSync(`${shortPath}/${basename(path)}`));
+  withForeignDirectory(path, (shortPath) => {
+    const present = statSync(shortPath);
+    if (owner !== null && (present.uid !== owner.uid || present.gid !== owner.gid))
+      chownSync(shortPath, owner.uid, owner.gid);
+    if ((present.mode & 0o7777) !== mode) chmodSync(shortPath, mode);
+  });
 }
 
 /** Does `work` with a path of the directory that leads to the same one, whatever is renamed meanwhile. */

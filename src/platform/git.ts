@@ -142,14 +142,14 @@ export async function diffTexts(
   name: string,
   before: string,
   after: string,
-  { env, hasColour }: { readonly env: NodeJS.ProcessEnv; readonly hasColour: boolean },
+  { env }: { readonly env: NodeJS.ProcessEnv },
 ): Promise<string | null> {
   const directory = mkdtempSync(join(tmpdir(), "hotpush-diff-"));
   try {
     writeSide(join(directory, "a"), name, before);
     writeSide(join(directory, "b"), name, after);
-    const colour = `--color=${hasColour ? "always" : "never"}`;
-    const options = ["--no-index", "--no-ext-diff", "--no-prefix", colour];
+    // What a terminal shows is cleaned of control sequences, so those of git too.
+    const options = ["--no-index", "--no-ext-diff", "--no-prefix", "--color=never"];
     const args = ["diff", ...options, "--", `a/${name}`, `b/${name}`];
     const ending = await runGit(directory, args, { env });
     // 1 means that they differ.

@@ -1,9 +1,9 @@
 import { basename } from "node:path";
 import { type Branch, branches } from "../config/settings.ts";
-import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../init/git-checkout.ts";
-import { type GitHost, gitHostOf, payloadName } from "../init/git-host.ts";
 import type { CommandEnding } from "../platform/run-command.ts";
 import { CommandError } from "../problems.ts";
+import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../setup/project.ts";
+import { type GitHost, gitHostOf, payloadName } from "../setup/webhook-form.ts";
 
 /** The newest commit of a repository's main branch, as a push reports it. */
 export interface RepositoryHead {

@@ -1,4 +1,4 @@
-import { constants, readFileSync, realpathSync } from "node:fs";
+import { constants, readFileSync, realpathSync, statSync } from "node:fs";
 import {
   machineFilesAt,
   machinePathOf,
@@ -9,10 +9,10 @@ import {
   projectNetwork,
 } from "../config/machine-part.ts";
 import { wholeNumber } from "../config/values.ts";
-import { SetupError } from "../init/setup-error.ts";
 import { isAllowed } from "../platform/files.ts";
 import { isPortTaken, listeningProcess } from "../platform/listener.ts";
 import { outputOf, runCommand } from "../platform/run-command.ts";
+import { SetupError } from "./planned-file.ts";
 import { findMachinePart, type MachinePart } from "./server.ts";
 
 /** The machine part that a project is added to, or that is made with it. */
@@ -189,4 +189,32 @@ function real(path: string): string {
   } catch {
     return path;
   }
+}
+
+/** The facts of this machine that matter to Hotpush in a container. */
+export interface Machine {
+  readonly dockerSocket: string;
+  /** The id of the group that may use it. */
+  readonly dockerGroup: number;
+}
+
+/**
+ * Reads them.
+ *
+ * @throws SetupError if DOCKER_HOST is not a Unix socket, which a container could share
+ */
+export function findMachine(env: NodeJS.ProcessEnv): Machine {
+  const dockerSocket = socketPath(env.DOCKER_HOST);
+  return {
+    dockerSocket,
+    dockerGroup: statSync(dockerSocket, { throwIfNoEntry: false })?.gid ?? 0,
+  };
+}
+
+function socketPath(dockerHost: string | undefined): string {
+  if (!dockerHost) return "/var/run/docker.sock";
+  if (dockerHost.startsWith("unix://")) return dockerHost.slice("unix://".length);
+  throw new SetupError(
+    `DOCKER_HOST is ${dockerHost}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,
+  );
 }

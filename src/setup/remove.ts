@@ -11,10 +11,6 @@ import {
 } from "../config/machine-part.ts";
 import { callService, NotRunningError } from "../control/client.ts";
 import type { ProjectJson } from "../control/projects.ts";
-import { withoutOtherValues } from "../init/dotenv-file.ts";
-import type { WantedFile } from "../init/planned-file.ts";
-import { findOverride, isWrittenByInit, ownComposeFile } from "../init/project.ts";
-import { SetupError } from "../init/setup-error.ts";
 import { composeFileNames, namedFiles, namingFiles } from "../platform/compose/commands.ts";
 import { EngineRefusal } from "../platform/docker/engine.ts";
 import { asWritten, withoutVariable, withVariable } from "../platform/env-file.ts";
@@ -25,6 +21,8 @@ import { rewriteFile } from "../platform/replace-file.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { CommandError, ProblemError } from "../problems.ts";
 import { requestsLog } from "../rollout/caddy-lines.ts";
+import { SetupError, self, type WantedFile, withoutOtherValues } from "./planned-file.ts";
+import { findOverride, isWrittenByInit, ownComposeFile } from "./project.ts";
 import {
   chooseProject,
   findMachineProject,
@@ -34,7 +32,7 @@ import {
   type MachineProject,
   removedFiles,
 } from "./server.ts";
-import { self, withoutCaddyPort } from "./server-files.ts";
+import { withoutCaddyPort } from "./server-files.ts";
 import { portsOfProject } from "./sites.ts";
 import { findOutdated, type MachineServices, startHeld } from "./start.ts";
 

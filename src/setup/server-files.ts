@@ -11,14 +11,19 @@ import {
   receiveNetwork,
   serviceAlias,
 } from "../config/machine-part.ts";
-import { type Setting, withSettings } from "../init/dotenv-file.ts";
-import type { Machine } from "../init/machine.ts";
-import { ownImage } from "../init/own-image.ts";
-import type { Owner, WantedFile } from "../init/planned-file.ts";
-import type { SetupProject } from "../init/project.ts";
 import { kindOf } from "../platform/files.ts";
 import { answerLines, countingLines, indented } from "../rollout/caddy-lines.ts";
-import type { MachinePlace } from "./place.ts";
+import { ownImage } from "./own-image.ts";
+import type { Machine, MachinePlace } from "./place.ts";
+import {
+  type Owner,
+  type PlannedDirectory,
+  type Setting,
+  self,
+  type WantedFile,
+  withSettings,
+} from "./planned-file.ts";
+import type { SetupProject } from "./project.ts";
 
 export interface MachineFilesOptions {
   readonly place: MachinePlace;
@@ -28,13 +33,6 @@ export interface MachineFilesOptions {
   readonly ports: readonly { readonly port: number; readonly address: string }[];
   /** Of the page. */
   readonly settings: readonly Setting[];
-}
-
-/** A directory as it should be made if it is missing. */
-export interface PlannedDirectory {
-  readonly path: string;
-  readonly mode: number;
-  readonly owner: Owner;
 }
 
 /** The directories of the machine part, those that contain others first. */
@@ -89,11 +87,6 @@ export function receiveOwner({ env }: MachinePlace): Owner {
 export function pageDirectory({ env, state }: Pick<MachinePlace, "env" | "state">): PlannedDirectory {
   const [uid = 0, gid = uid] = (env.PAGE_USER ?? newPageUser()).split(":").map(Number);
   return { path: state.page, mode: 0o750, owner: { ...self(), gid } };
-}
-
-/** The user of this process, as an owner. */
-export function self(): Owner {
-  return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }
 
 function machineSettings({ place, machine, settings }: MachineFilesOptions): readonly Setting[] {

@@ -1,12 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { internalPort } from "../config/machine-part.ts";
-import type { ProjectAddress } from "../init/on-machine/address.ts";
-import type { WantedFile } from "../init/planned-file.ts";
-import { SetupError } from "../init/setup-error.ts";
-import type { UpstreamPlan } from "../init/upstreams/plan.ts";
-import { type SiteOptions, siteText } from "../init/upstreams/site.ts";
-import { self } from "./server-files.ts";
+import { internalName, internalPort, machineServices, pageAlias } from "../config/machine-part.ts";
+import type { MachinePlace } from "./place.ts";
+import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
+import type { ProjectAddress } from "./project.ts";
+import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects.
@@ -16,7 +14,7 @@ import { self } from "./server-files.ts";
 export function refuseTakenNames(
   sitesPath: string,
   project: string,
-  { upstreams }: UpstreamPlan,
+  { upstreams }: ServedPlan,
   address: ProjectAddress,
 ): void {
   const names = upstreams.flatMap(({ place }) => (place.kind === "name" ? [place.name] : []));
@@ -34,7 +32,7 @@ export function refuseTakenNames(
 export function refuseTakenPageName(
   sitesPath: string,
   { hostname }: URL,
-  { upstreams }: UpstreamPlan,
+  { upstreams }: ServedPlan,
   { name }: ProjectAddress,
 ): void {
   const own = upstreams.flatMap(({ place }) => (place.kind === "name" ? [place.name] : []));
@@ -84,7 +82,7 @@ function hostNameOf(address: string): string {
 }
 
 /** The site file of a project. */
-export function siteFile(plan: UpstreamPlan, options: SiteOptions): WantedFile {
+export function siteFile(plan: ServedPlan, options: SiteOptions): WantedFile {
   const text = siteText(plan, options);
   return {
     ...{ name: `sites/${options.project}.caddy`, mode: 0o644, owner: self(), purpose: "its addresses" },
@@ -97,4 +95,171 @@ function servesAll(before: string, wanted: string): boolean {
   const lines = (text: string) => text.split("\n").map((line) => line.trim());
   const present = lines(before);
   return lines(wanted).every((line) => present.includes(line));
+}
+
+/** How the git host and visitors reach the project. */
+export interface SiteOptions {
+  readonly project: string;
+  /** The host name whose /webhook gets the deliveries, whatever else is there; null: none. */
+  readonly name: string | null;
+  /** Whether Caddy gets certificates for the names; else they are served over plain HTTP. */
+  readonly hasCertificate: boolean;
+}
+
+/** The text of a project's sites for Caddy: a block for each host name or port. */
+export function siteText(
+  plan: Pick<ServedPlan, "upstreams" | "left" | "internal">,
+  options: SiteOptions,
+): string {
+  const { project, name } = options;
+  const hasOwn = plan.upstreams.some(({ place }) => place.kind === "name" && place.name === name);
+  const deliveries =
+    name === null || hasOwn ? [] : [block(addressOf({ kind: "name", name }, options), bare(project))];
+  const kept = plan.left.filter(({ isByChoice }) => isByChoice);
+  const blocks = [
+    `# The sites of ${project}, written by \`hotpush init\`; running that again keeps them up to date.`,
+    ...kept.map(({ endpoint }) => `# ${endpoint.service}:${endpoint.port} stays published`),
+    ...plan.upstreams.map((upstream) =>
+      block(addressOf(upstream.place, options), linesOf(upstream, options)),
+    ),
+    ...deliveries,
+    ...plan.internal.map(({ service, port }) =>
+      block(`http://${internalName(service, project)}:${internalPort}`, [
+        `import service ${project} ${service} ${port}`,
+      ]),
+    ),
+  ];
+  return `${blocks.join("\n")}\n`;
+}
+
+function addressOf(place: SitePlace, { hasCertificate }: SiteOptions): string {
+  if (place.kind === "port") return `http://:${place.port}`;
+  return `${hasCertificate ? "" : "http://"}${place.name}`;
+}
+
+function linesOf(
+  { endpoint: { service, port }, place, isMain }: Upstream,
+  { project, name }: SiteOptions,
+): readonly string[] {
+  // Without a name, the port of the app is what a person knows of the project.
+  const isGiven = place.kind === "name" ? place.name === name : name === null && isMain;
+  return [
+    ...(isGiven ? [`import deliveries ${project}`] : []),
+    `import service ${project} ${service} ${port}`,
+  ];
+}
+
+/** A project without a page: only its webhook is at its host name. */
+function bare(project: string): readonly string[] {
+  return [`import deliveries ${project}`, "handle {", '\trespond "This project has no page." 404', "}"];
+}
+
+function block(address: string, lines: readonly string[]): string {
+  return `\n${address} {\n${lines.map((line) => `\t${line}`).join("\n")}\n}`;
+}
+
+/**
+ * The places of an earlier run, or as a person has changed them.
+ *
+ * @param former the project's host name at that run
+ * @param name its host name now: places that were derived from the former one follow it
+ */
+export function placesIn(text: string, former: string | null, name: string | null): readonly GivenPlace[] {
+  return allPlacesIn(text).flatMap((given) => {
+    const place = former === name ? given.place : moved(given.place, former, name);
+    return place === null ? [] : [{ ...given, place }];
+  });
+}
+
+/** Null: it was there only because the project had no host name, or the former one. */
+function moved(
+  place: GivenPlace["place"],
+  former: string | null,
+  name: string | null,
+): GivenPlace["place"] | null {
+  if (place.kind === "port") return former === null ? null : place;
+  if (place.kind === "none" || former === null) return place;
+  if (place.name !== former && !place.name.endsWith(`.${former}`)) return place;
+  return name === null ? null : { kind: "name", name: `${place.name.slice(0, -former.length)}${name}` };
+}
+
+function allPlacesIn(text: string): readonly GivenPlace[] {
+  const blocks = [...text.matchAll(/^([^\s,]+)[^{\n]* \{\n([\s\S]*?)^\}/gm)];
+  const served = blocks.flatMap(([, address = "", lines = ""]) => {
+    if (address.endsWith(`.internal:${internalPort}`)) return [];
+    const [, service, port] = /^\timport service \S+ (\S+) (\d+)$/m.exec(lines) ?? [];
+    return service === undefined ? [] : given(service, Number(port), address.replace(/^https?:\/\//, ""));
+  });
+  const kept = [...text.matchAll(/^# ([\w.-]+):(\d+) stays published$/gm)];
+  return [...served, ...kept.flatMap(([, service = "", port]) => given(service, Number(port), "none"))];
+}
+
+function given(service: string, port: number, at: string): readonly GivenPlace[] {
+  const place = readPlace(at);
+  return place === null ? [] : [{ service, port, place }];
+}
+
+/** The page of the machine part as it will be. */
+export interface PagePlan {
+  readonly url: URL;
+  readonly settings: readonly Setting[];
+  readonly site: WantedFile;
+}
+
+/**
+ * Plans the page at `url`.
+ *
+ * @throws SetupError if Caddy does not have the port of `url`
+ */
+export function planPage(url: URL, place: MachinePlace): PagePlan {
+  refuseOtherPort(url, place);
+  const { COMPOSE_PROFILES = "" } = place.env;
+  const profiles = [...new Set([...COMPOSE_PROFILES.split(",").filter(Boolean), machineServices.page])];
+  return {
+    url,
+    settings: [
+      { name: "PAGE_URL", value: url.origin, isOpen: false },
+      { name: "COMPOSE_PROFILES", value: profiles.join(","), isOpen: false },
+    ],
+    site: {
+      ...{ name: "sites/page.caddy", mode: 0o644, owner: self(), purpose: "the address of the page" },
+      make: (before) => (before?.includes(`\n${siteAddress(url, place)} {`) ? before : pageSite(url, place)),
+    },
+  };
+}
+
+function refuseOtherPort(url: URL, place: MachinePlace): void {
+  const { protocol, hostname, port, origin } = url;
+  const hasTls = protocol === "https:";
+  // The port of a proxy in front of Caddy is not known here.
+  if (hasTls && !hasOwnCertificate(url, place)) return;
+  const [usual, own] = hasTls ? [443, place.ports.https] : [80, place.ports.http];
+  if (Number(port || usual) === own) return;
+  const right = `${protocol}//${hostname}${own === usual ? "" : `:${own}`}`;
+  throw new SetupError(
+    `Nothing would answer at ${origin}, because the page is at Caddy's port ${own}. Run: hotpush init --page ${right}`,
+  );
+}
+
+/** Whether Caddy gets a certificate for it: if it has the usual ports. Else a proxy in front of it has one. */
+export function hasOwnCertificate({ protocol }: URL, { ports }: Pick<MachinePlace, "ports">): boolean {
+  return protocol === "https:" && ports.http === 80 && ports.https === 443;
+}
+
+function siteAddress(url: URL, place: MachinePlace): string {
+  return `${hasOwnCertificate(url, place) ? "" : "http://"}${url.hostname}`;
+}
+
+function pageSite(url: URL, place: MachinePlace): string {
+  return `# The page, at a host name of its own: below the address of an app, that app could act for its visitors.
+
+${siteAddress(url, place)} {
+	@whole not path */events
+	encode @whole zstd gzip
+	reverse_proxy ${pageAlias}:9001 {
+		# Live logs: each line is passed on at once.
+		flush_interval -1
+	}
+}
+`;
 }

@@ -1,10 +1,15 @@
 import { machineServices, servicesOf } from "../config/machine-part.ts";
-import { withSettings } from "../init/dotenv-file.ts";
-import { makeDirectory } from "../init/on-machine/write.ts";
-import { buildOwnImage, hasOwnImage, ownImage } from "../init/own-image.ts";
-import { type PlannedFile, planFile, type WantedFile, writePlanned } from "../init/planned-file.ts";
 import { inspectImage, tagImage } from "../platform/docker/image.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
+import { buildOwnImage, hasOwnImage, ownImage } from "./own-image.ts";
+import {
+  makeDirectory,
+  type PlannedFile,
+  planFile,
+  type WantedFile,
+  withSettings,
+  writePlanned,
+} from "./planned-file.ts";
 import { machineCaddyfile, pageDirectory, renewedComposeFile } from "./server-files.ts";
 import {
   findOutdated,

@@ -37,7 +37,7 @@ test("a proxy with certificates of its own is refused, unless the person gives i
   const before = snapshot(repository);
   const { code, stderr } = await init(["--yes"]);
   assert.equal(code, 1);
-  assert.match(stderr.replace(/\s+/g, " "), /^hotpush: edge has the certificates .* (\S+compose\.yaml) /);
+  assert.match(stderr.replace(/\s+/g, " "), /^hotpush: edge publishes port 443, .* (\S+compose\.yaml) /);
   assert.deepEqual(snapshot(repository), before);
 });
 

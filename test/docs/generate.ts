@@ -16,12 +16,11 @@ import {
 import { families } from "../../src/control/metrics.ts";
 import { transitions } from "../../src/deployments/states.ts";
 import { checks } from "../../src/doctor/examine.ts";
-import { gitHosts } from "../../src/init/git-host.ts";
-import { webhookForm } from "../../src/init/webhook-form.ts";
 import type { ApiRoute } from "../../src/page/api/route.ts";
 import { apiRoutes } from "../../src/page/api/routes.ts";
 import { problems } from "../../src/problems.ts";
 import { countingLines } from "../../src/rollout/caddy-lines.ts";
+import { gitHosts, webhookForm } from "../../src/setup/webhook-form.ts";
 
 const root = join(import.meta.dirname, "../..");
 const { WEBHOOK_PORT } = machineVariables;

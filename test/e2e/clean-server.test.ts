@@ -95,7 +95,11 @@ for (const name of names) {
     const [init = "", up = "", send = ""] = await readmeCommands();
     const [host, other] = projects[name].hosts;
     const answers: Answer[] = [{ question: /reach this server[\s\S]*Address: /, text: `http://${host}` }];
-    if (other) answers.push({ question: /Address of admin /, text: "" });
+    if (other)
+      answers.push(
+        { question: /Service \[site:8080\]/, text: "" },
+        { question: /Address of admin /, text: "" },
+      );
     if (projects[name].owner !== "root") {
       const { code, output } = await server.type(directory, init);
       assert.equal(code, 1, output);

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { parseEnv } from "node:util";
 import fc from "fast-check";
-import { withoutOtherValues, withSettings } from "../../src/init/dotenv-file.ts";
 import {
   asWritten,
   rawValue,
@@ -13,6 +12,7 @@ import {
   withoutVariable,
   withVariable,
 } from "../../src/platform/env-file.ts";
+import { withoutOtherValues, withSettings } from "../../src/setup/planned-file.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fuzz } from "./fuzz.ts";
 

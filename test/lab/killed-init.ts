@@ -3,7 +3,7 @@
  * or when it prints what matches KILLED_AT.
  */
 import { runCommandLine } from "../../src/cli/command-line.ts";
-import { type SetupStep, setupSteps } from "../../src/cli/init-on-machine.ts";
+import { type SetupStep, setupSteps } from "../../src/setup/init.ts";
 
 const { KILLED_BEFORE: step, KILLED_AT: printed } = process.env;
 const kill = () => void process.kill(process.pid, "SIGKILL");

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
+  existsSync,
   lchownSync,
   mkdirSync,
   readFileSync,
@@ -17,8 +18,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import {
   listForeignDirectory,
+  makeForeignDirectory,
   readForeignFile,
   replaceForeignFile,
+  statForeignFile,
 } from "../../src/platform/foreign-files.ts";
 import { needs } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
@@ -137,4 +140,22 @@ test("names that are exchanged all the time lead to no file of root", asRoot, as
   await ended;
   assert.ok(seen.has("theirs\n") && seen.has("EPERM"), [...seen].join());
   assert.ok(!seen.has("of root\n"), [...seen].join());
+});
+
+test("root makes, measures and gives away no directory behind a link of another user", asRoot, (t) => {
+  const { theirs, ours } = makePlace(t);
+  const link = linkOf(join(theirs, "state"), ours);
+  const access = { mode: 0o755, owner: { uid, gid: uid } };
+  for (const path of [link, join(link, "made"), join(link, "made", "deeper")]) {
+    assert.throws(() => makeForeignDirectory(path, access), { code: "EPERM" }, path);
+    assert.throws(() => statForeignFile(path), { code: "EPERM" }, path);
+  }
+  const { uid: owner, mode } = statSync(ours);
+  assert.deepEqual([owner, mode & 0o777, existsSync(join(ours, "made"))], [0, 0o700, false]);
+  const made = join(theirs, "new", "deeper");
+  makeForeignDirectory(made, { mode: 0o711, owner: { uid, gid: uid } });
+  assert.deepEqual([statForeignFile(made)?.uid, (statSync(made).mode & 0o777).toString(8)], [uid, "711"]);
+  makeForeignDirectory(made, { mode: 0o700, owner: { uid: 0, gid: 0 } });
+  assert.deepEqual([statSync(made).uid, (statSync(made).mode & 0o777).toString(8)], [0, "700"]);
+  assert.equal(statForeignFile(join(theirs, "nothing")), null);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { planFile, type WantedFile, writePlanned } from "../../src/init/planned-file.ts";
+import { planFile, type WantedFile, writePlanned } from "../../src/setup/planned-file.ts";
 import { findRemovedProject, formerProjectName, withRemovedFiles } from "../../src/setup/remove.ts";
 import { findMachinePart, type MachinePart } from "../../src/setup/server.ts";
 import { makeMachinePart } from "../harness/machine-part.ts";

@@ -1,0 +1,213 @@
+import { lstatSync, realpathSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { parseEnv } from "node:util";
+import { asWritten, withoutValues, withVariable } from "../platform/env-file.ts";
+import {
+  makeForeignDirectory,
+  readForeignFile,
+  replaceForeignFile,
+  statForeignFile,
+} from "../platform/foreign-files.ts";
+import { CommandError } from "../problems.ts";
+
+/** A project or a server cannot be set up. The message says what is wrong and what to do. */
+export class SetupError extends CommandError {
+  override readonly name = "SetupError";
+}
+
+/** A file as it should be, and as it is. */
+export interface PlannedFile {
+  /** From the directory that it is planned in. */
+  readonly name: string;
+  /** Where it is written: the target, if `name` is a link within that directory. */
+  readonly path: string;
+  readonly text: string;
+  /** Permission bits; null: as they are, or 0644 for a new file. */
+  readonly mode: number | null;
+  /** Who owns it; by default, the owner of its directory. Only root can give a file to another user. */
+  readonly owner?: Owner;
+  /** The present text; null if there is no file. */
+  readonly before: string | null;
+  readonly state: "new" | "changed" | "mode" | "right";
+  /** Its purpose, in a few words. */
+  readonly purpose: string;
+  /** The part of its text that may be shown; all of it by default. null: the purpose says what changes. */
+  readonly shown?: ((text: string) => string) | null;
+}
+
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export type WantedFile = Pick<PlannedFile, "name" | "mode" | "owner" | "purpose" | "shown"> & {
+  /** Makes the text from the present one; null if there is no file. */
+  readonly make: (before: string | null) => string;
+};
+
+/** A directory as it should be made if it is missing. */
+export interface PlannedDirectory {
+  readonly path: string;
+  readonly mode: number;
+  readonly owner: Owner;
+}
+
+/** The user of this process, as an owner. */
+export function self(): Owner {
+  return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+}
+
+/** Nobody writes a larger file of this kind by hand. */
+const mostBytes = 1024 ** 2;
+
+/**
+ * Compares the wanted file with the present one.
+ *
+ * @throws SetupError if the file is a link out of `root`, not a regular file, or not readable
+ */
+export function planFile(root: string, { make, ...wanted }: WantedFile): PlannedFile {
+  const path = targetOf(root, wanted.name);
+  const before = readIfThere(path);
+  const text = make(before);
+  return { ...wanted, path, text, before, state: stateOf(path, wanted, before, text) };
+}
+
+/**
+ * Writes a planned file as a whole: every reader, also after a power cut, sees the old text or the new one. If root sets up
+ * another user's checkout, the file belongs to that user, and no link of theirs is followed.
+ *
+ * @throws SetupError if the directory is not writable
+ */
+export function writePlanned({ path, text, mode, owner, state }: PlannedFile): void {
+  if (state === "right") return;
+  const isRoot = process.getuid?.() === 0;
+  try {
+    const directory = dirname(path);
+    if (statForeignFile(directory) === null) makeForeignDirectory(directory, { mode: 0o755, owner: null });
+    const access = {
+      mode: mode ?? (statForeignFile(path)?.mode ?? 0o644) & 0o777,
+      // Only root has to say whose a file is.
+      owner: isRoot ? (owner ?? statForeignFile(directory)) : null,
+    };
+    replaceForeignFile(path, text, access);
+  } catch (error) {
+    throw notWritten(
+      path,
+      error,
+      `Check who owns the directory; this user has the id ${process.getuid?.()}.`,
+    );
+  }
+}
+
+/**
+ * Makes the directory, or corrects its mode and owner: a run that was killed, and Docker, leave directories of root.
+ *
+ * @throws SetupError if this user may not
+ */
+export function makeDirectory({ path, ...access }: PlannedDirectory): void {
+  try {
+    makeForeignDirectory(path, access);
+  } catch (error) {
+    throw notWritten(path, error, "Run this as root, or as a user who may use Docker and write there.");
+  }
+}
+
+/** The text of a file that another user may have written; null if there is none. @throws SetupError if it cannot be read */
+export function readIfThere(path: string): string | null {
+  try {
+    return readForeignFile(path, { mostBytes }).toString();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return null;
+    throw new SetupError(`${path} exists but cannot be read (${code ?? "unknown error"}).`);
+  }
+}
+
+function notWritten(path: string, error: unknown, advice: string): SetupError {
+  const { code } = error as NodeJS.ErrnoException;
+  const next = code === "ENOSPC" ? "The disk is full. Free some space and run this again." : advice;
+  return new SetupError(`${path} cannot be written (${code ?? String(error)}). ${next}`);
+}
+
+function stateOf(
+  path: string,
+  { mode, owner }: Pick<WantedFile, "mode" | "owner">,
+  before: string | null,
+  text: string,
+): PlannedFile["state"] {
+  if (before === null) return "new";
+  if (before !== text) return "changed";
+  const stats = statForeignFile(path);
+  const isOwned =
+    owner === undefined || process.getuid?.() !== 0 || (stats?.uid === owner.uid && stats.gid === owner.gid);
+  return isOwned && (mode === null || ((stats?.mode ?? 0) & 0o777) === mode) ? "right" : "mode";
+}
+
+/** Writing through a link out of `root` would change a file that does not belong to the project. */
+function targetOf(root: string, name: string): string {
+  const path = join(root, name);
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.isFile()) return path;
+  if (!stats.isSymbolicLink())
+    throw new SetupError(`${path} is not a file. Move it away and run this again.`);
+  const target = resolved(path);
+  if (target !== null && !relative(realpathSync(root), target).startsWith("..")) return target;
+  const to = target === null ? "to nothing" : `to ${target}`;
+  throw new SetupError(
+    `${path} is a link that leads out of ${root}, ${to}. Put a file in its place and run this again.`,
+  );
+}
+
+function resolved(path: string): string | null {
+  try {
+    return realpathSync(path);
+  } catch {
+    return null;
+  }
+}
+
+/** A variable that a file of settings should have. */
+export interface Setting {
+  readonly name: string;
+  readonly value: string;
+  /** Whether a person may choose another value: then a value that is there stays. */
+  readonly isOpen: boolean;
+}
+
+const settingsHeading = "# Hotpush, by `hotpush init`";
+
+/**
+ * The text with `settings` in it. A wrong value is replaced in its place, a missing one is added at the end, and every other
+ * line stays.
+ *
+ * @throws SetupError if a value cannot be written so that all programs that read the file agree on it
+ */
+export function withSettings(text: string, settings: readonly Setting[]): string {
+  const now = parseEnv(text);
+  const wrong = settings.filter(({ name, value, isOpen }) => !now[name] || (!isOpen && now[name] !== value));
+  const isMissing = wrong.some(({ name }) => !(name in now));
+  return wrong.reduce(
+    (before, setting) => withVariable(before, setting.name, written(setting), setting.name),
+    isMissing ? withHeading(text) : text,
+  );
+}
+
+function withHeading(text: string): string {
+  const kept = text.replace(/\n*$/, "");
+  if (kept.includes(settingsHeading)) return `${kept}\n`;
+  return `${kept}${kept === "" ? "" : "\n\n"}${settingsHeading}\n`;
+}
+
+function written({ name, value }: Setting): string {
+  const raw = asWritten(value);
+  if (raw !== null) return raw;
+  throw new SetupError(
+    `${name} would be ${JSON.stringify(value)}, which cannot be written to .env. Rename the directory so that its path has no apostrophe and no line break.`,
+  );
+}
+
+/** The text with all values hidden except those of `settings` that are not secret: safe to show on a screen. */
+export function withoutOtherValues(text: string, settings: readonly Setting[]): string {
+  const names = settings.map(({ name }) => name).filter((name) => !name.startsWith("WEBHOOK_SECRET"));
+  return withoutValues(text, new Set(names));
+}

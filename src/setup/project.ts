@@ -1,0 +1,504 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { isIP } from "node:net";
+import { dirname, join, relative, resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { reservedNames } from "../config/machine-part.ts";
+import { isProjectName } from "../config/project-files.ts";
+import { secretFault } from "../config/secret.ts";
+import { type Branch, branches, type Environment } from "../config/settings.ts";
+import { webhookUrl, webhookUrlOf } from "../config/values.ts";
+import { compareVersions } from "../platform/compare-versions.ts";
+import { composeVersion } from "../platform/compose/ask-compose.ts";
+import {
+  composeFileNames,
+  composeOverrideNames,
+  namedFiles,
+  namingFiles,
+} from "../platform/compose/commands.ts";
+import type { ComposePort, ComposeService } from "../platform/compose/model.ts";
+import { neededCompose } from "../platform/compose/program.ts";
+import { neededApi } from "../platform/docker/engine.ts";
+import { readForeignFile } from "../platform/foreign-files.ts";
+import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "../platform/git.ts";
+import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
+import { type CommandEnding, outputOf, runCommand } from "../platform/run-command.ts";
+import { ownRoot } from "./own-image.ts";
+import {
+  type PlannedFile,
+  planFile,
+  readIfThere,
+  type Setting,
+  SetupError,
+  self,
+  type WantedFile,
+  withoutOtherValues,
+  withSettings,
+} from "./planned-file.ts";
+import { type GitHost, type GitRemote, gitHostOf, payloadName } from "./webhook-form.ts";
+
+/** The file of ours in a checkout that joins the project's services to Caddy. */
+export const ownComposeFile = "compose.hotpush.yaml";
+
+/** A project that is set up. */
+export interface SetupProject {
+  /** Root of the git checkout. */
+  readonly root: string;
+  readonly remoteUrl: string | null;
+  /** null if there is no remote, or it is a path on this machine. */
+  readonly remote: GitRemote | null;
+  /** null if the remote's name does not show it. */
+  readonly host: GitHost | null;
+  /** The branch to deploy: BRANCH of the settings, else the remote's HEAD; null if that is neither main nor master. */
+  readonly branch: Branch | null;
+  /** The present variables of `.env`. */
+  readonly env: Environment;
+  /** The project's own compose files, absolute, in order. */
+  readonly composeFiles: readonly string[];
+}
+
+/**
+ * Reads the project around `directory`.
+ *
+ * @param settingsOf gives the settings of the checkout in `root` if they are not in its `.env`
+ * @throws SetupError if it is not a git checkout that this user may use, or compose would take another directory for it
+ */
+export async function findProject(
+  directory: string,
+  settingsOf: (root: string) => Environment | null = () => null,
+): Promise<SetupProject> {
+  const root = await findRoot(directory);
+  const remoteUrl = await readRemoteUrl(root);
+  const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
+  const env: Environment = parseEnv(readIfThere(join(root, ".env")) ?? "");
+  const { BRANCH } = settingsOf(root) ?? env;
+  const branch = branches.find((one) => one === BRANCH) ?? (await readRemoteBranch(root));
+  const composeFiles = findComposeFiles(root, env);
+  refuseOtherDirectory(root, env, composeFiles);
+  return { root, remoteUrl, remote, host: remote && gitHostOf(remote), branch, env, composeFiles };
+}
+
+async function findRoot(directory: string): Promise<string> {
+  const ending = await tryGit(directory, "rev-parse", "--show-toplevel");
+  if (ending.kind === "exited" && ending.code === 0 && ending.output.trim() !== "")
+    return ending.output.trim();
+  if (ending.kind === "not_found")
+    throw new SetupError("git is not installed. Install it (Debian: apt-get install git).");
+  if (refusesOwner(ending)) {
+    throw new SetupError(
+      `${directory} belongs to another user, so git refuses it. Run this as that user; or, if you trust them: git config --global --add safe.directory ${directory}`,
+    );
+  }
+  throw new SetupError(
+    `${directory} is not in a git checkout. Hotpush deploys a checkout: clone your project on this machine, go to its directory, and run this again.`,
+  );
+}
+
+/** The URL of the remote `origin` in `directory`, else of the first remote; null if there is none. */
+export async function readRemoteUrl(directory: string): Promise<string | null> {
+  const names = (await git(directory, "remote"))?.split("\n").filter(Boolean) ?? [];
+  const name = names.includes("origin") ? "origin" : names[0];
+  return name === undefined ? null : await git(directory, "remote", "get-url", name);
+}
+
+/**
+ * Reads the URL of a remote: `git@host:owner/name.git`, `ssh://git@host:2222/owner/name`, `https://host/owner/name.git`.
+ * An ssh alias that starts with a host's name (`github.com-shop:owner/name`, used for several deploy keys) counts as that
+ * host.
+ *
+ * @returns null for a path on this machine, and for anything that is not the URL of a remote
+ */
+export function parseRemoteUrl(url: string): GitRemote | null {
+  const { scheme, host, port, path } = parseGitRemoteUrl(url);
+  const plain = decoded(path)
+    .replace(/^[~/]+|\/+$/g, "")
+    .replace(/\.git$/, "");
+  if (host === null || plain === "" || /\s/.test(plain)) return null;
+  const written = host.includes(":") ? `[${host}]` : host;
+  if (scheme === "https" || scheme === "http") {
+    const site = `${scheme}://${written}:${port ?? ""}`;
+    if (!URL.canParse(site)) return null;
+    const { hostname, origin } = new URL(site);
+    return { hostname: usualName(hostname), path: plain, isSsh: false, origin };
+  }
+  const hostname = usualName(written.toLowerCase());
+  return { hostname, path: plain, isSsh: scheme === "ssh", origin: `https://${hostname}` };
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+function usualName(name: string): string {
+  const alias = /^((?:github|gitlab)\.com|bitbucket\.org|codeberg\.org)[-_.]/.exec(name);
+  const [usual] = [...sshOverHttps].find(([, other]) => other === name) ?? [];
+  return alias?.[1] ?? usual ?? name;
+}
+
+/** The branch that the HEAD of `origin` names; if the remote does not answer, the one that `git clone` found. */
+export async function readRemoteBranch(directory: string): Promise<Branch | null> {
+  const answer = await git(directory, "ls-remote", "--symref", "--", "origin", "HEAD");
+  const [, name] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer ?? "") ?? [];
+  const cloned = name ?? (await git(directory, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"));
+  const head = cloned?.replace(/^refs\/remotes\/origin\//, "");
+  return branches.find((branch) => branch === head) ?? null;
+}
+
+/** Those in COMPOSE_FILE, else those that compose would use: the first of its names, and the first override. Without ours. */
+function findComposeFiles(root: string, env: Environment): readonly string[] {
+  const named = namedFiles(env).map((file) => resolve(root, file));
+  if (named.length > 0) return named.filter((file) => file !== join(root, ownComposeFile));
+  return usualFiles(root).filter((file, index) => index === 0 || !isWrittenByInit(file));
+}
+
+/** The files that compose uses by itself: the first of its names, and the first override. */
+export function usualFiles(root: string): readonly string[] {
+  const main = composeFileNames.find((name) => existsSync(join(root, name)));
+  const override = findOverride(root);
+  if (main === undefined) return [];
+  return [main, ...(override === null ? [] : [override])].map((name) => join(root, name));
+}
+
+/** The override in `root` that compose uses by itself, or null. */
+export function findOverride(root: string): string | null {
+  return composeOverrideNames.find((name) => existsSync(join(root, name))) ?? null;
+}
+
+/** Whether the file begins with a comment that says so. */
+export function isWrittenByInit(path: string): boolean {
+  try {
+    const start = readForeignFile(path, { mostBytes: 4_096, isCut: true }).toString();
+    return /^#[^\n]*`hotpush init`/.test(start);
+  } catch {
+    return false;
+  }
+}
+
+/** Compose uses the directory of the first file as the project's: for its name, and for relative paths. */
+function refuseOtherDirectory(root: string, env: Environment, [first]: readonly string[]): void {
+  if (!env.COMPOSE_FILE || first === undefined || real(dirname(first)) === real(root)) return;
+  const file = relative(root, first);
+  throw new SetupError(
+    `COMPOSE_FILE in .env names ${file} first, and compose uses that file's directory as the project's; Hotpush deploys the checkout's own. Name a file of the checkout's root first, such as a compose.yaml with \`include: [${file}]\` and \`name:\` with the present name of the project (docker compose ls), and run this again.`,
+  );
+}
+
+/** Git prints the path of the checkout without links. */
+function real(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
+/**
+ * Runs git in `directory` for at most 10 s, without any question to a person.
+ *
+ * @returns its standard output, trimmed; null unless it exits with code 0
+ */
+export function git(directory: string, ...args: readonly string[]): Promise<string | null> {
+  return gitOutput(directory, args, unattended());
+}
+
+/** Runs git as `git` does, for a caller that reports why it failed. */
+export function tryGit(directory: string, ...args: readonly string[]): Promise<CommandEnding> {
+  return runGit(directory, args, unattended());
+}
+
+function unattended(): GitOptions {
+  const ssh = process.env.GIT_SSH_COMMAND || neverAsk.GIT_SSH_COMMAND;
+  return { env: { ...process.env, ...neverAsk, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };
+}
+
+/** The services of a compose project, as compose itself reads its files, without those that Hotpush adds. */
+export type SetupServices = Readonly<Record<string, SetupService>>;
+
+export interface SetupService extends ComposeService {
+  readonly ports?: readonly (ComposePort & { readonly host_ip?: string; readonly protocol?: string })[];
+}
+
+const versionTimeoutMs = 20_000;
+const configTimeoutMs = 60_000;
+/** Shorter: set-up goes on without an answer of the engine. */
+const engineTimeoutMs = 5_000;
+
+/**
+ * Asks compose for the services of a project.
+ *
+ * @throws SetupError if the project has no compose file, there is no compose, it or the engine is too old, it rejects the
+ * files, or one of the services is a Hotpush: two would both deploy every push
+ */
+export async function readServices(
+  { root, composeFiles }: Pick<SetupProject, "root" | "composeFiles">,
+  env: NodeJS.ProcessEnv,
+): Promise<SetupServices> {
+  if (composeFiles.length === 0) {
+    throw new SetupError(
+      `There is no compose file in ${root}, and Hotpush sets up projects that run with docker compose. To deploy other projects, run Hotpush as a service of systemd: ${join(ownRoot, "examples/systemd/hotpush.service")} begins with the commands.`,
+    );
+  }
+  await requireCompose(env);
+  await requireEngine(env);
+  const files = composeFiles.flatMap((file) => ["--file", file]);
+  const ending = await runCommand({
+    argv: ["docker", "compose", "--project-directory", root, ...files, "config", "--format", "json"],
+    ...{ cwd: root, env, timeoutMs: configTimeoutMs },
+  });
+  if (ending.kind !== "exited" || ending.code !== 0) {
+    const reason = ending.lastLines.findLast((line) => line.trim() !== "") ?? ending.kind;
+    throw new SetupError(`Compose cannot read your project. It says: ${reason.trim()}`);
+  }
+  const { services }: { readonly services: SetupServices } = JSON.parse(ending.output);
+  if (!Object.hasOwn(services, "hotpush")) return services;
+  throw new SetupError(
+    "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",
+  );
+}
+
+async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
+  const version = await composeVersion({ env }, versionTimeoutMs);
+  if (version === null) {
+    throw new SetupError(
+      "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",
+    );
+  }
+  if (compareVersions(version, neededCompose) >= 0) return;
+  throw new SetupError(
+    `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
+  );
+}
+
+/** An engine that does not answer passes: the project can be set up before it runs. */
+async function requireEngine(env: NodeJS.ProcessEnv): Promise<void> {
+  const format = "{{.Server.Version}} {{.Server.APIVersion}}";
+  const answer = await outputOf(["docker", "version", "--format", format], {
+    env,
+    timeoutMs: engineTimeoutMs,
+  });
+  const [, version, apiVersion] = /^(\S+) (\d+\.\d+)$/.exec(answer ?? "") ?? [];
+  if (apiVersion === undefined || compareVersions(apiVersion, neededApi) >= 0) return;
+  throw new SetupError(
+    `Docker is ${version} here (API ${apiVersion}); 25 or newer is needed. Install a newer one: https://docs.docker.com/engine/install/`,
+  );
+}
+
+/** What decides about the name of a project on the server. */
+export interface NameOptions {
+  /** `owner/name` of the remote, or the path of the checkout if there is none. */
+  readonly path: string;
+  /** The name that a person gave, or that it had before it was removed. */
+  readonly given: string | null;
+  /** The name that this checkout has already. */
+  readonly known: string | null;
+  /** The checkouts of the other projects, by name. */
+  readonly others: ReadonlyMap<string, string>;
+}
+
+/**
+ * Chooses the project's name: the repository's, or `owner-name` if another project has that.
+ *
+ * @throws SetupError if the name cannot be had
+ */
+export function chooseProjectName({ path, given, known, others }: NameOptions): string {
+  if (given !== null) refuseName(given, known, others);
+  const isFree = (name: string) => isProjectName(name) && !reservedNames.includes(name) && !others.has(name);
+  const parts = path.split("/").filter(Boolean);
+  const derived = [asName(parts.at(-1) ?? ""), asName(parts.slice(-2).join("-"))];
+  const name = given ?? known ?? derived.find(isFree);
+  if (name !== undefined) return name;
+  throw new SetupError(
+    `No name for this project is left: ${derived.join(" and ")} cannot be used or are taken. Choose one: hotpush init --project <name>`,
+  );
+}
+
+function refuseName(name: string, known: string | null, others: ReadonlyMap<string, string>): void {
+  const other = others.get(name);
+  const choose = "Choose another name: hotpush init --project <name>";
+  if (known !== null && name !== known) {
+    throw new SetupError(
+      `This checkout is the project ${known} already. To rename it, remove it first: hotpush remove ${known}`,
+    );
+  }
+  if (other !== undefined) throw new SetupError(`${name} is the project in ${other}. ${choose}`);
+  if (reservedNames.includes(name)) throw new SetupError(`${name} is a name of the server's own. ${choose}`);
+}
+
+/** The nearest name that a project may have. */
+function asName(text: string): string {
+  return text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+    .slice(0, 39);
+}
+
+/** How the git host and visitors reach a project. */
+export interface ProjectAddress {
+  /** The URL that the git host sends to, such as `https://shop.example.org/webhook`. */
+  readonly payloadUrl: URL;
+  /** The host name of the project; null if the URL has an address of the server. */
+  readonly name: string | null;
+  /** Whether Caddy gets a certificate for it. */
+  readonly hasCertificate: boolean;
+}
+
+/**
+ * Decides the addresses of a project.
+ *
+ * @param url the URL of the webhook, from a person or an earlier run; null: not known
+ * @param ports the ports of the server that Caddy has
+ */
+export function findProjectAddress(
+  url: URL | null,
+  project: string,
+  ports: { readonly http: number; readonly https: number },
+): ProjectAddress {
+  const given = url ?? new URL(`http://127.0.0.1:${ports.http}/webhook`);
+  const { hostname } = given;
+  const isName = isIP(hostname) === 0 && !hostname.startsWith("[") && hostname !== "localhost";
+  const isPublic = ports.http === 80 && ports.https === 443;
+  return {
+    // Without a name of its own, the path says which project is meant.
+    payloadUrl: isName ? given : webhookUrlOf(given, project),
+    name: isName ? hostname : null,
+    hasCertificate: isName && isPublic && given.protocol === "https:",
+  };
+}
+
+/** Reads a URL that a person typed: https if there is no scheme, `/webhook` if there is no path. Null: not a URL. */
+export function parsePublicUrl(text: string): URL | null {
+  const trimmed = text.trim();
+  if (trimmed === "" || /\s/.test(trimmed)) return null;
+  return webhookUrl(/^[a-z]+:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`);
+}
+
+/** The compose file of ours in a checkout, and how compose finds it. */
+export interface OverrideFile {
+  readonly name: string;
+  /** `COMPOSE_FILE` of .env names it; or compose uses a file of this name by itself; or a person has named it. */
+  readonly foundBy: "dotenv" | "name" | "person";
+}
+
+/**
+ * Chooses the file. If .env is in the repository it stays as it is, so compose has to find the file by its name.
+ *
+ * @throws SetupError if compose cannot find a file of ours
+ */
+export async function chooseOverrideFile({ root, env }: SetupProject): Promise<OverrideFile> {
+  const tracked = await git(root, "ls-files", "--", ".env");
+  if (tracked === null)
+    throw new SetupError(`git cannot list the files of ${root}. Try: git -C ${root} ls-files`);
+  if (tracked === "") return { name: ownComposeFile, foundBy: "dotenv" };
+  const named = namedFiles(env);
+  if (named.some((file) => join(root, file) === join(root, ownComposeFile)))
+    return { name: ownComposeFile, foundBy: "person" };
+  if (named.length > 0) {
+    throw new SetupError(
+      `.env is in the repository, so it stays as it is, and its COMPOSE_FILE names the compose files. Add ${ownComposeFile} to it and run this again, or take .env out of git: git rm --cached .env`,
+    );
+  }
+  const present = findOverride(root);
+  if (present === null || isWrittenByInit(join(root, present)))
+    return { name: "compose.override.yaml", foundBy: "name" };
+  throw new SetupError(
+    `.env is in the repository, so it stays as it is, and there is no other way for a file of Hotpush's: compose uses only one override, and that is your ${present}. Add a line COMPOSE_FILE to .env that names your files and ${ownComposeFile}, or take .env out of git: git rm --cached .env`,
+  );
+}
+
+/** The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it. */
+export async function planCheckoutFiles(
+  { root, composeFiles, env }: SetupProject,
+  override: OverrideFile,
+  overrideText: string,
+): Promise<readonly PlannedFile[]> {
+  // Absolute paths, so that they are the same from any working directory.
+  const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
+  const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
+  const wanted: readonly WantedFile[] = [
+    {
+      ...{ name: "deploy.sh", mode: 0o755, purpose: "pulls, builds, replaces, checks; yours to change" },
+      make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+    },
+    {
+      ...{ name: override.name, mode: null, purpose: "your services as Caddy reaches them" },
+      make: () => overrideText,
+    },
+    {
+      ...{ name: ".env", mode: null, purpose: `adds ${ownComposeFile} to your compose file` },
+      make: (before) => withSettings(before ?? "", settings),
+      shown: (text) => withoutOtherValues(text, settings),
+    },
+  ];
+  const own = override.foundBy === "dotenv" ? [override.name, ".env"] : [override.name];
+  const planned = wanted
+    .filter(({ name }) => name === "deploy.sh" || own.includes(name))
+    .map((file) => planFile(root, file));
+  const ignored = (await git(root, "check-ignore", "--", ...own))?.split("\n") ?? [];
+  const unignored = own.filter((name) => !ignored.includes(name));
+  return unignored.length === 0 ? planned : [...planned, await planExclusion(root, unignored)];
+}
+
+/** In .git/info/exclude, because .gitignore belongs to the repository. */
+async function planExclusion(root: string, names: readonly string[]): Promise<PlannedFile> {
+  // A linked work tree has it elsewhere.
+  const path = await git(root, "rev-parse", "--git-path", "info/exclude");
+  const gitDirectory = dirname(dirname(resolve(root, path ?? ".git/info/exclude")));
+  const lines = names.map((name) => `/${name}\n`).join("");
+  const planned = planFile(gitDirectory, {
+    ...{ name: "info/exclude", mode: null, purpose: `${names.join(" and ")}: this machine's alone` },
+    make: (before) => `${(before ?? "").trimEnd()}\n${lines}`.trimStart(),
+  });
+  return { ...planned, name: ".git/info/exclude" };
+}
+
+/** What is known and decided about a project's file on the server. */
+export interface ProjectFileOptions {
+  /** On the server. */
+  readonly name: string;
+  readonly project: SetupProject;
+  /** The present variables of the file. */
+  readonly known: Environment;
+  readonly payloadUrl: URL;
+  readonly host: GitHost | null;
+  /** Choices of the command line, which replace what is there. */
+  readonly given: { readonly url: URL | null; readonly host: GitHost | null };
+  readonly gid: number;
+}
+
+/** The file of a project on the server: its settings and its secret. Other lines in it stay. */
+export function projectFile({
+  name,
+  project,
+  known,
+  payloadUrl,
+  host,
+  given,
+  gid,
+}: ProjectFileOptions): WantedFile {
+  const setting = (key: string, value: string | null, isOpen: boolean): readonly Setting[] =>
+    value === null ? [] : [{ name: key, value, isOpen }];
+  // As in the host's payload, so that no other repository with the secret deploys this one.
+  const repository = payloadName(project.remote?.path ?? "", host);
+  const settings = [
+    ...setting("WEBHOOK_SECRET", known.WEBHOOK_SECRET_FILE ? null : goodSecret(known, host), false),
+    ...setting("REPO_PATH", project.root, false),
+    ...setting("REPOSITORY", /^[\w.~-]+(\/[\w.~-]+)+$/.test(repository) ? repository : null, true),
+    ...setting("BRANCH", project.branch, true),
+    ...setting("WEBHOOK_URL", payloadUrl.href, given.url === null),
+    ...setting("HOTPUSH_GIT_HOST", host, given.host === null),
+  ];
+  return {
+    ...{ name: `projects/${name}.env`, mode: 0o640, owner: { ...self(), gid } },
+    purpose: "the project, and its secret",
+    make: (before) => withSettings(before ?? "", settings),
+    shown: (text) => withoutOtherValues(text, settings),
+  };
+}
+
+/** The present secret if it is valid, else 32 random bytes; for GitLab in the form of Standard Webhooks, as it requires. */
+function goodSecret({ WEBHOOK_SECRET: known }: Environment, host: GitHost | null): string {
+  if (known !== undefined && secretFault("WEBHOOK_SECRET", known) === null) return known;
+  const bytes = randomBytes(32);
+  return host === "gitlab" ? `whsec_${bytes.toString("base64")}` : bytes.toString("hex");
+}

@@ -1,0 +1,577 @@
+/**
+ * Which ports of a project Caddy serves, and where. A published TCP port is a web address, unless its number is that of
+ * another protocol, or something that is not HTTP answers there right now. A project without one has its one service with
+ * `build:`. In doubt a person is asked, with that as the proposal.
+ */
+import { isIP } from "node:net";
+import { join } from "node:path";
+import { sendHttp } from "../platform/http.ts";
+import { namesRunToTheirEnd, type Replacement, replacementOf, writableVolume } from "../rollout/project.ts";
+import { ownRoot } from "./own-image.ts";
+import { readIfThere, SetupError } from "./planned-file.ts";
+import type { SetupService, SetupServices } from "./project.ts";
+
+/** Ports of containers that speak another protocol than HTTP. */
+const otherProtocols: readonly (readonly [protocol: string, ...ports: readonly number[]])[] = [
+  ["TLS with a certificate of its own", 443, 4443, 8443, 8448, 9443],
+  ["SSH", 22, 222, 2222],
+  ["FTP", 20, 21, 990],
+  ["mail", 25, 110, 143, 465, 587, 993, 995, 1025, 2525],
+  ["DNS", 53, 853],
+  ["LDAP", 389, 636],
+  ["files", 139, 445, 2049],
+  ["video", 554, 1935],
+  ["a VPN", 1194, 51820],
+  ["MQTT", 1883, 8883],
+  ["SQL Server", 1433],
+  ["Oracle", 1521],
+  ["MySQL", 3306, 33060],
+  ["PostgreSQL", 5432, 5433, 6432],
+  ["Redis", 6379, 6380],
+  ["MongoDB", 27017],
+  ["Cassandra", 9042],
+  ["memcached", 11211],
+  ["TURN", 3478, 5349],
+  ["NATS", 4222, 6222],
+  ["gRPC, which the site of Caddy does not pass on", 4317, 50051],
+  ["AMQP", 5671, 5672],
+  ["Kafka", 9092, 9094, 29092],
+  ["ZooKeeper", 2181],
+  ["XMPP", 5222, 5269],
+  ["a debugger", 9229, 9230],
+  ["a game", 25565, 25575, 27015],
+  ["a peer-to-peer protocol", 6881, 22000, 51413],
+];
+
+/** A port that a person chose a place for, or the only one of the service. `none`: it stays published as it is. */
+export interface GivenPlace {
+  readonly service: string;
+  /** The port in the container; null: the one that is a web address. */
+  readonly port: number | null;
+  readonly place: { readonly kind: "name"; readonly name: string } | PortPlace | { readonly kind: "none" };
+}
+
+interface PortPlace {
+  readonly kind: "port";
+  readonly port: number;
+}
+
+/** What is known and decided before the plan is made. */
+export interface ServedOptions {
+  /** The project's name on the server. */
+  readonly project: string;
+  /** The host name at which the project is reached; null: it has none. */
+  readonly name: string | null;
+  /** The service that gets that name, if a person chose it. */
+  readonly main: string | null;
+  /** Decided on the command line, as an answer, or at an earlier run. The last one for a port counts. */
+  readonly places: readonly GivenPlace[];
+  /** By service: whether two containers of it may write to its volumes at once. */
+  readonly writers: Readonly<Record<string, boolean>>;
+  /** Whether Caddy has ports 80 and 443 of the server; else another proxy is in front. */
+  readonly isCaddyPublic: boolean;
+  /** Ports of the server that Caddy has for other projects, or for itself. */
+  readonly takenPorts: readonly number[];
+  /** By port of the server: whether what answers there now speaks HTTP. Nothing answers at others. */
+  readonly answers: ReadonlyMap<string, boolean>;
+}
+
+/** A port of a service's containers. */
+export interface Endpoint {
+  readonly service: string;
+  /** The port in the container. */
+  readonly port: number;
+  readonly protocol: string;
+  /** Where it is published; empty for one that is not. */
+  readonly published: readonly HostPort[];
+}
+
+/** A port of the server. */
+export interface HostPort {
+  /** The address that it is bound to, "" for all. */
+  readonly address: string;
+  /** As the compose file has it: a number, a range such as `8000-8010`, or "" if Docker chooses one. */
+  readonly port: string;
+}
+
+/** A port that Caddy passes requests to. */
+export interface Upstream {
+  readonly endpoint: Endpoint;
+  readonly place: SitePlace;
+  readonly isMain: boolean;
+  /** Whether only the rule says that it is a web address: nobody chose it, it does not answer, and it is not built here. */
+  readonly isInDoubt: boolean;
+  /** The ports of the server that Caddy takes over, as a person writes them. */
+  readonly published: readonly string[];
+}
+
+/** A host name, or a port of Caddy's own, bound to `address` ("" for all). */
+export type SitePlace =
+  | { readonly kind: "name"; readonly name: string }
+  | { readonly kind: "port"; readonly port: number; readonly address: string };
+
+/** A published port that stays as it is. */
+export interface LeftPort {
+  readonly endpoint: Endpoint;
+  /** A phrase: "SSH". */
+  readonly reason: string;
+  /** Whether a person left it so. */
+  readonly isByChoice: boolean;
+}
+
+/** Where each published port of a project ends, and what changes at its services. */
+export interface ServedPlan {
+  /** The main one first. */
+  readonly upstreams: readonly Upstream[];
+  readonly left: readonly LeftPort[];
+  /** The services that others of the project reach through Caddy, by the label `hotpush.internal`. */
+  readonly internal: readonly { readonly service: string; readonly port: number }[];
+  readonly changes: Changes;
+}
+
+const answerWithinMs = 2_000;
+
+/** Asks the published TCP ports of a project that the table does not know. Nothing is started. */
+export async function askPublishedPorts(services: SetupServices): Promise<ServedOptions["answers"]> {
+  const asked = endpointsOf(services).filter(
+    (one) => one.protocol === "tcp" && protocolOf(one.port) === null,
+  );
+  const ports = asked.flatMap(({ published }) => published).filter(({ port }) => /^\d+$/.test(port));
+  const answers = await Promise.all(
+    ports.map(async ({ address, port }) => {
+      const host = address.includes(":") ? `[${address}]` : address || "127.0.0.1";
+      try {
+        await sendHttp(new URL(`http://${host}:${port}/`), { timeoutMs: answerWithinMs }, 1_024);
+        return [[port, true] as const];
+      } catch (error) {
+        // Node's parser: the bytes that came are not HTTP. Whatever else happened says nothing.
+        return (error as NodeJS.ErrnoException).code?.startsWith("HPE_") ? [[port, false] as const] : [];
+      }
+    }),
+  );
+  return new Map(answers.flat());
+}
+
+/**
+ * Plans what Caddy serves. Each published port ends in `upstreams` or in `left`.
+ *
+ * @throws SetupError if a choice names a service or a port that cannot be served, a service has certificates of its own, or a
+ * port that stays published is one that Caddy needs
+ */
+export function planServed(services: SetupServices, options: ServedOptions): ServedPlan {
+  refuseUnknownServices(services, options);
+  const judged = withChosenPlaces(
+    endpointsOf(services).map((endpoint) => ({
+      endpoint,
+      place: null,
+      reason: reasonToLeave(endpoint, services, options),
+    })),
+    services,
+    options,
+  );
+  refuseOwnCertificates(judged);
+  const web = judged.filter(({ reason }) => reason === null);
+  const candidates = web.length > 0 || options.name === null ? web : builtService(services);
+  const ranked = mainFirst(candidates, services, options);
+  const placed = placeAll(ranked, services, options);
+  const others = judged.filter(({ reason }) => reason !== null).map(leftOf);
+  const ports = withoutTlsTwins(placed.upstreams, [...placed.left, ...others]);
+  if (options.isCaddyPublic) refuseCaddysPorts(ports.left);
+  const internal = internalServices(services);
+  return {
+    ...ports,
+    internal,
+    changes: changesOf(services, { ...ports, internal, writers: options.writers }),
+  };
+}
+
+/** All published ports of a project. */
+export function endpointsOf(services: SetupServices): readonly Endpoint[] {
+  const found = new Map<string, Endpoint>();
+  for (const [service, { ports = [] }] of Object.entries(services)) {
+    for (const { target, published = "", host_ip: ip = "", protocol = "tcp" } of ports) {
+      if (target === undefined) continue;
+      const key = `${service} ${target}/${protocol}`;
+      const before = found.get(key)?.published ?? [];
+      // A port may be listed for all IPv4 and for all IPv6 addresses.
+      const address = ip === "0.0.0.0" || ip === "::" ? "" : ip;
+      const port = published === "0" ? "" : published;
+      const isThere = before.some((one) => one.address === address && one.port === port);
+      const all = isThere ? before : [...before, { address, port }];
+      found.set(key, { service, port: target, protocol, published: all });
+    }
+  }
+  return [...found.values()];
+}
+
+function protocolOf(port: number): string | null {
+  return otherProtocols.find(([, ...ports]) => ports.includes(port))?.[0] ?? null;
+}
+
+interface Judged {
+  readonly endpoint: Endpoint;
+  /** What a person chose. */
+  readonly place: GivenPlace["place"] | null;
+  /** Why it is no web address, or null. */
+  readonly reason: string | null;
+}
+
+/** Why a published port is no web address, as far as it shows; null: it is one. */
+function reasonToLeave(
+  { service: name, port, protocol, published }: Endpoint,
+  services: SetupServices,
+  { answers }: ServedOptions,
+): string | null {
+  const { network_mode: mode } = services[name] ?? {};
+  if (protocol !== "tcp") return protocol.toUpperCase();
+  if (mode) return `its network_mode is ${mode}, where Caddy cannot reach it`;
+  if (Object.values(services).some((one) => one.network_mode === `service:${name}`))
+    return "other services use its network, and are replaced with it";
+  if (published.some((one) => answers.get(one.port) === false)) return "what answers there is not HTTP";
+  return protocolOf(port);
+}
+
+function refuseUnknownServices(services: SetupServices, { places, main }: ServedOptions): void {
+  const names = [...places.map(({ service }) => service), ...(main === null ? [] : [main])];
+  const unknown = names.find((name) => !Object.hasOwn(services, name));
+  if (unknown === undefined) return;
+  const known = Object.keys(services).join(", ");
+  throw new SetupError(`${unknown} is not a service of your compose file. Those are: ${known}.`);
+}
+
+/** A port with a place is a web address then, and need not be published. */
+function withChosenPlaces(
+  judged: readonly Judged[],
+  services: SetupServices,
+  { places }: ServedOptions,
+): readonly Judged[] {
+  return places.reduce((before, { service, port, place }) => {
+    const isMeant = ({ endpoint }: Judged) =>
+      endpoint.service === service &&
+      endpoint.protocol === "tcp" &&
+      (port ?? endpoint.port) === endpoint.port;
+    if (place.kind === "none")
+      return before.map((one) => (isMeant(one) ? { ...one, place, reason: "as you chose" } : one));
+    const own = before.filter(isMeant);
+    const chosen = port ?? onlyPort(own, service, services[service] ?? {});
+    const found = own.find(({ endpoint }) => endpoint.port === chosen)?.endpoint;
+    const endpoint = found ?? { service, port: chosen, protocol: "tcp", published: [] };
+    return [...before.filter((one) => one.endpoint !== found), { endpoint, place, reason: null }];
+  }, judged);
+}
+
+/** The port that is meant if only the service is named. */
+function onlyPort(own: readonly Judged[], name: string, service: SetupService): number {
+  const web = own.filter(({ reason }) => reason === null);
+  const ports = [web, own].find((some) => some.length > 0)?.map(({ endpoint }) => endpoint.port);
+  const [port, ...more] = ports ?? exposedPorts(service);
+  if (port !== undefined && more.length === 0) return port;
+  throw new SetupError(
+    `Which port of ${name} do you mean? Write the port in its container: --at ${name}:<port>=…`,
+  );
+}
+
+/** The ports that the compose file, or else the Dockerfile of a service that is built, names. */
+function exposedPorts({ expose = [], build }: SetupService): readonly number[] {
+  const named = expose.map((port) => Number.parseInt(port, 10));
+  if (named.length > 0 || typeof build !== "object" || build === null) return named;
+  const { context, dockerfile = "Dockerfile" } = build as { context?: string; dockerfile?: string };
+  const text = (context?.startsWith("/") && readIfThere(join(context, dockerfile))) || "";
+  // Of several stages, the last one is built.
+  const last = text.slice(Math.max(0, ...Array.from(text.matchAll(/^FROM\b/gim), ({ index }) => index)));
+  return Array.from(last.matchAll(/^EXPOSE\s+(\d+)(?!\S*\/udp)/gim), ([, port]) => Number(port));
+}
+
+/** A service with port 443 needs it for itself: Traefik, or any web server with certificates. */
+function refuseOwnCertificates(judged: readonly Judged[]): void {
+  const isServed = (service: string) =>
+    judged.some(
+      ({ endpoint, place }) => endpoint.service === service && place !== null && place.kind !== "none",
+    );
+  const proxy = judged.find(
+    ({ endpoint: { service, protocol, published } }) =>
+      protocol === "tcp" &&
+      published.some(({ address, port }) => address === "" && port === "443") &&
+      !isServed(service),
+  );
+  if (proxy === undefined) return;
+  const { service } = proxy.endpoint;
+  const name = `${service} publishes port 443, so it has certificates of its own, and Caddy of this server needs that port.`;
+  throw new SetupError(
+    `${name} If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
+  );
+}
+
+/** The only service with `build:`, if it says at which port it listens. */
+function builtService(services: SetupServices): readonly Judged[] {
+  const built = Object.entries(services).filter(([, { build }]) => build !== undefined);
+  const [[service, definition] = ["", {}], ...more] = built;
+  const [port] = more.length > 0 || definition.network_mode ? [] : exposedPorts(definition);
+  if (port === undefined) return [];
+  return [{ endpoint: { service, port, protocol: "tcp", published: [] }, place: null, reason: null }];
+}
+
+/** The one that gets the project's own name: a person's choice; else one that visitors can reach, that is built here, ... */
+function mainFirst(
+  candidates: readonly Judged[],
+  services: SetupServices,
+  { main, name }: ServedOptions,
+): readonly Judged[] {
+  const isNeeded = (service: string) =>
+    candidates.some(({ endpoint }) => services[endpoint.service]?.depends_on?.[service] !== undefined);
+  const signs = ({ endpoint, place }: Judged): readonly number[] => [
+    Number(!(place?.kind === "name" && place.name === name)),
+    Number(endpoint.service !== main),
+    Number(isPrivate(endpoint)),
+    Number(services[endpoint.service]?.build === undefined),
+    // A frontend depends on its backend.
+    Number(isNeeded(endpoint.service)),
+    Math.min(...endpoint.published.map(({ port }) => Number(port) || 65_536)),
+  ];
+  const ranked = candidates.toSorted((a, b) => {
+    const [one, other] = [signs(a), signs(b)];
+    const at = one.findIndex((sign, index) => sign !== other[index]);
+    return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
+  });
+  if (main === null || ranked.some(({ endpoint }) => endpoint.service === main)) return ranked;
+  throw new SetupError(
+    `${main} publishes no port that speaks HTTP, as far as its compose file shows. If one does, name the port in its container: --at ${main}:<port>=<host name>`,
+  );
+}
+
+/** Whether only programs of this server, or of one network, reach it. */
+function isPrivate({ published }: Endpoint): boolean {
+  return published.length > 0 && published.every(({ address }) => address !== "");
+}
+
+/** Gives each a host name, or a port of Caddy's own if there is no name, or if another proxy sends requests to that port. */
+function placeAll(
+  ranked: readonly Judged[],
+  services: SetupServices,
+  options: ServedOptions,
+): Pick<ServedPlan, "upstreams" | "left"> {
+  const upstreams: Upstream[] = [];
+  const left: LeftPort[] = [];
+  for (const one of ranked) {
+    const { endpoint, place } = one;
+    const isMain = one === ranked[0];
+    // It stays private: a tool of an administrator, or what another proxy serves.
+    if (place === null && !isMain && options.isCaddyPublic && isPrivate(endpoint)) {
+      left.push(leftOf({ ...one, reason: `it is published to ${endpoint.published[0]?.address} only` }));
+      continue;
+    }
+    const isSure =
+      place !== null ||
+      endpoint.service === options.main ||
+      endpoint.published.some(({ port }) => options.answers.get(port)) ||
+      (endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined);
+    upstreams.push({
+      ...{ endpoint, isMain, isInDoubt: !isSure, published: publishedText(endpoint) },
+      place: placeOf(one, isMain, upstreams, options),
+    });
+  }
+  return { upstreams, left };
+}
+
+function leftOf({ endpoint, reason, place }: Judged): LeftPort {
+  return { endpoint, reason: reason ?? "", isByChoice: place?.kind === "none" };
+}
+
+/** As a person writes them: `8080`, `127.0.0.1:8080`. */
+export function publishedText({ published }: Endpoint): readonly string[] {
+  return published.map(({ address, port }) => {
+    const bound = address.includes(":") ? `[${address}]` : address;
+    return `${bound === "" ? "" : `${bound}:`}${port === "" ? "a free port" : port}`;
+  });
+}
+
+function placeOf(
+  { endpoint, place }: Judged,
+  isMain: boolean,
+  upstreams: readonly Upstream[],
+  { name, isCaddyPublic, takenPorts }: ServedOptions,
+): SitePlace {
+  const { service, port, published } = endpoint;
+  const address = isPrivate(endpoint) ? (published[0]?.address ?? "") : "";
+  const ownPorts = upstreams.flatMap((one) => (one.place.kind === "port" ? [one.place.port] : []));
+  const used = new Set([...takenPorts, ...ownPorts]);
+  const holderOf = (host: string) =>
+    upstreams.find((one) => one.place.kind === "name" && one.place.name === host)?.endpoint.service;
+  if (place?.kind === "name") {
+    const holder = holderOf(place.name);
+    if (holder === undefined) return place;
+    throw new SetupError(
+      `${service} and ${holder} cannot both be at ${place.name}. Choose another host name for one of them.`,
+    );
+  }
+  if (place?.kind === "port") {
+    if (!used.has(place.port)) return { ...place, address };
+    throw new SetupError(`Caddy has port ${place.port} already. Choose another one for ${service}.`);
+  }
+  if (name !== null && isCaddyPublic) {
+    if (isMain) return { kind: "name", name };
+    // `<service>.<name>`; for a further port of the same service `<service>-<port>.<name>`.
+    const short = `${labelOf(service)}.${name}`;
+    const isFirst = !upstreams.some((one) => one.endpoint.service === service) && !holderOf(short);
+    return { kind: "name", name: isFirst ? short : `${labelOf(`${service}-${port}`)}.${name}` };
+  }
+  // The port at which it was published, so that its clients find it; another one if Caddy has that already.
+  const before = published.map((one) => Number(one.port)).filter((one) => one > 0);
+  const wanted = [...before, ...(port > 1_023 ? [port] : []), 8_080];
+  const free = wanted.find((one) => !used.has(one));
+  let next = 8_081;
+  while (used.has(next)) next += 1;
+  return { kind: "port", port: free ?? next, address };
+}
+
+/** A service's name as a label of a host name: `Web_UI` becomes `web-ui`. */
+function labelOf(service: string): string {
+  const label = service.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  return label.replaceAll(/^-|-$/g, "").slice(0, 63) || "app";
+}
+
+/** A service that Caddy serves by name needs no port 443 of its own: Caddy answers there for it, also over HTTP/3. */
+function withoutTlsTwins(upstreams: readonly Upstream[], left: readonly LeftPort[]) {
+  const isTwin = ({ place, endpoint: { service } }: Upstream, { endpoint, isByChoice }: LeftPort) =>
+    place.kind === "name" &&
+    !isByChoice &&
+    endpoint.service === service &&
+    protocolOf(endpoint.port) === otherProtocols[0]?.[0] &&
+    endpoint.published.some(({ port }) => port === "443");
+  return {
+    upstreams: upstreams.map((one) => {
+      const twins = left
+        .filter((other) => isTwin(one, other))
+        .flatMap(({ endpoint }) => publishedText(endpoint));
+      return { ...one, published: [...new Set([...one.published, ...twins])] };
+    }),
+    left: left.filter((other) => !upstreams.some((one) => isTwin(one, other))),
+  };
+}
+
+/** Ports 80 and 443 are Caddy's: whatever else has them could not start. */
+function refuseCaddysPorts(left: readonly LeftPort[]): void {
+  for (const { endpoint, reason } of left) {
+    const taken = endpoint.published.find(({ port }) => port === "80" || port === "443");
+    if (taken === undefined) continue;
+    const { service, port } = endpoint;
+    throw new SetupError(
+      `${service} publishes port ${taken.port}, which Caddy needs for all projects of this server, and Caddy cannot pass it on (${reason}). Publish another port there; or, if it does speak HTTP: --at ${service}:${port}=<host name>`,
+    );
+  }
+}
+
+function internalServices(services: SetupServices): ServedPlan["internal"] {
+  return Object.entries(services).flatMap(([service, { labels }]) => {
+    const text = labels?.["hotpush.internal"];
+    if (text === undefined) return [];
+    const port = Number(text);
+    if (Number.isInteger(port) && port > 0 && port < 65_536) return [{ service, port }];
+    throw new SetupError(
+      `The label hotpush.internal of ${service} is "${text}". Write the port at which ${service} listens in its container: hotpush.internal: "8080"`,
+    );
+  });
+}
+
+/** Reads `<service>[:port]=<host name | :port | none>`, the value of `--at`. Null: it has another form. */
+export function parsePlace(text: string): GivenPlace | null {
+  const [, service, port, at = ""] = /^([\w.-]+?)(?::(\d{1,5}))?=(\S+)$/.exec(text.trim()) ?? [];
+  const place = readPlace(at);
+  if (service === undefined || place === null) return null;
+  return { service, port: port === undefined ? null : Number(port), place };
+}
+
+/** Reads a host name, `:8081`, or `none`. Null: none of them. */
+export function readPlace(text: string): GivenPlace["place"] | null {
+  const lower = text
+    .trim()
+    .toLowerCase()
+    .replace(/^https?:\/\/([^/]*)\/?$/, "$1");
+  if (lower === "none") return { kind: "none" };
+  const port = Number(/^:(\d{1,5})$/.exec(lower)?.[1] ?? 0);
+  if (port > 0 && port < 65_536) return { kind: "port", port };
+  return isHostName(lower) ? { kind: "name", name: lower } : null;
+}
+
+/** Whether `text` is a DNS name in lower case, such as `shop.example.org` or `localhost`; an address is not. */
+function isHostName(text: string): boolean {
+  if (text.length > 253 || isIP(text) !== 0) return false;
+  return text.split(".").every((label) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label));
+}
+
+/** What our compose file changes at a service. */
+export interface ServiceChange {
+  /** Whether Caddy takes the requests to its published ports. */
+  readonly isUpstream: boolean;
+  /** Whether it joins the network that it shares with Caddy: to be reached by Caddy, or to reach others through it. */
+  readonly joins: boolean;
+  /** Whether it is in the default network without an entry of its own, which a list of networks would end. */
+  readonly isInDefault: boolean;
+  /** Its published ports that stay. */
+  readonly kept: readonly LeftPort[];
+  readonly dropsContainerName: boolean;
+  /** The label `hotpush.rollout`; null: none is added. */
+  readonly label: "live" | "recreate" | null;
+}
+
+/** By service; one that stays as it is has none. */
+export type Changes = Readonly<Record<string, ServiceChange>>;
+
+function changesOf(
+  services: SetupServices,
+  plan: Pick<ServedPlan, "upstreams" | "left" | "internal"> & Pick<ServedOptions, "writers">,
+): Changes {
+  const awaited = namesRunToTheirEnd(services);
+  const changes = Object.entries(services).flatMap(([name, service]) => {
+    const change = changeOf(name, service, plan, awaited.has(name));
+    return change.joins || change.label !== null ? [[name, change] as const] : [];
+  });
+  return Object.fromEntries(changes);
+}
+
+function changeOf(
+  name: string,
+  service: SetupService,
+  { upstreams, left, internal, writers }: Parameters<typeof changesOf>[1],
+  isAwaited: boolean,
+): ServiceChange {
+  const isUpstream = upstreams.some(({ endpoint }) => endpoint.service === name);
+  const isInternal = internal.some((one) => one.service === name);
+  const answer = writers[name];
+  const isOpen = service.labels?.["hotpush.rollout"] === undefined && writableVolume(service) !== null;
+  const change: ServiceChange = {
+    isUpstream,
+    // Any service may be one that calls another.
+    joins: isUpstream || (internal.length > 0 && service.network_mode === undefined),
+    isInDefault: service.networks?.default === null,
+    kept: left.filter(({ endpoint }) => endpoint.service === name),
+    dropsContainerName: (isUpstream || isInternal) && service.container_name !== undefined,
+    label: !isOpen || answer === undefined ? null : answer ? "live" : "recreate",
+  };
+  const isRolled = replacementAfter(service, change, isAwaited).how === "roll";
+  return isRolled ? change : { ...change, dropsContainerName: false };
+}
+
+/** How a roll-out replaces `service` with the change. */
+export function replacementAfter(
+  service: SetupService,
+  change: ServiceChange,
+  isAwaited = false,
+): Replacement {
+  return replacementOf(serviceAfter(service, change), isAwaited);
+}
+
+/** The service as compose reads it with the change. */
+export function serviceAfter(service: SetupService, change: ServiceChange | undefined): SetupService {
+  if (change === undefined) return service;
+  const { ports = [], container_name: name, labels, ...rest } = service;
+  const isKept = ({ target, protocol = "tcp" }: (typeof ports)[number]) =>
+    change.kept.some(({ endpoint }) => endpoint.port === target && endpoint.protocol === protocol);
+  const allLabels = change.label === null ? labels : { ...labels, "hotpush.rollout": change.label };
+  return {
+    ...rest,
+    ports: change.isUpstream ? ports.filter(isKept) : ports,
+    ...(allLabels && { labels: allLabels }),
+    ...(change.dropsContainerName || name === undefined ? {} : { container_name: name }),
+  };
+}

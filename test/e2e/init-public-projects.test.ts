@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { overrideText, writersIn } from "../../src/setup/override.ts";
+import type { SetupService, SetupServices } from "../../src/setup/project.ts";
+import { planServed, type ServedPlan, serviceAfter } from "../../src/setup/served.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { openLab } from "../lab/lab.ts";
+import { noChoices, type PublicProject, publicProjects } from "../setup/public-projects.ts";
+
+const lab = await openLab();
+const skip = lab.kind === "ready" ? false : lab.reason;
+const run = promisify(execFile);
+const filesAtATime = 4;
+
+test("compose reads the public projects as the tests do, and merges each override as it was planned", {
+  skip,
+}, async (t) => {
+  const waiting = [...publicProjects];
+  const readSome = async () => {
+    for (let shape = waiting.pop(); shape !== undefined; shape = waiting.pop()) await hold(t, shape);
+  };
+  await Promise.all(Array.from({ length: filesAtATime }, readSome));
+});
+
+async function hold(t: TestContext, { name, path, services }: PublicProject): Promise<void> {
+  const directory = temporaryDirectory(t);
+  const read = await readModel(directory, [path]);
+  assert.deepEqual(facts(read.services, directory), facts(services, directory), name);
+  const plan = planServed(read.services, noChoices);
+  assert.deepEqual(plan, planServed(services, noChoices), name);
+  const override = join(directory, "compose.hotpush.yaml");
+  writeFileSync(override, overrideText("shop", plan.changes));
+  const merged = await readModel(directory, [path, override]);
+  const planned = withNetworks(servicesAfter(services, plan), plan);
+  assert.deepEqual(facts(merged.services, directory), facts(planned, directory), name);
+  const isJoined = plan.upstreams.length > 0;
+  const network = { name: "hotpush-shop", external: true };
+  assert.deepEqual(pick(merged.networks?.["hotpush-shop"]), isJoined ? network : null, name);
+  assert.deepEqual(Object.keys(writersIn(overrideText("shop", plan.changes))), labelled(plan), name);
+}
+
+interface Model {
+  readonly services: SetupServices;
+  readonly networks?: Readonly<Record<string, { readonly name: string; readonly external?: boolean }>>;
+}
+
+async function readModel(directory: string, files: readonly string[]): Promise<Model> {
+  const named = files.flatMap((file) => ["--file", file]);
+  const argv = ["compose", "--project-directory", directory, ...named, "config", "--format", "json"];
+  const env = lab.kind === "ready" ? lab.env : {};
+  return JSON.parse((await run("docker", argv, { env, maxBuffer: 16 * 1024 * 1024 })).stdout);
+}
+
+/** What the plan, a roll-out and doctor read of a service, in one form. */
+function facts(services: SetupServices, directory: string): unknown {
+  const entries = Object.entries(services).map(([name, one]) => [name, factsOf(one, directory)]);
+  return JSON.parse(JSON.stringify(Object.fromEntries(entries)));
+}
+
+function factsOf(service: SetupService, directory: string): object {
+  const {
+    image,
+    container_name,
+    network_mode,
+    expose,
+    labels = {},
+    environment,
+    healthcheck,
+    deploy,
+  } = service;
+  const { ports = [], volumes = [], depends_on = {}, networks } = service;
+  return {
+    ...{ image, container_name, network_mode, expose, labels, environment },
+    isBuilt: service.build !== undefined,
+    test: healthcheck?.test,
+    replicas: deploy?.replicas,
+    networks:
+      networks && Object.fromEntries(Object.entries(networks).map(([name, one]) => [name, one ?? {}])),
+    ports: ports.map(({ target, published, host_ip, protocol }) => ({
+      target,
+      published,
+      host_ip,
+      protocol,
+    })),
+    volumes: volumes.map(({ type, source = "", target, read_only }) => ({
+      ...{ type, target, read_only },
+      source: type === "bind" ? resolve(directory, source) : source,
+    })),
+    depends_on: Object.fromEntries(
+      Object.entries(depends_on).map(([name, { condition }]) => [name, condition]),
+    ),
+  };
+}
+
+function servicesAfter(services: SetupServices, { changes }: ServedPlan): SetupServices {
+  const all = Object.entries(services).map(([name, one]) => [name, serviceAfter(one, changes[name])]);
+  return Object.fromEntries(all);
+}
+
+function withNetworks(services: SetupServices, { upstreams }: ServedPlan): SetupServices {
+  const all = Object.entries(services).map(([name, service]) => {
+    const aliases = [`${name}.shop.containers.internal`];
+    const isJoined = upstreams.some((one) => one.endpoint.service === name);
+    const joined: object = { ...service.networks, "hotpush-shop": { aliases } };
+    return [name, isJoined ? { ...service, networks: joined } : service];
+  });
+  return Object.fromEntries(all);
+}
+
+function pick(network: { readonly name: string; readonly external?: boolean } | undefined): object | null {
+  return network === undefined ? null : { name: network.name, external: network.external };
+}
+
+function labelled({ changes }: ServedPlan): readonly string[] {
+  return Object.keys(changes).filter((name) => changes[name]?.label !== null);
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { chownSync, lchownSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseEnv } from "node:util";
+import {
+  planFile,
+  SetupError,
+  withoutOtherValues,
+  withSettings,
+  writePlanned,
+} from "../../src/setup/planned-file.ts";
+import { needs } from "../harness/requirements.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const fixed = (name: string, value: string) => ({ name, value, isOpen: false });
+const open = (name: string, value: string) => ({ name, value, isOpen: true });
+
+test("missing variables are added at the end, and every present line stays", () => {
+  const before = "# mine\nexport A=\"1 2\"\n\nB='x'";
+  const after = withSettings(before, [fixed("REPO_PATH", "/srv/shop")]);
+  assert.equal(after, `${before}\n\n# Hotpush, by \`hotpush init\`\nREPO_PATH=/srv/shop\n`);
+  assert.equal(withSettings(after, [fixed("REPO_PATH", "/srv/shop")]), after, "once is enough");
+  const more = withSettings(after, [fixed("MORE", "1")]);
+  assert.equal(more, `${after}MORE=1\n`);
+});
+
+test("a wrong value is replaced in place, and a person's choice stays", () => {
+  const before = "REPO_PATH=/old\nSITE=shop.example.org\nEMPTY=\n";
+  const after = withSettings(before, [fixed("REPO_PATH", "/new"), open("SITE", ":80"), open("EMPTY", "1")]);
+  assert.equal(after, "REPO_PATH=/new\nSITE=shop.example.org\nEMPTY=1\n");
+});
+
+test("every value is read back as it was written", () => {
+  for (const value of [
+    "/srv/my shop",
+    "a$b$(c)",
+    'say "hi"',
+    "whsec_Jti+/w==",
+    "http://:8080, https://x.org",
+    "#1",
+  ]) {
+    assert.equal(parseEnv(withSettings("", [fixed("NAME", value)])).NAME, value);
+  }
+  assert.throws(() => withSettings("", [fixed("NAME", "it's")]), SetupError);
+  assert.throws(() => withSettings("", [fixed("NAME", "a\nB=1")]), SetupError);
+});
+
+test("only Hotpush's own values are shown, and no secret", () => {
+  const settings = [fixed("REPO_PATH", "/srv"), fixed("WEBHOOK_SECRET", "5ec2e7")];
+  const text = "DB_PASSWORD=hunter2\nexport TOKEN = t\nREPO_PATH=/srv\nWEBHOOK_SECRET=5ec2e7\n# note\n";
+  const shown = withoutOtherValues(text, settings);
+  assert.equal(shown, "DB_PASSWORD=…\nexport TOKEN =…\nREPO_PATH=/srv\nWEBHOOK_SECRET=…\n# note\n");
+});
+
+test("root writes nothing through a directory that its owner replaced by a link", needs("otherUser"), (t) => {
+  const root = temporaryDirectory(t);
+  const [checkout, ours] = [join(root, "checkout"), join(root, "ours")];
+  for (const path of [checkout, ours]) mkdirSync(path);
+  chownSync(checkout, 61_001, 61_001);
+  const wanted = { name: "info/deep/exclude", mode: null, purpose: "", make: () => "/.env\n" };
+  const planned = planFile(checkout, wanted);
+  symlinkSync(ours, join(checkout, "info"));
+  lchownSync(join(checkout, "info"), 61_001, 61_001);
+  assert.throws(() => writePlanned(planned), { name: "SetupError", message: /EPERM/ });
+  assert.deepEqual(readdirSync(ours), []);
+  rmSync(join(checkout, "info"));
+  writePlanned(planned);
+  assert.equal(statSync(planned.path).uid, statSync(join(checkout, "info/deep")).uid);
+});

@@ -1,0 +1,318 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { namesRunToTheirEnd, replacementOf } from "../../src/rollout/project.ts";
+import type { SetupService, SetupServices } from "../../src/setup/project.ts";
+import {
+  askPublishedPorts,
+  endpointsOf,
+  parsePlace,
+  planServed,
+  type ServedOptions,
+  serviceAfter,
+} from "../../src/setup/served.ts";
+import { notesOf, questionsOf } from "../../src/setup/served-questions.ts";
+import { listenHere } from "../harness/listen.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { noChoices, publicProjects } from "./public-projects.ts";
+
+/** What a person decides about a project that they know. */
+interface Choice {
+  /** What Caddy serves, by service and port in the container, and where; the main one first. */
+  readonly at?: Readonly<Record<string, string>>;
+  /** What stays published. */
+  readonly stays?: readonly string[];
+  /** What they are asked. */
+  readonly asks?: readonly string[];
+  /** What a roll-out recreates; all else runs side by side. */
+  readonly recreated: readonly string[];
+}
+
+const name = "app.example.org";
+const choices: Readonly<Record<string, Choice>> = {
+  ghost: { at: { "ghost:2368": name }, asks: ["main", "writers ghost"], recreated: ["db", "ghost"] },
+  gitea: { at: { "server:3000": name }, stays: ["server:22"], asks: ["main"], recreated: ["db", "server"] },
+  immich: {
+    ...{ at: { "immich-server:2283": name }, asks: ["main", "writers immich-server"] },
+    recreated: ["database", "immich-machine-learning", "immich-server", "redis"],
+  },
+  mastodon: {
+    ...{ at: { "web:3000": name }, stays: ["streaming:4000"], asks: ["main", "writers web"] },
+    recreated: ["db", "redis", "sidekiq", "streaming", "web"],
+  },
+  // Its author chooses none: a game has no page.
+  minecraft: { stays: ["mc:25565", "mc:25575"], recreated: ["mc"] },
+  n8n: { at: { "n8n:5678": name }, asks: ["main", "writers n8n"], recreated: ["n8n"] },
+  nextcloud: { at: { "app:80": name }, asks: ["main", "writers app"], recreated: ["app", "cron", "db"] },
+  outline: {
+    at: { "outline:3000": name, "oidc:8080": "oidc.app.example.org" },
+    asks: ["main", "oidc:8080", "writers outline"],
+    recreated: ["outline", "postgres"],
+  },
+  paperless: {
+    ...{ at: { "webserver:8000": name }, asks: ["main", "writers webserver"] },
+    recreated: ["broker", "db", "webserver"],
+  },
+  plausible: {
+    ...{ at: { "plausible:8000": name }, asks: ["main", "writers plausible"] },
+    recreated: ["plausible", "plausible_db", "plausible_events_db"],
+  },
+  // Port 8448 has a certificate of its own. For a name of this server's: --at synapse:8008=<host name>
+  synapse: { stays: ["synapse:8448"], recreated: ["db", "synapse"] },
+  umami: { at: { "umami:3000": name }, asks: ["main"], recreated: ["db"] },
+  "uptime-kuma": {
+    at: { "uptime-kuma:3001": name },
+    asks: ["main", "writers uptime-kuma"],
+    recreated: ["uptime-kuma"],
+  },
+  vaultwarden: {
+    at: { "vaultwarden:80": name },
+    asks: ["main", "writers vaultwarden"],
+    recreated: ["vaultwarden"],
+  },
+  voting: {
+    at: { "vote:80": name, "result:80": "result.app.example.org" },
+    stays: ["result:9229"],
+    asks: ["main", "result:80", "writers vote"],
+    recreated: ["db", "result", "vote"],
+  },
+  "wordpress-phpmyadmin": {
+    at: { "wordpress:80": name, "phpmyadmin:80": "phpmyadmin.app.example.org" },
+    stays: ["db:3306"],
+    asks: ["main", "phpmyadmin:80", "writers wordpress"],
+    recreated: ["db", "wordpress"],
+  },
+};
+
+test("each of 16 public projects has a person's choice", () => {
+  assert.deepEqual(
+    publicProjects.map((one) => one.name),
+    Object.keys(choices).sort(),
+  );
+});
+
+for (const { name: project, services } of publicProjects) {
+  const choice = choices[project] ?? assert.fail(project);
+  const plan = planServed(services, noChoices);
+
+  test(`${project}: init proposes what a person chooses, and asks what is in doubt`, () => {
+    const served = plan.upstreams.map(({ endpoint, place }) => [
+      `${endpoint.service}:${endpoint.port}`,
+      place.kind === "name" ? place.name : `:${place.port}`,
+    ]);
+    assert.deepEqual(served, Object.entries(choice.at ?? {}));
+    const left = plan.left.map(({ endpoint }) => `${endpoint.service}:${endpoint.port}`);
+    assert.deepEqual(left.sort(), choice.stays ?? []);
+    assert.deepEqual(
+      questionsOf(services, noChoices, plan).map(({ id }) => id),
+      choice.asks ?? [],
+    );
+  });
+
+  test(`${project}: a roll-out recreates what a person would`, () => {
+    const awaited = namesRunToTheirEnd(services);
+    const recreated = Object.entries(services).filter(([service, one]) => {
+      const after = serviceAfter(one, plan.changes[service]);
+      return replacementOf(after, awaited.has(service)).how === "recreate";
+    });
+    assert.deepEqual(
+      recreated.map(([service]) => service),
+      choice.recreated,
+    );
+  });
+
+  test(`${project}: no published port disappears silently`, () => {
+    const said = notesOf(services, noChoices, plan).join("\n");
+    for (const { service, published } of endpointsOf(services))
+      for (const { port } of published)
+        assert.ok(
+          said.split("\n").some((note) => note.includes(service) && note.includes(port)),
+          said,
+        );
+  });
+}
+
+type Port = readonly [published: string, target: number, host_ip?: string];
+
+function service(ports: readonly Port[], more: SetupService = {}): SetupService {
+  const all = ports.map(([published, target, host_ip = ""]) => ({
+    published,
+    target,
+    host_ip,
+    protocol: "tcp",
+  }));
+  return { networks: { default: null }, ...more, ports: all };
+}
+
+const [build, needsApi] = [{ context: "/srv/shop" }, { api: { condition: "service_started" } }];
+const monorepo: SetupServices = {
+  admin: service([["3002", 3002]], { build }),
+  api: service([["3001", 3001]], { build }),
+  web: service([["3000", 3000]], { build, depends_on: needsApi }),
+};
+const withTool: SetupServices = {
+  app: service([["4000", 4000]], { build }),
+  adminer: service([["8080", 8080, "127.0.0.1"]], { image: "adminer" }),
+  db: service([["5432", 5432]], { image: "postgres" }),
+};
+
+/** Where the ports end: `service:port place`, and `service:port stays`. */
+function ends(services: SetupServices, more: Partial<ServedOptions> = {}, ...at: readonly string[]) {
+  const places = at.map((text) => parsePlace(text) ?? assert.fail(text));
+  const { upstreams, left } = planServed(services, { ...noChoices, places, ...more });
+  return [
+    ...upstreams.map(({ endpoint, place }) => {
+      const where = place.kind === "name" ? place.name : `${place.address}:${place.port}`;
+      return `${endpoint.service}:${endpoint.port} ${where}`;
+    }),
+    ...left.map(({ endpoint }) => `${endpoint.service}:${endpoint.port} stays`),
+  ];
+}
+
+test("what is built here comes first, and what others depend on later", () => {
+  assert.deepEqual(
+    ends(monorepo),
+    ["web:3000 app.example.org", "admin:3002 admin.app.example.org", "api:3001 api.app.example.org"].toSorted(
+      (a) => (a.startsWith("web") ? -1 : 0),
+    ),
+  );
+  assert.equal(ends(withTool)[0], "app:4000 app.example.org");
+});
+
+test("without a host name, each web address keeps its port, on Caddy", () => {
+  assert.deepEqual(ends(monorepo, { name: null }).toSorted(), [
+    "admin:3002 :3002",
+    "api:3001 :3001",
+    "web:3000 :3000",
+  ]);
+});
+
+test("a port that Caddy has for another project is not taken twice", () => {
+  const services = { ghost: service([["8080", 2368]]) };
+  assert.deepEqual(ends(services, { name: null, takenPorts: [80, 443, 8080, 2368] }), ["ghost:2368 :8081"]);
+});
+
+test("behind another proxy of the server, Caddy takes over the ports as they are", () => {
+  const services = {
+    web: service([["3000", 3000, "127.0.0.1"]]),
+    live: service([["4000", 4000, "127.0.0.1"]]),
+  };
+  assert.deepEqual(ends(services, { isCaddyPublic: false }), [
+    "web:3000 127.0.0.1:3000",
+    "live:4000 127.0.0.1:4000",
+  ]);
+});
+
+test("a person can choose the main service, and every place", () => {
+  assert.deepEqual(ends(monorepo, { main: "api" })[0], "api:3001 app.example.org");
+  assert.deepEqual(ends(monorepo, {}, "admin=app.example.org", "api=:3001", "web=none"), [
+    "admin:3002 app.example.org",
+    "api:3001 :3001",
+    "web:3000 stays",
+  ]);
+});
+
+test("a port of another protocol, or that is not published, can be chosen", () => {
+  const services = { db: service([["5432", 5432]]), web: service([], { expose: ["3000"] }) };
+  assert.deepEqual(ends(services, {}, "web=app.example.org", "db=db.example.org"), [
+    "web:3000 app.example.org",
+    "db:5432 db.example.org",
+  ]);
+});
+
+test("a tool for this server only gets a port of Caddy's if a person wants that, bound as before", () => {
+  assert.ok(ends(withTool).includes("adminer:8080 stays"));
+  assert.ok(ends(withTool, {}, "adminer=:8080").includes("adminer:8080 127.0.0.1:8080"));
+});
+
+test("a port at which something answers that is not HTTP stays", async (t) => {
+  const chat = await listenHere(
+    t,
+    createServer((socket) => void socket.end("SSH-2.0-OpenSSH_9.9\r\n")),
+  );
+  const web = await listenHere(
+    t,
+    createHttpServer((_request, response) => void response.writeHead(404).end()),
+  );
+  const silent = await listenHere(
+    t,
+    createServer((socket) => socket.destroy()),
+  );
+  const services = {
+    chat: service([[String(chat), 7000]]),
+    silent: service([[String(silent), 7001]]),
+    web: service([[String(web), 7002]]),
+  };
+  const answers = await askPublishedPorts(services);
+  assert.deepEqual(Object.fromEntries(answers), { [chat]: false, [web]: true });
+  const { upstreams, left } = planServed(services, { ...noChoices, answers });
+  assert.deepEqual(
+    left.map(({ endpoint, reason }) => [endpoint.service, reason]),
+    [["chat", "what answers there is not HTTP"]],
+  );
+  const doubts = upstreams.map(({ endpoint, isInDoubt }) => [endpoint.service, isInDoubt]);
+  assert.deepEqual(Object.fromEntries(doubts), { silent: true, web: false });
+});
+
+test("a project without published ports has its one service with build:", (t) => {
+  const context = temporaryDirectory(t);
+  const dockerfile = "FROM node AS build\nEXPOSE 1\nFROM node\nEXPOSE 53/udp\nEXPOSE 8080/tcp\n";
+  writeFileSync(join(context, "Dockerfile"), dockerfile);
+  const db = service([], { image: "postgres" });
+  const app = service([], { build: { context } });
+  assert.deepEqual(ends({ app, db }), ["app:8080 app.example.org"]);
+  assert.deepEqual(ends({ app: { ...app, expose: ["3000"] }, db }), ["app:3000 app.example.org"]);
+  assert.deepEqual(ends({ app, db, worker: app }), [], "nothing says which of two");
+  assert.deepEqual(ends({ app: service([], { build: { context: "/nonexistent" } }), db }), []);
+  const plan = planServed({ app, db }, noChoices);
+  assert.deepEqual(questionsOf({ app, db }, noChoices, plan)[0]?.proposal, "app:8080");
+});
+
+for (const [what, at, says] of [
+  ["a service that does not exist", "wbe=:80", /^wbe is not a service of your compose file/],
+  ["a name twice", "admin=www.example.org api=www.example.org", /cannot both be at www\.example\.org/],
+  ["a port that Caddy has", "admin=:443", /^Caddy has port 443 already/],
+] as const) {
+  test(`--at with ${what} is refused`, () => {
+    assert.throws(() => ends(monorepo, {}, ...at.split(" ")), { name: "SetupError", message: says });
+  });
+}
+
+test("a service without a known port must be named with one", () => {
+  assert.throws(
+    () => ends({ worker: service([]) }, {}, "worker=w.example.org"),
+    /^SetupError: Which port of worker/,
+  );
+});
+
+test("a main service that publishes no web address is refused", () => {
+  assert.throws(() => ends(withTool, { main: "db" }), /^SetupError: db publishes no port that speaks HTTP/);
+});
+
+test("a service with port 443 has certificates of its own, unless a person chooses its plain port", () => {
+  const nginx = service([
+    ["80", 80],
+    ["443", 443],
+  ]);
+  assert.throws(() => ends({ nginx }), /^SetupError: nginx publishes port 443/);
+  assert.deepEqual(ends({ nginx }, {}, "nginx:80=app.example.org"), ["nginx:80 app.example.org"]);
+});
+
+test("a port 80 that stays published is refused, because Caddy needs it", () => {
+  const vpn = service([["80", 1194]]);
+  assert.throws(() => ends({ vpn }), /^SetupError: vpn publishes port 80, which Caddy needs/);
+});
+
+test("UDP, and a service that Caddy cannot reach, stay as they are", () => {
+  const ports = [{ target: 3000, published: "3000", protocol: "udp" }];
+  const services = {
+    game: { ports },
+    host: service([["9000", 9000]], { network_mode: "host" }),
+    inner: { network_mode: "service:vpn" },
+    vpn: service([["8081", 8081]]),
+  };
+  assert.deepEqual(ends(services), ["game:3000 stays", "host:9000 stays", "vpn:8081 stays"]);
+});

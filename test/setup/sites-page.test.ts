@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { parse } from "yaml";
+import { machineFilesAt, machineStateAt } from "../../src/config/machine-part.ts";
+import { machineComposeFile } from "../../src/setup/server-files.ts";
+import { planPage, refuseTakenPageName } from "../../src/setup/sites.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const url = new URL("https://hotpush.example.org");
+const place = {
+  ...{ files: machineFilesAt("/etc/hotpush"), state: machineStateAt("/var/lib/hotpush"), env: {} },
+  ...{ isNew: false, ports: { http: 80, https: 443 } },
+};
+const emptyPlan = { upstreams: [], left: [], internal: [], changes: {} };
+const compose = machineComposeFile(["/srv"]);
+
+test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
+  const text = planPage(url, place).site.make(null);
+  assert.match(text, /^hotpush\.example\.org \{$/m);
+  assert.match(text, /reverse_proxy page\.hotpush\.containers\.internal:9001 /);
+  const behind = planPage(url, { ...place, ports: { http: 8080, https: 8443 } }).site.make(null);
+  assert.match(behind, /^http:\/\/hotpush\.example\.org \{$/m);
+  const local = planPage(new URL("http://localhost"), place).site.make(null);
+  assert.match(local, /^http:\/\/localhost \{$/m);
+});
+
+test("an address at a port that Caddy does not have is refused, with the right one", () => {
+  const other = { ...place, ports: { http: 8080, https: 8443 } };
+  const refused = [
+    ["http://localhost:8091", place, /Run: hotpush init --page http:\/\/localhost$/],
+    ["https://hotpush.example.org:8443", place, /Run: hotpush init --page https:\/\/hotpush\.example\.org$/],
+    ["http://localhost", other, /Run: hotpush init --page http:\/\/localhost:8080$/],
+  ] as const;
+  for (const [address, at, says] of refused)
+    assert.throws(() => planPage(new URL(address), at), says, address);
+  for (const address of ["http://localhost:8080", "https://hotpush.example.org:9443"])
+    assert.doesNotThrow(() => planPage(new URL(address), other), address);
+});
+
+test("lines that a person added to its site stay, until it gets another address", () => {
+  const { site } = planPage(url, place);
+  const edited = site.make(null).replace("encode", "log\n\tencode");
+  assert.equal(site.make(edited), edited);
+  const moved = planPage(new URL("https://other.example.org"), place).site.make(edited);
+  assert.match(moved, /^other\.example\.org \{$/m);
+});
+
+test("its address and its profile are set, and other profiles stay", () => {
+  const valuesOf = (env: Readonly<Record<string, string>>) =>
+    planPage(url, { ...place, env }).settings.map(({ name, value }) => `${name}=${value}`);
+  assert.deepEqual(valuesOf({}), ["PAGE_URL=https://hotpush.example.org", "COMPOSE_PROFILES=page"]);
+  assert.equal(valuesOf({ COMPOSE_PROFILES: "own,page" })[1], "COMPOSE_PROFILES=own,page");
+  assert.equal(valuesOf({ COMPOSE_PROFILES: "own" })[1], "COMPOSE_PROFILES=own,page");
+});
+
+test("the page is never at the address of a project", (t) => {
+  const sites = temporaryDirectory(t);
+  writeFileSync(join(sites, "shop.caddy"), "shop.example.org {\n}\n\nhttp://admin.example.org {\n}\n");
+  writeFileSync(join(sites, "page.caddy"), "hotpush.example.org {\n}\n");
+  const address = { payloadUrl: url, name: "blog.example.org", hasCertificate: true };
+  const refuse = (host: string) => () =>
+    refuseTakenPageName(sites, new URL(`https://${host}`), emptyPlan, address);
+  for (const host of ["shop.example.org", "admin.example.org", "blog.example.org"])
+    assert.throws(refuse(host), /a host name of its own/, host);
+  assert.doesNotThrow(refuse("hotpush.example.org"));
+});
+
+test("its container has no file of the machine but the directory of its socket", () => {
+  const { page, run } = parse(compose).services;
+  assert.deepEqual(
+    page.volumes.map(
+      ({ target, read_only }: { target: string; read_only: boolean }) => `${target} ${read_only}`,
+    ),
+    ["/state true"],
+  );
+  assert.deepEqual(page.networks, { "hotpush-receive": { aliases: ["page.hotpush.containers.internal"] } });
+  assert.deepEqual([page.cap_drop, page.read_only, page.profiles], [["ALL"], true, ["page"]]);
+  assert.equal(page.volumes[0].source, dirname(run.environment.PAGE_SOCKET));
+});

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { overrideText, writersIn } from "../../src/setup/override.ts";
+import { planServed } from "../../src/setup/served.ts";
+import { questionsOf } from "../../src/setup/served-questions.ts";
+import { placesIn, siteText } from "../../src/setup/sites.ts";
+import { noChoices, publicProjects } from "./public-projects.ts";
+
+const tool = { ports: [{ target: 8080, published: "8080" }] };
+const site = { project: "shop", name: noChoices.name, hasCertificate: true };
+
+for (const { name, services } of publicProjects) {
+  test(`${name}: a second run reads the first one's files, changes nothing and asks less`, () => {
+    const first = planServed(services, noChoices);
+    const [siteBefore, overrideBefore] = [siteText(first, site), overrideText("shop", first.changes)];
+    const places = placesIn(siteBefore, noChoices.name, noChoices.name);
+    const again = { ...noChoices, places, writers: writersIn(overrideBefore) };
+    const second = planServed(services, again);
+    assert.equal(siteText(second, site), siteBefore);
+    assert.equal(overrideText("shop", second.changes), overrideBefore);
+    const asked = questionsOf(services, again, second).map(({ id }) => id);
+    const upstreams = first.upstreams.map(({ endpoint: { service, port } }) => `${service}:${port}`);
+    assert.ok(!asked.some((id) => id === "main" || upstreams.includes(id)), asked.join());
+  });
+}
+
+test("a site has the deliveries at the project's name, and a port of Caddy's own without TLS", () => {
+  const services = { app: { ports: [{ target: 4000, published: "4000" }] }, adminer: tool };
+  const place = { service: "adminer", port: null, place: { kind: "port", port: 8080 } } as const;
+  const text = siteText(planServed(services, { ...noChoices, places: [place] }), site);
+  assert.equal(
+    text.split("\n").slice(1).join("\n"),
+    `
+app.example.org {
+	import deliveries shop
+	import service shop app 4000
+}
+
+http://:8080 {
+	import service shop adminer 8080
+}
+`,
+  );
+});
+
+test("a service that others call is at a host name and port that only they can reach", () => {
+  const web = { image: "web", ports: [{ target: 80, published: "8080" }] };
+  const api = { image: "api", labels: { "hotpush.internal": "3000" }, networks: { default: null } };
+  const services = { web, api, worker: { image: "worker", networks: { default: null } } };
+  const plan = planServed(services, noChoices);
+  const text = siteText(plan, site);
+  const internal = "http://api.shop.internal:49080 {\n\timport service shop api 3000\n}\n";
+  assert.ok(text.endsWith(`\n${internal}`), text);
+  assert.ok(!text.includes("api.shop.internal {"));
+  assert.deepEqual(
+    placesIn(text, noChoices.name, noChoices.name).map(({ service }) => service),
+    ["web"],
+  );
+  const network = "networks:\n      default:\n      hotpush-shop:";
+  for (const name of ["api", "worker"])
+    assert.ok(
+      overrideText("shop", plan.changes).includes(`  ${name}:\n    ${network}`),
+      overrideText("shop", plan.changes),
+    );
+});
+
+test("a label that names no port is refused", () => {
+  const services = { api: { image: "api", labels: { "hotpush.internal": "http" } } };
+  assert.throws(() => planServed(services, noChoices), /hotpush\.internal of api is "http"/);
+});
+
+test("without a page at the project's name, only its webhook is there", () => {
+  const services = { worker: { image: "worker" } };
+  const text = siteText(planServed(services, noChoices), { ...site, hasCertificate: false });
+  assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
+});
+
+test("a port that a person left published stays so at the next run", () => {
+  const services = { app: { ports: [{ target: 4000, published: "4000" }] }, adminer: tool };
+  const place = { service: "adminer", port: 8080, place: { kind: "none" } } as const;
+  const text = siteText(planServed(services, { ...noChoices, places: [place] }), site);
+  assert.deepEqual(placesIn(text, site.name, site.name).at(-1), place);
+});
+
+test("a new host name of the project takes along the names below it", () => {
+  const text =
+    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\nhttp://:83 {\n\timport service p z 83\n}\n";
+  const at = (former: string | null, now: string | null) =>
+    placesIn(text, former, now).map(({ place }) => (place.kind === "name" ? place.name : place.kind));
+  assert.deepEqual(at("a.org", "a.org"), ["a.org", "x.a.org", "b.org", "port"]);
+  assert.deepEqual(at("a.org", "new.org"), ["new.org", "x.new.org", "b.org", "port"]);
+  assert.deepEqual(at("a.org", null), ["b.org", "port"]);
+  assert.deepEqual(at(null, "new.org"), ["a.org", "x.a.org", "b.org"]);
+});

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseRemoteUrl } from "../../src/setup/project.ts";
+import { gitHostOf, gitHosts, payloadName, webhookForm } from "../../src/setup/webhook-form.ts";
+
+const values = { payloadUrl: "https://shop.example.org/webhook", secret: "5ec2e7" };
+
+test("each form has the URL and the secret", () => {
+  for (const name of gitHosts) {
+    const { fields, way } = webhookForm(name, null, values);
+    assert.ok(
+      fields.some(([, value]) => value === values.payloadUrl),
+      name,
+    );
+    assert.ok(
+      fields.some(([, value]) => value === values.secret),
+      name,
+    );
+    assert.ok(way.includes("ook"), way);
+  }
+});
+
+for (const [name, url, address] of [
+  ["github", "git@github.com:octo/app.git", "https://github.com/octo/app/settings/hooks/new"],
+  ["gitlab", "git@gitlab.com:a/b/c.git", "https://gitlab.com/a/b/c/-/hooks"],
+  ["forgejo", "https://codeberg.org/a/b", "https://codeberg.org/a/b/settings/hooks/forgejo/new"],
+  ["bitbucket", "git@bitbucket.org:a/b.git", "https://bitbucket.org/a/b/admin/webhooks"],
+  [
+    "bitbucket-data-center",
+    "https://git.example.org/scm/tide/board.git",
+    "https://git.example.org/plugins/servlet/webhooks/projects/TIDE/repos/board",
+  ],
+] as const) {
+  test(`the form of ${name} for ${url} is at ${address}`, () => {
+    assert.equal(webhookForm(name, parseRemoteUrl(url), values).address, address);
+  });
+}
+
+test("without a remote there is no URL, only the way through the menus", () => {
+  assert.equal(webhookForm("github", null, values).address, null);
+});
+
+for (const [host, path, name] of [
+  ["github", "octo/shop", "octo/shop"],
+  ["gitea", "gitea/octo/shop", "octo/shop"],
+  ["forgejo", "octo/shop", "octo/shop"],
+  ["gitlab", "group/deeper/shop", "group/deeper/shop"],
+  ["bitbucket-data-center", "scm/key/shop", "key/shop"],
+  ["gitness", "git/space/project/shop", "space/project/shop"],
+  [null, "a/b/c", "a/b/c"],
+] as const) {
+  test(`a push from ${host ?? "an unknown host"} names ${path} as ${name}`, () => {
+    assert.equal(payloadName(path, host), name);
+  });
+}
+
+test("the git host follows from its hostname or a word in it, or is unknown", () => {
+  const hostOf = (hostname: string) => gitHostOf({ hostname });
+  assert.equal(hostOf("github.com"), "github");
+  assert.equal(hostOf("codeberg.org"), "forgejo");
+  assert.equal(hostOf("bitbucket.org"), "bitbucket");
+  assert.equal(hostOf("bitbucket.example.org"), "bitbucket-data-center");
+  assert.equal(hostOf("gitlab.example.org"), "gitlab");
+  assert.equal(hostOf("code.example.org"), null);
+});
