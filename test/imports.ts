@@ -45,12 +45,10 @@ const openOwnFiles = [
   "runner/log-times.ts",
   "runner/output.ts",
   "runner/processes.ts", // /proc
-  "runner/repository.ts", // runs
   "runner/run-directory.ts",
   "runner/runner.ts",
   "runner/script-state.ts", // makes directories in one of root
-  "runner/signers/verify-commit.ts", // a directory that it makes
-  "runner/tip/check-deployed.ts", // runs
+  "runner/signatures.ts", // a directory that it makes
   "version.ts",
 ];
 /** The functions of node:fs that open, change or list what is at a path. */

@@ -22,8 +22,7 @@ import {
 } from "../runner/check-script.ts";
 import { deployLogDirectory } from "../runner/environment.ts";
 import { checkOwnership, checkRepository } from "../runner/repository.ts";
-import { signatureProblem } from "../runner/signers/judge-signature.ts";
-import { VerificationError, verifyCommit } from "../runner/signers/verify-commit.ts";
+import { signatureProblem, VerificationError, verifyCommit } from "../runner/signatures.ts";
 import {
   type Check,
   type DoctorContext,

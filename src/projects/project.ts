@@ -234,7 +234,7 @@ export class Project {
         if (signersPath === null) return null;
         return async (deployment: Deployment, commit: string) => {
           // Most projects need no signatures, so this is loaded with the first deployment that needs one.
-          const { checkSigned } = await import("../runner/signers/check-signed.ts");
+          const { checkSigned } = await import("../runner/signatures.ts");
           const findLastDeployed = () => findLastDeployedCommit(store);
           const options = {
             signersPath,

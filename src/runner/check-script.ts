@@ -5,10 +5,10 @@ import type { Log } from "../log.ts";
 import { findProgram, isAllowed, kindOf, ownUid } from "../platform/files.ts";
 import { readForeignFile } from "../platform/foreign-files.ts";
 import { type Problem, ProblemError } from "../problems.ts";
-import { checkOwner } from "./check-owner.ts";
+
 import { checkDeployLogDirectory } from "./environment.ts";
 import type { CheckedScript } from "./known-secrets.ts";
-import { checkOwnership, checkRepository } from "./repository.ts";
+import { checkOwner, checkOwnership, checkRepository } from "./repository.ts";
 
 /**
  * Checks whether `REPO_PATH/deploy.sh` can start. The system's own errors mislead: it reports "no such file or directory"

@@ -21,7 +21,7 @@ test(
 
 const mutations: Readonly<Record<string, Mutation>> = {
   "a reply that does not wait for the transaction": {
-    file: "deployments/accept.ts",
+    file: "deployments/queue.ts",
     from: "new Promise((resolve, reject) => {",
     to: `new Promise((resolve, reject) => {
       resolve({ kind: "accepted", deployment: { id: 0, ref: push.ref, commit: push.commit, state: "queued" } });`,

@@ -5,17 +5,17 @@ import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { deliver, githubPush } from "../../harness/delivery.ts";
-import { hotpush } from "../../harness/hotpush.ts";
-import { listenHere } from "../../harness/listen.ts";
-import { git } from "../../harness/project.ts";
-import { readDeployments, untilDeployment } from "../../harness/records.ts";
-import { letGo } from "../../harness/script.ts";
-import { spawnService } from "../../harness/service.ts";
-import { deployPush, makeSignedProject, startSigned } from "../../harness/signed-project.ts";
-import { makeGpgKey, makeSshKey } from "../../harness/signing.ts";
-import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
-import { until } from "../../harness/until.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { hotpush } from "../harness/hotpush.ts";
+import { listenHere } from "../harness/listen.ts";
+import { git } from "../harness/project.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { letGo } from "../harness/script.ts";
+import { spawnService } from "../harness/service.ts";
+import { deployPush, makeSignedProject, startSigned } from "../harness/signed-project.ts";
+import { makeGpgKey, makeSshKey } from "../harness/signing.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 
 /** Writes what the script received. */
 const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_COMMIT" >"$REPO_PATH/received"\n' };

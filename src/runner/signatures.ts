@@ -1,0 +1,351 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { readSigners, type Signers } from "../config/signers-file.ts";
+import type { Deployment } from "../deployments/deployment.ts";
+import type { Log } from "../log.ts";
+import { isAncestor, runGit, withoutReplacements } from "../platform/git.ts";
+import { runCommand } from "../platform/run-command.ts";
+import { printable } from "../platform/terminal/printable.ts";
+import type { SystemUser } from "../platform/users.ts";
+import type { Problem } from "../problems.ts";
+import type { ProjectScript } from "./known-secrets.ts";
+
+export interface CheckSignedOptions {
+  readonly signersPath: string;
+  readonly findLastDeployed: () => string | null;
+  readonly script: ProjectScript;
+  readonly statePath: string;
+  readonly stopping: AbortSignal;
+  readonly log: Log;
+}
+
+/**
+ * Checks whether a branch's tip may be deployed where commits must be signed: it must descend from the commit deployed
+ * last (unless an operator deploys it by hand) and be signed by an allowed key. The file of keys is read each time, so a
+ * key that was removed no longer counts.
+ *
+ * @returns why not, or null
+ * @throws errors of the system; any error if `stopping` is aborted
+ */
+export async function checkSigned(
+  options: CheckSignedOptions,
+  deployment: Deployment,
+  commit: string,
+): Promise<Problem | null> {
+  const { signersPath, script, statePath, stopping: signal } = options;
+  const { repoPath, environment: env, user } = script;
+  const signers = readSigners(signersPath, repoPath);
+  if (typeof signers === "string") return { code: "signers_unusable", detail: `${signers} Nothing was run.` };
+  const diverged = await findDivergence(options, deployment, commit);
+  if (diverged !== null) return { code: "branch_diverged", detail: diverged };
+  const scratchPath = join(statePath, "signers");
+  try {
+    const verdict = await verifyCommit(commit, {
+      repoPath,
+      scratchPath,
+      signersPath,
+      signers,
+      env,
+      user,
+      signal,
+    });
+    if (verdict.kind !== "good")
+      return signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
+    logVerified(options.log, deployment.id, commit, verdict.signer);
+    return null;
+  } catch (error) {
+    if (signal.aborted || !(error instanceof VerificationError)) throw error;
+    const detail = `The signature could not be verified: ${error.message}. Nothing was run. See: hotpush doctor signers`;
+    return { code: "signers_unusable", detail };
+  }
+}
+
+/** Why the tip would move back or replace what is deployed, or null. It checks any branch: another one may be older. */
+async function findDivergence(
+  { findLastDeployed, script }: CheckSignedOptions,
+  { trigger, ref }: Deployment,
+  tip: string,
+) {
+  const last = findLastDeployed();
+  if (last === null || trigger === "manual") return null;
+  const { repoPath, environment, user } = script;
+  if (await isAncestor(repoPath, last, tip, { env: withoutReplacements(environment), user })) return null;
+  const branch = ref.replace("refs/heads/", "");
+  return `${branch} is at ${tip.slice(0, 7)}, which does not descend from ${last.slice(0, 7)}, deployed last: the branch was put back or rewritten. Nothing was run. If that is intended: hotpush deploy ${branch}`;
+}
+
+function logVerified(log: Log, deployment: number, commit: string, signer: string): void {
+  const fields = { event: "deployment.verified", deployment, commit, signer };
+  log.info(fields, `Commit ${commit.slice(0, 7)} is signed by ${signer}`);
+}
+
+export interface VerifyOptions {
+  readonly repoPath: string;
+  /** A directory that is created for this and removed; only this user may write in its parent. */
+  readonly scratchPath: string;
+  /** The file of `signers`; `<path>.revoked`, if it exists, has the revoked SSH keys. */
+  readonly signersPath: string;
+  readonly signers: Signers;
+  /** The environment and the user with which git can read the repository. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly user: SystemUser | null;
+  readonly signal: AbortSignal;
+}
+
+/** A signature could not be verified, because a tool is missing or does not work. */
+export class VerificationError extends Error {
+  override readonly name = "VerificationError";
+}
+
+/** The directory and environment of one verification. */
+interface Scratch {
+  readonly path: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Fingerprints of the GPG keys that ALLOWED_SIGNERS has. */
+  readonly pgpKeys: readonly string[];
+}
+
+const timeoutMs = 30_000;
+
+/**
+ * Verifies that `commit`, which is in the repository, is signed by an allowed key that is valid now. Git runs in a
+ * directory of its own, with the repository's objects but none of its settings, refs or replacements.
+ *
+ * @throws VerificationError with the output of the tool if git, ssh-keygen or gpg cannot be run
+ */
+export async function verifyCommit(commit: string, options: VerifyOptions): Promise<SignatureVerdict> {
+  const path = options.scratchPath;
+  rmSync(path, { recursive: true, force: true });
+  // A project has no state directory before its first script.
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  try {
+    const scratch = await prepare(path, commit, options);
+    const header = await output(scratch, options, "cat-file", "commit", commit);
+    if (!/^gpgsig(?:-sha256)? /m.test(header.split("\n\n")[0] ?? "")) return { kind: "unsigned", detail: "" };
+    const lines: string[] = [];
+    const ending = await runGit(path, [...gitOptions(path), "verify-commit", "--raw", commit], {
+      ...{ env: scratch.env, timeoutMs, signal: options.signal },
+      onLine: (line) => lines.push(line),
+    });
+    if (ending.kind !== "exited")
+      throw new VerificationError(`git verify-commit did not end (${ending.kind})`);
+    const { signers } = options;
+    return judgeSignature({ lines, isGood: ending.code === 0, signers, pgpKeys: scratch.pgpKeys });
+  } finally {
+    rmSync(path, { recursive: true, force: true });
+  }
+}
+
+/** Settings on the command line take precedence over any file. */
+function gitOptions(path: string): readonly string[] {
+  const settings = {
+    "gpg.program": "gpg",
+    "gpg.openpgp.program": "gpg",
+    "gpg.ssh.program": "ssh-keygen",
+    "gpg.x509.program": "false",
+    "gpg.minTrustLevel": "undefined",
+    "gpg.ssh.allowedSignersFile": join(path, "allowed_signers"),
+    "gpg.ssh.revocationFile": join(path, "revoked"),
+  };
+  const given = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  return ["--git-dir=git", "--no-replace-objects", ...given];
+}
+
+async function prepare(path: string, commit: string, options: VerifyOptions): Promise<Scratch> {
+  const { signers, signersPath, env: given } = options;
+  const home = join(path, "gnupg");
+  mkdirSync(home, { mode: 0o700 });
+  writeFileSync(join(home, "gpg.conf"), "no-autostart\nno-auto-key-retrieve\n");
+  const env: Record<string, string> = {
+    PATH: given.PATH ?? "",
+    ...(given.TZ === undefined ? {} : { TZ: given.TZ }),
+    LC_ALL: "C",
+    HOME: path,
+    GNUPGHOME: home,
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_GLOBAL: "/dev/null",
+  };
+  // Git checks validity at the commit's date, which its author chooses: a key must be valid now as well.
+  const valid = signers.ssh.filter((signer) => isValidAt(signer, Date.now()));
+  writeFileSync(join(path, "allowed_signers"), valid.map(({ line }) => `${line}\n`).join(""));
+  writeFileSync(join(path, "revoked"), readIfThere(`${signersPath}.revoked`));
+  const format = commit.length === 64 ? "sha256" : "sha1";
+  const bare = ["--quiet", "--bare", "--template=", `--object-format=${format}`];
+  await run(inScratch(options), path, env, ["init", ...bare, "git"]);
+  const objects = await run(options, options.repoPath, given, ["rev-parse", "--git-path", "objects"]);
+  mkdirSync(join(path, "git/objects/info"), { recursive: true });
+  writeFileSync(join(path, "git/objects/info/alternates"), `${resolve(options.repoPath, objects)}\n`);
+  return { path, env, pgpKeys: await importKeys(signers.pgp, env, options.signal) };
+}
+
+function isValidAt({ validFromMs, validUntilMs }: Signers["ssh"][number], nowMs: number): boolean {
+  return (validFromMs ?? nowMs) <= nowMs && nowMs < (validUntilMs ?? Number.POSITIVE_INFINITY);
+}
+
+function readIfThere(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
+    throw error;
+  }
+}
+
+/** @returns the fingerprints of the keys; no other key that gpg may find counts */
+async function importKeys(
+  blocks: readonly string[],
+  env: Record<string, string>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const imported: string[] = [];
+  for (const block of blocks) {
+    const ending = await runCommand({
+      argv: ["gpg", "--batch", "--no-autostart", "--status-fd=1", "--import"],
+      ...{ env, timeoutMs, input: `${block}\n`, signal },
+    });
+    if (ending.kind === "not_found") throw new VerificationError("gpg is not installed");
+    if (ending.kind !== "exited") throw new VerificationError(`gpg --import did not end (${ending.kind})`);
+    const keys = [...ending.output.matchAll(/^\[GNUPG:\] IMPORT_OK \d+ ([0-9A-F]+)$/gm)].map(
+      ([, key]) => key ?? "",
+    );
+    if (keys.length === 0)
+      throw new VerificationError(
+        `gpg could not import a key: ${ending.lastLines.at(-1) ?? "no reason given"}`,
+      );
+    imported.push(...keys);
+  }
+  return imported;
+}
+
+function output(scratch: Scratch, options: VerifyOptions, ...args: readonly string[]): Promise<string> {
+  return run(inScratch(options), scratch.path, scratch.env, [...gitOptions(scratch.path), ...args]);
+}
+
+/** Only the repository is read as its owner, who must have no part in the verdict. */
+function inScratch({ signal }: VerifyOptions): Pick<VerifyOptions, "user" | "signal"> {
+  return { user: null, signal };
+}
+
+async function run(
+  { user, signal }: Pick<VerifyOptions, "user" | "signal">,
+  directory: string,
+  env: Readonly<Record<string, string>>,
+  args: readonly string[],
+): Promise<string> {
+  const ending = await runGit(directory, args, { env, user, timeoutMs, signal });
+  if (ending.kind === "exited" && ending.code === 0) return ending.output;
+  if (ending.kind === "not_found") throw new VerificationError("git is not installed");
+  throw new VerificationError(
+    `git ${ending.kind === "exited" ? (ending.lastLines.at(-1) ?? "failed") : ending.kind}`,
+  );
+}
+
+/** Whose signature a commit has, or what is wrong with it; `detail` names the key as git's tools do, or is empty. */
+export type SignatureVerdict =
+  | { readonly kind: "good"; readonly signer: string }
+  | { readonly kind: SignatureFault; readonly detail: string };
+
+type SignatureFault = "unsigned" | "unknown" | "expired" | "revoked" | "bad";
+
+interface RawSignature {
+  /** The output of `git verify-commit --raw`: the status lines of gpg, or the output of ssh-keygen. */
+  readonly lines: readonly string[];
+  /** Whether it exited with 0. */
+  readonly isGood: boolean;
+  readonly signers: Signers;
+  /** Fingerprints of the GPG keys that are allowed. */
+  readonly pgpKeys: readonly string[];
+}
+
+/** Reads the output of git's tools about the signature of a commit. A signature that is not known to be good is a fault. */
+function judgeSignature(raw: RawSignature): SignatureVerdict {
+  const status = raw.lines
+    .filter((line) => line.startsWith("[GNUPG:] "))
+    .map((line) => line.slice(9).split(" "));
+  return status.length > 0 ? judgePgp(raw, status) : judgeSsh(raw);
+}
+
+function judgePgp(
+  { isGood, pgpKeys }: RawSignature,
+  status: readonly (readonly string[])[],
+): SignatureVerdict {
+  const find = (...names: readonly string[]) => status.find(([name = ""]) => names.includes(name));
+  const [, keyId = "", ...owner] =
+    find("GOODSIG", "EXPSIG", "EXPKEYSIG", "REVKEYSIG", "BADSIG", "ERRSIG") ?? [];
+  // The last field is the fingerprint of the primary key, which identifies a key.
+  const primary = find("VALIDSIG")?.at(-1) ?? "";
+  if (isGood && pgpKeys.includes(primary))
+    return { kind: "good", signer: printable(decoded(owner.join(" "))) };
+  const detail = `GPG key ${printable(keyId)}`;
+  if (find("REVKEYSIG")) return { kind: "revoked", detail };
+  if (find("EXPSIG", "EXPKEYSIG")) return { kind: "expired", detail };
+  return { kind: find("BADSIG") ? "bad" : "unknown", detail };
+}
+
+/** gpg percent-encodes special characters. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function judgeSsh({ lines, isGood, signers }: RawSignature): SignatureVerdict {
+  const text = lines.join("\n");
+  const [, signer] = /^Good "git" signature for (.+) with \S+ key /m.exec(text) ?? [];
+  if (isGood && signer !== undefined) return { kind: "good", signer: printable(signer) };
+  const [, key = "", fingerprint = ""] = /^Good "git" signature with (\S+) key (\S+)/m.exec(text) ?? [];
+  if (text.includes("incorrect signature")) return { kind: "bad", detail: "" };
+  if (text.includes("not permitted"))
+    return { kind: "unknown", detail: "its line allows other namespaces than git" };
+  // This is all that ssh-keygen prints for a key that the file of revoked keys names.
+  if (text.includes("Could not verify signature")) return { kind: "revoked", detail: "" };
+  const detail = printable(`${key} key ${fingerprint}`);
+  const known = signers.ssh.find((one) => one.fingerprint === fingerprint);
+  const hasLimit = known !== undefined && (known.validFromMs !== null || known.validUntilMs !== null);
+  return { kind: hasLimit ? "expired" : "unknown", detail };
+}
+
+const advice: Readonly<Record<SignatureFault, readonly [Problem["code"], string, string]>> = {
+  unsigned: [
+    "commit_unsigned",
+    "is not signed",
+    "Sign it and push again: git commit --amend --no-edit --gpg-sign; git config commit.gpgSign true signs all later ones.",
+  ],
+  unknown: [
+    "signer_unknown",
+    "is signed by a key that is not allowed",
+    "Find out who pushed it. If you trust the key, add it to that file; else sign the commit with a key that is in it.",
+  ],
+  expired: [
+    "signer_expired",
+    "is signed by a key that is not valid now, or was not when it signed",
+    "Renew the key, put it into that file, and sign the commit with it.",
+  ],
+  revoked: [
+    "signer_revoked",
+    "is signed by a key that was revoked",
+    "Find out who pushed it: somebody may use a stolen key. Sign the commit with another key.",
+  ],
+  bad: [
+    "signature_bad",
+    "has a signature that does not match its content",
+    "Find out who pushed it: the commit was changed after it was signed.",
+  ],
+};
+
+/** Why a commit may not be deployed, and what to do. */
+export function signatureProblem(
+  fault: SignatureFault,
+  {
+    commit,
+    signersPath,
+    key,
+  }: { readonly commit: string; readonly signersPath: string; readonly key: string },
+): Problem {
+  const [code, what, next] = advice[fault];
+  const named = key === "" ? "" : ` (${key})`;
+  const detail = `Commit ${commit.slice(0, 7)} ${what}${named}. ALLOWED_SIGNERS is ${signersPath}. Nothing was run. ${next}`;
+  return { code, detail };
+}
