@@ -43,7 +43,7 @@ COPY dis[t] ./dist/
 
 # Docker's client keeps its records of builds in /tmp, so that the root file system can be read-only.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/usr/local/lib/hotpush/.compiled STATE_PATH=/var/lib/hotpush BUILDX_CONFIG=/tmp/buildx
-# Fills the compile cache for root, node and the users of `receive` and `page` in a machine part (Node keeps one per user), so that a
+# Fills the compile cache for root, node and the users of `receive` and `page` on a server (Node keeps one per user), so that a
 # start is fast and needs less memory even on a read-only file system. Then starts without a secret, to check the image:
 # that must exit with code 78.
 RUN mkdir -m 1777 .compiled && node bin/compile.js --strict \

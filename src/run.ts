@@ -2,8 +2,8 @@ import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { accessIn } from "./access/schema.ts";
 import type { MachineSettings } from "./config/machine.ts";
-import { liveMount, machineFilesAt } from "./config/machine-part.ts";
 import type { ProjectFiles } from "./config/project-files.ts";
+import { liveMount, serverFilesAt } from "./config/server.ts";
 import type { Environment } from "./config/settings.ts";
 import { openControlSocket, openPageSocket } from "./control/control-socket.ts";
 import { createExaminer, type Examiner } from "./control/examiner.ts";
@@ -53,7 +53,7 @@ export interface RunOptions {
  */
 export async function startRun(options: RunOptions): Promise<RunningService> {
   const { machine, files, env, log } = options;
-  const { statePath, machinePath } = machine;
+  const { statePath, serverPath } = machine;
   checkTools([]);
   checkSigningTools(options);
 
@@ -81,7 +81,7 @@ export async function startRun(options: RunOptions): Promise<RunningService> {
 
   // Each role loads only what it needs.
   const inbox = options.takesFromInbox ? await import("./take-from-inbox.ts") : null;
-  const reconcile = inbox && machinePath ? await import("./setup/reconcile.ts") : null;
+  const reconcile = inbox && serverPath ? await import("./setup/reconcile.ts") : null;
   const { connectEngine } = reconcile ? await import("./platform/docker/engine.ts") : { connectEngine: null };
   const ownReceiver = inbox === null ? await import("./own-receiver.ts") : null;
   const receiving = { machine, projects, findFault, stopping: stopping.signal, log };
@@ -106,9 +106,9 @@ export async function startRun(options: RunOptions): Promise<RunningService> {
     projects.lead();
     notifications.wake();
     let keeping: Reconciling | null = null;
-    if (reconcile && connectEngine && machinePath) {
+    if (reconcile && connectEngine && serverPath) {
       const engine = connectEngine(env.DOCKER_HOST);
-      const ofMachine = machineFilesAt(machinePath);
+      const ofMachine = serverFilesAt(serverPath);
       keeping = reconcile.startReconciling({
         ...{ files: ofMachine, livePath: liveMount, engine, projects: files, log, stopping: stopping.signal },
       });
@@ -118,7 +118,7 @@ export async function startRun(options: RunOptions): Promise<RunningService> {
       ...{ store, projects, turns, events, findFault, statePath, address, taking, log },
       ...{ access: access.store, examiner: examinerOf(options), startedAtMs: Date.now() },
       ...{ pageUrl: machine.pageUrl, metricsNetworks: machine.metricsNetworks },
-      findMachineFaults: () => keeping?.faults() ?? [],
+      findServerFaults: () => keeping?.faults() ?? [],
     };
     const sockets = [await openPageSocket(sources, machine.pageSocket), await openControlSocket(sources)];
     return { lock, taking, sockets };

@@ -86,19 +86,19 @@ export const suites: Readonly<Record<string, Suite>> = {
       "first-deployment",
       "rollout-interrupted",
     ],
-    // An engine has only one machine part.
+    // An engine has only one server.
     inTurn: [
       "first-deployment",
-      "machine-names",
-      "machine-neighbours",
-      "machine-page",
-      "machine-part",
-      "machine-pushes",
-      "machine-upgrade",
+      "server-names",
+      "server-neighbours",
+      "server-page",
+      "server",
+      "server-pushes",
+      "server-upgrade",
       "rollout-between-services",
     ],
     // They kill the engine, or measure how long an app is away.
-    alone: ["machine-networks", "without-engine"],
+    alone: ["server-networks", "without-engine"],
     needsEngine: true,
   },
 };

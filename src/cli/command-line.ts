@@ -30,7 +30,7 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
-    if (error instanceof NotRunningError) return await reachMachinePart(error, argv, env);
+    if (error instanceof NotRunningError) return await reachServer(error, argv, env);
     if (error instanceof ProblemError) return refuse(error.message, error.problem.evidence);
     if (error instanceof CommandError) return refuse(error.message);
     throw error;
@@ -63,14 +63,14 @@ function isOnlyThere(command: string, { HOTPUSH_SERVER }: NodeJS.ProcessEnv): bo
   return Boolean(HOTPUSH_SERVER) && onlyThere.includes(command);
 }
 
-/** The service may be that of the machine part, which has other ways to it. */
-async function reachMachinePart(
+/** The service may be `run` of this server, which has other ways to it. */
+async function reachServer(
   error: NotRunningError,
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const { runInMachinePart } = await import("./run-in-machine-part.ts");
-  return await runInMachinePart(error, argv, env);
+  const { runInServer } = await import("./run-in-server.ts");
+  return await runInServer(error, argv, env);
 }
 
 /**

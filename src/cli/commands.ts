@@ -10,8 +10,8 @@ const summaries = {
     doctor: "Find what would keep a push from being deployed, and how to fix it",
     notify: "Send a test message to each target of notifications",
     secret: "Replace the secret while the old one still works",
-    upgrade: "Replace the machine part's Hotpush by this version",
-    remove: "Take a project off the machine part",
+    upgrade: "Make this server run this version of Hotpush",
+    remove: "Stop serving a project on this server",
     completion: "Print the completion script for bash, zsh or fish",
   },
   "Watch and act:": {

@@ -43,7 +43,7 @@ export function makeOpenCommand({ env, finish }: CommandContext): Command {
 }
 
 const noAddress =
-  "The page has no address yet. In the checkout of a project: hotpush init --page https://hotpush.example.com. Without the machine part, set PAGE_URL (docs/page.md).";
+  "The page has no address yet. In the checkout of a project: hotpush init --page https://hotpush.example.com. Without the server, set PAGE_URL (docs/page.md).";
 
 function linkLines({ name, role, lastsMs }: LinkAnswer, url: string): readonly string[] {
   return [`${name} can sign in as ${role} within ${formatDuration(lastsMs)}, once:`, `  ${url}`];

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { projectNetwork } from "../config/machine-part.ts";
+import { projectNetwork } from "../config/server.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
 import { canAsk, confirm } from "../platform/terminal/prompt.ts";
 import { type PlannedRemoval, planRemoval, removeProject } from "../setup/remove.ts";
-import { findMachinePart, type MachinePart, removedFiles } from "../setup/server.ts";
+import { findServer, removedFiles, type Server } from "../setup/server.ts";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 
 interface RemoveOptions {
@@ -13,7 +13,7 @@ interface RemoveOptions {
   readonly yes?: boolean;
 }
 
-/** `hotpush remove`: the machine part no longer serves a project; what the project itself is stays. */
+/** `hotpush remove`: the server no longer serves a project; what the project itself is stays. */
 export function makeRemoveCommand({ env, finish }: CommandContext): Command {
   const description =
     "Take a project off this machine's Caddy and Hotpush. Its checkout, containers, volumes and history stay. Its settings and secrets are kept aside, and hotpush init brings it back.";
@@ -30,21 +30,25 @@ async function remove(
   { project: name, yes = false }: RemoveOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const part = findMachinePart(env);
-  if (part === null)
-    return refuse("There is no machine part on this machine, so there is nothing to remove.");
-  const plan = await planRemoval(part, name);
-  printPlan(part, plan);
+  const server = findServer(env);
+  if (server === null) return refuse("This server is not set up, so there is nothing to remove.");
+  const plan = await planRemoval(server, name);
+  printPlan(server, plan);
   if (!(yes || (await isAgreed(plan.project.name)))) return 1;
-  const machine = { part, engine: connectEngine(env.DOCKER_HOST), env, signal: new AbortController().signal };
-  const { isNetworkLeft } = await removeProject(machine, plan, () =>
+  const context = {
+    server,
+    engine: connectEngine(env.DOCKER_HOST),
+    env,
+    signal: new AbortController().signal,
+  };
+  const { isNetworkLeft } = await removeProject(context, plan, () =>
     print("Waiting for running deployments."),
   );
   printEnding(plan, isNetworkLeft);
   return 0;
 }
 
-function printPlan(part: MachinePart, { project, files, changes, ports }: PlannedRemoval): void {
+function printPlan(server: Server, { project, files, changes, ports }: PlannedRemoval): void {
   const { name, env } = project;
   const moved = Object.values(files).filter(({ from }) => existsSync(from));
   const rows = [
@@ -52,9 +56,9 @@ function printPlan(part: MachinePart, { project, files, changes, ports }: Planne
     ...changes.map(({ path, text }) => [text === null ? "removed" : "changed", path]),
   ];
   const lines = rows.map(([what = "", path = ""]) => `${what.padEnd(8)}  ${path}`);
-  print(`Project   ${name}, in ${env.REPO_PATH}`, `Machine   ${part.files.path}`, "", ...lines, "");
+  print(`Project   ${name}, in ${env.REPO_PATH}`, `Server    ${server.files.path}`, "", ...lines, "");
   const notes = [
-    `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(part.files).path}.`,
+    `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(server.files).path}.`,
     ...(ports.length === 0
       ? []
       : [

@@ -18,7 +18,7 @@ import { ownerOf } from "../runner/script-user.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 
 /** How the output looks, and the server if it is not in its usual place. */
-const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "MACHINE_PATH"];
+const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SERVER_PATH"];
 
 interface RolloutOptions extends ProjectOptions {
   readonly commit?: string;
@@ -122,7 +122,7 @@ export function addProjectOptions(command: Command): Command {
 }
 
 /**
- * If root calls a command for a project on the machine part, it runs again as the owner of the checkout: the lock, the good
+ * If root calls a command for a project on the server, it runs again as the owner of the checkout: the lock, the good
  * versions, the live files and perhaps docker's plugins are that user's, who could put a link in the place of any of them.
  *
  * @returns its exit code; null: the command is to run in this process

@@ -10,7 +10,7 @@ import { ownUid, statOf } from "../platform/files.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
 import { openTerminal } from "../platform/terminal/terminal.ts";
 import { CommandError } from "../problems.ts";
-import { chooseProject, findMachinePart } from "../setup/server.ts";
+import { chooseProject, findServer } from "../setup/server.ts";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 import { accessService } from "./service-access.ts";
 
@@ -154,8 +154,8 @@ interface SecretFile {
 function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv): SecretFile {
   if (envFile !== undefined)
     return { path: envFile, project, isReadAgain: false, option: ` --env-file ${envFile}` };
-  const part = findMachinePart(env);
-  const found = part && chooseProject(part, ".", project);
+  const server = findServer(env);
+  const found = server && chooseProject(server, ".", project);
   if (found === null) return { path: usualEnvFile(env), project, isReadAgain: false, option: "" };
   const option = project === undefined ? "" : ` --project ${project}`;
   return { path: found.file, project: found.name, isReadAgain: true, option };

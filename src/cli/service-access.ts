@@ -6,7 +6,7 @@ import { controlSocketPath } from "../control/control-socket.ts";
 import { findRemoteServer } from "../control/remote-server.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
-import { findMachinePart, findMachineProject, hasOwnHotpush, type MachinePart } from "../setup/server.ts";
+import { findServer, findServerProject, hasOwnHotpush, type Server } from "../setup/server.ts";
 
 /** What a command that calls the service works with. */
 export interface ServiceAccess {
@@ -78,7 +78,7 @@ const usualStatePath = "/var/lib/hotpush";
 
 /**
  * The state directory of the service: from the environment or the `.env` of the working directory, as the service finds
- * it; else that of the machine part, if the directory is not in a checkout with a Hotpush of its own; else the usual ones.
+ * it; else that of the server, if the directory is not in a checkout with a Hotpush of its own; else the usual ones.
  *
  * @param usual the directory to try last
  */
@@ -89,15 +89,15 @@ export function statePathOf(
 ): string {
   const given = withDotenvHere(env);
   if (given.STATE_PATH) return given.STATE_PATH;
-  const part = findMachinePart(env);
-  if (part !== null && isMeant(part, choice)) return part.state.run;
+  const server = findServer(env);
+  if (server !== null && isMeant(server, choice)) return server.state.run;
   const path = stateDirectoryOf(given);
   return existsSync(controlSocketPath(path)) || !existsSync(controlSocketPath(usual)) ? path : usual;
 }
 
-function isMeant(part: MachinePart, { project, directory }: ProjectChoice): boolean {
-  if (project !== undefined && findMachineProject(part, project) !== null) return true;
-  return !hasOwnHotpush(part, directory ?? ".");
+function isMeant(server: Server, { project, directory }: ProjectChoice): boolean {
+  if (project !== undefined && findServerProject(server, project) !== null) return true;
+  return !hasOwnHotpush(server, directory ?? ".");
 }
 
 /** An unreadable `.env` may belong to something else; then the environment alone counts. */

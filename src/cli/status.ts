@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { branchOf } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
-import { machineServices, serverCommands } from "../config/machine-part.ts";
+import { serverCommands, serverServices } from "../config/server.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import type { SecretJson, SecretsJson, StatusJson, WholeStatusJson } from "../control/status.ts";
 import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
-import { findMachinePart, findProjectAround, type MachinePart, removedFiles } from "../setup/server.ts";
+import { findProjectAround, findServer, removedFiles, type Server } from "../setup/server.ts";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {
   commitText,
@@ -33,8 +33,8 @@ export function makeStatusCommand({ env, finish }: CommandContext): Command {
     .action(async ({ json, ...choice }: ProjectChoice & { readonly json?: boolean }) => {
       const { get, terminal } = accessService(env, choice);
       const status = await get<StatusJson | WholeStatusJson>("/status");
-      const part = findMachinePart(env);
-      terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal, part)));
+      const server = findServer(env);
+      terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal, server)));
       finish(status.health.isHealthy ? 0 : 1);
     });
 }
@@ -48,14 +48,14 @@ type Row = readonly [label: string, texts: readonly string[]];
 function statusLines(
   status: StatusJson | WholeStatusJson,
   terminal: Terminal,
-  part: MachinePart | null,
+  server: Server | null,
 ): readonly string[] {
   const { version, startedAt } = status;
   const rows = [
     ...("projects" in status
-      ? [...removedRows(part), ...wholeRows(status, terminal)]
+      ? [...removedRows(server), ...wholeRows(status, terminal)]
       : rowsOf(status, terminal)),
-    ...inboxRows(status, part),
+    ...inboxRows(status, server),
   ];
   return [
     `Hotpush ${version}, running for ${since(startedAt)}, since ${localTime(startedAt)}`,
@@ -84,7 +84,7 @@ function rowsOf(status: StatusJson, terminal: Terminal): readonly Row[] {
     ],
     ["Branch", [branchText(status)]],
     ["Health", [healthText(status, terminal)]],
-    ...machineRows(status, terminal),
+    ...serverRows(status, terminal),
     ...(fault === null ? [] : [["Settings", [fault]] as const]),
     ["Catch-up", [catchUpText(catchUp)]],
     ["Secret", secretTexts(secrets)],
@@ -103,7 +103,7 @@ function wholeRows(status: WholeStatusJson, terminal: Terminal): readonly Row[] 
     ...(paused.length === 0 ? [] : [["Paused", paused] as const]),
     ["Last", last.map((one) => prefixOf(one) + lastText(one, terminal))],
     ["Health", [healthText(status, terminal)]],
-    ...machineRows(status, terminal),
+    ...serverRows(status, terminal),
     ...(faulty.length === 0 ? [] : [["Settings", faulty] as const]),
   ];
 }
@@ -114,11 +114,8 @@ function healthText({ health }: Pick<StatusJson, "health">, { paint }: Terminal)
   return health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "");
 }
 
-function machineRows(
-  { machineFaults }: Pick<StatusJson, "machineFaults">,
-  { paint }: Terminal,
-): readonly Row[] {
-  return machineFaults.length === 0 ? [] : [["Machine", machineFaults.map((fault) => paint("red", fault))]];
+function serverRows({ serverFaults }: Pick<StatusJson, "serverFaults">, { paint }: Terminal): readonly Row[] {
+  return serverFaults.length === 0 ? [] : [["Server", serverFaults.map((fault) => paint("red", fault))]];
 }
 
 function holdRows(hold: StatusJson["hold"]): readonly Row[] {
@@ -126,22 +123,22 @@ function holdRows(hold: StatusJson["hold"]): readonly Row[] {
 }
 
 /** The checkout around the working directory was a project once. */
-function removedRows(part: MachinePart | null): readonly Row[] {
-  const removed = part && findProjectAround({ ...part, files: removedFiles(part.files) }, ".");
+function removedRows(server: Server | null): readonly Row[] {
+  const removed = server && findProjectAround({ ...server, files: removedFiles(server.files) }, ".");
   if (!removed) return [];
   return [["Project", [`${removed.name} was removed from this server. To bring it back: hotpush init`]]];
 }
 
 function inboxRows(
   { inbox, statePath }: StatusJson | WholeStatusJson,
-  part: MachinePart | null,
+  server: Server | null,
 ): readonly Row[] {
   if (inbox === null) return [];
   const { reachedAt, failure } = inbox;
   const reached = reachedAt === null ? "never reached" : `last reached ${since(reachedAt)} ago`;
   if (failure === null) return [["Inbox", [reached]]];
-  const isOfPart = part !== null && part.state.run === statePath;
-  const next = isOfPart ? [`${see}${serverCommands(part.files).logsOf(machineServices.receive)}`] : [];
+  const isOfPart = server !== null && server.state.run === statePath;
+  const next = isOfPart ? [`${see}${serverCommands(server.files).logsOf(serverServices.receive)}`] : [];
   return [["Inbox", [`${reached}, and not now: ${failure}`, ...next]]];
 }
 

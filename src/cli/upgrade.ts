@@ -1,18 +1,18 @@
 import type { Command } from "commander";
 import { formatDuration } from "../config/duration.ts";
-import { machineServices, serverCommands } from "../config/machine-part.ts";
+import { serverCommands, serverServices } from "../config/server.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { wrapFor } from "../platform/terminal/layout.ts";
 import { canAsk, confirm } from "../platform/terminal/prompt.ts";
-import { findMachinePart } from "../setup/server.ts";
-import { listMachineContainers, type MachineServices } from "../setup/start.ts";
+import { findServer } from "../setup/server.ts";
+import { listServerContainers, type ServerContext } from "../setup/start.ts";
 import {
   copiedFiles,
   type PlannedUpgrade,
   planUpgrade,
   type UpgradeEvents,
-  upgradeMachinePart,
+  upgradeServer,
   type WentBack,
 } from "../setup/upgrade.ts";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
@@ -23,10 +23,10 @@ interface UpgradeOptions {
   readonly check?: boolean;
 }
 
-/** `hotpush upgrade`: the machine part runs the version of the Hotpush that is called. */
+/** `hotpush upgrade`: the server runs the version of the Hotpush that is called. */
 export function makeUpgradeCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Make the machine part run the version of Hotpush that you call: build its image, update its files, and replace its containers when no deployment runs. No push is lost, and no request of a project fails. If the new version is not healthy, the old one is brought back.";
+    "Make this server run the version of Hotpush that you call: build its image, update its files, and replace its containers when no deployment runs. No push is lost, and no request of a project fails. If the new version is not healthy, the old one is brought back.";
   return newCommand("upgrade", description, [
     "hotpush upgrade             run the version that is installed here",
     "hotpush upgrade --check     show what would change",
@@ -37,41 +37,41 @@ export function makeUpgradeCommand({ env, finish }: CommandContext): Command {
 }
 
 async function upgrade({ yes = false, check = false }: UpgradeOptions, env: NodeJS.ProcessEnv) {
-  const part = findMachinePart(env);
-  if (part === null) return refuse("There is no machine part on this machine. Make it with: hotpush init");
+  const server = findServer(env);
+  if (server === null) return refuse("This server is not set up. Run: hotpush init");
   if (isInContainer()) return refuse("Run this on the machine: here it would replace its own container.");
   const left = new AbortController();
-  const machine = { part, engine: connectEngine(env.DOCKER_HOST), env, signal: left.signal };
-  const plan = await planUpgrade(machine);
-  await printPlan(machine, plan);
+  const context = { server, engine: connectEngine(env.DOCKER_HOST), env, signal: left.signal };
+  const plan = await planUpgrade(context);
+  await printPlan(context, plan);
   if (plan.replaced.length === 0 && plan.files.every(({ state }) => state === "right")) {
     print("Everything is up to date.");
     return 0;
   }
   if (check) return 1;
   if (!(yes || (await isAgreed(plan)))) return 1;
-  const ending = await upgradeMachinePart(machine, plan, eventsFor(left));
+  const ending = await upgradeServer(context, plan, eventsFor(left));
   if (ending.kind === "left") return refuse("The upgrade was given up before anything was changed.");
-  if (ending.kind === "went-back") return refuse(wentBackText(machine, ending), ending.reason);
-  print(`The machine part runs ${plan.image}.`);
+  if (ending.kind === "went-back") return refuse(wentBackText(context, ending), ending.reason);
+  print(`This server runs ${plan.image}.`);
   return 0;
 }
 
-async function printPlan(machine: MachineServices, plan: PlannedUpgrade): Promise<void> {
-  const [running] = await listMachineContainers(machine, machineServices.run);
+async function printPlan(context: ServerContext, plan: PlannedUpgrade): Promise<void> {
+  const [running] = await listServerContainers(context, serverServices.run);
   print(
-    `Machine part  ${machine.part.files.path}`,
-    `Runs          ${running?.imageName ?? "nothing"}`,
-    `New           ${plan.image}`,
+    `Server  ${context.server.files.path}`,
+    `Runs    ${running?.imageName ?? "nothing"}`,
+    `New     ${plan.image}`,
     "",
   );
-  await printChanges(plan.files, machine.env);
+  await printChanges(plan.files, context.env);
   const kept = copiedFiles(plan).map(({ name }) => name);
   const notes = [
     ...(kept.length === 0
       ? []
       : [`Your present ${kept.join(" and ")} will be kept beside the new text, as *.before.`]),
-    ...(plan.replaced.includes(machineServices.caddy)
+    ...(plan.replaced.includes(serverServices.caddy)
       ? ["Caddy is replaced too: for a second or two, no project of this machine can be reached."]
       : []),
   ];
@@ -93,7 +93,7 @@ async function isAgreed({ files, replaced }: PlannedUpgrade): Promise<boolean> {
   return false;
 }
 
-/** Ctrl-C ends the wait for deployments. After that, it would leave the machine part between two versions. */
+/** Ctrl-C ends the wait for deployments. After that, it would leave the server between two versions. */
 function eventsFor(left: AbortController): UpgradeEvents {
   const leave = () => left.abort();
   const finishFirst = () => process.stderr.write("The upgrade is nearly done, and ends by itself.\n");
@@ -114,9 +114,9 @@ function eventsFor(left: AbortController): UpgradeEvents {
   };
 }
 
-function wentBackText({ part }: MachineServices, { service, unrecovered }: WentBack): string {
+function wentBackText({ server }: ServerContext, { service, unrecovered }: WentBack): string {
   const failed = `The new ${service} is not healthy`;
-  if (unrecovered === null) return `${failed}, so the machine part runs the old version again. Docker says:`;
-  return `${failed}. The files are the old ones again, but ${unrecovered} did not start with them either. See: ${serverCommands(part.files).logsOf(unrecovered)}
+  if (unrecovered === null) return `${failed}, so this server runs the old version again. Docker says:`;
+  return `${failed}. The files are the old ones again, but ${unrecovered} did not start with them either. See: ${serverCommands(server.files).logsOf(unrecovered)}
 Docker says:`;
 }

@@ -9,8 +9,8 @@ export interface MachineSettings {
   /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
   readonly statePath: string;
-  /** The state directory of the machine part, in which scripts keep theirs; null: scripts use `statePath`. */
-  readonly machineStatePath: string | null;
+  /** The state directory of the server, in which scripts keep theirs; null: scripts use `statePath`. */
+  readonly serverStatePath: string | null;
   /** The directory with a file for each project; null: the environment describes the only one. */
   readonly projectsPath: string | null;
   /** The directory with what only the scripts of a project need. */
@@ -25,8 +25,8 @@ export interface MachineSettings {
   readonly pageUrl: URL | null;
   /** Addresses from which the metrics may be read without a token. */
   readonly metricsNetworks: BlockList;
-  /** The directory of the machine part, which `run` keeps as its files say; null: there is none. */
-  readonly machinePath: string | null;
+  /** The directory of the server, which `run` keeps as its files say; null: there is none. */
+  readonly serverPath: string | null;
   readonly shutdownGraceMs: number;
   readonly logLevel: LogLevel;
 }
@@ -46,7 +46,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     bodyLimitBytes: values.WEBHOOK_BODY_LIMIT,
     trustedProxies: values.TRUSTED_PROXIES,
     statePath: values.STATE_PATH,
-    machineStatePath: values.MACHINE_STATE_PATH,
+    serverStatePath: values.SERVER_STATE_PATH,
     projectsPath: values.PROJECTS_PATH,
     secretsPath: values.SECRETS_PATH,
     maxRunning: values.MAX_RUNNING,
@@ -54,7 +54,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     pageSocket: values.PAGE_SOCKET ?? `${values.STATE_PATH}/page.sock`,
     pageUrl: values.PAGE_URL,
     metricsNetworks: values.METRICS_NETWORKS,
-    machinePath: values.MACHINE_PATH,
+    serverPath: values.SERVER_PATH,
     shutdownGraceMs: values.SHUTDOWN_GRACE,
     logLevel: values.LOG_LEVEL,
   });

@@ -89,7 +89,7 @@ export const machineVariables = {
       "`$XDG_STATE_HOME/hotpush`, else `$HOME/.local/state/hotpush`; in the container `/var/lib/hotpush`",
     parser: path,
   },
-  MACHINE_STATE_PATH: {
+  SERVER_STATE_PATH: {
     meaning:
       "directory of the state of all services of a machine; each project's script gets a directory in it as its `STATE_PATH`",
     fallback: null,
@@ -138,8 +138,8 @@ export const machineVariables = {
     fallback: "",
     parser: addresses,
   },
-  MACHINE_PATH: {
-    meaning: "directory of the [machine part](machine-part.md), which `hotpush run` keeps as its files say",
+  SERVER_PATH: {
+    meaning: "directory of the [server](server.md), which `hotpush run` keeps as its files say",
     fallback: null,
     parser: directory,
   },

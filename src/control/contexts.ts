@@ -90,7 +90,7 @@ async function findAround(projects: ControlSources["projects"], within: string):
 
 /** The context of one project, with its settings as they are now. */
 export function contextOf(sources: ControlSources, project: Project): ControlContext {
-  const { events, findFault, findMachineFaults, address, startedAtMs, turns, log, statePath, taking } =
+  const { events, findFault, findServerFaults, address, startedAtMs, turns, log, statePath, taking } =
     sources;
   const { name, store, queue, statePath: logStatePath, settings, refs, script } = project;
   const { catchUp, secretUses, readRemoteHead } = project;
@@ -106,7 +106,7 @@ export function contextOf(sources: ControlSources, project: Project): ControlCon
       readRemoteHead,
       hostDirectory: (directory: string) => project.hostDirectory(directory),
       findFault,
-      findMachineFaults,
+      findServerFaults,
       statePath,
       logStatePath,
     },

@@ -37,7 +37,7 @@ export const families: Readonly<Record<string, Family>> = {
     help: "When the last good deployment ended, in seconds since 1970.",
   },
   hotpush_healthy: { type: "gauge", help: "0 if the service cannot do its work." },
-  hotpush_machine_faults: { type: "gauge", help: "What is wrong with the machine part, in number." },
+  hotpush_server_faults: { type: "gauge", help: "What is wrong with the server, in number." },
   process_resident_memory_bytes: { type: "gauge", help: "Resident memory of hotpush run." },
   process_start_time_seconds: { type: "gauge", help: "When hotpush run was started, in seconds since 1970." },
 };
@@ -110,10 +110,10 @@ function ofProject({ name, last, live, waiting, paused, fault }: ProjectJson): r
   ];
 }
 
-function ofService({ findFault, findMachineFaults, startedAtMs }: ControlSources): readonly Sample[] {
+function ofService({ findFault, findServerFaults, startedAtMs }: ControlSources): readonly Sample[] {
   return [
     { name: "hotpush_healthy", labels: "", value: Number(findFault() === null) },
-    { name: "hotpush_machine_faults", labels: "", value: findMachineFaults().length },
+    { name: "hotpush_server_faults", labels: "", value: findServerFaults().length },
     { name: "process_resident_memory_bytes", labels: "", value: process.memoryUsage.rss() },
     { name: "process_start_time_seconds", labels: "", value: startedAtMs / 1_000 },
   ];

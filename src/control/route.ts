@@ -30,8 +30,8 @@ export interface ControlContext {
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
   /** What is wrong with the service, or null. */
   readonly findFault: () => string | null;
-  /** What is wrong with the machine part; nothing without one. */
-  readonly findMachineFaults: () => readonly string[];
+  /** What is wrong with the server; nothing without one. */
+  readonly findServerFaults: () => readonly string[];
   readonly statePath: string;
   /** The directory with the project's logs. */
   readonly logStatePath: string;
@@ -63,7 +63,7 @@ export interface ControlSources
     ControlContext,
     | "events"
     | "findFault"
-    | "findMachineFaults"
+    | "findServerFaults"
     | "address"
     | "startedAtMs"
     | "turns"

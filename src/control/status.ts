@@ -39,8 +39,8 @@ export interface StatusJson {
   readonly paused: PauseJson | null;
   /** null if deployments of all projects may start. */
   readonly hold: HoldJson | null;
-  /** What is wrong with the machine part: a sentence for each fault. */
-  readonly machineFaults: readonly string[];
+  /** What is wrong with the server: a sentence for each fault. */
+  readonly serverFaults: readonly string[];
   /** What is wrong with the project's settings, or null. */
   readonly fault: string | null;
   /** null if pushes come over a port of this process. */
@@ -59,7 +59,7 @@ export interface WholeStatusJson
     | "waiting"
     | "last"
     | "health"
-    | "machineFaults"
+    | "serverFaults"
     | "hold"
     | "inbox"
   > {
@@ -88,7 +88,7 @@ export const showStatus: Route = (context) => {
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: healthJson(context),
-    machineFaults: context.findMachineFaults(),
+    serverFaults: context.findServerFaults(),
     catchUp: catchUpJson(catchUp.report()),
     secrets: judgeSecrets(secretUses.read(), Date.now()),
     paused: pauseJson(store),
@@ -116,7 +116,7 @@ export const showWholeStatus: WholeRoute = (sources) => {
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: healthJson(sources),
-    machineFaults: sources.findMachineFaults(),
+    serverFaults: sources.findServerFaults(),
     hold: holdJson(sources.turns),
     inbox: inboxJson(taking),
     projects: listProjects(sources),

@@ -8,7 +8,7 @@ import { gitOutput, runGit } from "../platform/git.ts";
 import { ProblemError } from "../problems.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
-import type { MachinePart } from "../setup/server.ts";
+import type { Server } from "../setup/server.ts";
 import {
   probeCompose,
   probeEngine,
@@ -140,7 +140,7 @@ export type DoctorContext = ReturnType<typeof makeDoctorContext>;
 export function makeDoctorContext(
   settings: Settings,
   givenUrl: string | null,
-  server: MachinePart | null = null,
+  server: Server | null = null,
   reading: ProjectReading | null = null,
 ) {
   const { env } = settings;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isProjectName, projectNames, readProjectFile } from "../config/project-files.ts";
 import { machineVariables } from "../config/settings.ts";
 import { CommandError } from "../problems.ts";
-import { findMachinePart, hasOwnHotpush, type MachinePart } from "../setup/server.ts";
+import { findServer, hasOwnHotpush, type Server } from "../setup/server.ts";
 import { dockerChecks, lintChecks } from "./compose.ts";
 import {
   type Check,
@@ -70,20 +70,23 @@ export async function examine(
   examination: Examination,
 ): Promise<readonly CheckReport[]> {
   const { env, envFile, url, project, isAll, directory } = examination;
-  const part = machinePartOf(examination);
+  const server = serverOf(examination);
   const about = (...subjects: readonly Check["about"][]) =>
     chosen.filter((check) => subjects.includes(check.about));
-  const settings = part === null ? readSettings(env, directory, envFile) : settingsOf(part, env);
-  const service = makeDoctorContext(settings, url, part);
+  const settings = server === null ? readSettings(env, directory, envFile) : settingsOf(server, env);
+  const service = makeDoctorContext(settings, url, server);
   const { projectsPath } = service;
   if (projectsPath === null) {
     if (project === null) return await runChecks(service, about("service", "project", "both"));
     throw new CommandError("PROJECTS_PATH is not set, so there is one project, without a name.");
   }
-  const all = contexts(settings, projectsPath, url, part);
+  const all = contexts(settings, projectsPath, url, server);
   const wanted = project === null ? (isAll ? all : within(directory, all)) : named(project, all);
   const reports = [
-    ...(await runChecks(service, about("service", "both", ...(part === null ? [] : (["server"] as const))))),
+    ...(await runChecks(
+      service,
+      about("service", "both", ...(server === null ? [] : (["server"] as const))),
+    )),
   ];
   for (let next = 0; next < wanted.length; next += mostAtOnce) {
     const some = wanted.slice(next, next + mostAtOnce).map((one) => runChecks(one, about("project", "both")));
@@ -93,20 +96,20 @@ export async function examine(
 }
 
 /** The server, unless the settings describe another service, or the directory has a Hotpush of its own. */
-function machinePartOf({ env, envFile, directory, project }: Examination): MachinePart | null {
-  if (envFile !== undefined || (env.PROJECTS_PATH && !env.MACHINE_PATH)) return null;
-  const part = findMachinePart(env);
-  return part !== null && (project !== null || !hasOwnHotpush(part, directory)) ? part : null;
+function serverOf({ env, envFile, directory, project }: Examination): Server | null {
+  if (envFile !== undefined || (env.PROJECTS_PATH && !env.SERVER_PATH)) return null;
+  const server = findServer(env);
+  return server !== null && (project !== null || !hasOwnHotpush(server, directory)) ? server : null;
 }
 
 /** What its compose file gives `run`. The `.env` of the working directory is an app's. */
-function settingsOf({ files, state }: MachinePart, env: NodeJS.ProcessEnv): Settings {
+function settingsOf({ files, state }: Server, env: NodeJS.ProcessEnv): Settings {
   const own = {
     PROJECTS_PATH: files.projectsPath,
     SECRETS_PATH: files.secretsPath,
     STATE_PATH: state.run,
     INBOX_SOCKET: join(state.receive, "inbox.sock"),
-    MACHINE_PATH: files.path,
+    SERVER_PATH: files.path,
   };
   return { ...readSettings({}, files.path, files.envFile), env: { ...env, ...own } };
 }
@@ -116,7 +119,7 @@ function contexts(
   settings: Settings,
   projectsPath: string,
   url: string | null,
-  part: MachinePart | null,
+  server: Server | null,
 ): readonly DoctorContext[] {
   return namesIn(projectsPath)
     .filter(isProjectName)
@@ -126,7 +129,7 @@ function contexts(
       return makeDoctorContext(
         projectSettings(settings, join(projectsPath, `${name}.env`)),
         url,
-        part,
+        server,
         reading,
       );
     });

@@ -10,7 +10,7 @@ import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { kindOf, nearestExisting, ownUid, statOf } from "../platform/files.ts";
 import { runGit } from "../platform/git.ts";
 import { hasSucceeded, runCommand } from "../platform/run-command.ts";
-import type { MachinePart } from "../setup/server.ts";
+import type { Server } from "../setup/server.ts";
 import {
   type Check,
   type DoctorContext,
@@ -261,7 +261,7 @@ const cannotWrite = 77;
 const writeScript = `{ f="$STATE_PATH/.doctor-$$" && mkdir -p "$STATE_PATH" && echo 1 > "$f" && rm "$f"; } || exit ${cannotWrite}`;
 
 /** Only a container of the service knows what its user can write through its mounts. */
-async function checkServerState(context: DoctorContext, server: MachinePart): Promise<Finding> {
+async function checkServerState(context: DoctorContext, server: Server): Promise<Finding> {
   const containers = await context.containers();
   if (containers === null) return skip("Docker cannot be asked");
   const roles = ["receive", "run"] as const;
@@ -274,7 +274,7 @@ async function checkServerState(context: DoctorContext, server: MachinePart): Pr
 
 async function stateFaults(
   { scriptEnv: env }: DoctorContext,
-  { files, state }: MachinePart,
+  { files, state }: Server,
   role: "receive" | "run",
   { Name, Config, State }: ServerContainer,
 ): Promise<readonly Fault[]> {

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { machineProject, machineServices } from "../config/machine-part.ts";
+import { serverComposeProject, serverServices } from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
 import { webhookUrlOf } from "../config/values.ts";
 import { callService } from "../control/client.ts";
@@ -18,7 +18,7 @@ import { withShortPath } from "../platform/unix-socket.ts";
 import type { SystemUser } from "../platform/users.ts";
 import { ProblemError } from "../problems.ts";
 import { chooseEngine, stackFiles } from "../rollout/swarm/stack.ts";
-import type { MachinePart } from "../setup/server.ts";
+import type { Server } from "../setup/server.ts";
 
 /** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */
 type RemoteAnswer =
@@ -155,7 +155,7 @@ export async function probeServerContainers(
   const docker = await askEngine();
   if (docker.kind !== "answers") return null;
   const { engine } = docker;
-  const label = [`com.docker.compose.project=${machineProject}`, "com.docker.compose.oneoff=False"];
+  const label = [`com.docker.compose.project=${serverComposeProject}`, "com.docker.compose.oneoff=False"];
   const path = `/containers/json?all=1&${filteredBy({ label })}`;
   const listed = await getJson<readonly { readonly Id: string }[]>(engine, path);
   const containers = await Promise.all(listed.map(({ Id }) => inspect(engine, Id)));
@@ -185,14 +185,14 @@ const nobody = ["ECONNREFUSED", "EHOSTUNREACH", "EADDRNOTAVAIL", "ENETUNREACH"];
 
 /** Asks at the service's port, on a server at Caddy's, whether Hotpush is there, and whether it has this secret. */
 export async function probeService(
-  server: MachinePart | null,
+  server: Server | null,
   host: string,
   port: number,
   secret: string | null,
   project: string | null,
 ): Promise<ServiceAnswer> {
   const bound = host === "0.0.0.0" || host === "localhost" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  const caddy = isInContainer() ? machineServices.caddy : `127.0.0.1:${server?.env.HTTP_PORT || 80}`;
+  const caddy = isInContainer() ? serverServices.caddy : `127.0.0.1:${server?.env.HTTP_PORT || 80}`;
   const direct = `${bound.includes(":") ? `[${bound}]` : bound}:${port}`;
   const url = `http://${server === null ? direct : caddy}`;
   // Hotpush refuses a GET at this path with a problem of its own.

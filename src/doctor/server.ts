@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { formatDuration } from "../config/duration.ts";
-import { adminSocket, liveMount, serverCommands, servicesOf } from "../config/machine-part.ts";
+import { adminSocket, liveMount, serverCommands, servicesOf } from "../config/server.ts";
 import { webhookUrl, webhookUrlOf } from "../config/values.ts";
 import { callService } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
@@ -15,7 +15,7 @@ import { sendHttp } from "../platform/http.ts";
 import { runCommand } from "../platform/run-command.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
 import { binDirectory } from "../runner/environment.ts";
-import type { MachinePart } from "../setup/server.ts";
+import type { Server } from "../setup/server.ts";
 import { readVersion } from "../version.ts";
 import {
   type Check,
@@ -223,7 +223,7 @@ const longestTurnMs = 3_600_000;
 function containerFaults(
   service: string,
   container: ServerContainer | undefined,
-  server: MachinePart,
+  server: Server,
 ): readonly Fault[] {
   if (container === undefined) return [problem(`${service} has no container.`, serverUp(server))];
   const { Name, State, HostConfig, lastLines } = container;
@@ -239,12 +239,12 @@ function containerFaults(
 }
 
 /** Creates and starts the containers of the server as its files describe them. */
-function serverUp({ files }: MachinePart): string {
+function serverUp({ files }: Server): string {
   return `docker compose --project-directory ${quote(files.path)} up --detach --wait`;
 }
 
 /** Asks Caddy's admin API. @param caddyfile the body of a POST; without it, a GET. @returns an error's code if it does not answer */
-async function askCaddy({ state }: MachinePart, path: string, caddyfile?: string) {
+async function askCaddy({ state }: Server, path: string, caddyfile?: string) {
   const socket = join(isInContainer() ? liveMount : state.live, adminSocket);
   const headers = { host: "localhost", "content-type": "text/caddyfile" };
   const post = caddyfile === undefined ? {} : { method: "POST", body: caddyfile };
@@ -258,7 +258,7 @@ async function askCaddy({ state }: MachinePart, path: string, caddyfile?: string
 }
 
 /** The services of a project that Caddy sends requests to, each with its port, by the site that `hotpush init` wrote. */
-export function upstreamsOf(server: MachinePart | null, project: string | null): ReadonlyMap<string, string> {
+export function upstreamsOf(server: Server | null, project: string | null): ReadonlyMap<string, string> {
   const file = server && project && join(server.files.sitesPath, `${project}.caddy`);
   if (!file || !existsSync(file)) return new Map();
   const lines = readFileSync(file, "utf8").matchAll(/^\s*import service \S+ (\S+) (\d+)/gm);

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { MachineSettings } from "../config/machine.ts";
-import { machineStateAt } from "../config/machine-part.ts";
 import type { ProjectSettings } from "../config/project.ts";
 import { onlyProjectName, type ProjectConfig } from "../config/project-files.ts";
 import { secretFingerprint } from "../config/secret.ts";
+import { serverStateAt } from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { type CatchUp, createCatchUp } from "../deployments/catch-up.ts";
@@ -208,8 +208,8 @@ export class Project {
 
   /** Both directories belong to this user. No project has the name of the orders. */
   #paths(): { readonly scriptStatePath: string | null; readonly ordersPath: string } {
-    const { machineStatePath, statePath } = this.#shared.machine;
-    const scriptStates = machineStatePath && machineStateAt(machineStatePath).projects;
+    const { serverStatePath, statePath } = this.#shared.machine;
+    const scriptStates = serverStatePath && serverStateAt(serverStatePath).projects;
     return {
       scriptStatePath: scriptStates && join(scriptStates, this.name),
       ordersPath: join(scriptStates ?? statePath, ".orders"),

@@ -2,14 +2,14 @@ import { posix } from "node:path";
 
 /** Caddy logs requests as long as this file is in the directory of the live files. */
 export const countingFile = ".counting";
-/** On the machine part, the logs of all projects. Caddy writes them as root, so no project may put a link here. */
+/** On the server, the logs of all projects. Caddy writes them as root, so no project may put a link here. */
 export const requestsDirectory = ".requests";
 
 /**
  * Caddy's log of the requests.
  *
- * @param livePath the directory of the live files, on the machine part that of all projects
- * @param project on the machine part
+ * @param livePath the directory of the live files, on the server that of all projects
+ * @param project on the server
  */
 export function requestsLog(livePath: string, project: string | null): string {
   return project === null
@@ -35,8 +35,8 @@ const formatLines = ["\tformat filter {", ...leftOut.map((field) => `\t\t${field
  * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
  * counts them.
  *
- * @param livePath the directory of the live files, as Caddy sees it; on the machine part that of all projects
- * @param project on the machine part
+ * @param livePath the directory of the live files, as Caddy sees it; on the server that of all projects
+ * @param project on the server
  */
 export function countingLines(livePath: string, project: string | null): readonly string[] {
   return [

@@ -64,7 +64,7 @@ export interface LiveDirectory {
   readonly path: string;
   /** The socket of Caddy's admin API (`admin unix//run/live/admin.sock`), which is never on a port. */
   readonly adminSocket: string;
-  /** The name of the project on the machine part, whose Caddy also reads files of other projects; else null. */
+  /** The name of the project on the server, whose Caddy also reads files of other projects; else null. */
   readonly project: string | null;
 }
 

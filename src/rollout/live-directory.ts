@@ -1,7 +1,7 @@
 import { constants, existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { liveMount, serviceAlias } from "../config/machine-part.ts";
+import { liveMount, serviceAlias } from "../config/server.ts";
 import { loadModel } from "../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../platform/compose/model.ts";
 import { type Engine, getJson, nullIfMissing } from "../platform/docker/engine.ts";
@@ -19,7 +19,7 @@ import {
   type ServiceRollout,
   trafficOf,
 } from "./context.ts";
-import { findMachineState, hostDirectoryOf, machineProjectOf } from "./locate-project.ts";
+import { findServerState, hostDirectoryOf, projectOnServer } from "./locate-project.ts";
 import type { RolloutService } from "./project.ts";
 import { liveFilesRead, namesReceiving, readLiveFiles, switchLiveFiles, switchTraffic } from "./proxy.ts";
 
@@ -28,8 +28,8 @@ const socketName = "admin.sock";
 
 /**
  * Finds the directory with the live files: the given one, else what is mounted at /run/live in this container, else,
- * on the host, what the compose file mounts at /run/live in any service. For a project on the machine part it is the
- * project's own directory in what is mounted at /run/live in this container or, on the host, in the machine part's
+ * on the host, what the compose file mounts at /run/live in any service. For a project on the server it is the
+ * project's own directory in what is mounted at /run/live in this container or, on the host, in the server's
  * Caddy.
  *
  * @returns null if the project has none, or not yet (a volume that was never used)
@@ -40,7 +40,7 @@ export async function findLiveDirectory(
   model: ComposeModel,
   { livePath, env }: Pick<RolloutRequest, "livePath" | "env">,
 ): Promise<LiveDirectory | null> {
-  const project = machineProjectOf(model);
+  const project = projectOnServer(model);
   if (project !== null) {
     const path = livePath || join(await liveRoot(engine, project, env), project);
     if (!isAllowed(path, constants.W_OK)) throw notWritable(path, onMachine);
@@ -52,12 +52,12 @@ export async function findLiveDirectory(
   return { path, adminSocket: join(path, socketName), project };
 }
 
-/** Where the directories of all projects on the machine part are. */
+/** Where the directories of all projects on the server are. */
 async function liveRoot(engine: Engine, project: string, env: NodeJS.ProcessEnv): Promise<string> {
   if (await isMountedHere()) return liveMount;
-  const machine = await findMachineState(engine, env);
+  const machine = await findServerState(engine, env);
   if (machine !== null) return machine.live;
-  const detail = `${project} is on Hotpush's machine part (its network is external), and this engine has none: neither its containers nor its files were found, so the live files were not either. Set it up again, in the checkout: hotpush init. If its files are not in the usual directory, name that in MACHINE_PATH. Nothing was changed.`;
+  const detail = `${project} is on Hotpush's server (its network is external), and this engine has none: neither its containers nor its files were found, so the live files were not either. Set it up again, in the checkout: hotpush init. If its files are not in the usual directory, name that in SERVER_PATH. Nothing was changed.`;
   throw new ProblemError({ code: "live_file_not_writable", detail });
 }
 
@@ -94,7 +94,7 @@ async function volumePath(engine: Engine, volume: string): Promise<string | null
 
 const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
 const onMachine =
-  "Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the machine part makes it when it runs: docker start hotpush-run-1. Nothing was changed.";
+  "Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.";
 
 function notWritable(path: string, advice: string): ProblemError {
   const detail = `The live files are in ${path}, and this process cannot write there. ${advice}`;
@@ -127,7 +127,7 @@ async function adopt(on: ServiceRollout): Promise<void> {
 }
 
 /**
- * On the machine part, the proxy reads live files of services that no roll-out switches as well: these lead to
+ * On the server, the proxy reads live files of services that no roll-out switches as well: these lead to
  * whichever container the service has.
  */
 async function nameItself({ path, project }: LiveDirectory, service: string): Promise<void> {

@@ -4,15 +4,15 @@ import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import {
   liveMount,
-  type MachineState,
-  machineFilesAt,
-  machinePathOf,
-  machineProject,
-  machineServices,
-  machineStateAt,
   projectOfNetwork,
+  type ServerState,
+  serverComposeProject,
+  serverFilesAt,
+  serverPathOf,
+  serverServices,
+  serverStateAt,
   serviceAlias,
-} from "../config/machine-part.ts";
+} from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
 import { stateDirectoryOf } from "../config/state-path.ts";
 import { loadModel } from "../platform/compose/ask-compose.ts";
@@ -145,7 +145,7 @@ export async function refuseOtherState(
 }
 
 /**
- * The state directory of a project's roll-outs. For a project on the machine part it is the one that its deploy script
+ * The state directory of a project's roll-outs. For a project on the server it is the one that its deploy script
  * gets as STATE_PATH, also by hand: so a roll-out by hand and one by the script exclude each other, and know the same
  * good versions.
  *
@@ -156,15 +156,15 @@ export async function findStatePath(
   target: ComposeTarget,
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
-  // The machine part's own container has another STATE_PATH, that of the service.
-  if (env.STATE_PATH && !env.MACHINE_STATE_PATH) return stateDirectoryOf(env);
-  const machine = await findMachineState(engine, env);
+  // The server's own container has another STATE_PATH, that of the service.
+  if (env.STATE_PATH && !env.SERVER_STATE_PATH) return stateDirectoryOf(env);
+  const machine = await findServerState(engine, env);
   if (machine === null) return stateDirectoryOf(env);
   const project = await serverProjectOf(target, env);
   if (project === null) return stateDirectoryOf(env);
   const path = join(machine.projects, project);
   if (isAllowed(path, constants.W_OK | constants.X_OK)) return path;
-  const detail = `The lock of the roll-outs of ${project} and the list of its good versions are in ${path}, which this user cannot use. Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the machine part makes it when it runs: docker start hotpush-run-1. Nothing was changed.`;
+  const detail = `The lock of the roll-outs of ${project} and the list of its good versions are in ${path}, which this user cannot use. Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.`;
   throw new ProblemError({ code: "state_unusable", detail });
 }
 
@@ -172,15 +172,15 @@ export async function findStatePath(
 async function serverProjectOf(target: ComposeTarget, env: NodeJS.ProcessEnv): Promise<string | null> {
   const { signal } = new AbortController();
   const model = await loadModel({ target, env, signal, lockDescriptor: undefined }).catch(() => null);
-  return model && machineProjectOf(model);
+  return model && projectOnServer(model);
 }
 
 /**
- * The project on the machine part that a compose model belongs to, by its external network `hotpush-<name>`; null if it
- * is not on the machine part. If it is in the networks of several, its own is the one in which its services have
+ * The project on the server that a compose model belongs to, by its external network `hotpush-<name>`; null if it
+ * is not on the server. If it is in the networks of several, its own is the one in which its services have
  * their names for the proxy, else the one with the name of the compose project.
  */
-export function machineProjectOf({ name, networks = {}, services }: ComposeModel): string | null {
+export function projectOnServer({ name, networks = {}, services }: ComposeModel): string | null {
   const joined = Object.entries(networks).flatMap(([key, network]) => {
     const project = network.external ? projectOfNetwork(network.name) : null;
     return project === null ? [] : [{ key, project }];
@@ -194,32 +194,32 @@ export function machineProjectOf({ name, networks = {}, services }: ComposeModel
 }
 
 /**
- * Finds the state directories of the engine's machine part, as paths on this machine: by its containers, which may have
+ * Finds the state directories of the engine's server, as paths on this machine: by its containers, which may have
  * stopped, or else by its files.
  *
- * @returns null if there is no machine part, or if this user cannot read its files
+ * @returns null if there is no server, or if this user cannot read its files
  */
-export async function findMachineState(engine: Engine, env: Environment): Promise<MachineState | null> {
-  const containers = await listContainers(engine, machineProject);
+export async function findServerState(engine: Engine, env: Environment): Promise<ServerState | null> {
+  const containers = await listContainers(engine, serverComposeProject);
   const path = statePathOfRun(containers) ?? statePathInFile(env);
   if (path === null) return null;
-  const state = machineStateAt(path);
+  const state = serverStateAt(path);
   return { ...state, live: livePathOfCaddy(containers) ?? state.live };
 }
 
 function statePathOfRun(containers: Containers): string | null {
-  const run = containers.find(({ service }) => service === machineServices.run);
-  const prefix = "MACHINE_STATE_PATH=";
+  const run = containers.find(({ service }) => service === serverServices.run);
+  const prefix = "SERVER_STATE_PATH=";
   return run?.environment.find((variable) => variable.startsWith(prefix))?.slice(prefix.length) || null;
 }
 
 function livePathOfCaddy(containers: Containers): string | null {
-  const caddy = containers.find(({ service }) => service === machineServices.caddy);
+  const caddy = containers.find(({ service }) => service === serverServices.caddy);
   return caddy?.mounts.find(({ target }) => target === liveMount)?.source ?? null;
 }
 
 function statePathInFile(env: Environment): string | null {
-  const { envFile } = machineFilesAt(machinePathOf(env, ownUid() === 0));
+  const { envFile } = serverFilesAt(serverPathOf(env, ownUid() === 0));
   try {
     return parseEnv(readFileSync(envFile, "utf8")).STATE_PATH || null;
   } catch {

@@ -136,7 +136,7 @@ export function rolloutState(stateDirectory: string, projectDirectory: string): 
 
 /**
  * Makes a directory of state files. As root, it belongs to the owner of the directory above it: scripts of a project
- * on the machine part run as the owner of its checkout, and must be able to use what a roll-out by hand has made.
+ * on the server run as the owner of its checkout, and must be able to use what a roll-out by hand has made.
  */
 export async function makeStateDirectory(path: string): Promise<void> {
   const owner = inheritedOwner(nearestExisting(path));

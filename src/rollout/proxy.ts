@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../config/duration.ts";
-import { liveMount, serviceAlias } from "../config/machine-part.ts";
+import { liveMount, serviceAlias } from "../config/server.ts";
 import { sendHttp } from "../platform/http.ts";
 import { replaceFile } from "../platform/replace-file.ts";
 import { ProblemError } from "../problems.ts";
@@ -103,7 +103,7 @@ export interface InFlight {
    * Requests to the service that Caddy counts under no container's name. Before 2.11.2, these are all that a live file
    * directed (https://github.com/caddyserver/caddy/pull/7517). Later versions count each of those both ways, except
    * if the file named the service itself when it came. Added to them are requests that reached no container by the
-   * live file, and went to the service's name on the machine part instead.
+   * live file, and went to the service's name on the server instead.
    */
   readonly unnamed: number;
 }
@@ -154,8 +154,8 @@ function total(upstreams: readonly Upstream[]): number {
 }
 
 /**
- * The live files of this project that Caddy's configuration reads (`{file./run/live/app}` → `app`, and on the machine
- * part `{file./run/live/shop/app}` → `app`).
+ * The live files of this project that Caddy's configuration reads (`{file./run/live/app}` → `app`, and on the server
+ *  `{file./run/live/shop/app}` → `app`).
  *
  * @returns null if Caddy does not answer
  */
@@ -170,7 +170,7 @@ export async function logsRequests(live: LiveDirectory): Promise<boolean> {
 }
 
 /**
- * The project's live files that `text` names. On the machine part the whole path counts: other projects have files of
+ * The project's live files that `text` names. On the server the whole path counts: other projects have files of
  * the same name. A Caddy of the project's own may have them at any place.
  */
 function filesIn({ project }: LiveDirectory, text: string): readonly string[] {

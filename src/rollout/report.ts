@@ -25,7 +25,7 @@ export type RolloutEvent =
       readonly event: "requests";
       /** Those that went through the proxy meanwhile; null if Caddy does not log them. */
       readonly sites: readonly SiteRequests[] | null;
-      /** What to add to the sites in the Caddyfile; none on the machine part, where `hotpush upgrade` does it. */
+      /** What to add to the sites in the Caddyfile; none on the server, where `hotpush upgrade` does it. */
       readonly missingLines: readonly string[];
     }
   | { readonly event: "finished"; readonly durationMs: number; readonly services: readonly ServiceOutcome[] }

@@ -2,7 +2,7 @@ import { type FileHandle, open, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "../config/duration.ts";
-import { serviceAlias } from "../config/machine-part.ts";
+import { serviceAlias } from "../config/server.ts";
 import { listContainers, namesOf } from "../platform/docker/container.ts";
 import { plainLog } from "../platform/docker/diagnosis.ts";
 import { type Engine, getJson } from "../platform/docker/engine.ts";

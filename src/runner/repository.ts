@@ -75,7 +75,7 @@ const testTimeoutMs = 10_000;
 
 function findUserFault({ uid, name }: SystemUser, repoPath: string, searchPath: string): string | null {
   if (name === null)
-    return `${repoPath} belongs to uid ${uid}, and /etc/passwd has no such user. deploy.sh runs as the owner of the checkout, and ssh refuses a user without a name. A container keeps the /etc/passwd that it started with. If the user is new, run hotpush init in the checkout again, or in the directory of the machine part: docker compose up -d --force-recreate run. If not, give the checkout to a user of this machine with chown -R.`;
+    return `${repoPath} belongs to uid ${uid}, and /etc/passwd has no such user. deploy.sh runs as the owner of the checkout, and ssh refuses a user without a name. A container keeps the /etc/passwd that it started with. If the user is new, run hotpush init in the checkout again, or in the directory of the server, /etc/hotpush: docker compose up -d --force-recreate run. If not, give the checkout to a user of this machine with chown -R.`;
   if (findProgram("setpriv", searchPath) === null)
     return "deploy.sh runs as the owner of the checkout by means of setpriv, which is not installed. Install the package util-linux.";
   return null;

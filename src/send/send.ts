@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
-import type { MachineFiles } from "../config/machine-part.ts";
 import { isProjectName } from "../config/project-files.ts";
 import { readSecretText, secretFault } from "../config/secret.ts";
+import type { ServerFiles } from "../config/server.ts";
 import type { Branch } from "../config/settings.ts";
 import { variables } from "../config/settings.ts";
 import { webhookUrlOf } from "../config/values.ts";
@@ -13,7 +13,7 @@ import { withDotenv } from "../platform/env-file.ts";
 import { sendHttp } from "../platform/http.ts";
 import { CommandError } from "../problems.ts";
 import { git } from "../setup/project.ts";
-import { chooseProject, findMachinePart } from "../setup/server.ts";
+import { chooseProject, findServer } from "../setup/server.ts";
 import { type GitHost, isGitHost } from "../setup/webhook-form.ts";
 import { type Delivery, makeDelivery, type SentEvent, signDelivery } from "./delivery.ts";
 import { type RepositoryHead, readRepositoryHead } from "./repository-head.ts";
@@ -30,8 +30,8 @@ export interface SendSettings {
   readonly host: GitHost | null;
   /** The branch whose head is pushed; null: main or master. */
   readonly branch: Branch | null;
-  /** The machine part that has the project; null: a service of its own. */
-  readonly server: Pick<MachineFiles, "path"> | null;
+  /** The server that has the project; null: a service of its own. */
+  readonly server: Pick<ServerFiles, "path"> | null;
 }
 
 export interface SendRequest extends SendSettings {
@@ -103,8 +103,8 @@ async function post(url: URL, delivery: Delivery, deadlineMs: number): Promise<D
 }
 
 /**
- * Reads the settings as the service would have them: from the environment, and from the file of the project of the machine
- * part; else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
+ * Reads the settings as the service would have them: from the environment, and from the file of the project of the server;
+ *  else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
  *
  * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
  * @param project the project whose file has its settings; undefined: that of the working directory, or the only one
@@ -133,15 +133,15 @@ export async function readSendSettings(
 }
 
 /**
- * The variables of a project of the machine part: of the named one, else of that of the directory. PROJECTS_PATH says that
+ * The variables of a project of the server: of the named one, else of that of the directory. PROJECTS_PATH says that
  * another service is meant.
  */
 function projectOnMachine(
   env: Environment,
   directory: string,
   name: string | undefined,
-): { readonly settings: Environment; readonly server: MachineFiles } | null {
-  const part = findMachinePart(env);
+): { readonly settings: Environment; readonly server: ServerFiles } | null {
+  const part = findServer(env);
   if (part === null || (env.PROJECTS_PATH && env.PROJECTS_PATH !== part.files.projectsPath)) return null;
   const project = chooseProject(part, directory, name);
   if (project === null) return null;

@@ -1,5 +1,5 @@
 import { formatDuration } from "../config/duration.ts";
-import { type MachineFiles, machineServices, serverCommands } from "../config/machine-part.ts";
+import { type ServerFiles, serverCommands, serverServices } from "../config/server.ts";
 import type { HttpAnswer } from "../platform/http.ts";
 import type { DeploymentSummary, Would } from "../receiver/push.ts";
 
@@ -29,12 +29,12 @@ interface ServiceAnswer {
 /**
  * Reads the answer to a delivery that was sent to `url`.
  *
- * @param server the machine part that has the project; null: a service of its own
+ * @param server the server that has the project; null: a service of its own
  */
 export function readVerdict(
   reply: DeliveryReply,
   url: URL,
-  server: Pick<MachineFiles, "path"> | null,
+  server: Pick<ServerFiles, "path"> | null,
 ): Verdict {
   const commands = server === null ? ownCommands : commandsOf(server);
   if (reply instanceof Error) return bad("unreachable", explainFailure(reply, url, commands));
@@ -59,10 +59,10 @@ const ownCommands: Commands = {
     "After a change of .env, recreate the service (docker compose up -d). To see which secret it has: docker compose exec hotpush printenv WEBHOOK_SECRET",
 };
 
-function commandsOf(server: Pick<MachineFiles, "path">): Commands {
+function commandsOf(server: Pick<ServerFiles, "path">): Commands {
   const { start, logsOf } = serverCommands(server);
   return {
-    ...{ start, logs: logsOf(machineServices.receive), proxyLogs: logsOf(machineServices.caddy) },
+    ...{ start, logs: logsOf(serverServices.receive), proxyLogs: logsOf(serverServices.caddy) },
     compare:
       "A change of the project's file counts within a few seconds. To see whether the service can use the file: hotpush projects",
   };

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
-import { machineProject, machineServices, serverCommands } from "../config/machine-part.ts";
+import { serverCommands, serverComposeProject, serverServices } from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
 import { callService, NotRunningError } from "../control/client.ts";
 import type { WholeStatusJson } from "../control/status.ts";
@@ -19,11 +19,11 @@ import { overrideText, writersIn } from "./override.ts";
 import { buildOwnImage, hasImageOfVersion, hasOwnImage, ownImage } from "./own-image.ts";
 import {
   findMachine,
-  findMachinePlace,
   findPortHolders,
+  findServerPlace,
   isProjectUp,
   isUserKnown,
-  type MachinePlace,
+  type ServerPlace,
 } from "./place.ts";
 import {
   makeDirectory,
@@ -49,8 +49,8 @@ import {
 import { findRemovedProject, formerProjectName, withRemovedFiles } from "./remove.ts";
 import { askPublishedPorts, type GivenPlace, type ServedOptions, type ServedPlan } from "./served.ts";
 import { notesOf, type ServedQuestion, settleServed } from "./served-questions.ts";
-import { findMachinePart, listMachineProjects, type MachinePart } from "./server.ts";
-import { machineDirectories, machineWideFiles, receiveOwner } from "./server-files.ts";
+import { findServer, listServerProjects, type Server } from "./server.ts";
+import { receiveOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import {
   hasOwnCertificate,
   placesIn,
@@ -60,7 +60,7 @@ import {
   refuseTakenPageName,
   siteFile,
 } from "./sites.ts";
-import { findOutdated, listMachineContainers, type MachineServices, startHeld } from "./start.ts";
+import { findOutdated, listServerContainers, type ServerContext, startHeld } from "./start.ts";
 import { type GitHost, isGitHost } from "./webhook-form.ts";
 
 /** What the command line gives. */
@@ -105,7 +105,7 @@ export interface Setup {
   readonly project: SetupProject;
   /** Of the project on the server. */
   readonly name: string;
-  readonly place: MachinePlace;
+  readonly place: ServerPlace;
   readonly plan: ServedPlan;
   /** What a person should know of it. */
   readonly notes: readonly string[];
@@ -131,7 +131,7 @@ export interface SetupStep {
   readonly run: (setup: Setup, env: NodeJS.ProcessEnv) => void | Promise<void>;
 }
 
-const { caddy, receive, run, page } = machineServices;
+const { caddy, receive, run, page } = serverServices;
 
 /**
  * What is written, started and asked, in this order. Each step looks at what is there and does what is missing, so `init` can
@@ -170,10 +170,10 @@ export async function init(options: InitOptions, env: NodeJS.ProcessEnv, screen:
 
 /** Finds what is here, asks for the rest, and plans the files. Nothing is written or started. */
 async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questions): Promise<Setup> {
-  const server = findMachinePart(env);
+  const server = findServer(env);
   const project = await findProject(process.cwd(), (root) => server && settingsOf(server, root));
   const services = await readServices(project, env);
-  const place = await findMachinePlace(env);
+  const place = await findServerPlace(env);
   const name = nameOf(project, place, given);
   const known = settingsOf(place, project.root) ?? {};
   const formerUrl = known.WEBHOOK_URL ? parsePublicUrl(known.WEBHOOK_URL) : null;
@@ -215,7 +215,7 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
   const ofProject = { name, project, known, payloadUrl: address.payloadUrl, host };
   const choices = { url: given.url ?? null, host: given.host ?? null };
   const serverFiles = withRemovedFiles(place, { root: project.root, name }, [
-    ...machineWideFiles(wide),
+    ...serverWideFiles(wide),
     ...(pagePlan === null ? [] : [pagePlan.site]),
     projectFile({ ...ofProject, given: choices, gid: receiveOwner(place).gid }),
     siteFile(plan, { project: name, ...address }),
@@ -226,7 +226,7 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
   return {
     ...{ project, name, place, plan, address, host, override, serverFiles, settingsFile },
     notes: notesOf(services, options, plan),
-    directories: machineDirectories(wide),
+    directories: serverDirectories(wide),
     holders: await findPortHolders(project.root, caddyPorts, env),
     page: pagePlan?.url ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
     checkoutFiles: await planCheckoutFiles(project, override, overrideText(name, plan.changes)),
@@ -235,13 +235,13 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
 }
 
 /** The settings of the project in the checkout `root`, if the server has it, or had it before it was removed. */
-function settingsOf(part: MachinePart, root: string): Environment | null {
-  const present = listMachineProjects(part).find(({ env }) => env.REPO_PATH === root);
-  return (present ?? findRemovedProject(part, root))?.env ?? null;
+function settingsOf(server: Server, root: string): Environment | null {
+  const present = listServerProjects(server).find(({ env }) => env.REPO_PATH === root);
+  return (present ?? findRemovedProject(server, root))?.env ?? null;
 }
 
-function nameOf({ root, remote }: SetupProject, place: MachinePlace, given: InitOptions): string {
-  const projects = listMachineProjects(place);
+function nameOf({ root, remote }: SetupProject, place: ServerPlace, given: InitOptions): string {
+  const projects = listServerProjects(place);
   const others = projects.filter(({ env }) => env.REPO_PATH !== root);
   return chooseProjectName({
     path: remote?.path ?? root,
@@ -285,14 +285,14 @@ async function buildMissingImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 async function hasNeededImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<boolean> {
   const { HOTPUSH_IMAGE = ownImage } = setup.place.env;
   if (HOTPUSH_IMAGE !== ownImage) return true;
-  const containers = await listMachineContainers(servicesOf(setup, env), run);
+  const containers = await listServerContainers(servicesOf(setup, env), run);
   return containers.length === 0 ? await hasOwnImage(env) : await hasImageOfVersion(env);
 }
 
 /** The server as it is now: the plan was made before its files were written. */
-function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): MachineServices {
+function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): ServerContext {
   const { signal } = new AbortController();
-  return { part: findMachinePart(env) ?? place, engine: connectEngine(env.DOCKER_HOST), env, signal };
+  return { server: findServer(env) ?? place, engine: connectEngine(env.DOCKER_HOST), env, signal };
 }
 
 /** Gives those of `services` a new container that do not run as the files say, or are not healthy. */
@@ -311,9 +311,9 @@ async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly 
 
 async function outdatedServices(setup: Setup, env: NodeJS.ProcessEnv): Promise<readonly string[]> {
   const services = servicesOf(setup, env);
-  const { composeFile } = services.part.files;
+  const { composeFile } = services.server.files;
   const composeText = setup.serverFiles.find(({ path }) => path === composeFile)?.text ?? "";
-  const image = services.part.env.HOTPUSH_IMAGE ?? ownImage;
+  const image = services.server.env.HOTPUSH_IMAGE ?? ownImage;
   const outdated = await findOutdated(services, composeText, image);
   // A user that was added to the system after `run` was started, and owns the checkout.
   const { uid, gid } = statSync(setup.project.root);
@@ -367,7 +367,7 @@ async function untilRight(
   }
   if (fault === null) return;
   const server = servicesOf(setup, env);
-  const containers = (await Promise.all(services.map((one) => listMachineContainers(server, one)))).flat();
+  const containers = (await Promise.all(services.map((one) => listServerContainers(server, one)))).flat();
   const logs = await Promise.all(
     containers.map(async ({ id, name }) => [
       `${name}:`,
@@ -401,12 +401,12 @@ async function askSite({ place, address }: Setup): Promise<string | null> {
   const request = { headers: { host: hostname }, timeoutMs: answerTimeoutMs };
   const answer = await sendHttp(url, request).catch(() => null);
   if (answer !== null && answer.status !== 404) return null;
-  const faults = (await statusOf(place))?.machineFaults ?? [];
+  const faults = (await statusOf(place))?.serverFaults ?? [];
   return [`Caddy does not serve ${hostname}.`, ...faults].join(" ");
 }
 
 /** @returns null if `run` does not answer */
-async function statusOf({ state }: MachinePlace): Promise<WholeStatusJson | null> {
+async function statusOf({ state }: ServerPlace): Promise<WholeStatusJson | null> {
   try {
     return await callService<WholeStatusJson>(state.run, "GET", "/status");
   } catch (error) {
@@ -428,7 +428,7 @@ const answersInTurn = 3;
  *
  * @throws CommandError with the cause if it does not answer within a minute, or Caddy gets no certificate
  */
-async function untilPageAnswers(url: URL, place: MachinePlace, env: NodeJS.ProcessEnv): Promise<void> {
+async function untilPageAnswers(url: URL, place: ServerPlace, env: NodeJS.ProcessEnv): Promise<void> {
   const { ports, files } = place;
   const hasTls = hasOwnCertificate(url, place);
   const target = new URL(hasTls ? `https://127.0.0.1:${ports.https}` : `http://127.0.0.1:${ports.http}`);
@@ -457,7 +457,7 @@ async function untilPageAnswers(url: URL, place: MachinePlace, env: NodeJS.Proce
 
 /** Why Caddy got no certificate for a name just now, by its log; null if it has not failed. */
 async function certificateRefusal(name: string, env: NodeJS.ProcessEnv): Promise<string | null> {
-  const argv = ["docker", "logs", "--since", "1m", `${machineProject}-${caddy}-1`] as const;
+  const argv = ["docker", "logs", "--since", "1m", `${serverComposeProject}-${caddy}-1`] as const;
   let reason: string | null = null;
   const onLine = (line: string) => {
     if (!line.includes("will retry") || !line.includes(`[${name}]`)) return;

@@ -1,4 +1,4 @@
-import { machineProject, machineServices, projectNetwork, projectOfNetwork } from "../config/machine-part.ts";
+import { projectNetwork, projectOfNetwork, serverComposeProject, serverServices } from "../config/server.ts";
 import { type Engine, EngineRefusal, filteredBy, getJson } from "../platform/docker/engine.ts";
 import { ProblemError } from "../problems.ts";
 
@@ -59,8 +59,8 @@ export async function keepNetworks(
  * join the new one to networks.
  */
 export async function listCaddyContainers(engine: Engine): Promise<readonly CaddyContainer[]> {
-  const project = `com.docker.compose.project=${machineProject}`;
-  const service = `com.docker.compose.service=${machineServices.caddy}`;
+  const project = `com.docker.compose.project=${serverComposeProject}`;
+  const service = `com.docker.compose.service=${serverServices.caddy}`;
   const status = ["created", "running", "restarting", "paused"];
   const filters = { label: [project, service, "com.docker.compose.oneoff=False"], status };
   const listed = await getJson<

@@ -1,64 +1,62 @@
 import { constants, readFileSync, realpathSync, statSync } from "node:fs";
 import {
-  machineFilesAt,
-  machinePathOf,
-  machineProject,
-  machineServices,
-  machineStateAt,
-  newMachineStatePath,
+  newServerStatePath,
   projectNetwork,
-} from "../config/machine-part.ts";
+  serverComposeProject,
+  serverFilesAt,
+  serverPathOf,
+  serverServices,
+  serverStateAt,
+} from "../config/server.ts";
 import { wholeNumber } from "../config/values.ts";
 import { isAllowed } from "../platform/files.ts";
 import { isPortTaken, listeningProcess } from "../platform/listener.ts";
 import { outputOf, runCommand } from "../platform/run-command.ts";
 import { SetupError } from "./planned-file.ts";
-import { findMachinePart, type MachinePart } from "./server.ts";
+import { findServer, type Server } from "./server.ts";
 
-/** The machine part that a project is added to, or that is made with it. */
-export interface MachinePlace extends MachinePart {
+/** The server that a project is added to, or that is made with it. */
+export interface ServerPlace extends Server {
   readonly isNew: boolean;
   /** The ports of the machine that Caddy has for http and https. */
   readonly ports: { readonly http: number; readonly https: number };
 }
 
 /**
- * Finds the machine part, or decides where it will be.
+ * Finds the server, or decides where it will be.
  *
  * @throws SetupError if this user may not change it, or the engine has another one
  */
-export async function findMachinePlace(env: NodeJS.ProcessEnv): Promise<MachinePlace> {
-  const found = findMachinePart(env);
+export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPlace> {
+  const found = findServer(env);
   const isRoot = process.getuid?.() === 0;
-  const part = found ?? {
-    files: machineFilesAt(machinePathOf(env, isRoot)),
-    state: machineStateAt(newMachineStatePath(env, isRoot)),
+  const server = found ?? {
+    files: serverFilesAt(serverPathOf(env, isRoot)),
+    state: serverStateAt(newServerStatePath(env, isRoot)),
     env: {},
   };
-  const { path } = part.files;
-  if (found !== null && !isAllowed(part.files.projectsPath, constants.W_OK)) {
-    throw new SetupError(
-      `Only the owner of ${path}, the machine part, may add projects to it. Run this with sudo.`,
-    );
+  const { path } = server.files;
+  if (found !== null && !isAllowed(server.files.projectsPath, constants.W_OK)) {
+    throw new SetupError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
   }
-  await refuseOtherMachinePart(path, env);
-  // They can be chosen in the environment when the machine part is made. Later, they are in its .env.
+  await refuseOtherServer(path, env);
+  // They can be chosen in the environment when the server is made. Later, they are in its .env.
   const ports = {
-    http: portOf("HTTP_PORT", part.env.HTTP_PORT || env.HTTP_PORT || "80"),
-    https: portOf("HTTPS_PORT", part.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
+    http: portOf("HTTP_PORT", server.env.HTTP_PORT || env.HTTP_PORT || "80"),
+    https: portOf("HTTPS_PORT", server.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
   };
-  return { ...part, isNew: found === null, ports };
+  return { ...server, isNew: found === null, ports };
 }
 
 /** Two would have the same containers, and each init would take them from the other. */
-async function refuseOtherMachinePart(path: string, env: NodeJS.ProcessEnv): Promise<void> {
+async function refuseOtherServer(path: string, env: NodeJS.ProcessEnv): Promise<void> {
   const format = '{{.Label "com.docker.compose.project.working_dir"}}';
-  const filter = `label=com.docker.compose.project=${machineProject}`;
+  const filter = `label=com.docker.compose.project=${serverComposeProject}`;
   const directories = await listContainers(["--all", "--filter", filter, "--format", format], env);
   const other = directories.find((directory) => real(directory) !== real(path));
   if (other === undefined) return;
   throw new SetupError(
-    `This Docker engine has a compose project called ${machineProject} already, in ${other}. If it is the machine part, use it: MACHINE_PATH=${other} hotpush init. Else remove it or rename it, because an engine has only one project of that name: docker compose --project-name ${machineProject} down`,
+    `This Docker engine has a compose project called ${serverComposeProject} already, in ${other}. If it is that of Hotpush, use it: SERVER_PATH=${other} hotpush init. Else remove it or rename it, because an engine has only one project of that name: docker compose --project-name ${serverComposeProject} down`,
   );
 }
 
@@ -92,7 +90,7 @@ export async function findPortHolders(
 ): Promise<readonly string[]> {
   const published = (await Promise.all(ports.map((port) => listPublishers(port, env)))).flat();
   const others = published.filter(
-    ({ project, service }) => project !== machineProject || service !== machineServices.caddy,
+    ({ project, service }) => project !== serverComposeProject || service !== serverServices.caddy,
   );
   const foreign = others.find(({ directory }) => directory === "" || real(directory) !== real(root));
   if (foreign !== undefined) throw takenError(foreign.port, containerText(foreign));
@@ -165,7 +163,7 @@ const getentNotFound = 2;
  * that file is a new file.
  */
 export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<boolean> {
-  const labels = [`project=${machineProject}`, `service=${machineServices.run}`];
+  const labels = [`project=${serverComposeProject}`, `service=${serverServices.run}`];
   const filters = labels.flatMap((label) => ["--filter", `label=com.docker.compose.${label}`]);
   const [container] = await listContainers([...filters, "--format", "{{.ID}}"], env);
   if (container === undefined) return true;

@@ -9,16 +9,16 @@ import {
   statSync,
 } from "node:fs";
 import { join } from "node:path";
+import { isProjectName, type ProjectFiles, projectNames } from "../config/project-files.ts";
 import {
   adminSocket,
   caddyMount,
   internalPort,
-  type MachineFiles,
-  machineServices,
+  type ServerFiles,
   serverCommands,
+  serverServices,
   serviceAlias,
-} from "../config/machine-part.ts";
-import { isProjectName, type ProjectFiles, projectNames } from "../config/project-files.ts";
+} from "../config/server.ts";
 import type { Log } from "../log.ts";
 import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
 import { kindOf, ownUid, statOf } from "../platform/files.ts";
@@ -31,7 +31,7 @@ import { requestsDirectory } from "../rollout/caddy-lines.ts";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 
 export interface ReconcileOptions {
-  readonly files: MachineFiles;
+  readonly files: ServerFiles;
   /** The live directory, as this process sees it. */
   readonly livePath: string;
   readonly engine: Engine;
@@ -41,7 +41,7 @@ export interface ReconcileOptions {
   readonly intervalMs?: number;
 }
 
-/** What keeps the machine part as its files say. */
+/** What keeps the server as its files say. */
 export interface Reconciling {
   /** A sentence for each thing that is not as it should be. */
   readonly faults: () => readonly string[];
@@ -54,7 +54,7 @@ type Subject = "engine" | "networks" | "live files" | "caddy";
 const looksPerRenewal = 5;
 
 /**
- * Looks every second whether the machine part is as its files say, and makes it so: each project has its network, with Caddy on
+ * Looks every second whether the server is as its files say, and makes it so: each project has its network, with Caddy on
  * it, and its live directory, and Caddy has the configuration in the Caddyfile and the sites. A look that finds nothing to do
  * costs one request to the engine, and every few seconds a second one.
  */
@@ -100,10 +100,10 @@ export function startReconciling(options: ReconcileOptions): Reconciling {
     if ((faults.get(subject) ?? null) === fault) return;
     if (fault === null) {
       faults.delete(subject);
-      log.info({ event: "machine.recovered", subject }, `Recovered: ${subject}`);
+      log.info({ event: "server.recovered", subject }, `Recovered: ${subject}`);
     } else {
       faults.set(subject, fault);
-      log.error({ event: "machine.faulty", subject }, fault);
+      log.error({ event: "server.faulty", subject }, fault);
     }
   }
 
@@ -122,17 +122,17 @@ function messageOf(error: unknown): string {
 }
 
 /** The names of the projects that have a site, or had one before they were removed. */
-function listSites({ sitesPath }: MachineFiles): readonly string[] {
+function listSites({ sitesPath }: ServerFiles): readonly string[] {
   const names = readdirSync(sitesPath).filter((name) => name.endsWith(".caddy") && !name.startsWith("."));
   return names.sort().map((name) => name.slice(0, -".caddy".length));
 }
 
-function sitePath({ sitesPath }: MachineFiles, project: string): string {
+function sitePath({ sitesPath }: ServerFiles, project: string): string {
   return join(sitesPath, `${project}.caddy`);
 }
 
 /** Those in its site, as `http://api.shop.internal:49080 {`: a site cannot take names of other projects. */
-function namesBetweenServices(files: MachineFiles, project: string): readonly string[] {
+function namesBetweenServices(files: ServerFiles, project: string): readonly string[] {
   const pattern = new RegExp(`^http://([\\w-]+\\.${project}\\.internal):${internalPort} \\{`, "gm");
   return [...readText(sitePath(files, project)).matchAll(pattern)].map(([, name = ""]) => name);
 }
@@ -143,7 +143,7 @@ function readText(path: string): string {
 }
 
 export interface CaddyFilesOptions {
-  readonly files: MachineFiles;
+  readonly files: ServerFiles;
   readonly livePath: string;
   readonly pause: (ms: number) => Promise<void>;
 }
@@ -187,7 +187,7 @@ export function followCaddyFiles(
           ? null
           : `Caddy rejects its configuration and keeps the old one, but only until it restarts. Correct the Caddyfile or the site: ${refusal.reason.replaceAll(caddyMount, files.path)}`;
     } else if (unanswered > patienceLooks) {
-      fault = `Caddy does not answer. Its log says why. See: ${serverCommands(files).logsOf(machineServices.caddy)}`;
+      fault = `Caddy does not answer. Its log says why. See: ${serverCommands(files).logsOf(serverServices.caddy)}`;
     }
     return fault;
   };

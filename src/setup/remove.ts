@@ -2,13 +2,7 @@ import { constants, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, 
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
-import {
-  adminSocket,
-  liveMount,
-  machineServices,
-  projectNetwork,
-  serverCommands,
-} from "../config/machine-part.ts";
+import { adminSocket, liveMount, projectNetwork, serverCommands, serverServices } from "../config/server.ts";
 import { callService, NotRunningError } from "../control/client.ts";
 import type { ProjectJson } from "../control/projects.ts";
 import { composeFileNames, namedFiles, namingFiles } from "../platform/compose/commands.ts";
@@ -25,22 +19,22 @@ import { SetupError, self, type WantedFile, withoutOtherValues } from "./planned
 import { findOverride, isWrittenByInit, ownComposeFile } from "./project.ts";
 import {
   chooseProject,
-  findMachineProject,
   findProjectAround,
-  listMachineProjects,
-  type MachinePart,
-  type MachineProject,
+  findServerProject,
+  listServerProjects,
   removedFiles,
+  type Server,
+  type ServerProject,
 } from "./server.ts";
 import { withoutCaddyPort } from "./server-files.ts";
 import { portsOfProject } from "./sites.ts";
-import { findOutdated, type MachineServices, startHeld } from "./start.ts";
+import { findOutdated, type ServerContext, startHeld } from "./start.ts";
 
 /** What the removal of a project changes. */
 export interface PlannedRemoval {
-  readonly project: MachineProject;
+  readonly project: ServerProject;
   readonly files: ProjectFiles;
-  /** What `init` added to the checkout so that the machine part serves it. */
+  /** What `init` added to the checkout so that the server serves it. */
   readonly changes: readonly CheckoutChange[];
   /** Ports of the machine that Caddy has for this project alone. */
   readonly ports: readonly number[];
@@ -52,7 +46,7 @@ export interface KeptFile {
   readonly to: string;
 }
 
-/** The files of a project in the machine part, whether they are there or not. */
+/** The files of a project on the server, whether they are there or not. */
 export interface ProjectFiles {
   readonly settings: KeptFile;
   readonly secrets: KeptFile;
@@ -65,21 +59,21 @@ export interface ProjectFiles {
  *
  * @throws CommandError if there is no such project, this user may not remove it, or a deployment of it runs
  */
-export async function planRemoval(part: MachinePart, name: string | undefined): Promise<PlannedRemoval> {
-  const find = (among: MachinePart) =>
-    name === undefined ? findProjectAround(among, ".") : findMachineProject(among, name);
-  const half = find(part) === null ? find({ ...part, files: removedFiles(part.files) }) : null;
-  const isHalf = half !== null && existsSync(filesOf(part, half.name).site.from);
-  const project = isHalf ? half : chooseProject(part, ".", name);
+export async function planRemoval(server: Server, name: string | undefined): Promise<PlannedRemoval> {
+  const find = (among: Server) =>
+    name === undefined ? findProjectAround(among, ".") : findServerProject(among, name);
+  const half = find(server) === null ? find({ ...server, files: removedFiles(server.files) }) : null;
+  const isHalf = half !== null && existsSync(filesOf(server, half.name).site.from);
+  const project = isHalf ? half : chooseProject(server, ".", name);
   if (project === null)
     throw new CommandError(
-      "This is no checkout of a project of the machine part. Name one: hotpush remove --project <name>",
+      "No project of this server has this checkout. Name one: hotpush remove --project <name>",
     );
-  if (!isAllowed(part.files.projectsPath, constants.W_OK))
+  if (!isAllowed(server.files.projectsPath, constants.W_OK))
     throw new CommandError(
-      `Only the owner of ${part.files.path} may remove projects from the machine part. Run this with sudo.`,
+      `Only the owner of ${server.files.path} may remove projects from this server. Run this with sudo.`,
     );
-  const known = await askProject(part, project.name);
+  const known = await askProject(server, project.name);
   if (isRunning(known)) {
     const id = known?.last?.id;
     throw new CommandError(
@@ -87,13 +81,13 @@ export async function planRemoval(part: MachinePart, name: string | undefined): 
     );
   }
   return {
-    ...{ project, files: filesOf(part, project.name) },
+    ...{ project, files: filesOf(server, project.name) },
     changes: planCheckoutRemoval(project.env.REPO_PATH ?? ""),
-    ports: portsOfProject(part.files.sitesPath, project.name),
+    ports: portsOfProject(server.files.sitesPath, project.name),
   };
 }
 
-function filesOf({ files }: MachinePart, name: string): ProjectFiles {
+function filesOf({ files }: Server, name: string): ProjectFiles {
   const removed = removedFiles(files);
   const kept = (directory: "projectsPath" | "secretsPath" | "sitesPath", file: string): KeptFile => ({
     from: join(files[directory], file),
@@ -112,7 +106,7 @@ const networkWithinMs = 3_000;
 const pollMs = 200;
 
 /**
- * Takes a project off the machine part: it gets no more pushes, Caddy has no site and no port of it, and its network and live
+ * Takes a project off the server: it gets no more pushes, Caddy has no site and no port of it, and its network and live
  * files are removed. The files with its secrets are kept aside. If this fails or is interrupted, it can be repeated: the site
  * goes last.
  *
@@ -121,30 +115,30 @@ const pollMs = 200;
  * @throws CommandError with the cause if `run` or Caddy does not do its part
  */
 export async function removeProject(
-  machine: MachineServices,
+  context: ServerContext,
   { project: { name }, files, changes, ports }: PlannedRemoval,
   onWaiting: () => void,
 ): Promise<{ readonly isNetworkLeft: boolean }> {
-  const { part, engine } = machine;
+  const { server, engine } = context;
   keepAside(files.settings);
-  const isUnserved = async () => !((await askProject(part, name))?.isServed ?? false);
+  const isUnserved = async () => !((await askProject(server, name))?.isServed ?? false);
   if (!(await within(noticedWithinMs, isUnserved)))
     throw new CommandError(
       `Hotpush has not noticed that ${name} is gone. See: hotpush projects. Then run this again.`,
     );
-  for (let isFirst = true; isRunning(await askProject(part, name)); isFirst = false) {
+  for (let isFirst = true; isRunning(await askProject(server, name)); isFirst = false) {
     if (isFirst) onWaiting();
     await sleep(pollMs);
   }
   changes.forEach(applyChange);
   keepAside(files.secrets);
-  if (ports.length > 0) await releasePorts(machine, ports, onWaiting);
+  if (ports.length > 0) await releasePorts(context, ports, onWaiting);
   keepAside(files.site);
-  if (!(await within(noticedWithinMs, () => hasNoSite(part, name))))
+  if (!(await within(noticedWithinMs, () => hasNoSite(server, name))))
     throw new CommandError(
-      `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(part.files).logsOf(machineServices.run, machineServices.caddy)}`,
+      `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(server.files).logsOf(serverServices.run, serverServices.caddy)}`,
     );
-  for (const path of [join(part.state.live, name), requestsLog(part.state.live, name)])
+  for (const path of [join(server.state.live, name), requestsLog(server.state.live, name)])
     rmSync(path, { recursive: true, force: true });
   // Caddy leaves the network of a project without a site by itself. Other containers may be on it.
   const isGone = await within(networkWithinMs, async () => {
@@ -169,17 +163,17 @@ function keepAside({ from, to }: KeptFile): void {
 
 /** An engine can take a port away only from a new container. */
 async function releasePorts(
-  machine: MachineServices,
+  context: ServerContext,
   ports: readonly number[],
   onWaiting: () => void,
 ): Promise<void> {
-  const { files, env } = machine.part;
+  const { files, env } = context.server;
   const before = readFileSync(files.composeFile, "utf8");
   const composeText = ports.reduce(withoutCaddyPort, before);
   if (composeText !== before) rewriteFile(files.composeFile, composeText);
-  const outdated = await findOutdated(machine, composeText, env.HOTPUSH_IMAGE ?? "");
-  const caddy = outdated.filter((one) => one === machineServices.caddy);
-  const failure = await startHeld(machine, caddy, "hotpush remove", onWaiting);
+  const outdated = await findOutdated(context, composeText, env.HOTPUSH_IMAGE ?? "");
+  const caddy = outdated.filter((one) => one === serverServices.caddy);
+  const failure = await startHeld(context, caddy, "hotpush remove", onWaiting);
   if (failure === null) return;
   throw new CommandError(
     `Caddy did not start again without port ${ports.join(" and ")}. When the cause is fixed, run this again. Docker says: ${failure.reason.join(" ")}`,
@@ -192,14 +186,14 @@ async function releasePorts(
  * @returns the project as `run` has it; null if `run` is not there, or does not know it
  * @throws CommandError if this user may not ask
  */
-async function askProject({ state }: MachinePart, name: string): Promise<ProjectJson | null> {
+async function askProject({ state }: Server, name: string): Promise<ProjectJson | null> {
   try {
     const answer = await callService<{ projects: readonly ProjectJson[] }>(state.run, "GET", "/projects");
     return answer.projects.find((one) => one.name === name) ?? null;
   } catch (error) {
     if (!(error instanceof NotRunningError)) throw error;
     if (!error.isForbidden) return null;
-    throw new CommandError("Only root may change the machine part. Run this with sudo.");
+    throw new CommandError("Only root may change the projects of this server. Run this with sudo.");
   }
 }
 
@@ -208,7 +202,7 @@ function isRunning(project: ProjectJson | null): boolean {
 }
 
 /** A site has the live files of its services. Caddy that does not run has none either. */
-async function hasNoSite({ state }: MachinePart, name: string): Promise<boolean> {
+async function hasNoSite({ state }: Server, name: string): Promise<boolean> {
   const config = await withShortPath(join(state.live, adminSocket), (socketPath) =>
     sendHttp({ socketPath, path: "/config/" }, { headers: { host: "localhost" }, timeoutMs: 5_000 }),
   ).catch(() => null);
@@ -225,14 +219,14 @@ async function within(limitMs: number, ask: () => Promise<boolean>): Promise<boo
   }
 }
 
-/** A file in a checkout that `init` wrote for the machine part. */
+/** A file in a checkout that `init` wrote for the server. */
 export interface CheckoutChange {
   readonly path: string;
   /** Its text without what is Hotpush's; null: nothing else is in it, so it is removed. */
   readonly text: string | null;
 }
 
-/** Finds what `init` added to the checkout in `root` so that the machine part serves it. */
+/** Finds what `init` added to the checkout in `root` so that the server serves it. */
 export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
   const override = findOverride(root);
   const names = [ownComposeFile, ...(override === null ? [] : [override])];
@@ -280,16 +274,16 @@ function dotenvChange(root: string, removed: readonly string[]): readonly Checko
   return [{ path, text: text.trim() === "" ? null : text }];
 }
 
-/** The project of the checkout `root` if the machine part had it before, or null. */
-export function findRemovedProject(part: MachinePart, root: string): MachineProject | null {
-  const removed = { ...part, files: removedFiles(part.files) };
-  return listMachineProjects(removed).find(({ env }) => env.REPO_PATH === root) ?? null;
+/** The project of the checkout `root` if the server had it before, or null. */
+export function findRemovedProject(server: Server, root: string): ServerProject | null {
+  const removed = { ...server, files: removedFiles(server.files) };
+  return listServerProjects(removed).find(({ env }) => env.REPO_PATH === root) ?? null;
 }
 
 /** Its name, with which it gets its history back; null if there is none, or another project has the name now. */
-export function formerProjectName(part: MachinePart, root: string): string | null {
-  const name = findRemovedProject(part, root)?.name ?? null;
-  return listMachineProjects(part).some((one) => one.name === name) ? null : name;
+export function formerProjectName(server: Server, root: string): string | null {
+  const name = findRemovedProject(server, root)?.name ?? null;
+  return listServerProjects(server).some((one) => one.name === name) ? null : name;
 }
 
 /**
@@ -297,12 +291,12 @@ export function formerProjectName(part: MachinePart, root: string): string | nul
  * secrets are the same.
  */
 export function withRemovedFiles(
-  part: MachinePart,
+  server: Server,
   { root, name }: { readonly root: string; readonly name: string },
   wanted: readonly WantedFile[],
 ): readonly WantedFile[] {
-  if (findRemovedProject(part, root)?.name !== name) return wanted;
-  const kept = removedFiles(part.files).path;
+  if (findRemovedProject(server, root)?.name !== name) return wanted;
+  const kept = removedFiles(server.files).path;
   const secrets: WantedFile = {
     ...{ name: `secrets/${name}.env`, mode: 0o600, owner: self(), purpose: "what only its deploy.sh gets" },
     make: (before) => before ?? "",

@@ -1,4 +1,4 @@
-import { internalName, internalPort } from "../config/machine-part.ts";
+import { internalName, internalPort } from "../config/server.ts";
 import { isProxyImage } from "../platform/compose/model.ts";
 import { writableVolume } from "../rollout/project.ts";
 import { SetupError } from "./planned-file.ts";

@@ -4,17 +4,17 @@ import { type Document, isScalar, isSeq, parseDocument } from "yaml";
 import {
   caddyMount,
   liveMount,
-  machineNetwork,
-  machineProject,
   pageAlias,
   receiveAlias,
   receiveNetwork,
+  serverComposeProject,
+  serverNetwork,
   serviceAlias,
-} from "../config/machine-part.ts";
+} from "../config/server.ts";
 import { kindOf } from "../platform/files.ts";
 import { answerLines, countingLines, indented } from "../rollout/caddy-lines.ts";
 import { ownImage } from "./own-image.ts";
-import type { Machine, MachinePlace } from "./place.ts";
+import type { Machine, ServerPlace } from "./place.ts";
 import {
   type Owner,
   type PlannedDirectory,
@@ -25,8 +25,8 @@ import {
 } from "./planned-file.ts";
 import type { SetupProject } from "./project.ts";
 
-export interface MachineFilesOptions {
-  readonly place: MachinePlace;
+export interface ServerFilesOptions {
+  readonly place: ServerPlace;
   readonly machine: Machine;
   readonly project: SetupProject;
   /** Ports of the machine that Caddy takes over from this project, beside 80 and 443. */
@@ -35,8 +35,8 @@ export interface MachineFilesOptions {
   readonly settings: readonly Setting[];
 }
 
-/** The directories of the machine part, those that contain others first. */
-export function machineDirectories({ place, machine }: MachineFilesOptions): readonly PlannedDirectory[] {
+/** The directories of the server, those that contain others first. */
+export function serverDirectories({ place, machine }: ServerFilesOptions): readonly PlannedDirectory[] {
   const { files, state } = place;
   const [own, receive] = [self(), receiveOwner(place)];
   return [
@@ -59,41 +59,41 @@ export function machineDirectories({ place, machine }: MachineFilesOptions): rea
  * The files that all projects share. A person may have changed them, so what is there is only added to: variables,
  * checkouts that `run` does not have yet, and ports of Caddy.
  */
-export function machineWideFiles(options: MachineFilesOptions): readonly WantedFile[] {
+export function serverWideFiles(options: ServerFilesOptions): readonly WantedFile[] {
   const owner = self();
   return [
     {
       ...{ name: "compose.yaml", mode: 0o644, owner, purpose: "Caddy, and Hotpush in containers" },
-      make: (before) => withNeeds(before ?? machineComposeFile(presentPaths()), options),
+      make: (before) => withNeeds(before ?? serverComposeFile(presentPaths()), options),
     },
     {
       ...{ name: "Caddyfile", mode: 0o644, owner, purpose: "what the sites of all projects import" },
-      make: (before) => before ?? machineCaddyfile(),
+      make: (before) => before ?? serverCaddyfile(),
     },
     {
       ...{ name: ".env", mode: 0o644, owner, purpose: "the values of this machine" },
-      make: (before) => withSettings(before ?? "", machineSettings(options)),
+      make: (before) => withSettings(before ?? "", serverSettings(options)),
     },
   ];
 }
 
 /** The user of `receive`, as it is or will be in .env. */
-export function receiveOwner({ env }: MachinePlace): Owner {
+export function receiveOwner({ env }: ServerPlace): Owner {
   const [uid, gid] = (env.RECEIVE_USER ?? newReceiveUser()).split(":").map(Number);
   return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
 }
 
 /** The directory of the socket on which `page` calls `run`: its group may use the socket, and only root may change it. */
-export function pageDirectory({ env, state }: Pick<MachinePlace, "env" | "state">): PlannedDirectory {
+export function pageDirectory({ env, state }: Pick<ServerPlace, "env" | "state">): PlannedDirectory {
   const [uid = 0, gid = uid] = (env.PAGE_USER ?? newPageUser()).split(":").map(Number);
   return { path: state.page, mode: 0o750, owner: { ...self(), gid } };
 }
 
-function machineSettings({ place, machine, settings }: MachineFilesOptions): readonly Setting[] {
+function serverSettings({ place, machine, settings }: ServerFilesOptions): readonly Setting[] {
   const { files, state, ports } = place;
   const values = {
     HOTPUSH_IMAGE: ownImage,
-    MACHINE_PATH: files.path,
+    SERVER_PATH: files.path,
     STATE_PATH: state.path,
     RECEIVE_USER: newReceiveUser(),
     PAGE_USER: newPageUser(),
@@ -119,7 +119,7 @@ function presentPaths(): readonly string[] {
   return usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
 }
 
-function withNeeds(text: string, { project, ports }: MachineFilesOptions): string {
+function withNeeds(text: string, { project, ports }: ServerFilesOptions): string {
   const withPorts = ports.reduce((before, { port, address }) => withCaddyPort(before, port, address), text);
   const withCheckout = withCheckoutPath(withPorts, project.root, false);
   const remote = remotePath(project);
@@ -145,15 +145,15 @@ const roleMount = "/state";
 /* biome-ignore-start lint/suspicious/noTemplateCurlyInString: compose replaces what is in ${…} */
 
 /**
- * The text of the machine part's compose.yaml.
+ * The text of the server's compose.yaml.
  *
  * @param checkoutPaths the directories that `run` has at their own paths
  */
-export function machineComposeFile(checkoutPaths: readonly string[]): string {
+export function serverComposeFile(checkoutPaths: readonly string[]): string {
   const lines = [
     "# Hotpush on this machine, for all its projects: written by `hotpush init`, and yours to change. init only adds to it.",
     "# The values are in .env. To apply a change: docker compose up --detach --wait (in this directory)",
-    `name: ${machineProject}`,
+    `name: ${serverComposeProject}`,
     "",
     "services:",
     ...caddyLines,
@@ -181,7 +181,7 @@ const caddyLines = [
   ...bind("./sites", `${caddyMount}/sites`, true),
   ...bind("${STATE_PATH:?run hotpush init}/live", liveMount),
   ...bind("${STATE_PATH}/caddy", "/data"),
-  `    networks: [${machineNetwork}, ${receiveNetwork}]`,
+  `    networks: [${serverNetwork}, ${receiveNetwork}]`,
   "",
 ];
 
@@ -195,12 +195,12 @@ const receiveLines = [
   "    security_opt: [no-new-privileges:true]",
   "    tmpfs: [/tmp]",
   "    environment:",
-  "      PROJECTS_PATH: ${MACHINE_PATH:?run hotpush init}/projects",
+  "      PROJECTS_PATH: ${SERVER_PATH:?run hotpush init}/projects",
   `      STATE_PATH: ${roleMount}`,
   `      INBOX_SOCKET: ${roleMount}/inbox.sock`,
   "      TRUSTED_PROXIES: private_ranges",
   "    volumes:",
-  ...bind("${MACHINE_PATH}/projects", "${MACHINE_PATH}/projects", true),
+  ...bind("${SERVER_PATH}/projects", "${SERVER_PATH}/projects", true),
   ...bind("${STATE_PATH}/receive", roleMount),
   "    networks:",
   `      ${receiveNetwork}:`,
@@ -217,19 +217,19 @@ const runLines = [
   "    cap_add: [SYS_PTRACE] # To see which processes of scripts, which run as other users, are left.",
   "    tmpfs: [/tmp]",
   "    environment:",
-  "      PROJECTS_PATH: ${MACHINE_PATH}/projects",
-  "      SECRETS_PATH: ${MACHINE_PATH}/secrets",
+  "      PROJECTS_PATH: ${SERVER_PATH}/projects",
+  "      SECRETS_PATH: ${SERVER_PATH}/secrets",
   "      STATE_PATH: ${STATE_PATH}/run",
   "      INBOX_SOCKET: ${STATE_PATH}/receive/inbox.sock",
   "      PAGE_URL: ${PAGE_URL:-}",
   "      METRICS_NETWORKS: ${METRICS_NETWORKS:-}",
   "      PAGE_SOCKET: ${STATE_PATH}/page/page.sock",
-  "      MACHINE_PATH: ${MACHINE_PATH}",
-  "      MACHINE_STATE_PATH: ${STATE_PATH}",
-  `    networks: [${machineNetwork}]`,
+  "      SERVER_PATH: ${SERVER_PATH}",
+  "      SERVER_STATE_PATH: ${STATE_PATH}",
+  `    networks: [${serverNetwork}]`,
   "    volumes:",
   ...bind("${DOCKER_SOCKET:-/var/run/docker.sock}", "/var/run/docker.sock"),
-  ...bind("${MACHINE_PATH}", "${MACHINE_PATH}"),
+  ...bind("${SERVER_PATH}", "${SERVER_PATH}"),
   "      # Whole: each script, as another user, has to reach its own directory in it.",
   ...bind("${STATE_PATH}", "${STATE_PATH}"),
   ...bind("${STATE_PATH}/live", liveMount),
@@ -266,8 +266,8 @@ const pageLines = [
 const networkLines = [
   "networks:",
   "  # Sorts before those of the projects (hotpush-<name>), so that it stays Caddy's gateway.",
-  `  ${machineNetwork}:`,
-  `    name: ${machineNetwork}`,
+  `  ${serverNetwork}:`,
+  `    name: ${serverNetwork}`,
   `  ${receiveNetwork}:`,
   `    name: ${receiveNetwork}`,
   "    internal: true",
@@ -302,7 +302,7 @@ function quotedPath(path: string): string {
 const runVolumes = ["services", "run", "volumes"] as const;
 const caddyPorts = ["services", "caddy", "ports"] as const;
 
-/** Whether `run` of the machine part in `text` has the file or directory at `path`. */
+/** Whether `run` of the server in `text` has the file or directory at `path`. */
 export function hasCheckoutPath(text: string, path: string): boolean {
   return listIn(parseDocument(text), runVolumes).some((volume) => {
     const mounted = targetOf(volume);
@@ -352,7 +352,7 @@ export function hasService(text: string, name: string): boolean {
 export function renewedComposeFile(text: string): string {
   const document = parseDocument(text);
   const [volumes, ports] = [listIn(document, runVolumes), listIn(document, caddyPorts)];
-  const renewed = machineComposeFile(volumes.flatMap(checkoutPathOf));
+  const renewed = serverComposeFile(volumes.flatMap(checkoutPathOf));
   return withItems(withItems(renewed, runVolumes, volumes), caddyPorts, ports);
 }
 
@@ -386,8 +386,8 @@ function listIn(document: Document.Parsed, path: readonly string[]): readonly un
   return isSeq(list) ? (list.toJSON() as readonly unknown[]) : [];
 }
 
-/** The text of the machine part's Caddyfile: what the sites of all projects import. */
-export function machineCaddyfile(): string {
+/** The text of the server's Caddyfile: what the sites of all projects import. */
+export function serverCaddyfile(): string {
   return `# Caddy of this machine, for all projects: written by \`hotpush init\`, and yours to change. Their sites are in sites/.
 # \`run\` loads a change of these files within a second or two. If Caddy rejects it, the old configuration stays in force.
 {

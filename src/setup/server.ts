@@ -1,60 +1,60 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
-import {
-  type MachineFiles,
-  type MachineState,
-  machineFilesAt,
-  machinePathOf,
-  machineStateAt,
-  newMachineStatePath,
-} from "../config/machine-part.ts";
 import { isProjectName } from "../config/project-files.ts";
+import {
+  newServerStatePath,
+  type ServerFiles,
+  type ServerState,
+  serverFilesAt,
+  serverPathOf,
+  serverStateAt,
+} from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
 import { CommandError } from "../problems.ts";
 
-/** The machine part, as a command on the machine finds it. */
-export interface MachinePart {
-  readonly files: MachineFiles;
-  readonly state: MachineState;
+/** The server, as a command on the machine finds it. */
+export interface Server {
+  readonly files: ServerFiles;
+  readonly state: ServerState;
   /** The variables of its .env. */
   readonly env: Environment;
 }
 
-/** A project of the machine part, and the variables of its file. */
-export interface MachineProject {
+/** A project of the server, and the variables of its file. */
+export interface ServerProject {
   readonly name: string;
   readonly file: string;
   readonly env: Environment;
 }
 
-/** Finds the machine part of this machine: that of this user, else that of root. */
-export function findMachinePart(env: Environment): MachinePart | null {
+/** Finds the server on this machine: that of this user, else that of root. */
+export function findServer(env: Environment): Server | null {
   const isOurs = process.getuid?.() === 0;
   return findAt(env, isOurs) ?? (isOurs ? null : findAt(env, true));
 }
 
-function findAt(env: Environment, isRoot: boolean): MachinePart | null {
-  const files = machineFilesAt(machinePathOf(env, isRoot));
+function findAt(env: Environment, isRoot: boolean): Server | null {
+  const files = serverFilesAt(serverPathOf(env, isRoot));
   if (!existsSync(files.composeFile)) return null;
   const own = readVariables(files.envFile) ?? {};
-  return { files, state: machineStateAt(own.STATE_PATH || newMachineStatePath(env, isRoot)), env: own };
+  return { files, state: serverStateAt(own.STATE_PATH || newServerStatePath(env, isRoot)), env: own };
 }
 
 /**
  * The project that a command is about, for one that changes or uses its file: the named one, else that of `directory`.
  *
- * @returns null if the directory is in no checkout of the machine part, or in one with a Hotpush of its own
+ * @returns null if the directory is in no checkout of the server, or in one with a Hotpush of its own
  * @throws CommandError if there is no project with this name, or this user may not read the projects
  */
 export function chooseProject(
-  part: MachinePart,
+  server: Server,
   directory: string,
   name: string | undefined,
-): MachineProject | null {
-  const project = name === undefined ? findProjectAround(part, directory) : findMachineProject(part, name);
-  if (project !== null || hasOwnHotpush(part, directory)) return project;
-  const { projectsPath } = part.files;
+): ServerProject | null {
+  const project = name === undefined ? findProjectAround(server, directory) : findServerProject(server, name);
+  if (project !== null || hasOwnHotpush(server, directory)) return project;
+  const { projectsPath } = server.files;
   if (!isReadable(projectsPath))
     throw new CommandError(`Only root may read the projects in ${projectsPath}. Run this with sudo.`);
   if (name === undefined) return null;
@@ -72,31 +72,31 @@ function isReadable(path: string): boolean {
 }
 
 /** The project with this name, or null if there is none, or this user may not read it. */
-export function findMachineProject({ files }: MachinePart, name: string): MachineProject | null {
+export function findServerProject({ files }: Server, name: string): ServerProject | null {
   const file = join(files.projectsPath, `${name}.env`);
   const env = isProjectName(name) ? readVariables(file) : null;
   return env && { name, file, env };
 }
 
 /** The projects that this user may read. */
-export function listMachineProjects(part: MachinePart): readonly MachineProject[] {
-  return namesIn(part.files.projectsPath).flatMap((name) => findMachineProject(part, name) ?? []);
+export function listServerProjects(server: Server): readonly ServerProject[] {
+  return namesIn(server.files.projectsPath).flatMap((name) => findServerProject(server, name) ?? []);
 }
 
 /** The project whose checkout `directory` is in; null if it is in none, or this user may not read the projects. */
-export function findProjectAround(part: MachinePart, directory: string): MachineProject | null {
+export function findProjectAround(server: Server, directory: string): ServerProject | null {
   const byCheckout = new Map(
-    listMachineProjects(part).map((project) => [real(project.env.REPO_PATH ?? ""), project]),
+    listServerProjects(server).map((project) => [real(project.env.REPO_PATH ?? ""), project]),
   );
   const around = directoriesAround(real(directory)).find((path) => byCheckout.has(path));
   return (around !== undefined && byCheckout.get(around)) || null;
 }
 
 /**
- * Whether `directory` is in a checkout with a Hotpush of its own, outside of the machine part: then that one is meant.
+ * Whether `directory` is in a checkout with a Hotpush of its own, outside of the server: then that one is meant.
  */
-export function hasOwnHotpush(part: MachinePart, directory: string): boolean {
-  if (findProjectAround(part, directory) !== null) return false;
+export function hasOwnHotpush(server: Server, directory: string): boolean {
+  if (findProjectAround(server, directory) !== null) return false;
   return directoriesAround(real(directory)).some((path) => {
     const env = readVariables(join(path, ".env"));
     return Boolean(env?.WEBHOOK_SECRET || env?.WEBHOOK_SECRET_FILE);
@@ -104,8 +104,8 @@ export function hasOwnHotpush(part: MachinePart, directory: string): boolean {
 }
 
 /** The files of removed projects: they have secrets in them, which nobody may lose by mistake. */
-export function removedFiles({ path }: MachineFiles): MachineFiles {
-  return machineFilesAt(join(path, "removed"));
+export function removedFiles({ path }: ServerFiles): ServerFiles {
+  return serverFilesAt(join(path, "removed"));
 }
 
 function namesIn(projectsPath: string): readonly string[] {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { internalName, internalPort, machineServices, pageAlias } from "../config/machine-part.ts";
-import type { MachinePlace } from "./place.ts";
+import { internalName, internalPort, pageAlias, serverServices } from "../config/server.ts";
+import type { ServerPlace } from "./place.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
 import type { ProjectAddress } from "./project.ts";
 import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
@@ -199,7 +199,7 @@ function given(service: string, port: number, at: string): readonly GivenPlace[]
   return place === null ? [] : [{ service, port, place }];
 }
 
-/** The page of the machine part as it will be. */
+/** The page of the server as it will be. */
 export interface PagePlan {
   readonly url: URL;
   readonly settings: readonly Setting[];
@@ -211,10 +211,10 @@ export interface PagePlan {
  *
  * @throws SetupError if Caddy does not have the port of `url`
  */
-export function planPage(url: URL, place: MachinePlace): PagePlan {
+export function planPage(url: URL, place: ServerPlace): PagePlan {
   refuseOtherPort(url, place);
   const { COMPOSE_PROFILES = "" } = place.env;
-  const profiles = [...new Set([...COMPOSE_PROFILES.split(",").filter(Boolean), machineServices.page])];
+  const profiles = [...new Set([...COMPOSE_PROFILES.split(",").filter(Boolean), serverServices.page])];
   return {
     url,
     settings: [
@@ -228,7 +228,7 @@ export function planPage(url: URL, place: MachinePlace): PagePlan {
   };
 }
 
-function refuseOtherPort(url: URL, place: MachinePlace): void {
+function refuseOtherPort(url: URL, place: ServerPlace): void {
   const { protocol, hostname, port, origin } = url;
   const hasTls = protocol === "https:";
   // The port of a proxy in front of Caddy is not known here.
@@ -242,15 +242,15 @@ function refuseOtherPort(url: URL, place: MachinePlace): void {
 }
 
 /** Whether Caddy gets a certificate for it: if it has the usual ports. Else a proxy in front of it has one. */
-export function hasOwnCertificate({ protocol }: URL, { ports }: Pick<MachinePlace, "ports">): boolean {
+export function hasOwnCertificate({ protocol }: URL, { ports }: Pick<ServerPlace, "ports">): boolean {
   return protocol === "https:" && ports.http === 80 && ports.https === 443;
 }
 
-function siteAddress(url: URL, place: MachinePlace): string {
+function siteAddress(url: URL, place: ServerPlace): string {
   return `${hasOwnCertificate(url, place) ? "" : "http://"}${url.hostname}`;
 }
 
-function pageSite(url: URL, place: MachinePlace): string {
+function pageSite(url: URL, place: ServerPlace): string {
   return `# The page, at a host name of its own: below the address of an app, that app could act for its visitors.
 
 ${siteAddress(url, place)} {

@@ -1,4 +1,4 @@
-import { machineProject, machineServices } from "../config/machine-part.ts";
+import { serverComposeProject, serverServices } from "../config/server.ts";
 import { NotRunningError, openHold } from "../control/client.ts";
 import type { DeploymentJson } from "../control/deployment-json.ts";
 import { type ComposeRun, runCompose } from "../platform/compose/run-compose.ts";
@@ -9,11 +9,11 @@ import { isServing } from "../platform/docker/health.ts";
 import { inspectImage } from "../platform/docker/image.ts";
 import { type CommandEnding, hasSucceeded } from "../platform/run-command.ts";
 import { CommandError } from "../problems.ts";
-import type { MachinePart } from "./server.ts";
+import type { Server } from "./server.ts";
 
-/** The services of the machine part on their engine. */
-export interface MachineServices {
-  readonly part: MachinePart;
+/** The services of the server on their engine. */
+export interface ServerContext {
+  readonly server: Server;
   readonly engine: Engine;
   /** That of the person, who may have variables of other projects in it. */
   readonly env: NodeJS.ProcessEnv;
@@ -39,12 +39,12 @@ const readTimeoutMs = 60_000;
  * @throws CommandError if compose cannot read it
  */
 export async function findOutdated(
-  machine: MachineServices,
+  context: ServerContext,
   composeText: string,
   image: string,
 ): Promise<readonly string[]> {
   const read = async (...args: readonly string[]) => {
-    const ending = await compose(machine, ["--file", "-", "config", ...args], {
+    const ending = await compose(context, ["--file", "-", "config", ...args], {
       ...{ timeoutMs: readTimeoutMs, input: composeText },
       variables: { HOTPUSH_IMAGE: image },
     });
@@ -59,8 +59,8 @@ export async function findOutdated(
   const isOutdated = await Promise.all(
     wanted.map(async ([service = "", hash = ""]) => {
       const name = services[service]?.image;
-      const id = name && (await inspectImage(machine.engine, name))?.id;
-      const containers = await listMachineContainers(machine, service);
+      const id = name && (await inspectImage(context.engine, name))?.id;
+      const containers = await listServerContainers(context, service);
       return !containers.some((one) => isServing(one) && one.configHash === hash && one.image === id);
     }),
   );
@@ -79,15 +79,15 @@ const upTimeoutMs = (healthyWithinS + 210) * 1_000;
  * @returns null, or the first that is not healthy
  */
 export async function startServices(
-  machine: MachineServices,
+  context: ServerContext,
   services: readonly string[],
 ): Promise<StartFailure | null> {
   if (services.length === 0) return null;
   // A container that is not healthy gets a fresh start, also if its definition is the same.
   const up = ["up", "--detach", "--no-deps", "--no-build", "--force-recreate"];
   const wait = ["--wait", "--wait-timeout", String(healthyWithinS)];
-  const ending = await compose(machine, [...up, ...wait, ...services], { timeoutMs: upTimeoutMs });
-  return hasSucceeded(ending) ? null : await failureOf(machine, services, ending);
+  const ending = await compose(context, [...up, ...wait, ...services], { timeoutMs: upTimeoutMs });
+  return hasSucceeded(ending) ? null : await failureOf(context, services, ending);
 }
 
 const shownLines = 3;
@@ -95,27 +95,27 @@ const shownLines = 3;
 const progressLine = /^ ?(?:Container|Network|Volume|Image) /;
 
 async function failureOf(
-  machine: MachineServices,
+  context: ServerContext,
   services: readonly string[],
   { lastLines, kind }: CommandEnding,
 ): Promise<StartFailure> {
   const telling = lastLines.filter((line) => !progressLine.test(line)).slice(-shownLines);
   const said = telling.length > 0 ? telling : [`docker compose: ${kind}`];
   for (const service of services) {
-    const failed = (await listMachineContainers(machine, service)).findLast((one) => !isServing(one));
+    const failed = (await listServerContainers(context, service)).findLast((one) => !isServing(one));
     if (failed === undefined) continue;
-    const evidence = await evidenceOf(machine.engine, failed, [`/containers/${failed.id}`]);
+    const evidence = await evidenceOf(context.engine, failed, [`/containers/${failed.id}`]);
     return { service, reason: [...said, ...evidence] };
   }
   return { service: services.join(" and "), reason: said };
 }
 
 /** The containers of a service, running or not. */
-export function listMachineContainers(
-  { engine }: MachineServices,
+export function listServerContainers(
+  { engine }: ServerContext,
   service: string,
 ): Promise<readonly Container[]> {
-  return listContainers(engine, machineProject, service);
+  return listContainers(engine, serverComposeProject, service);
 }
 
 /**
@@ -126,15 +126,15 @@ export function listMachineContainers(
  * @throws CommandError if this user may not use the socket of `run`
  */
 export async function startHeld(
-  machine: MachineServices,
+  context: ServerContext,
   services: readonly string[],
   command: string,
   onWaiting: OnWaiting,
 ): Promise<StartFailure | null> {
-  const needsHold = services.some((one) => one === machineServices.run || one === machineServices.caddy);
-  const release = needsHold ? await holdDeployments(machine, command, onWaiting) : null;
+  const needsHold = services.some((one) => one === serverServices.run || one === serverServices.caddy);
+  const release = needsHold ? await holdDeployments(context, command, onWaiting) : null;
   try {
-    return await startServices(machine, services);
+    return await startServices(context, services);
   } finally {
     release?.();
   }
@@ -148,7 +148,7 @@ export async function startHeld(
  * @throws CommandError if this user may not use the socket of `run`
  */
 export async function holdDeployments(
-  { part, env, signal }: MachineServices,
+  { server, env, signal }: ServerContext,
   command: string,
   onWaiting: OnWaiting,
 ): Promise<(() => void) | null> {
@@ -156,7 +156,7 @@ export async function holdDeployments(
   const release = () => held.abort();
   signal.addEventListener("abort", release, { once: true });
   const request = { reason: command, requestedBy: env.SUDO_USER || env.USER };
-  const events = openHold(part.state.run, request, held.signal);
+  const events = openHold(server.state.run, request, held.signal);
   try {
     for (;;) {
       const { value } = await events.next();
@@ -168,7 +168,7 @@ export async function holdDeployments(
     if (!(error instanceof NotRunningError)) throw error;
     if (error.isForbidden)
       throw new CommandError(
-        `Only root may do this. Run: sudo env MACHINE_PATH=${part.files.path} ${command}`,
+        `Only root may do this. Run: sudo env SERVER_PATH=${server.files.path} ${command}`,
       );
     // It does not run, so neither does a deployment.
   }
@@ -176,17 +176,17 @@ export async function holdDeployments(
   return release;
 }
 
-/** The person's shell may have values for variables of the machine part's `.env`; those of the file count. */
+/** The person's shell may have values for variables of the server's `.env`; those of the file count. */
 function compose(
-  { part, env, signal }: MachineServices,
+  { server, env, signal }: ServerContext,
   args: readonly string[],
   { variables, ...run }: ComposeRun & { readonly variables?: Readonly<Record<string, string>> },
 ): Promise<CommandEnding> {
-  const own = Object.fromEntries(Object.keys(part.env).map((name) => [name, undefined]));
-  const { path, composeFile } = part.files;
+  const own = Object.fromEntries(Object.keys(server.env).map((name) => [name, undefined]));
+  const { path, composeFile } = server.files;
   const files = args[0] === "--file" ? [] : ["--file", composeFile];
-  const target = { projectDirectory: path, files: [], projectName: machineProject };
-  const named = ["--progress", "plain", "--project-directory", path, "--project-name", machineProject];
+  const target = { projectDirectory: path, files: [], projectName: serverComposeProject };
+  const named = ["--progress", "plain", "--project-directory", path, "--project-name", serverComposeProject];
   const options = { target, env: { ...env, ...own, ...variables }, signal, lockDescriptor: undefined };
   return runCompose(options, ["docker", "compose", ...named, ...files, ...args], run);
 }

@@ -1,4 +1,4 @@
-import { machineServices, servicesOf } from "../config/machine-part.ts";
+import { serverServices, servicesOf } from "../config/server.ts";
 import { inspectImage, tagImage } from "../platform/docker/image.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
 import { buildOwnImage, hasOwnImage, ownImage } from "./own-image.ts";
@@ -10,18 +10,18 @@ import {
   withSettings,
   writePlanned,
 } from "./planned-file.ts";
-import { machineCaddyfile, pageDirectory, renewedComposeFile } from "./server-files.ts";
+import { pageDirectory, renewedComposeFile, serverCaddyfile } from "./server-files.ts";
 import {
   findOutdated,
   holdDeployments,
-  listMachineContainers,
-  type MachineServices,
+  listServerContainers,
   type OnWaiting,
+  type ServerContext,
   type StartFailure,
   startServices,
 } from "./start.ts";
 
-/** What this version of Hotpush would change of the machine part. */
+/** What this version of Hotpush would change of the server. */
 export interface PlannedUpgrade {
   readonly files: readonly PlannedFile[];
   /** HOTPUSH_IMAGE. A name that `init` did not choose stays: that image is a person's own. */
@@ -37,8 +37,8 @@ export interface PlannedUpgrade {
  *
  * @throws SetupError if a file cannot be read, CommandError if compose cannot read compose.yaml
  */
-export async function planUpgrade(machine: MachineServices): Promise<PlannedUpgrade> {
-  const { files, env } = machine.part;
+export async function planUpgrade(context: ServerContext): Promise<PlannedUpgrade> {
+  const { files, env } = context.server;
   const isOwn = /^hotpush:[^/]+$/.test(env.HOTPUSH_IMAGE ?? "");
   const image = isOwn ? ownImage : (env.HOTPUSH_IMAGE ?? ownImage);
   const wanted: readonly WantedFile[] = [
@@ -48,7 +48,7 @@ export async function planUpgrade(machine: MachineServices): Promise<PlannedUpgr
     },
     {
       ...{ name: "Caddyfile", mode: null, purpose: "what the sites of all projects import" },
-      make: machineCaddyfile,
+      make: serverCaddyfile,
     },
     {
       ...{ name: ".env", mode: null, purpose: "the values of this machine" },
@@ -56,10 +56,10 @@ export async function planUpgrade(machine: MachineServices): Promise<PlannedUpgr
     },
   ];
   const planned = wanted.map((file) => planFile(files.path, file));
-  const isBuilt = image === ownImage && !(await hasOwnImage(machine.env));
-  const outdated = await findOutdated(machine, planned[0]?.text ?? "", image);
+  const isBuilt = image === ownImage && !(await hasOwnImage(context.env));
+  const outdated = await findOutdated(context, planned[0]?.text ?? "", image);
   // Before the image is built, its name may still be that of the one that runs.
-  const isReplaced = (one: string) => outdated.includes(one) || (isBuilt && one !== machineServices.caddy);
+  const isReplaced = (one: string) => outdated.includes(one) || (isBuilt && one !== serverServices.caddy);
   return { files: planned, image, isBuilt, replaced: servicesOf(env).filter(isReplaced) };
 }
 
@@ -92,34 +92,34 @@ export interface WentBack extends StartFailure {
  * Builds the image, and when no deployment runs, writes the files and replaces the services that differ from them. If a new
  * container is not healthy, the files and the containers are the old ones again.
  *
- * @param machine.signal gives up while deployments run; later it has no effect
+ * @param context.signal gives up while deployments run; later it has no effect
  * @throws CommandError if the image cannot be built, or `run` cannot be asked
  */
-export async function upgradeMachinePart(
-  machine: MachineServices,
+export async function upgradeServer(
+  context: ServerContext,
   plan: PlannedUpgrade,
   events: UpgradeEvents,
 ): Promise<UpgradeEnding> {
-  const { part, engine } = machine;
+  const { server, engine } = context;
   const { files, image } = plan;
-  const oldImage = part.env.HOTPUSH_IMAGE ?? image;
-  const [running] = await listMachineContainers(machine, machineServices.run);
+  const oldImage = server.env.HOTPUSH_IMAGE ?? image;
+  const [running] = await listServerContainers(context, serverServices.run);
   // The build may give the name of the old image to the new one.
   const oldImageId = (running && (await inspectImage(engine, running.image))?.id) ?? null;
-  if (plan.isBuilt) await buildOwnImage(machine.env);
-  const release = await holdDeployments(machine, "hotpush upgrade", events.onWaiting);
+  if (plan.isBuilt) await buildOwnImage(context.env);
+  const release = await holdDeployments(context, "hotpush upgrade", events.onWaiting);
   if (release === null) return { kind: "left" };
   events.onQuiet();
   try {
-    makeDirectory(pageDirectory(part));
+    makeDirectory(pageDirectory(server));
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);
-    const failure = await replaceOutdated(machine, files[0]?.text ?? "", image, events.onReplaced);
+    const failure = await replaceOutdated(context, files[0]?.text ?? "", image, events.onReplaced);
     if (failure === null) return { kind: "upgraded" };
     for (const { path, before, state } of files)
       if (state === "changed" && before !== null) rewriteFile(path, before);
     if (oldImageId !== null) await tagImage(engine, oldImageId, oldImage);
-    const again = await replaceOutdated(machine, files[0]?.before ?? "", oldImage, () => {});
+    const again = await replaceOutdated(context, files[0]?.before ?? "", oldImage, () => {});
     return { kind: "went-back", ...failure, unrecovered: again?.service ?? null };
   } finally {
     release();
@@ -127,17 +127,17 @@ export async function upgradeMachinePart(
 }
 
 async function replaceOutdated(
-  machine: MachineServices,
+  context: ServerContext,
   composeText: string,
   image: string,
   onReplaced: UpgradeEvents["onReplaced"],
 ): Promise<StartFailure | null> {
-  const outdated = await findOutdated(machine, composeText, image);
-  const isRun = (one: string) => one === machineServices.run;
+  const outdated = await findOutdated(context, composeText, image);
+  const isRun = (one: string) => one === serverServices.run;
   // The new `run` knows nothing of the hold, and its roll-outs need Caddy, so it comes last.
   for (const services of [outdated.filter((one) => !isRun(one)), outdated.filter(isRun)]) {
     const startMs = performance.now();
-    const failure = await startServices(machine, services);
+    const failure = await startServices(context, services);
     if (failure !== null) return failure;
     if (services.length > 0) onReplaced(services, performance.now() - startMs);
   }

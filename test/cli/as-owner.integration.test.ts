@@ -28,7 +28,7 @@ for (const command of ["rollout", "prune"]) {
     async (t) => {
       const machine = makeSharedMachine(t);
       const alice = machine.addOwner("alice", "true");
-      const statePath = join(machine.machineStatePath, "projects/alice");
+      const statePath = join(machine.serverStatePath, "projects/alice");
       const ranPath = join(machine.root, "ran");
       const rootFile = join(machine.root, "file");
       writeFileSync(rootFile, "of root\n", { mode: 0o600 });
@@ -53,7 +53,7 @@ for (const command of ["rollout", "prune"]) {
         join(bin, "docker"),
         `#!/bin/sh\necho "$(id -u) $HOME" >>${ranPath}\necho '${JSON.stringify(model)}'\n`,
       );
-      const socketPath = await startEngine(t, machine.root, machine.machineStatePath);
+      const socketPath = await startEngine(t, machine.root, machine.serverStatePath);
       chmodSync(socketPath, 0o666);
       const known = `echo alice:x:${alice.uid}:${alice.uid}::${alice.home}:/bin/sh >>/etc/passwd`;
       const argv = [process.execPath, mainPath, command, "--directory", alice.repoPath];
@@ -76,12 +76,12 @@ for (const command of ["rollout", "prune"]) {
 }
 
 /** An engine with the container of `run` alone. */
-function startEngine(t: TestContext, root: string, machineStatePath: string): Promise<string> {
+function startEngine(t: TestContext, root: string, serverStatePath: string): Promise<string> {
   const container = {
     ...{ Id: "0", Name: "/hotpush-run-1", State: { Status: "exited" }, Mounts: [] },
     Config: {
       Labels: { "com.docker.compose.service": "run" },
-      Env: [`MACHINE_STATE_PATH=${machineStatePath}`],
+      Env: [`SERVER_STATE_PATH=${serverStatePath}`],
     },
   };
   const server = createServer(({ url = "" }, response) => {

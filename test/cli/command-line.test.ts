@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { noMachinePart } from "../harness/no-machine-part.ts";
+import { noServer } from "../harness/no-server.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -14,7 +14,7 @@ const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
 const nothingHere = {
   PATH: process.env.PATH,
   HOME: "/",
-  ...noMachinePart,
+  ...noServer,
   STATE_PATH: "/hotpush-test/state",
 };
 

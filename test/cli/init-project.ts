@@ -28,9 +28,7 @@ export interface InitProject {
   readonly init: (args?: readonly string[], more?: Partial<CliOptions>) => Promise<CliEnding>;
   /** The text of one of its files. */
   readonly read: (file: string) => string;
-  readonly env: Readonly<
-    Record<"PATH" | "DOCKER_HOST" | "MACHINE_PATH" | "HTTP_PORT" | "HTTPS_PORT", string>
-  >;
+  readonly env: Readonly<Record<"PATH" | "DOCKER_HOST" | "SERVER_PATH" | "HTTP_PORT" | "HTTPS_PORT", string>>;
 }
 
 /** A repository with a remote at GitHub and, unless it is null, a compose file that compose reads as `services`. */
@@ -46,7 +44,7 @@ export function makeProject(t: TestContext, services: object | null = model, nam
     GIT_SSH_COMMAND: "false",
     PATH: `${bin}:${process.env.PATH}`,
     DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
-    ...{ MACHINE_PATH: join(bin, "hotpush"), ...ports },
+    ...{ SERVER_PATH: join(bin, "hotpush"), ...ports },
   };
   const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
     runCli(["init", ...args], { cwd: repository.directory, env, ...more });
@@ -56,7 +54,7 @@ export function makeProject(t: TestContext, services: object | null = model, nam
 
 /**
  * A stand-in for Docker's command line: it gives the project as compose does, and has no container and no image. The real one is in
- * test/e2e/machine-part.test.ts.
+ * test/e2e/server.test.ts.
  */
 function makeDocker(t: TestContext, services: object | null): string {
   const bin = temporaryDirectory(t);

@@ -11,14 +11,14 @@ import { makeProject } from "./init-project.ts";
 test("at a terminal init asks for the address until it gets one; Ctrl-C writes nothing", async (t) => {
   const terminal = startTerminal(t);
   if (terminal === null) return t.skip("it needs tmux");
-  const { press, screen, directory, machinePath } = terminal;
+  const { press, screen, directory, serverPath } = terminal;
   await until("the question", () => screen().endsWith("Address:"));
   press("shop example", "Enter");
   await until("the refusal of a wrong answer", () => screen().includes("That is not an address."));
   press("C-c");
   await until("the end", () => screen().includes("ended with 1"));
   assert.match(screen(), /^hotpush: Nothing was written\.$/m);
-  assert.deepEqual([existsSync(join(directory, ".env")), existsSync(machinePath)], [false, false]);
+  assert.deepEqual([existsSync(join(directory, ".env")), existsSync(serverPath)], [false, false]);
 });
 
 /** `hotpush init` in a real terminal of 80 columns; null if there is no tmux. */
@@ -40,7 +40,7 @@ function startTerminal(t: TestContext) {
       .trimEnd();
   return {
     directory: repository.directory,
-    machinePath: env.MACHINE_PATH,
+    serverPath: env.SERVER_PATH,
     press: (...keys: readonly string[]) => tmux("send-keys", ...keys),
     screen,
   };

@@ -19,7 +19,7 @@ test("init says what it found, what it writes, and what happens to each publishe
     .replace(/diff --git[\s\S]*?\n\n/, "")
     .replaceAll(/\s+/g, " ")
     .replaceAll(repository.directory, "<checkout>")
-    .replaceAll(env.MACHINE_PATH, "<server>");
+    .replaceAll(env.SERVER_PATH, "<server>");
   assert.equal(shown.trim().replaceAll(/ (?=- |(?:new|changed|In|Remote|Server) )/g, "\n"), snapshot.trim());
 });
 

@@ -8,7 +8,7 @@ import { letGo } from "../harness/script.ts";
 /** The members of each object that `--json` prints. They are a contract: none is renamed or removed. */
 const members = {
   status:
-    "address branches catchUp fault health hold inbox last machineFaults paused port project repoPath running secrets startedAt statePath version waiting",
+    "address branches catchUp fault health hold inbox last paused port project repoPath running secrets serverFaults startedAt statePath version waiting",
   deployment:
     "attempts author before cancelledBy checkedOutCommit commit createdAt deliveryId durationMs exitCode finishedAt host id liveAt problem project pusher ref repository requestedBy requests skipReason startedAt state subject supersededBy trigger waitReason",
   step: "attempt durationMs name startedAt",

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { runCli } from "../harness/cli.ts";
 import { recordedDeployments } from "../harness/database.ts";
-import { makeMachinePart } from "../harness/machine-part.ts";
 import { makeCheckout, pushTo, waitsForGo } from "../harness/projects.ts";
+import { makeServer } from "../harness/server.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 test("a removed project gets no more pushes, and its files are kept aside", async (t) => {
-  const { part, checkout, remove, service } = await startPart(t, "true");
+  const { server, checkout, remove, service } = await startPart(t, "true");
   const { code, stdout, stderr } = await remove("--yes");
   assert.equal(code, 0, stderr);
   assert.match(
@@ -19,72 +19,72 @@ test("a removed project gets no more pushes, and its files are kept aside", asyn
   );
   assert.match(stdout, /they are kept in \S+\/removed\.$/m);
   for (const file of ["projects/shop.env", "secrets/shop.env", "sites/shop.caddy"]) {
-    assert.ok(!existsSync(join(part.path, file)), file);
-    assert.ok(existsSync(join(part.path, "removed", file)), file);
+    assert.ok(!existsSync(join(server.path, file)), file);
+    assert.ok(existsSync(join(server.path, "removed", file)), file);
   }
-  assert.equal(statSync(join(part.path, "removed")).mode & 0o777, 0o700);
+  assert.equal(statSync(join(server.path, "removed")).mode & 0o777, 0o700);
   assert.equal((await pushTo(service, "shop")).status, 401);
   assert.ok(existsSync(join(checkout, "deploy.sh")));
 });
 
 test("if its file comes back, the project has its history", async (t) => {
-  const { part, remove, service, status } = await startPart(t, "true");
+  const { server, remove, service, status } = await startPart(t, "true");
   await pushTo(service, "shop");
   await service.log.waitForEnding(1);
   assert.equal((await remove("--yes")).code, 0);
   const file = "projects/shop.env";
-  writeFileSync(join(part.path, file), readFileSync(join(part.path, "removed", file)));
+  writeFileSync(join(server.path, file), readFileSync(join(server.path, "removed", file)));
   await until("it is served", async () => /succeeded/.test((await status()).stdout));
 });
 
 test("a project whose deployment runs is not removed", async (t) => {
-  const { part, checkout, remove, service } = await startPart(t, waitsForGo);
+  const { server, checkout, remove, service } = await startPart(t, waitsForGo);
   await pushTo(service, "shop");
-  await until("it runs", () => recordedDeployments(part.runStatePath)[0]?.state === "running");
+  await until("it runs", () => recordedDeployments(server.runStatePath)[0]?.state === "running");
   const { code, stderr } = await remove("--yes");
   assert.equal(code, 1);
   assert.match(stderr, /^hotpush: Deployment 1 of shop runs\..+hotpush cancel 1.+Nothing was changed\.\n$/);
-  assert.ok(existsSync(join(part.path, "projects/shop.env")));
+  assert.ok(existsSync(join(server.path, "projects/shop.env")));
   writeFileSync(join(checkout, "go"), "");
 });
 
 test("without a terminal it needs --yes, and outside of a checkout a name", async (t) => {
-  const { part, remove } = await startPart(t, "true");
+  const { server, remove } = await startPart(t, "true");
   const { code, stderr } = await remove();
   assert.equal(code, 1);
   assert.match(stderr, /Nothing was changed; to agree: hotpush remove --yes\n$/);
-  assert.ok(existsSync(join(part.path, "projects/shop.env")));
-  const elsewhere = await runCli(["remove"], { cwd: "/", env: part.env });
+  assert.ok(existsSync(join(server.path, "projects/shop.env")));
+  const elsewhere = await runCli(["remove"], { cwd: "/", env: server.env });
   assert.match(elsewhere.stderr, /Name one: hotpush remove --project <name>\n$/);
-  const unknown = await runCli(["remove", "--project", "shoe"], { cwd: "/", env: part.env });
+  const unknown = await runCli(["remove", "--project", "shoe"], { cwd: "/", env: server.env });
   assert.match(unknown.stderr, /There is no project shoe in .+The projects are: shop\.\n$/);
 });
 
 test("a removal that was interrupted can be repeated", async (t) => {
-  const { part, remove } = await startPart(t, "true");
-  const removed = join(part.path, "removed/projects");
+  const { server, remove } = await startPart(t, "true");
+  const removed = join(server.path, "removed/projects");
   mkdirSync(removed, { recursive: true });
-  renameSync(join(part.path, "projects/shop.env"), join(removed, "shop.env"));
+  renameSync(join(server.path, "projects/shop.env"), join(removed, "shop.env"));
   const { code, stderr } = await remove("--yes");
   assert.equal(code, 0, stderr);
-  assert.ok(!existsSync(join(part.path, "sites/shop.caddy")));
+  assert.ok(!existsSync(join(server.path, "sites/shop.caddy")));
 });
 
-/** A machine part with one project, whose service is one process that also receives. */
+/** A server with one project, whose service is one process that also receives. */
 async function startPart(scope: Scope, script: string) {
-  const part = makeMachinePart(scope);
+  const server = makeServer(scope);
   const checkout = makeCheckout(scope, script);
-  part.addProject("shop", checkout);
-  for (const directory of ["sites", "secrets"]) mkdirSync(join(part.path, directory));
-  writeFileSync(join(part.path, "sites/shop.caddy"), "http://shop.test {\n}\n");
-  writeFileSync(join(part.path, "secrets/shop.env"), "TOKEN=t0ken\n", { mode: 0o600 });
-  const service = await part.start("all");
-  await until("it answers", () => existsSync(join(part.runStatePath, "control.sock")));
+  server.addProject("shop", checkout);
+  for (const directory of ["sites", "secrets"]) mkdirSync(join(server.path, directory));
+  writeFileSync(join(server.path, "sites/shop.caddy"), "http://shop.test {\n}\n");
+  writeFileSync(join(server.path, "secrets/shop.env"), "TOKEN=t0ken\n", { mode: 0o600 });
+  const service = await server.start("all");
+  await until("it answers", () => existsSync(join(server.runStatePath, "control.sock")));
   // There is no engine here: what is left of the network is reported.
-  const env = { ...part.env, DOCKER_HOST: "unix:///nowhere/docker.sock" };
+  const env = { ...server.env, DOCKER_HOST: "unix:///nowhere/docker.sock" };
   const run = (...args: readonly string[]) => runCli(args, { cwd: checkout, env });
   return {
-    ...{ part, checkout, service },
+    ...{ server, checkout, service },
     remove: (...args: readonly string[]) => run("remove", ...args),
     status: () => run("status"),
   };

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { noMachinePart } from "../harness/no-machine-part.ts";
+import { noServer } from "../harness/no-server.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -122,7 +122,7 @@ function rollback({ statePath, repoPath }: RunningService, ...args: readonly str
 
 function run(statePath: string, repoPath: string, args: readonly string[]) {
   const env = {
-    ...noMachinePart,
+    ...noServer,
     PATH: process.env.PATH,
     HOME: "/",
     STATE_PATH: statePath,

@@ -9,7 +9,7 @@ import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";
 import { commandEnvironment, hotpush, launcher, startAnswering } from "../harness/hotpush.ts";
-import { noMachinePart } from "../harness/no-machine-part.ts";
+import { noServer } from "../harness/no-server.ts";
 import { makeToken, startPage } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -47,7 +47,7 @@ async function start(t: TestContext, script = quickScript) {
 
 function onLaptop(t: TestContext, args: readonly string[]): Promise<Printed> {
   const { PATH } = commandEnvironment({ statePath: "/nonexistent" });
-  const env = { ...noMachinePart, PATH, HOME: temporaryDirectory(t), USER: "ann" };
+  const env = { ...noServer, PATH, HOME: temporaryDirectory(t), USER: "ann" };
   return new Promise((resolve) => {
     execFile(launcher, args, { env, cwd: "/" }, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),

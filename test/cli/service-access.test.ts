@@ -11,7 +11,7 @@ test("the state directory is that of the environment, the home, or a usual one i
   const [HOME, usual] = [join(root, "home"), join(root, "usual")] as const;
   const own = join(HOME, ".local/state/hotpush");
   for (const path of [own, usual]) mkdirSync(path, { recursive: true });
-  const env = { HOME, MACHINE_PATH: join(root, "no-machine-part") };
+  const env = { HOME, SERVER_PATH: join(root, "no-server") };
   assert.equal(statePathOf(env, {}, usual), own);
   writeFileSync(controlSocketPath(usual), "");
   assert.equal(statePathOf(env, {}, usual), usual);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { machineFilesAt, machineStateAt } from "../../src/config/machine-part.ts";
+import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { type Fault, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose/model.ts";
@@ -120,7 +120,7 @@ test("lint-healthcheck: a service behind the compose file's proxy needs one, a w
 });
 
 test("lint-healthcheck: on a server the site says who gets requests, not the ports", async (t) => {
-  const files = machineFilesAt(temporaryDirectory(t));
+  const files = serverFilesAt(temporaryDirectory(t));
   mkdirSync(files.sitesPath);
   const site =
     "http://shop.test {\n\timport service shop app 8080\n}\nhttp://api.shop.test {\n\timport service shop api 3000\n}\n";
@@ -128,7 +128,7 @@ test("lint-healthcheck: on a server the site says who gets requests, not the por
   // As init leaves them: without ports. The worker's image exposes one, and nobody asks it.
   const bare = { image: "shop", restart: "always" };
   const services = { app: bare, api: bare, worker: { ...bare, expose: ["9100"] } };
-  const server = { files, state: machineStateAt(files.path), env: {} };
+  const server = { files, state: serverStateAt(files.path), env: {} };
   const found = await faultsOf("lint-healthcheck", { name: "shop", services }, { server, project: "shop" });
   assert.deepEqual(
     found.map(({ change }) => /^services\.(\w+)\..*localhost:(\d+)/.exec(change ?? "")?.slice(1)),

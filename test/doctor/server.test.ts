@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { machineFilesAt, machineStateAt } from "../../src/config/machine-part.ts";
+import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { ServerContainer } from "../../src/doctor/probes.ts";
 import { readVersion } from "../../src/version.ts";
 
-const server = { files: machineFilesAt("/etc/hotpush"), state: machineStateAt("/srv/state"), env: {} };
+const server = { files: serverFilesAt("/etc/hotpush"), state: serverStateAt("/srv/state"), env: {} };
 
 /** A container as the engine describes it: without `facts`, one that is right. */
 function container(service: string, facts: Partial<ServerContainer> = {}): ServerContainer {

@@ -214,5 +214,5 @@ onEngine(
       return answer.headers.get("via") === null ? "by itself" : "by Caddy";
     }
   },
-  "one machine part",
+  "one server",
 );

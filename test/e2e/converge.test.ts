@@ -172,7 +172,7 @@ onEngine(
       assert.equal((await project.hotpush("init", "--check")).code, 0);
     }
   },
-  "one machine part",
+  "one server",
 );
 
 onEngine(
@@ -207,5 +207,5 @@ onEngine(
       },
     );
   },
-  "one machine part",
+  "one server",
 );

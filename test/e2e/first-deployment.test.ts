@@ -27,7 +27,7 @@ const kinds = [
 
 for (const [kind, packageIn] of kinds) {
   const what = `the first deployment with ${kind}, by what the README says and nothing else`;
-  // The engine has only one machine part.
+  // The engine has only one server.
   onEngine(
     what,
     (labEnv) => {
@@ -39,7 +39,7 @@ for (const [kind, packageIn] of kinds) {
       const page = async () => (await fetch(origin, { headers: { connection: "close" } })).text();
       const docker = async (...args: readonly string[]) =>
         (await run("docker", args, { cwd: directory, env })).stdout.trim();
-      const machinePath = () => join(place, "etc");
+      const serverPath = () => join(place, "etc");
 
       before(async () => {
         place = await mkdtemp(join(tmpdir(), "hotpush-first-"));
@@ -51,7 +51,7 @@ for (const [kind, packageIn] of kinds) {
           PATH: `${join(home, "bin")}:${labEnv.PATH}`,
           npm_config_prefix: home,
           npm_config_update_notifier: "false",
-          ...{ MACHINE_PATH: machinePath(), HTTP_PORT: String(await freePort()) },
+          ...{ SERVER_PATH: serverPath(), HTTP_PORT: String(await freePort()) },
           HTTPS_PORT: String(await freePort()),
         };
         await run(
@@ -111,7 +111,7 @@ for (const [kind, packageIn] of kinds) {
         t.after(() => load.stop());
         await pushVersion(directory, 2, form);
         await until("version 2 is served", async () => /version 2 /.test(await page()), 120_000);
-        const statePath = join(machinePath(), "state/run");
+        const statePath = join(serverPath(), "state/run");
         const ended = () => {
           const [first] = recordedDeployments(statePath);
           return first && first.state !== "running" && first.state;
@@ -139,7 +139,7 @@ for (const [kind, packageIn] of kinds) {
         };
         await until("Caddy listens", () => answers().catch(() => false));
         assert.ok(performance.now() - startedMs < 4_000, "no request waits for a container that is gone");
-        const settings = join(machinePath(), `projects/${basename(directory)}.env`);
+        const settings = join(serverPath(), `projects/${basename(directory)}.env`);
         const secret = /^WEBHOOK_SECRET=(.*)$/m.exec(await readFile(settings, "utf8"))?.[1] ?? "";
         await pushVersion(directory, 3, { payloadUrl: `${origin}/webhook`, secret });
         await until("version 3 is served", async () => /version 3 /.test(await page()), 120_000);
@@ -168,7 +168,7 @@ for (const [kind, packageIn] of kinds) {
         return seen;
       }
     },
-    "one machine part",
+    "one server",
   );
 }
 

@@ -41,7 +41,7 @@ onEngine("Hotpush in containers deploys the projects of two users", (env) => {
         `${user.name} ${user.uid} ${checkout.home}\n`,
       );
       assert.deepEqual(foreignFiles(checkout.path, user.uid), []);
-      const state = join(machine.machineStatePath, "projects", user.name);
+      const state = join(machine.serverStatePath, "projects", user.name);
       assert.equal(statSync(state).mode & 0o777, 0o700);
       assert.deepEqual(foreignFiles(state, user.uid), []);
       assert.equal(readdirSync(join(state, "rollout")).length, 2, "a lock and the good versions");

@@ -85,7 +85,7 @@ onEngine(
       return endOf(spawnHotpush(shop.checkout, shop.env, args));
     }
   },
-  "one machine part",
+  "one server",
 );
 
 /** @returns a function that ends the calls and gives their count */

@@ -2,7 +2,7 @@ import "./environment.ts";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { noMachinePart } from "./no-machine-part.ts";
+import { noServer } from "./no-server.ts";
 
 export const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
 
@@ -27,7 +27,7 @@ export async function runCli(
 ): Promise<CliEnding> {
   const child = spawn(launcher, args, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: cwd, ...noMachinePart, ...env },
+    env: { PATH: process.env.PATH, HOME: cwd, ...noServer, ...env },
   });
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {

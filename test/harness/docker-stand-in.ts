@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import type { DoctorOptions, Place } from "./doctor.ts";
 import { listenAt } from "./listen.ts";
-import { noMachinePart } from "./no-machine-part.ts";
+import { noServer } from "./no-server.ts";
 import { type Scope, writeScript } from "./temporary.ts";
 
 /** The answers of the stand-ins for Docker's programs; without an answer, the program is missing. */
@@ -27,7 +27,7 @@ export function standInForDocker(place: Place, { composeVersion, model }: Docker
   const version = composeVersion === undefined ? "exit 1" : `echo ${composeVersion}`;
   const script = `#!/bin/sh\ncase "$*" in\n*"compose version"*) ${version} ;;\n*config*) cat ${place.root}/model.json ;;\n*) exit 1 ;;\nesac\n`;
   writeScript(join(bin, "docker"), script);
-  return { env: { ...noMachinePart, PATH: [bin, process.env.PATH].join(delimiter) } };
+  return { env: { ...noServer, PATH: [bin, process.env.PATH].join(delimiter) } };
 }
 
 /** A simulated engine at the place's own socket. */

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isInContainer } from "../../src/platform/docker/mountinfo.ts";
 import { testSecret } from "./delivery.ts";
-import { noMachinePart } from "./no-machine-part.ts";
+import { noServer } from "./no-server.ts";
 import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
@@ -60,7 +60,7 @@ export function placeEnvironment({ home, temporaryPath }: Place): Record<string,
   return {
     PATH: process.env.PATH ?? "",
     HOME: home,
-    ...noMachinePart,
+    ...noServer,
     TMPDIR: temporaryPath,
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_AUTHOR_NAME: "octo",

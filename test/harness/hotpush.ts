@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { controlSocketPath } from "../../src/control/control-socket.ts";
-import { noMachinePart } from "./no-machine-part.ts";
+import { noServer } from "./no-server.ts";
 import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
@@ -88,5 +88,5 @@ export async function startCommand(
 
 export function commandEnvironment({ statePath, env }: Target): NodeJS.ProcessEnv {
   const { PATH, DOCKER_HOST } = process.env;
-  return { PATH, DOCKER_HOST, HOME: "/", ...noMachinePart, STATE_PATH: statePath, ...env };
+  return { PATH, DOCKER_HOST, HOME: "/", ...noServer, STATE_PATH: statePath, ...env };
 }

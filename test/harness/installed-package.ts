@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { testSecret } from "./delivery.ts";
 import { LogReader } from "./log-reader.ts";
-import { noMachinePart } from "./no-machine-part.ts";
+import { noServer } from "./no-server.ts";
 import { npm, ownEnv, type Packed, pack } from "./package.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
@@ -25,7 +25,7 @@ export function runIn(
 ): SpawnSyncReturns<string> {
   return spawnSync(program, args, {
     cwd: directory,
-    env: { ...ownEnv, ...noMachinePart, ...env },
+    env: { ...ownEnv, ...noServer, ...env },
     encoding: "utf8",
   });
 }

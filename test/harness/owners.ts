@@ -21,7 +21,7 @@ export interface SharedMachine {
   readonly dockerGid: number;
   /** A group that has all the owners. */
   readonly commonGid: number;
-  readonly machineStatePath: string;
+  readonly serverStatePath: string;
   readonly projectsPath: string;
   readonly secretsPath: string;
   readonly statePath: string;
@@ -50,15 +50,15 @@ export function makeSharedMachine(scope: Scope): SharedMachine {
   const machine = makeMachine(scope, root);
   const { projectsPath, secretsPath } = machine;
   for (const path of [secretsPath, projectsPath]) chmodSync(path, 0o750);
-  const [machineStatePath, temporaryPath] = [join(root, "machine"), join(root, "tmp")];
-  for (const path of [temporaryPath, machineStatePath]) mkdirSync(path);
+  const [serverStatePath, temporaryPath] = [join(root, "machine"), join(root, "tmp")];
+  for (const path of [temporaryPath, serverStatePath]) mkdirSync(path);
   chmodSync(temporaryPath, 0o1777);
   const socketPath = join(root, "docker.sock");
   writeFileSync(socketPath, "", { mode: 0o660 });
   chownSync(socketPath, 0, dockerGid);
   const owners: Owner[] = [];
   return {
-    ...{ root, dockerGid, commonGid, machineStatePath, projectsPath, secretsPath, temporaryPath },
+    ...{ root, dockerGid, commonGid, serverStatePath, projectsPath, secretsPath, temporaryPath },
     statePath: machine.statePathOf("all"),
     addOwner(name, script, settings) {
       const owner = makeOwner(root, name, firstUid + owners.length);
@@ -71,7 +71,7 @@ export function makeSharedMachine(scope: Scope): SharedMachine {
     addProject: machine.addProject,
     start({ role = "all", env = {}, known = owners } = {}) {
       const docker = { DOCKER_HOST: `unix://${socketPath}`, BUILDX_CONFIG: "/tmp/buildx" };
-      const paths = { TMPDIR: temporaryPath, MACHINE_STATE_PATH: machineStatePath };
+      const paths = { TMPDIR: temporaryPath, SERVER_STATE_PATH: serverStatePath };
       return machine.start(role, { ...docker, ...paths, ...env }, inOwnEtc(scope, entriesOf(known)));
     },
   };

@@ -147,7 +147,7 @@ async function run([program = "true", ...args]: readonly string[]): Promise<numb
     XDG_RUNTIME_DIR: own,
     DOCKER_HOST: `unix://${own}/docker.sock`,
     DOCKER_CONFIG: join(home, ".docker"),
-    MACHINE_PATH: join(own, "server"),
+    SERVER_PATH: join(own, "server"),
     STATE_PATH: join(own, "state"),
     PROJECTS_PATH: join(own, "projects"),
     REPO_PATH: "/",

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
 import { launcher } from "./hotpush.ts";
-import { noMachinePart } from "./no-machine-part.ts";
+import { noServer } from "./no-server.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
@@ -22,7 +22,7 @@ export function openTestTerminal(scope: Scope, env: Readonly<Record<string, stri
   const tmux = (...args: readonly string[]) =>
     execFileSync("tmux", ["-L", server, "-f", "/dev/null", ...args], { encoding: "utf8", stdio: "pipe" });
   const variables = {
-    ...noMachinePart,
+    ...noServer,
     ...env,
     PATH: `${dirname(launcher)}:${process.env.PATH}`,
     PS1: "ready> ",

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /**
- * Shared, for tests that only use the engine; shared with all but tests that make a machine part too, of which an engine
+ * Shared, for tests that only use the engine; shared with all but tests that make a server too, of which an engine
  * has only one; or alone, for tests that disturb others.
  */
-export type Company = "together" | "one machine part" | "alone";
+export type Company = "together" | "one server" | "alone";
 
 /**
  * A file that wants the engine alone holds the turnstile while it waits, so that others do not overtake it for ever. The
@@ -18,7 +18,7 @@ const share =
   'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock --shared 9; flock --unlock 8; echo held; read -r _';
 const hold: Readonly<Record<Company, string>> = {
   together: share,
-  "one machine part": `exec 7>"$0.machine-part"; flock 7; ${share}`,
+  "one server": `exec 7>"$0.server"; flock 7; ${share}`,
   alone: 'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock 9; echo held; read -r _',
 };
 

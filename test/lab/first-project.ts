@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { machineFilesAt, machineProject, projectNetwork } from "../../src/config/machine-part.ts";
+import { projectNetwork, serverComposeProject, serverFilesAt } from "../../src/config/server.ts";
 import { launcher } from "../harness/cli.ts";
 import { freePort } from "../harness/free-port.ts";
 import { git, makeRemote } from "./newcomer.ts";
@@ -16,7 +16,7 @@ const name = "shop";
 /** A machine without Hotpush, and a checkout of a project that runs there and publishes a port. */
 export interface FirstProject {
   readonly checkout: string;
-  readonly files: ReturnType<typeof machineFilesAt>;
+  readonly files: ReturnType<typeof serverFilesAt>;
   /** Where the project answers, with Hotpush and without. */
   readonly appUrl: string;
   /** The port that Caddy gets for http. */
@@ -33,20 +33,20 @@ export interface FirstProject {
   readonly remove: () => Promise<void>;
 }
 
-/** @param machinePath MACHINE_PATH; by default in a directory of its own */
+/** @param serverPath SERVER_PATH; by default in a directory of its own */
 export async function makeFirstProject(
   labEnv: NodeJS.ProcessEnv,
-  machinePath?: string,
+  serverPath?: string,
 ): Promise<FirstProject> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
-  const files = machineFilesAt(machinePath ?? join(directory, "etc"));
+  const files = serverFilesAt(serverPath ?? join(directory, "etc"));
   const [app, http, https] = [await freePort(), await freePort(), await freePort()];
   await makeRemote(directory, String(app));
   const checkout = join(directory, name);
   await git(directory, "clone", "--quiet", "remote.git", name);
   const env = {
     ...labEnv,
-    ...{ MACHINE_PATH: files.path, HTTP_PORT: String(http), HTTPS_PORT: String(https) },
+    ...{ SERVER_PATH: files.path, HTTP_PORT: String(http), HTTPS_PORT: String(https) },
     PATH: `${dirname(launcher)}:${labEnv.PATH}`,
   };
   const docker = dockerIn(checkout, env);
@@ -54,7 +54,7 @@ export async function makeFirstProject(
     (await run("bash", ["-c", command], { cwd: checkout, env, timeout: 120_000 })).stdout;
 
   async function clear(): Promise<void> {
-    await removeFromEngine(docker, machineProject);
+    await removeFromEngine(docker, serverComposeProject);
     await docker("network", "disconnect", "--force", projectNetwork(name), `${name}-app-1`).catch(() => {});
     await docker("network", "rm", projectNetwork(name)).catch(() => {});
     // A file system may be mounted there.

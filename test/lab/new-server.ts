@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { parseEnv, promisify } from "node:util";
-import { machineFilesAt } from "../../src/config/machine-part.ts";
+import { serverFilesAt } from "../../src/config/server.ts";
 import { withCheckoutPath } from "../../src/setup/server-files.ts";
 import { launcher } from "../harness/cli.ts";
 import { githubPush } from "../harness/delivery.ts";
@@ -17,9 +17,9 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const names = pathToFileURL(join(import.meta.dirname, "test-names.js")).href;
 
-/** A server on which `hotpush init` makes the machine part in a temporary directory. */
+/** A server on which `hotpush init` makes the server in a temporary directory. */
 export interface NewServer {
-  /** MACHINE_PATH */
+  /** SERVER_PATH */
   readonly path: string;
   readonly docker: (...args: readonly string[]) => Promise<string>;
   /** Makes a bare remote and a checkout of it, whose host name is `<name>.test`. */
@@ -45,7 +45,7 @@ export async function makeNewServer(labEnv: NodeJS.ProcessEnv): Promise<NewServe
   const path = join(directory, "etc");
   const env = {
     ...labEnv,
-    MACHINE_PATH: path,
+    SERVER_PATH: path,
     PATH: `${dirname(launcher)}:${labEnv.PATH}`,
     NODE_OPTIONS: `--import=${names}`,
   };
@@ -61,7 +61,7 @@ export async function makeNewServer(labEnv: NodeJS.ProcessEnv): Promise<NewServe
       return checkout;
     },
     async addCheckoutPath() {
-      const file = machineFilesAt(path).composeFile;
+      const file = serverFilesAt(path).composeFile;
       await writeFile(file, withCheckoutPath(await readFile(file, "utf8"), directory, false));
       await run("docker", ["compose", "up", "--detach", "--wait"], { env, cwd: path });
     },

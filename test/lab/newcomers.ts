@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import {
-  machineFilesAt,
-  machineProject,
-  machineStateAt,
-  newMachineStatePath,
+  newServerStatePath,
   projectNetwork,
-} from "../../src/config/machine-part.ts";
+  serverComposeProject,
+  serverFilesAt,
+  serverStateAt,
+} from "../../src/config/server.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";
@@ -48,10 +48,10 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv): Promise<NewMach
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const [http, https] = [await freePort(), await freePort()];
   const origin = `http://127.0.0.1:${http}`;
-  const files = machineFilesAt(join(directory, "machine"));
+  const files = serverFilesAt(join(directory, "machine"));
   const env = {
     ...labEnv,
-    ...{ MACHINE_PATH: files.path, HTTP_PORT: String(http), HTTPS_PORT: String(https) },
+    ...{ SERVER_PATH: files.path, HTTP_PORT: String(http), HTTPS_PORT: String(https) },
   };
   const projects: string[] = [];
 
@@ -94,12 +94,12 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv): Promise<NewMach
 
   async function remove(): Promise<void> {
     const docker = dockerIn(directory, env);
-    for (const name of [machineProject, ...projects]) await removeFromEngine(docker, name);
+    for (const name of [serverComposeProject, ...projects]) await removeFromEngine(docker, name);
     for (const name of projects) await docker("network", "rm", projectNetwork(name)).catch(() => {});
     await rm(directory, { recursive: true, force: true });
   }
 
-  const runStatePath = machineStateAt(newMachineStatePath(env, true)).run;
+  const runStatePath = serverStateAt(newServerStatePath(env, true)).run;
   return { origin, runStatePath, setUp, remove };
 }
 

@@ -20,7 +20,7 @@ export interface OwnedProjects {
   readonly composeName: (user: string) => string;
   readonly statePath: string;
   /** The state directory of the machine, with one for the scripts of each project. */
-  readonly machineStatePath: string;
+  readonly serverStatePath: string;
   readonly ending: EndingOf;
   /** Adds a project with a remote, in a checkout of its own user. */
   readonly add: (project: OwnedProject) => Promise<Checkout>;
@@ -76,7 +76,7 @@ export async function startOwnedProjects(
   const inRun = (...command: readonly string[]) => docker("compose", "exec", "-T", "run", ...command);
   const origin = `http://127.0.0.1:${port}`;
   return {
-    ...{ image, composeName, docker, inRun, statePath: at("state/run"), machineStatePath: at("state") },
+    ...{ image, composeName, docker, inRun, statePath: at("state/run"), serverStatePath: at("state") },
     ending: endingIn(at("state/run")),
     add: (project) => addProject(root, origin, project),
     async remove() {
@@ -117,7 +117,7 @@ function composeFile(
   const runs = {
     ...{ image, command: "run", read_only: true, tmpfs: ["/tmp"], security_opt: ["no-new-privileges"] },
     cap_add: ["SYS_PTRACE"],
-    environment: { ...paths, STATE_PATH: `${root}/state/run`, MACHINE_STATE_PATH: `${root}/state` },
+    environment: { ...paths, STATE_PATH: `${root}/state/run`, SERVER_STATE_PATH: `${root}/state` },
     volumes: [
       ...["state/run", "state/projects", "state/receive", "srv", "home", "remotes"].map((path) => same(path)),
       ...["projects", "secrets"].map((path) => same(path, "ro")),

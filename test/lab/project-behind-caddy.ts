@@ -1,17 +1,12 @@
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type MachineFiles,
-  type MachineState,
-  projectNetwork,
-  serviceAlias,
-} from "../../src/config/machine-part.ts";
+import { projectNetwork, type ServerFiles, type ServerState, serviceAlias } from "../../src/config/server.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
 import { dockerIn, type Ending, endOf } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 
-export const appImage = "hotpush-e2e:machine-part-app";
+export const appImage = "hotpush-e2e:server-app";
 /** The user of `receive`. */
 export const receiveUid = 9000;
 
@@ -27,15 +22,15 @@ export interface LabProject {
   readonly deploy: (version: string) => Promise<Ending>;
   /** Runs `hotpush rollout --back` in its directory. */
   readonly rollBack: () => Promise<Ending>;
-  /** Removes its files of the machine part; its containers keep running. */
+  /** Removes its files of the server; its containers keep running. */
   readonly forget: () => void;
 }
 
-/** Where a project goes, and the machine part that serves it. */
+/** Where a project goes, and the server that serves it. */
 export interface ProjectPlace {
   readonly directory: string;
-  readonly files: MachineFiles;
-  readonly state: MachineState;
+  readonly files: ServerFiles;
+  readonly state: ServerState;
   readonly host: string;
   readonly port: number;
   readonly env: NodeJS.ProcessEnv;
@@ -50,7 +45,7 @@ export function writeProject(name: string, place: ProjectPlace): LabProject {
   const writeCompose = (source: object) =>
     writeFileSync(join(checkout, "compose.yaml"), JSON.stringify(composeFile(name, source)));
   const rollOut = (...args: readonly string[]) => {
-    const own = { MACHINE_PATH: files.path, STATE_PATH: "", HOTPUSH_MIN_FREE: "1 MiB" };
+    const own = { SERVER_PATH: files.path, STATE_PATH: "", HOTPUSH_MIN_FREE: "1 MiB" };
     return endOf(spawnHotpush(checkout, { ...env, ...own }, ["rollout", ...args]));
   };
   const [siteFile, file] = [join(files.sitesPath, `${name}.caddy`), join(files.projectsPath, `${name}.env`)];

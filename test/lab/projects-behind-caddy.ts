@@ -6,16 +6,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import {
-  type MachineFiles,
-  type MachineState,
-  machineFilesAt,
-  machineNetwork,
-  machineStateAt,
   projectNetwork,
   receiveNetwork,
-} from "../../src/config/machine-part.ts";
+  type ServerFiles,
+  type ServerState,
+  serverFilesAt,
+  serverNetwork,
+  serverStateAt,
+} from "../../src/config/server.ts";
 import type { WholeStatusJson } from "../../src/control/status.ts";
-import { machineCaddyfile, machineComposeFile } from "../../src/setup/server-files.ts";
+import { serverCaddyfile, serverComposeFile } from "../../src/setup/server-files.ts";
 import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { buildImage, removeImage } from "./image.ts";
@@ -24,14 +24,14 @@ import { appImage, type LabProject, linesOf, receiveUid, writeProject } from "./
 
 const run = promisify(execFile);
 const appPath = join(import.meta.dirname, "app");
-const hotpushImage = "hotpush-e2e:machine-part";
+const hotpushImage = "hotpush-e2e:server";
 
-/** The machine part on a real engine, from its real files and image. An engine has only one. */
-export interface MachinePartLab {
-  readonly files: MachineFiles;
-  readonly state: MachineState;
+/** The server on a real engine, from its real files and image. An engine has only one. */
+export interface ServerLab {
+  readonly files: ServerFiles;
+  readonly state: ServerState;
   readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** In the directory of the machine part. */
+  /** In the directory of the server. */
   readonly compose: (...args: readonly string[]) => Promise<string>;
   /** Writes the files of a project, as `hotpush init` does, without starting anything of it. */
   readonly addProject: (name: string) => LabProject;
@@ -43,19 +43,19 @@ export interface MachinePartLab {
   readonly remove: () => Promise<void>;
 }
 
-/** Builds the images and starts the machine part without projects. */
-export async function startMachinePart(labEnv: NodeJS.ProcessEnv): Promise<MachinePartLab> {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-part-"));
-  const files = machineFilesAt(join(directory, "etc"));
-  const state = machineStateAt(join(directory, "state"));
+/** Builds the images and starts the server without projects. */
+export async function startServer(labEnv: NodeJS.ProcessEnv): Promise<ServerLab> {
+  const directory = await mkdtemp(join(tmpdir(), "hotpush-server-"));
+  const files = serverFilesAt(join(directory, "etc"));
+  const state = serverStateAt(join(directory, "state"));
   const port = await freePort();
   const docker = dockerIn(directory, labEnv);
-  const compose: MachinePartLab["compose"] = (...args) => dockerIn(files.path, labEnv)("compose", ...args);
+  const compose: ServerLab["compose"] = (...args) => dockerIn(files.path, labEnv)("compose", ...args);
   const names: string[] = [];
   const started = new Set<string>();
   await buildImage(labEnv, hotpushImage);
   await docker("build", "--quiet", "--tag", appImage, await appSources(directory));
-  writeMachinePart(files, state, { directory, port, socket: socketOf(labEnv) });
+  writeServer(files, state, { directory, port, socket: socketOf(labEnv) });
   await compose("up", "--detach", "--wait");
   const caddyNetworks = async () => {
     const format = '{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{"\\n"}}{{end}}';
@@ -70,7 +70,7 @@ export async function startMachinePart(labEnv: NodeJS.ProcessEnv): Promise<Machi
       return writeProject(name, { directory, files, state, host, port, env: labEnv, onStart });
     },
     async untilJoined(names, withinMs) {
-      const wanted = [machineNetwork, receiveNetwork, ...names.map(projectNetwork)].sort().join();
+      const wanted = [serverNetwork, receiveNetwork, ...names.map(projectNetwork)].sort().join();
       const startMs = performance.now();
       const isJoined = async () => (await caddyNetworks().catch(() => [])).join() === wanted;
       await until(`Caddy on the networks ${wanted}`, isJoined, withinMs);
@@ -112,18 +112,14 @@ interface Place {
   readonly socket: string;
 }
 
-function writeMachinePart(
-  files: MachineFiles,
-  state: MachineState,
-  { directory, port, socket }: Place,
-): void {
+function writeServer(files: ServerFiles, state: ServerState, { directory, port, socket }: Place): void {
   const paths = [files.sitesPath, files.projectsPath, files.secretsPath];
   for (const path of [...paths, ...Object.values(state)]) mkdirSync(path, { recursive: true });
   chownSync(state.receive, receiveUid, receiveUid);
   writeFileSync(join(state.live, "closing"), "no");
   const settings = {
     HOTPUSH_IMAGE: hotpushImage,
-    MACHINE_PATH: files.path,
+    SERVER_PATH: files.path,
     STATE_PATH: state.path,
     RECEIVE_USER: `${receiveUid}:${receiveUid}`,
     DOCKER_SOCKET: socket,
@@ -131,11 +127,11 @@ function writeMachinePart(
     HTTPS_PORT: "0",
   };
   writeFileSync(files.envFile, linesOf(settings));
-  writeFileSync(files.composeFile, machineComposeFile([directory]));
-  writeFileSync(files.caddyfile, machineCaddyfile());
+  writeFileSync(files.composeFile, serverComposeFile([directory]));
+  writeFileSync(files.caddyfile, serverCaddyfile());
 }
 
-async function removeNetworks(docker: MachinePartLab["docker"]): Promise<void> {
+async function removeNetworks(docker: ServerLab["docker"]): Promise<void> {
   const ids = await docker("network", "ls", "--quiet", "--filter", "label=hotpush.project");
   if (ids !== "") await docker("network", "rm", ...ids.split("\n"));
 }

@@ -143,7 +143,7 @@ async function startShared(t: TestContext, script: string): Promise<SharedServic
   writeFileSync(rootFile, "of root\n", { mode: 0o600 });
   const alice = machine.addOwner("alice", script.replaceAll("$VICTIM", rootFile));
   const service = await machine.start();
-  const statePath = join(machine.machineStatePath, "projects/alice");
+  const statePath = join(machine.serverStatePath, "projects/alice");
   return { service, alice, statePath, rootFile, addProject: machine.addProject };
 }
 

@@ -6,7 +6,7 @@ import type { LiveDirectory } from "../../src/rollout/context.ts";
 import { listenAt } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-/** A directory of live files: of a project with a Caddy of its own, or of `project` on the machine part. */
+/** A directory of live files: of a project with a Caddy of its own, or of `project` on the server. */
 export function liveDirectory(t: TestContext, project: string | null = null): LiveDirectory {
   const root = temporaryDirectory(t);
   const path = join(root, project ?? ".");

@@ -7,8 +7,8 @@ import type { Rollout } from "../../src/rollout/context.ts";
 import { adoptLiveFiles, findLiveDirectory, refuseSharedLiveFile } from "../../src/rollout/live-directory.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
 import { liveDirectory as liveDirectoryOf } from "./fake-caddy.ts";
-import { emptyEngine, engineWithMachinePart } from "./machine-engine.ts";
 import { sampleRequest, sampleService } from "./sample.ts";
 
 const onMachine: ComposeModel = {
@@ -18,9 +18,9 @@ const onMachine: ComposeModel = {
 };
 const nothing = { livePath: undefined, env: {} };
 
-test("a project on the machine part has a directory of its own, beside Caddy's socket", async (t) => {
+test("a project on the server has a directory of its own, beside Caddy's socket", async (t) => {
   const livePath = temporaryDirectory(t);
-  const engine = engineWithMachinePart({ statePath: "/nowhere", livePath });
+  const engine = engineWithServer({ statePath: "/nowhere", livePath });
   const path = join(livePath, "shop");
   mkdirSync(path);
   assert.deepEqual(await findLiveDirectory(engine, onMachine, nothing), {
@@ -30,18 +30,18 @@ test("a project on the machine part has a directory of its own, beside Caddy's s
   });
 });
 
-test("a given directory counts on the machine part too", async (t) => {
+test("a given directory counts on the server too", async (t) => {
   const path = join(temporaryDirectory(t), "shop");
   mkdirSync(path);
   const found = await findLiveDirectory(emptyEngine, onMachine, { livePath: path, env: {} });
   assert.deepEqual(found, { path, adminSocket: join(path, "../admin.sock"), project: "shop" });
 });
 
-test("without its machine part, or its directory there, a project is not rolled out", async (t) => {
-  const env = { MACHINE_PATH: join(temporaryDirectory(t), "none") };
-  const none = isProblem("live_file_not_writable", /^shop is on Hotpush's machine part .* has none/);
+test("without its server, or its directory there, a project is not rolled out", async (t) => {
+  const env = { SERVER_PATH: join(temporaryDirectory(t), "none") };
+  const none = isProblem("live_file_not_writable", /^shop is on Hotpush's server .* has none/);
   await assert.rejects(findLiveDirectory(emptyEngine, onMachine, { livePath: undefined, env }), none);
-  const engine = engineWithMachinePart({ statePath: "/nowhere", livePath: env.MACHINE_PATH });
+  const engine = engineWithServer({ statePath: "/nowhere", livePath: env.SERVER_PATH });
   const missing = isProblem("live_file_not_writable", /none\/shop, .* or as root .*Nothing was changed\.$/);
   await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
 });

@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { machineStateAt } from "../../src/config/machine-part.ts";
+import { serverStateAt } from "../../src/config/server.ts";
 import type { ComposeModel } from "../../src/platform/compose/model.ts";
 import { containerIdIn, hasMounts } from "../../src/platform/docker/mountinfo.ts";
 import {
-  findMachineState,
+  findServerState,
   findStatePath,
   hostPathOf,
   locateIn,
-  machineProjectOf,
   projectOf,
+  projectOnServer,
 } from "../../src/rollout/locate-project.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { emptyEngine, engineWithMachinePart } from "./machine-engine.ts";
+import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
 
 const id = "0123456789abcdef".repeat(4);
 const mountInfo = `21 20 0:19 / /proc rw - proc proc rw
@@ -97,22 +97,22 @@ test("a project that is not mounted from the host is refused", () => {
 
 const networks = { hotpush: { name: "hotpush-shop", external: true } };
 
-/** A checkout of which compose says that it is on the machine part, or not, and a machine part without its state. */
+/** A checkout of which compose says that it is on the server, or not, and a server without its state. */
 function checkout(t: TestContext, model: object = { name: "shop", services: {}, networks }) {
   const directory = temporaryDirectory(t);
   writeScript(join(directory, "docker"), `#!/bin/sh\necho '${JSON.stringify(model)}'\n`);
   const env = { PATH: `${directory}${delimiter}${process.env.PATH}`, XDG_STATE_HOME: "/somewhere" };
   const statePath = join(directory, "state");
-  const engine = engineWithMachinePart({ statePath, livePath: join(statePath, "live") });
+  const engine = engineWithServer({ statePath, livePath: join(statePath, "live") });
   const path = join(statePath, "projects/shop");
   return { env, engine, path, target: { projectDirectory: directory, files: [] } };
 }
 
-test("by hand, the state of a project on the machine part is that of its script", async (t) => {
+test("by hand, the state of a project on the server is that of its script", async (t) => {
   const { engine, target, env, path } = checkout(t);
   mkdirSync(path, { recursive: true });
   assert.equal(await findStatePath(engine, target, env), path);
-  const inRun = { ...env, STATE_PATH: "/var/lib/hotpush/run", MACHINE_STATE_PATH: "/var/lib/hotpush" };
+  const inRun = { ...env, STATE_PATH: "/var/lib/hotpush/run", SERVER_STATE_PATH: "/var/lib/hotpush" };
   assert.equal(await findStatePath(engine, target, inRun), path);
 });
 
@@ -143,33 +143,33 @@ function model(networks: NonNullable<ComposeModel["networks"]>, aliases: Record<
 }
 
 test("the project is named by its external network, whatever the compose project is called", () => {
-  assert.equal(machineProjectOf(model({ proxy: external("hotpush-shop") })), "shop");
+  assert.equal(projectOnServer(model({ proxy: external("hotpush-shop") })), "shop");
 });
 
-test("without such a network a project is not on the machine part", () => {
-  assert.equal(machineProjectOf({ name: "shop", services: {} }), null);
-  assert.equal(machineProjectOf(model({ default: { name: "hotpush-shop" } })), null);
-  assert.equal(machineProjectOf(model({ other: external("hotpush-receive") })), null);
+test("without such a network a project is not on the server", () => {
+  assert.equal(projectOnServer({ name: "shop", services: {} }), null);
+  assert.equal(projectOnServer(model({ default: { name: "hotpush-shop" } })), null);
+  assert.equal(projectOnServer(model({ other: external("hotpush-receive") })), null);
 });
 
 test("a project that joins another one's network is still itself", () => {
   const [blog, shop] = [external("hotpush-blog"), external("hotpush-shop")];
   const own = { shop: "web.shop.containers.internal", blog: "orders" };
-  assert.equal(machineProjectOf(model({ blog, shop }, own)), "shop");
-  assert.equal(machineProjectOf({ ...model({ blog, shop }), name: "shop" }), "shop");
+  assert.equal(projectOnServer(model({ blog, shop }, own)), "shop");
+  assert.equal(projectOnServer({ ...model({ blog, shop }), name: "shop" }), "shop");
 });
 
-test("the machine part is found by its containers", async () => {
-  const engine = engineWithMachinePart({ statePath: "/srv/state", livePath: "/srv/live" });
-  const found = { ...machineStateAt("/srv/state"), live: "/srv/live" };
-  assert.deepEqual(await findMachineState(engine, {}), found);
+test("the server is found by its containers", async () => {
+  const engine = engineWithServer({ statePath: "/srv/state", livePath: "/srv/live" });
+  const found = { ...serverStateAt("/srv/state"), live: "/srv/live" };
+  assert.deepEqual(await findServerState(engine, {}), found);
 });
 
-test("without its containers, the machine part is found by its files", async (t) => {
+test("without its containers, the server is found by its files", async (t) => {
   const path = join(temporaryDirectory(t), "hotpush");
-  const env = { MACHINE_PATH: path };
-  assert.equal(await findMachineState(emptyEngine, env), null);
+  const env = { SERVER_PATH: path };
+  assert.equal(await findServerState(emptyEngine, env), null);
   mkdirSync(path);
   writeFileSync(join(path, ".env"), "STATE_PATH=/srv/state\n");
-  assert.deepEqual(await findMachineState(emptyEngine, env), machineStateAt("/srv/state"));
+  assert.deepEqual(await findServerState(emptyEngine, env), serverStateAt("/srv/state"));
 });

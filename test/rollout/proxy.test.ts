@@ -87,7 +87,7 @@ const look = () => {
 look();
 `;
 
-/** The project shop on the machine part, whose service web was just switched from shop-web-1 to shop-web-2. */
+/** The project shop on the server, whose service web was just switched from shop-web-1 to shop-web-2. */
 async function shop(t: TestContext, upstreams: Readonly<Record<string, number>>): Promise<LiveDirectory> {
   const live = liveDirectory(t, "shop");
   writeFileSync(join(live.path, "web"), "shop-web-2");
@@ -118,7 +118,7 @@ test("before Caddy 2.11.2, only the service's own requests are those of an unkno
   assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), { count: 0, unnamed: 2 });
 });
 
-test("requests that went to the service's name on the machine part may be at any container", async (t) => {
+test("requests that went to the service's name on the server may be at any container", async (t) => {
   const live = await shop(t, {
     "{file./run/live/shop/web}:8080": 2,
     "shop-web-2:8080": 1,
@@ -136,7 +136,7 @@ test("the live files that Caddy reads are found in its configuration", async (t)
   assert.deepEqual([...((await liveFilesRead(live)) ?? [])], ["app", "app.2", "api"]);
 });
 
-test("live files of other projects on the machine part are not this one's", async (t) => {
+test("live files of other projects on the server are not this one's", async (t) => {
   const live = liveDirectory(t, "shop");
   await fakeCaddy(t, live, () => ({
     upstreams: [{ dial: "{file./run/live/shop/web}:8080" }, { dial: "{file./run/live/blog/admin}:8080" }],

@@ -52,7 +52,7 @@ test("without the log in Caddy's configuration, its lines are reported", async (
   ]);
 });
 
-test("on the machine part, the log is out of reach of the projects", async (t) => {
+test("on the server, the log is out of reach of the projects", async (t) => {
   const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests/shop.log", "shop");
   const log = join(dirname(live.path), ".requests", "shop.log");
   mkdirSync(dirname(log));
@@ -62,7 +62,7 @@ test("on the machine part, the log is out of reach of the projects", async (t) =
   assert.equal(event.sites?.[0]?.requests, 1);
 });
 
-test("the log of another project on the machine part is not this one's", async (t) => {
+test("the log of another project on the server is not this one's", async (t) => {
   const { rollout, events } = await rolloutWith(t, "/run/live/.requests/blog.log", "shop");
   await withRequestsCounted(rollout, async () => {});
   assert.deepEqual(events, [{ event: "requests", sites: null, missingLines: [] }]);

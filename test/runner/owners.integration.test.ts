@@ -37,14 +37,14 @@ test("a script runs as the owner of its checkout, with all groups of that user",
   assert.deepEqual(groups?.split(" ").map(Number).sort(), [uid, machine.dockerGid, machine.commonGid]);
   assert.deepEqual(rest, [
     `${home} alice alice`,
-    join(machine.machineStatePath, "projects/alice"),
+    join(machine.serverStatePath, "projects/alice"),
     join(own, "buildx"),
     "CapEff: 0000000000000000",
     "to /dev/stderr",
     join(own, "deploy-1.log"),
   ]);
   assert.equal(statSync(join(alice.repoPath, "built")).uid, uid);
-  assert.deepEqual(accessOf(join(machine.machineStatePath, "projects/alice")), { uid, mode: 0o700 });
+  assert.deepEqual(accessOf(join(machine.serverStatePath, "projects/alice")), { uid, mode: 0o700 });
   assert.deepEqual(accessOf(own), { uid, mode: 0o700 });
 });
 
@@ -60,7 +60,7 @@ test("a script cannot read what belongs to other projects or to the service", as
     join(machine.statePath, "hotpush.db"),
     join(machine.statePath, "projects/bob/logs/1.log"),
     join(machine.temporaryPath, `hotpush-${bob.uid}/deploy-1.log`),
-    join(machine.machineStatePath, "projects/bob/."),
+    join(machine.serverStatePath, "projects/bob/."),
   ];
   const look = foreign.map((path) => `ls '${path}' >/dev/null 2>&1 && cat '${path}' && echo 'read ${path}'`);
   machine.addOwner("alice", [...look, "true"].join("\n"));
@@ -80,15 +80,15 @@ test("a script of root's checkout runs as root, with a state of its own", asRoot
   const service = await machine.start();
   await pushTo(service, "shop");
   await service.log.waitForEnding(1);
-  const statePath = join(machine.machineStatePath, "projects/shop");
+  const statePath = join(machine.serverStatePath, "projects/shop");
   assert.deepEqual(service.log.outputOf(1), ["0", statePath]);
   assert.deepEqual(accessOf(statePath), { uid: 0, mode: 0o700 });
 });
 
-test("without MACHINE_STATE_PATH an owner's state is in that user's home", asRoot, async (t) => {
+test("without SERVER_STATE_PATH an owner's state is in that user's home", asRoot, async (t) => {
   const machine = makeSharedMachine(t);
   const { home } = machine.addOwner("alice", 'echo "$STATE_PATH"; mkdir -p "$STATE_PATH"');
-  const service = await machine.start({ env: { MACHINE_STATE_PATH: "" } });
+  const service = await machine.start({ env: { SERVER_STATE_PATH: "" } });
   await pushTo(service, "alice");
   assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
   assert.deepEqual(service.log.outputOf(1), [join(home, ".local/state/hotpush")]);
@@ -147,7 +147,7 @@ test("a checkout that changes hands is deployed as its new owner", asRoot, async
   await pushTo(service, "alice");
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
   assert.deepEqual([...service.log.outputOf(1), ...service.log.outputOf(2)], ["alice", "bob"]);
-  const versions = join(machine.machineStatePath, "projects/alice/rollout/versions");
+  const versions = join(machine.serverStatePath, "projects/alice/rollout/versions");
   assert.equal(readFileSync(versions, "utf8"), "good\ngood\n");
   assert.equal(statSync(versions).uid, bob.uid);
 });

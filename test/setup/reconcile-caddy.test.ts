@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { machineFilesAt } from "../../src/config/machine-part.ts";
+import { serverFilesAt } from "../../src/config/server.ts";
 import { followCaddyFiles } from "../../src/setup/reconcile.ts";
 import { listenAt } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -15,10 +15,10 @@ interface Answer {
   readonly body?: string;
 }
 
-/** A machine part whose Caddy answers as `answer` says; `loaded` has what it was sent. */
-async function machinePart(t: TestContext, answer: () => Answer = () => ({ status: 200 })) {
+/** A server whose Caddy answers as `answer` says; `loaded` has what it was sent. */
+async function server(t: TestContext, answer: () => Answer = () => ({ status: 200 })) {
   const livePath = temporaryDirectory(t);
-  const files = machineFilesAt(join(livePath, "etc"));
+  const files = serverFilesAt(join(livePath, "etc"));
   mkdirSync(files.sitesPath, { recursive: true });
   writeFileSync(files.caddyfile, "first");
   writeFileSync(join(livePath, "closing"), "no");
@@ -37,7 +37,7 @@ async function machinePart(t: TestContext, answer: () => Answer = () => ({ statu
 }
 
 test("a change is loaded once two looks agree on it, and only once", async (t) => {
-  const { files, loaded, look, listen } = await machinePart(t);
+  const { files, loaded, look, listen } = await server(t);
   await listen();
   const texts = () => loaded.map(({ text }) => text);
   await look([caddy]);
@@ -50,7 +50,7 @@ test("a change is loaded once two looks agree on it, and only once", async (t) =
 });
 
 test("clients are asked to close their connections during the load, and only then", async (t) => {
-  const { loaded, look, closing, listen } = await machinePart(t);
+  const { loaded, look, closing, listen } = await server(t);
   await listen();
   for (let count = 0; count < 2; count += 1) await look([caddy]);
   assert.deepEqual(loaded, [{ text: "first", closing: "yes" }]);
@@ -60,7 +60,7 @@ test("clients are asked to close their connections during the load, and only the
 test("what Caddy rejects is a fault until the files change, and is not sent again", async (t) => {
   let isRight = false;
   const body = JSON.stringify({ error: "adapting config: at /etc/caddy/sites/shop.caddy:3" });
-  const { files, loaded, look, listen } = await machinePart(t, () =>
+  const { files, loaded, look, listen } = await server(t, () =>
     isRight ? { status: 200 } : { status: 400, body },
   );
   await listen();
@@ -75,14 +75,14 @@ test("what Caddy rejects is a fault until the files change, and is not sent agai
 });
 
 test("a new container is asked about the configuration again, for its answer", async (t) => {
-  const { loaded, look, listen } = await machinePart(t);
+  const { loaded, look, listen } = await server(t);
   await listen();
   for (const id of ["one", "one", "two", "two", "two"]) await look([{ ...caddy, id }]);
   assert.equal(loaded.length, 2);
 });
 
 test("a Caddy that is starting is no fault, and gets the configuration as soon as it answers", async (t) => {
-  const { loaded, look, listen } = await machinePart(t);
+  const { loaded, look, listen } = await server(t);
   for (let count = 0; count < 3; count += 1) assert.equal(await look([caddy]), null);
   await listen();
   assert.equal(await look([caddy]), null);
@@ -90,7 +90,7 @@ test("a Caddy that is starting is no fault, and gets the configuration as soon a
 });
 
 test("a Caddy that never answers, and none at all, are faults with what to do", async (t) => {
-  const { look } = await machinePart(t);
+  const { look } = await server(t);
   for (let count = 0; count < 9; count += 1) await look([caddy]);
   assert.match(
     (await look([caddy])) ?? "",

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { machineFilesAt } from "../../src/config/machine-part.ts";
+import { serverFilesAt } from "../../src/config/server.ts";
 import { openLog } from "../../src/log.ts";
 import { startReconciling } from "../../src/setup/reconcile.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -11,7 +11,7 @@ import { fakeEngine } from "./fake-engine.ts";
 
 function start(t: TestContext, fake: ReturnType<typeof fakeEngine>) {
   const root = temporaryDirectory(t);
-  const files = machineFilesAt(join(root, "etc"));
+  const files = serverFilesAt(join(root, "etc"));
   const livePath = join(root, "live");
   for (const path of [livePath, files.projectsPath, files.sitesPath]) mkdirSync(path, { recursive: true });
   writeFileSync(files.caddyfile, "");

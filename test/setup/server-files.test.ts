@@ -3,16 +3,16 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import {
   hasCheckoutPath,
-  machineCaddyfile,
-  machineComposeFile,
   renewedComposeFile,
+  serverCaddyfile,
+  serverComposeFile,
   withCaddyPort,
   withCheckoutPath,
   withoutCaddyPort,
 } from "../../src/setup/server-files.ts";
 
-const fresh = machineComposeFile(["/srv"]);
-const twoPaths = machineComposeFile(["/srv", "/home"]);
+const fresh = serverComposeFile(["/srv"]);
+const twoPaths = serverComposeFile(["/srv", "/home"]);
 
 test("run has a checkout below a directory that it has, and no other", () => {
   assert.ok(hasCheckoutPath(fresh, "/srv/shop"));
@@ -90,17 +90,17 @@ function assertOnlyAdded(before: string, after: string): void {
 }
 
 test("a request that a container has begun to answer is never sent to another one", () => {
-  const [, retry = ""] = /@unreached \{([\s\S]*?)\n\t\t\}/.exec(machineCaddyfile()) ?? [];
+  const [, retry = ""] = /@unreached \{([\s\S]*?)\n\t\t\}/.exec(serverCaddyfile()) ?? [];
   assert.match(retry, /\.contains\("dial"\)/);
   assert.match(retry, /not path \/webhook \/webhook\/\{args\[0\]\}/, "nor is a delivery sent to the app");
 });
 
 test("a live file is read on each request, and no name can reach the public DNS", () => {
   assert.match(
-    machineCaddyfile(),
+    serverCaddyfile(),
     /reverse_proxy \{file\.\/run\/live\/\{args\[0\]\}\/\{args\[1\]\}\}:\{args\[2\]\}/,
   );
-  assert.match(machineCaddyfile(), /\{args\[1\]\}\.\{args\[0\]\}\.containers\.internal:\{args\[2\]\}/);
+  assert.match(serverCaddyfile(), /\{args\[1\]\}\.\{args\[0\]\}\.containers\.internal:\{args\[2\]\}/);
 });
 
 test("a compose file of the same version stays as it is", () => {
@@ -111,7 +111,7 @@ test("checkouts and ports that were added for projects stay", () => {
   const added = withCaddyPort(withCheckoutPath(twoPaths, "/data/shop", false), 8081, "127.0.0.1");
   assert.equal(
     renewedComposeFile(added),
-    withCaddyPort(machineComposeFile(["/srv", "/home", "/data/shop"]), 8081, "127.0.0.1"),
+    withCaddyPort(serverComposeFile(["/srv", "/home", "/data/shop"]), 8081, "127.0.0.1"),
   );
   const readOnly = withCheckoutPath(twoPaths, "/mirror/shop.git", true);
   assert.equal(renewedComposeFile(readOnly), readOnly);

@@ -3,18 +3,18 @@ import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
-import { machineFilesAt, machineStateAt } from "../../src/config/machine-part.ts";
-import { machineComposeFile } from "../../src/setup/server-files.ts";
+import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
+import { serverComposeFile } from "../../src/setup/server-files.ts";
 import { planPage, refuseTakenPageName } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const url = new URL("https://hotpush.example.org");
 const place = {
-  ...{ files: machineFilesAt("/etc/hotpush"), state: machineStateAt("/var/lib/hotpush"), env: {} },
+  ...{ files: serverFilesAt("/etc/hotpush"), state: serverStateAt("/var/lib/hotpush"), env: {} },
   ...{ isNew: false, ports: { http: 80, https: 443 } },
 };
 const emptyPlan = { upstreams: [], left: [], internal: [], changes: {} };
-const compose = machineComposeFile(["/srv"]);
+const compose = serverComposeFile(["/srv"]);
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
   const text = planPage(url, place).site.make(null);

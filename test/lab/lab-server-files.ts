@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import {
-  machineFilesAt,
-  machineProject,
-  machineStateAt,
   projectNetwork,
+  serverComposeProject,
+  serverFilesAt,
+  serverStateAt,
   serviceAlias,
-} from "../../src/config/machine-part.ts";
+} from "../../src/config/server.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
 import { openRequestsDirectory } from "../../src/setup/reconcile.ts";
@@ -18,9 +18,9 @@ import { freePort } from "../harness/free-port.ts";
 
 const run = promisify(execFile);
 
-/** What a roll-out needs of the machine part: Caddy, with the sites, networks and live directories of its projects. */
+/** What a roll-out needs of the server: Caddy, with the sites, networks and live directories of its projects. */
 export interface Machine {
-  /** Names the machine part's directory, as a command by hand needs it. */
+  /** Names the server's directory, as a command by hand needs it. */
   readonly env: NodeJS.ProcessEnv;
   /** Adds a project with a service `web`. @returns the port at which Caddy serves it */
   readonly add: (project: string, owner: Owner | null, replicas: number) => Promise<number>;
@@ -40,12 +40,12 @@ export interface Owner {
   readonly gid: number;
 }
 
-/** Starts a machine part on the engine, which may have only one, with room for as many projects as there are `ports`. */
+/** Starts a server on the engine, which may have only one, with room for as many projects as there are `ports`. */
 export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: number): Promise<Machine> {
   const path = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   await chmod(path, 0o755);
-  const env = { ...labEnv, MACHINE_PATH: path };
-  const [files, state] = [machineFilesAt(path), machineStateAt(join(path, "state"))];
+  const env = { ...labEnv, SERVER_PATH: path };
+  const [files, state] = [serverFilesAt(path), serverStateAt(join(path, "state"))];
   const ports = await Promise.all(Array.from({ length: projectCount }, () => freePort()));
   const adminSocket = join(state.live, "admin.sock");
   const docker = (...args: readonly string[]) => run("docker", args, { env, cwd: path });
@@ -56,7 +56,7 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
     if (port === undefined) throw new Error("no port is left");
     const subnet = `10.231.0.${32 * projects.length}/27`;
     await docker("network", "create", "--subnet", subnet, projectNetwork(project));
-    await docker("network", "connect", projectNetwork(project), `${machineProject}-caddy-1`);
+    await docker("network", "connect", projectNetwork(project), `${serverComposeProject}-caddy-1`);
     await mkdir(join(state.live, project));
     await mkdir(join(state.projects, project), { mode: 0o700 });
     await writeFile(join(state.live, project, "web"), serviceAlias("web", project));
@@ -110,7 +110,11 @@ function composeFile(ports: readonly number[]): object {
       start_interval: "200ms",
     },
   };
-  return { name: machineProject, services: { caddy }, networks: { hotpush: { name: machineProject } } };
+  return {
+    name: serverComposeProject,
+    services: { caddy },
+    networks: { hotpush: { name: serverComposeProject } },
+  };
 }
 
 const caddyfile = `{

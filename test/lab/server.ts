@@ -5,13 +5,8 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import {
-  machineFilesAt,
-  machineStateAt,
-  projectNetwork,
-  serviceAlias,
-} from "../../src/config/machine-part.ts";
-import { machineCaddyfile, machineComposeFile } from "../../src/setup/server-files.ts";
+import { projectNetwork, serverFilesAt, serverStateAt, serviceAlias } from "../../src/config/server.ts";
+import { serverCaddyfile, serverComposeFile } from "../../src/setup/server-files.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";
 import { writeScript } from "../harness/temporary.ts";
@@ -21,8 +16,8 @@ import { spawnHotpush } from "./spawn-hotpush.ts";
 const run = promisify(execFile);
 const receiveId = 9_000;
 
-/** A machine part on a real engine, from the files that `init` writes, with one project. */
-export interface LabMachinePart {
+/** A server on a real engine, from the files that `init` writes, with one project. */
+export interface LabServer {
   readonly path: string;
   /** STATE_PATH of `run`. */
   readonly runStatePath: string;
@@ -40,17 +35,17 @@ export interface LabMachinePart {
 }
 
 /** Starts it with the image `image` of Hotpush. @param script the text of the project's deploy.sh */
-export async function makeLabMachinePart(
+export async function makeLabServer(
   labEnv: NodeJS.ProcessEnv,
   image: string,
   script: string,
-): Promise<LabMachinePart> {
+): Promise<LabServer> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-e2e-"));
-  const files = machineFilesAt(join(directory, "etc"));
-  const state = machineStateAt(join(directory, "lib"));
+  const files = serverFilesAt(join(directory, "etc"));
+  const state = serverStateAt(join(directory, "lib"));
   const checkout = join(directory, "srv", "shop");
   const port = await freePort();
-  const env = { ...labEnv, MACHINE_PATH: files.path };
+  const env = { ...labEnv, SERVER_PATH: files.path };
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env: labEnv, cwd: files.path })).stdout.trim();
   const remove = async () => {
@@ -91,13 +86,13 @@ export async function makeLabMachinePart(
 
   function writeFiles(): void {
     const variables = {
-      ...{ HOTPUSH_IMAGE: image, MACHINE_PATH: files.path, STATE_PATH: state.path },
+      ...{ HOTPUSH_IMAGE: image, SERVER_PATH: files.path, STATE_PATH: state.path },
       ...{ RECEIVE_USER: `${receiveId}:${receiveId}`, HTTP_PORT: String(port), HTTPS_PORT: "0" },
       DOCKER_SOCKET: (labEnv.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", ""),
     };
     writeFileSync(files.envFile, linesOf(variables));
-    writeFileSync(files.composeFile, machineComposeFile([join(directory, "srv")]));
-    writeFileSync(files.caddyfile, machineCaddyfile());
+    writeFileSync(files.composeFile, serverComposeFile([join(directory, "srv")]));
+    writeFileSync(files.caddyfile, serverCaddyfile());
     const site = "http://127.0.0.1 {\n\timport deliveries shop\n\timport service shop web 8080\n}\n";
     writeFileSync(join(files.sitesPath, "shop.caddy"), site);
     writeFileSync(join(state.live, "shop", "web"), serviceAlias("web", "shop"));
@@ -125,7 +120,7 @@ async function makeCheckout(path: string, script: string): Promise<void> {
 const appName = "hotpush-e2e-web";
 
 /** The app of the project, which a roll-out would start. */
-async function startApp(docker: LabMachinePart["docker"], directory: string): Promise<void> {
+async function startApp(docker: LabServer["docker"], directory: string): Promise<void> {
   const context = join(directory, "app");
   await cp(join(import.meta.dirname, "app"), context, { recursive: true });
   writeFileSync(join(context, "behaviour.json"), JSON.stringify({ version: "v1", behaviour: "graceful" }));

@@ -63,5 +63,5 @@ onEngine(
       }
     });
   },
-  "one machine part",
+  "one server",
 );

@@ -4,25 +4,25 @@ import { statOf } from "../../src/platform/files.ts";
 import { nobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
 import { until } from "../harness/until.ts";
-import { type Machine, makeMachine, type Owner } from "../lab/machine.ts";
-import { type MachineProject, makeMachineProject } from "../lab/machine-project.ts";
+import { type Machine, makeMachine, type Owner } from "../lab/lab-server-files.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endOf, untilPrinted } from "../lab/project.ts";
+import { makeServerProject, type ServerProject } from "../lab/server-project.ts";
 
 /** How many versions are rolled out under load. */
 const rollouts = 10;
 
 function declare(env: NodeJS.ProcessEnv): void {
   let machine: Machine;
-  let shop: MachineProject;
-  let blog: MachineProject;
-  let twins: MachineProject;
+  let shop: ServerProject;
+  let blog: ServerProject;
+  let twins: ServerProject;
 
   before(async () => {
     machine = await makeMachine(env, 3);
-    shop = await makeMachineProject(machine, "shop", { owner: ownerOnEngine(env) });
-    blog = await makeMachineProject(machine, "blog");
-    twins = await makeMachineProject(machine, "twins", { replicas: 2 });
+    shop = await makeServerProject(machine, "shop", { owner: ownerOnEngine(env) });
+    blog = await makeServerProject(machine, "blog");
+    twins = await makeServerProject(machine, "twins", { replicas: 2 });
   });
   after(async () => {
     for (const project of [shop, blog, twins]) await project?.remove();
@@ -167,7 +167,7 @@ function ownerOnEngine({ DOCKER_HOST = "" }: NodeJS.ProcessEnv): Owner | null {
   return canBe ? { uid: nobody, gid: socket.gid } : null;
 }
 
-onEngine("roll-outs of projects on the machine part", declare, "one machine part");
+onEngine("roll-outs of projects on the server", declare, "one server");
 
 /** How long a roll-out waited for requests to the old container, by its events. */
 function drainMs(output: string): number {

@@ -1,31 +1,31 @@
 import { join } from "node:path";
 import type { Environment } from "./settings.ts";
 
-/** The compose project of the machine part, of which an engine has one. */
-export const machineProject = "hotpush";
+/** The compose project of the server, of which an engine has one. */
+export const serverComposeProject = "hotpush";
 /** Its services. `page` is there only if it has an address. */
-export const machineServices = { caddy: "caddy", receive: "receive", run: "run", page: "page" } as const;
+export const serverServices = { caddy: "caddy", receive: "receive", run: "run", page: "page" } as const;
 /** Caddy's own network. It sorts before those of the projects, so that it stays Caddy's gateway. */
-export const machineNetwork = "hotpush";
+export const serverNetwork = "hotpush";
 /** The only network of `receive` and `page`, without a way out. */
 export const receiveNetwork = "hotpush-receive";
 /** The name of `receive` on that network. A service of a project may be called receive too, but no project hotpush. */
-export const receiveAlias = serviceAlias(machineServices.receive, machineProject);
+export const receiveAlias = serviceAlias(serverServices.receive, serverComposeProject);
 /** The name of `page` on that network. */
-export const pageAlias = serviceAlias(machineServices.page, machineProject);
+export const pageAlias = serviceAlias(serverServices.page, serverComposeProject);
 /** Where Caddy and `run` see the live directory. */
 export const liveMount = "/run/live";
 /** Caddy's admin API is on this socket in the live directory. */
 export const adminSocket = "admin.sock";
-/** Where Caddy sees the files of the machine part. */
+/** Where Caddy sees the files of the server. */
 export const caddyMount = "/etc/caddy";
 
-/** Names that no project may have: those of networks, services and directories of the machine part, and of the only project. */
+/** Names that no project may have: those of networks, services and directories of the server, and of the only project. */
 export const reservedNames: readonly string[] = ["caddy", "receive", "run", "page", "hotpush", "default"];
 
-/** The files and directories of the machine part's configuration. */
-export interface MachineFiles {
-  /** MACHINE_PATH */
+/** The files and directories of the server's configuration. */
+export interface ServerFiles {
+  /** SERVER_PATH */
   readonly path: string;
   readonly composeFile: string;
   readonly caddyfile: string;
@@ -35,8 +35,8 @@ export interface MachineFiles {
   readonly secretsPath: string;
 }
 
-/** The directories of the machine part's state. */
-export interface MachineState {
+/** The directories of the server's state. */
+export interface ServerState {
   readonly path: string;
   /** STATE_PATH of `run` */
   readonly run: string;
@@ -52,32 +52,32 @@ export interface MachineState {
   readonly projects: string;
 }
 
-/** The services that a machine part with these variables has. */
+/** The services that a server with these variables has. */
 export function servicesOf({ PAGE_URL }: Environment): readonly string[] {
-  const { page, ...others } = machineServices;
+  const { page, ...others } = serverServices;
   return [...Object.values(others), ...(PAGE_URL ? [page] : [])];
 }
 
-/** The directory of the machine part: MACHINE_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
-export function machinePathOf(env: Environment, isRoot: boolean): string {
-  const { MACHINE_PATH, XDG_CONFIG_HOME, HOME } = env;
-  if (MACHINE_PATH) return MACHINE_PATH;
+/** The directory of the server: SERVER_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
+export function serverPathOf(env: Environment, isRoot: boolean): string {
+  const { SERVER_PATH, XDG_CONFIG_HOME, HOME } = env;
+  if (SERVER_PATH) return SERVER_PATH;
   return isRoot ? "/etc/hotpush" : join(XDG_CONFIG_HOME || join(HOME || "/", ".config"), "hotpush");
 }
 
 /**
- * The state directory of a new machine part. The one of a machine part that is there is `STATE_PATH` of its `.env`.
+ * The state directory of a new server. The one of a server that is there is `STATE_PATH` of its `.env`.
  *
- * @param env with MACHINE_PATH, the state is inside it, so that tests and second engines have one of their own
+ * @param env with SERVER_PATH, the state is inside it, so that tests and second engines have one of their own
  */
-export function newMachineStatePath(env: Environment, isRoot: boolean): string {
-  const { MACHINE_PATH, XDG_STATE_HOME, HOME } = env;
-  if (MACHINE_PATH) return join(MACHINE_PATH, "state");
+export function newServerStatePath(env: Environment, isRoot: boolean): string {
+  const { SERVER_PATH, XDG_STATE_HOME, HOME } = env;
+  if (SERVER_PATH) return join(SERVER_PATH, "state");
   return isRoot ? "/var/lib/hotpush" : join(XDG_STATE_HOME || join(HOME || "/", ".local/state"), "hotpush");
 }
 
-/** The files of the machine part in `path`. */
-export function machineFilesAt(path: string): MachineFiles {
+/** The files of the server in `path`. */
+export function serverFilesAt(path: string): ServerFiles {
   return {
     path,
     composeFile: join(path, "compose.yaml"),
@@ -89,8 +89,8 @@ export function machineFilesAt(path: string): MachineFiles {
   };
 }
 
-/** The directories of the machine part's state in `path`. */
-export function machineStateAt(path: string): MachineState {
+/** The directories of the server's state in `path`. */
+export function serverStateAt(path: string): ServerState {
   return {
     path,
     run: join(path, "run"),
@@ -102,8 +102,8 @@ export function machineStateAt(path: string): MachineState {
   };
 }
 
-/** What a person types about the services of the machine part in `path`, from any directory. */
-export function serverCommands({ path }: Pick<MachineFiles, "path">) {
+/** What a person types about the services of the server in `path`, from any directory. */
+export function serverCommands({ path }: Pick<ServerFiles, "path">) {
   const compose = `docker compose --project-directory ${path}`;
   return {
     start: `${compose} up --detach --wait`,
@@ -113,12 +113,12 @@ export function serverCommands({ path }: Pick<MachineFiles, "path">) {
 
 /** The network on which Caddy reaches the published services of a project. */
 export function projectNetwork(project: string): string {
-  return `${machineNetwork}-${project}`;
+  return `${serverNetwork}-${project}`;
 }
 
 /** The project that a network belongs to by its name, or null. */
 export function projectOfNetwork(network: string): string | null {
-  const prefix = `${machineNetwork}-`;
+  const prefix = `${serverNetwork}-`;
   const project = network.startsWith(prefix) ? network.slice(prefix.length) : "";
   return project === "" || reservedNames.includes(project) ? null : project;
 }

@@ -1,7 +1,7 @@
 import type { Engine } from "../../src/platform/docker/engine.ts";
 
-/** An engine with only the containers of a machine part: its state is at `statePath`, its live files at `livePath`. */
-export function engineWithMachinePart({
+/** An engine with only the containers of a server: its state is at `statePath`, its live files at `livePath`. */
+export function engineWithServer({
   statePath,
   livePath,
 }: {
@@ -16,7 +16,7 @@ export function engineWithMachinePart({
     {
       Config: {
         Labels: { "com.docker.compose.service": "run" },
-        Env: [`MACHINE_STATE_PATH=${statePath}`],
+        Env: [`SERVER_STATE_PATH=${statePath}`],
       },
     },
   );

@@ -34,7 +34,7 @@ const mostBytesAfterUse = 170 * 1024 ** 2;
 const skip = [80, 443].some(isPortTaken) && "ports 80 and 443 of this machine are taken";
 
 onEngine(
-  "the machine part",
+  "the server",
   (labEnv) => {
     let machine: NewServer;
     const checkouts: TestCheckout[] = [];
@@ -123,7 +123,7 @@ onEngine(
       return memoryOf(Number.parseInt(own ?? "", 10)).residentBytes;
     }
   },
-  "one machine part",
+  "one server",
 );
 
 /** A line of the doctor's report. */

@@ -4,7 +4,7 @@ import { until } from "../harness/until.ts";
 import { type Answer, fastClients, type Load, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { type LabProject, readLiveFile, untilServed } from "../lab/project-behind-caddy.ts";
-import { type MachinePartLab, startMachinePart } from "../lab/projects-behind-caddy.ts";
+import { type ServerLab, startServer } from "../lab/projects-behind-caddy.ts";
 
 /** Between two requests of a client: about 400 requests a second at each of the two neighbours. */
 const pauseMs = 25;
@@ -12,23 +12,23 @@ const pauseMs = 25;
 const longestOpeningMs = 1_000;
 
 function declare(env: NodeJS.ProcessEnv): void {
-  let part: MachinePartLab;
+  let server: ServerLab;
   let neighbours: readonly LabProject[];
   let blog: LabProject;
 
   before(async () => {
-    part = await startMachinePart(env);
-    neighbours = ["news", "shop"].map(part.addProject);
-    await part.untilJoined(["news", "shop"]);
+    server = await startServer(env);
+    neighbours = ["news", "shop"].map(server.addProject);
+    await server.untilJoined(["news", "shop"]);
     for (const project of neighbours) await project.compose("up", "--detach", "--wait");
     await Promise.all(neighbours.map(untilServed));
   });
-  after(() => part?.remove());
+  after(() => server?.remove());
 
   test("a project that is added costs its neighbours no more than one reload", async () => {
     const lost = await lostDuring(async () => {
-      blog = part.addProject("blog");
-      await part.untilJoined(["blog", "news", "shop"]);
+      blog = server.addProject("blog");
+      await server.untilJoined(["blog", "news", "shop"]);
       await blog.compose("up", "--detach", "--wait");
       await untilServed(blog);
     });
@@ -54,11 +54,11 @@ function declare(env: NodeJS.ProcessEnv): void {
   test("a project that is removed costs its neighbours no more than one reload", async () => {
     const lost = await lostDuring(async () => {
       blog.forget();
-      await part.untilJoined(["news", "shop"]);
+      await server.untilJoined(["news", "shop"]);
       await until("the end of its site", async () => (await fetch(blog.origin)).status === 404);
     });
     assertOneReload(lost);
-    assert.deepEqual((await part.status()).machineFaults, []);
+    assert.deepEqual((await server.status()).serverFaults, []);
   });
 
   /** Does `work` under load on both neighbours. @returns what their clients have not got */
@@ -101,5 +101,5 @@ async function untilAnswered(loads: readonly Load[]): Promise<void> {
   );
 }
 
-// The engine has only one machine part.
-onEngine("the neighbours of a project on the machine part", declare, "one machine part");
+// The engine has only one server.
+onEngine("the neighbours of a project on the server", declare, "one server");

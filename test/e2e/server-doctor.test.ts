@@ -110,5 +110,5 @@ onEngine(
       assert.deepEqual((await check(id)).faults, []);
     }
   },
-  "one machine part",
+  "one server",
 );

@@ -5,16 +5,16 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { StatusJson } from "../../src/control/status.ts";
 import { launcher, runCli } from "../harness/cli.ts";
-import { makeMachinePart } from "../harness/machine-part.ts";
 import { becomeNobody } from "../harness/nobody.ts";
 import { makeCheckout } from "../harness/projects.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
+import { makeServer } from "../harness/server.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-test("in a checkout of the machine part, commands reach its run", async (t) => {
-  const { env, addProject, start } = makeMachinePart(t);
+test("in a checkout on the server, commands reach its run", async (t) => {
+  const { env, addProject, start } = makeServer(t);
   const [cwd, other] = [makeCheckout(t), makeCheckout(t)];
   addProject("shop", cwd);
   addProject("blog", other);
@@ -27,8 +27,8 @@ test("in a checkout of the machine part, commands reach its run", async (t) => {
   assert.match((await runCli(["projects"], { cwd: "/", env })).stdout, /^shop /m);
 });
 
-test("if the machine part does not run, a command says how to start it", async (t) => {
-  const { env, path } = makeMachinePart(t);
+test("if the server does not run, a command says how to start it", async (t) => {
+  const { env, path } = makeServer(t);
   const { code, stderr } = await runCli(["status"], { cwd: "/", env });
   assert.equal(code, 1);
   assert.match(
@@ -69,7 +69,7 @@ test("a user who may use neither the socket nor Docker reads which commands work
 });
 
 test("send takes secret and address from the file of the checkout's project", async (t) => {
-  const { env, addProject, start } = makeMachinePart(t);
+  const { env, addProject, start } = makeServer(t);
   const { directory: cwd, commit } = makeRepository(t);
   writeScript(join(cwd, "deploy.sh"), "#!/bin/sh\n");
   commit();
@@ -84,7 +84,7 @@ test("send takes secret and address from the file of the checkout's project", as
 });
 
 test("secret rotate changes the file of the checkout's project, and keeps mode and owner", async (t) => {
-  const { env, addProject } = makeMachinePart(t);
+  const { env, addProject } = makeServer(t);
   const cwd = makeCheckout(t);
   const file = addProject("shop", cwd);
   chmodSync(file, 0o640);
@@ -101,9 +101,9 @@ test("secret rotate changes the file of the checkout's project, and keeps mode a
   assert.match(dropped.stdout, /shop\.env\. The service no longer accepts it within 5 seconds\.\n$/);
 });
 
-/** A machine part of root, as another user finds it. */
-function forbidden(scope: Parameters<typeof makeMachinePart>[0]) {
-  const { env, path, runStatePath, addProject } = makeMachinePart(scope);
+/** A server of root, as another user finds it. */
+function forbidden(scope: Parameters<typeof makeServer>[0]) {
+  const { env, path, runStatePath, addProject } = makeServer(scope);
   const checkout = makeCheckout(scope);
   addProject("shop", checkout);
   for (const directory of [path, checkout]) chmodSync(directory, 0o755);
@@ -112,7 +112,7 @@ function forbidden(scope: Parameters<typeof makeMachinePart>[0]) {
 }
 
 /** A PATH whose `docker` runs `text`. */
-function withDocker(scope: Parameters<typeof makeMachinePart>[0], text: string) {
+function withDocker(scope: Parameters<typeof makeServer>[0], text: string) {
   const directory = temporaryDirectory(scope);
   chmodSync(directory, 0o755);
   writeScript(join(directory, "docker"), `#!/bin/sh\n${text}\n`);

@@ -4,13 +4,13 @@ import { testSecret } from "./delivery.ts";
 import { makeMachine, type Role, type RunningRole } from "./roles.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
-/** The files of a machine part, of which nothing runs. */
-export interface TestMachinePart {
+/** The files of a server, of which nothing runs. */
+export interface TestServer {
   readonly path: string;
   /** STATE_PATH of its `run`. */
   readonly runStatePath: string;
   /** The environment in which commands find it. */
-  readonly env: { readonly MACHINE_PATH: string };
+  readonly env: { readonly SERVER_PATH: string };
   /** Writes the file of a project. @returns its path */
   readonly addProject: (
     name: string,
@@ -21,7 +21,7 @@ export interface TestMachinePart {
   readonly start: (role: Role) => Promise<RunningRole>;
 }
 
-export function makeMachinePart(scope: Scope): TestMachinePart {
+export function makeServer(scope: Scope): TestServer {
   const path = temporaryDirectory(scope);
   const [projectsPath, statePath] = [join(path, "projects"), join(path, "lib")];
   const runStatePath = join(statePath, "run");
@@ -30,7 +30,7 @@ export function makeMachinePart(scope: Scope): TestMachinePart {
   writeFileSync(join(path, ".env"), `STATE_PATH=${statePath}\n`);
   const machine = makeMachine(scope);
   return {
-    ...{ path, runStatePath, env: { MACHINE_PATH: path } },
+    ...{ path, runStatePath, env: { SERVER_PATH: path } },
     addProject(name, repoPath, settings = {}) {
       const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
       const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);

@@ -16,7 +16,7 @@ const mostBytes = 75 * 1024 ** 2;
 const skip = [80, 443].some(isPortTaken) && "ports 80 and 443 of this machine are taken";
 
 onEngine(
-  "the page of the machine part",
+  "the page of the server",
   (labEnv) => {
     let machine: NewServer;
     let shop: TestCheckout;
@@ -89,7 +89,7 @@ onEngine(
       assert.ok(residentBytes < mostBytes, `${residentBytes / 1024 ** 2} MiB`);
     });
   },
-  "one machine part",
+  "one server",
 );
 
 const container = "hotpush-page-1";

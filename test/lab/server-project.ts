@@ -3,15 +3,15 @@ import type { ChildProcess } from "node:child_process";
 import { chmod, chown, cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { projectNetwork, serviceAlias } from "../../src/config/machine-part.ts";
+import { projectNetwork, serviceAlias } from "../../src/config/server.ts";
+import type { Machine, Owner } from "./lab-server-files.ts";
 import type { LoadResult } from "./load.ts";
-import type { Machine, Owner } from "./machine.ts";
 import { type Behaviour, dockerIn, type Ending, endOf, listContainers, removeFromEngine } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 import { underLoad } from "./under-load.ts";
 
-/** A checkout on the machine part, with one service, `web`. */
-export interface MachineProject {
+/** A checkout on the server, with one service, `web`. */
+export interface ServerProject {
   readonly name: string;
   readonly origin: string;
   readonly directory: string;
@@ -33,12 +33,12 @@ export interface MachineProject {
   readonly remove: () => Promise<void>;
 }
 
-/** Adds a project to the machine part. Nothing of it runs yet. */
-export async function makeMachineProject(
+/** Adds a project to the server. Nothing of it runs yet. */
+export async function makeServerProject(
   machine: Machine,
   name: string,
   { owner = null, replicas = 1 }: { readonly owner?: Owner | null; readonly replicas?: number } = {},
-): Promise<MachineProject> {
+): Promise<ServerProject> {
   const origin = `http://127.0.0.1:${await machine.add(name, owner, replicas)}`;
   const directory = await mkdtemp(join(tmpdir(), `hotpush-${name}-`));
   await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
@@ -59,9 +59,9 @@ export async function makeMachineProject(
   await chmod(directory, 0o755);
   if (owner !== null) await chown(directory, owner.uid, owner.gid);
   const docker = dockerIn(directory, machine.env);
-  const write: MachineProject["write"] = (version, behaviour) =>
+  const write: ServerProject["write"] = (version, behaviour) =>
     writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour }));
-  const script: MachineProject["script"] = (...args) => spawnAs(scriptEnv, args, owner);
+  const script: ServerProject["script"] = (...args) => spawnAs(scriptEnv, args, owner);
   let commit = 0;
   return {
     name,

@@ -1,7 +1,7 @@
-import { machineProject, machineServices, serverCommands } from "../config/machine-part.ts";
+import { serverCommands, serverComposeProject, serverServices } from "../config/server.ts";
 import type { NotRunningError } from "../control/client.ts";
 import { outputOf, runInPlace } from "../platform/run-command.ts";
-import { findMachinePart, type MachinePart } from "../setup/server.ts";
+import { findServer, type Server } from "../setup/server.ts";
 import { refuse } from "./command.ts";
 
 /**
@@ -10,14 +10,14 @@ import { refuse } from "./command.ts";
  *
  * @returns the exit code of the command
  */
-export async function runInMachinePart(
+export async function runInServer(
   error: NotRunningError,
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const part = findMachinePart(env);
-  if (part?.state.run !== error.statePath) return refuse(error.message);
-  if (!error.isForbidden) return refuse(notRunning(error, part));
+  const server = findServer(env);
+  if (server?.state.run !== error.statePath) return refuse(error.message);
+  if (!error.isForbidden) return refuse(notRunning(error, server));
   const container = await findRunContainer(env);
   if (container === null) return refuse(forbidden(argv));
   return (await runInPlace(["docker", ...execArguments(container, env), "hotpush", ...argv], env)) ?? 1;
@@ -25,7 +25,7 @@ export async function runInMachinePart(
 
 /** @returns null if it does not run, or this user may not use Docker */
 async function findRunContainer(env: NodeJS.ProcessEnv): Promise<RunContainer | null> {
-  const filters = [`project=${machineProject}`, `service=${machineServices.run}`].flatMap((label) => [
+  const filters = [`project=${serverComposeProject}`, `service=${serverServices.run}`].flatMap((label) => [
     "--filter",
     `label=com.docker.compose.${label}`,
   ]);
@@ -60,12 +60,12 @@ function execArguments({ id, directories }: RunContainer, env: NodeJS.ProcessEnv
   ];
 }
 
-function notRunning({ message }: NotRunningError, { files }: MachinePart): string {
+function notRunning({ message }: NotRunningError, { files }: Server): string {
   const reason = message.replace(/\. .*$/s, "");
-  return `${reason}. Start the machine part: ${serverCommands(files).start}`;
+  return `${reason}. Start it: ${serverCommands(files).start}`;
 }
 
 function forbidden(argv: readonly string[]): string {
   const command = ["hotpush", ...argv].join(" ");
-  return `Only root may use the machine part of Hotpush. Run: sudo ${command}. Or, as a user who may use Docker: docker exec -it ${machineProject}-${machineServices.run}-1 ${command}`;
+  return `Only root may use the Hotpush of this server. Run: sudo ${command}. Or, as a user who may use Docker: docker exec -it ${serverComposeProject}-${serverServices.run}-1 ${command}`;
 }

@@ -55,4 +55,4 @@ function declare(env: NodeJS.ProcessEnv): void {
   });
 }
 
-onEngine("the projects on a machine part", declare, "one machine part");
+onEngine("the projects on a server", declare, "one server");
