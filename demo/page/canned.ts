@@ -96,8 +96,8 @@ function pastDeployment(id: number, { past, index, agoMs }: Moment): DeploymentJ
   return cannedDeployment({ ...common, requests: cannedRequests(project, 3_000 + ((id * 977) % 9_000)) });
 }
 
-const failure: Partial<DeploymentJson> = {
-  ...{ state: "failed", exitCode: 1, liveAt: null },
+const failure: Parameters<typeof cannedDeployment>[0] = {
+  ...{ state: "failed", exitCode: 1, liveAt: null, tookMs: 32_400 },
   problem: {
     ...{ code: "script_failed", title: "The deploy script failed" },
     detail:
@@ -182,7 +182,7 @@ export function cannedServer(): readonly {
     all.filter(({ project }) => project === name),
   ) as [DeploymentJson[], DeploymentJson[], DeploymentJson[], DeploymentJson[]];
   const running = cannedDeployment({
-    ...{ id: 214, state: "running", agoMs: 14 * second, subject: "Send receipts by mail" },
+    ...{ id: 214, state: "running", agoMs: 14 * second, subject: "Show the total in the cart" },
     ...{ author: "Chiara Rossi", pusher: { name: "chiara" } },
   });
   const [lastShop, lastBlog, lastApi, goodApi, lastDocs] = [shop[0], blog[0], api[0], api[1], docs[0]];
