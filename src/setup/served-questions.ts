@@ -4,6 +4,7 @@ import { writableVolume } from "../rollout/project.ts";
 import { SetupError } from "./planned-file.ts";
 import type { SetupServices } from "./project.ts";
 import {
+  builtServices,
   type LeftPort,
   planServed,
   publishedText,
@@ -58,10 +59,13 @@ export function questionsOf(
   const isChosen = ({ endpoint: { service, port } }: Upstream) =>
     places.some((one) => one.service === service && (one.port ?? port) === port);
   const [first, ...others] = plan.upstreams;
-  const isMainOpen =
-    first !== undefined && main === null && !isChosen(first) && (others.length > 0 || first.isInDoubt);
+  const isFirstOpen = first && !isChosen(first) && (others.length > 0 || first.isInDoubt);
+  // A service that is built here may listen at a port that no file names.
+  const isNoneOpen = !first && places.length === 0 && builtServices(services).length === 1;
   return [
-    ...(name !== null && isMainOpen ? [aboutMain(services, options, plan, first)] : []),
+    ...(name !== null && main === null && (isFirstOpen || isNoneOpen)
+      ? [aboutMain(services, options, plan)]
+      : []),
     // A name that the plan made up; the person may have another one, or no DNS record for it.
     ...others
       .filter((one) => one.place.kind === "name" && !isChosen(one))
@@ -74,10 +78,10 @@ function aboutMain(
   services: SetupServices,
   options: ServedOptions,
   { upstreams }: ServedPlan,
-  { endpoint }: Upstream,
 ): ServedQuestion {
   const name = options.name ?? "";
-  const ports = upstreams.map((one) => `${one.endpoint.service}:${one.endpoint.port}`);
+  const found = upstreams.map((one) => `${one.endpoint.service}:${one.endpoint.port}`);
+  const ports = found.length > 0 ? found : builtServices(services).map((service) => `${service}:<port>`);
   const read = (text: string): ServedOptions | string => {
     const [, service, port] = /^([\w.-]+?)(?::(\d{1,5}))?$/.exec(text) ?? [];
     if (service === undefined) return `Type a service and its port, such as ${ports[0]}, or none.`;
@@ -93,7 +97,7 @@ function aboutMain(
       `  ${ports.join(" ")}`,
     ],
     prompt: "Service",
-    proposal: `${endpoint.service}:${endpoint.port}`,
+    proposal: found[0] ?? "none",
     read,
   };
 }

@@ -302,11 +302,16 @@ function refuseOwnCertificates(judged: readonly Judged[]): void {
   );
 }
 
+/** The services with `build:` that Caddy can reach. */
+export function builtServices(services: SetupServices): readonly string[] {
+  const isBuilt = ({ build, network_mode: mode }: SetupService) => build !== undefined && !mode;
+  return Object.entries(services).flatMap(([name, service]) => (isBuilt(service) ? [name] : []));
+}
+
 /** The only service with `build:`, if it says at which port it listens. */
 function builtService(services: SetupServices): readonly Judged[] {
-  const built = Object.entries(services).filter(([, { build }]) => build !== undefined);
-  const [[service, definition] = ["", {}], ...more] = built;
-  const [port] = more.length > 0 || definition.network_mode ? [] : exposedPorts(definition);
+  const [service = "", ...more] = builtServices(services);
+  const [port] = more.length > 0 ? [] : exposedPorts(services[service] ?? {});
   if (port === undefined) return [];
   return [{ endpoint: { service, port, protocol: "tcp", published: [] }, place: null, reason: null }];
 }

@@ -266,7 +266,12 @@ test("a project without published ports has its one service with build:", (t) =>
   assert.deepEqual(ends({ app, db }), ["app:8080 app.example.org"]);
   assert.deepEqual(ends({ app: { ...app, expose: ["3000"] }, db }), ["app:3000 app.example.org"]);
   assert.deepEqual(ends({ app, db, worker: app }), [], "nothing says which of two");
-  assert.deepEqual(ends({ app: service([], { build: { context: "/nonexistent" } }), db }), []);
+  const unknown = { app: service([], { build: { context: "/nonexistent" } }), db };
+  assert.deepEqual(ends(unknown), []);
+  const [asked] = questionsOf(unknown, noChoices, planServed(unknown, noChoices));
+  const answered = asked?.read("app:8080");
+  assert.ok(typeof answered === "object", String(answered));
+  assert.deepEqual(ends(unknown, answered), ["app:8080 app.example.org"]);
   const plan = planServed({ app, db }, noChoices);
   assert.deepEqual(questionsOf({ app, db }, noChoices, plan)[0]?.proposal, "app:8080");
 });
