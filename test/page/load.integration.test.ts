@@ -21,18 +21,19 @@ test("two hundred open pages on a running deployment cost little", async (t) => 
   await service.log.waitFor(({ event }) => event === "deployment.started");
   assert.equal((await ann.get("/deployments/1")).status, 200);
   const before = memoryOf(page.pid).residentBytes;
-  const ending = new AbortController();
   const events = `http://localhost:${page.port}/api/deployments/1/events`;
   const headers = { cookie: ann.cookie ?? "" };
-  const open = Array.from({ length: pages }, () => fetch(events, { headers, signal: ending.signal }));
-  for (const stream of await Promise.all(open)) assert.equal(stream.status, 200);
+  const open = Array.from({ length: pages }, () => fetch(events, { headers }));
+  const streams = await Promise.all(open);
+  for (const stream of streams) assert.equal(stream.status, 200);
+  const read = streams.map((stream) => stream.text());
   // Each looks for changes every few seconds, at a moment of its own.
   for (let round = 0; round < 20; round += 1)
     await Promise.all(Array.from({ length: pages / 10 }, () => ann.get("/deployments/1")));
   const grown = memoryOf(page.pid).residentBytes - before;
   const sockets = socketsOf(page.pid);
-  ending.abort();
   letGo(service.repoPath);
+  for (const text of await Promise.all(read)) assert.match(text, /event: end\ndata: \{\}\n\n$/);
   t.diagnostic(`${(grown / mebibyte).toFixed(1)} MiB more, ${sockets} sockets`);
   assert.ok(grown < 60 * mebibyte, `${grown / mebibyte} MiB`);
   assert.ok(sockets < 2 * pages + 60, `${sockets} sockets`);
