@@ -23,7 +23,7 @@ RUN apt-get update \
  && groupadd --gid 1000 node && useradd --uid 1000 --gid node --shell /bin/bash --create-home node \
 # The repository is mounted on purpose and its deploy.sh runs anyway: a check of its owner would add nothing.
  && git config --system --add safe.directory '*' \
-# Either of the two users can write the state and the socket of the inbox; a new volume takes its owner from here.
+# Either of the two users can write the state and the spool; a new volume takes its owner from here.
  && install -d -o node -g node -m 700 /var/lib/hotpush /run/hotpush && install -d -o node -g node -m 2775 /run/live \
  && ln -s /usr/local/lib/hotpush/bin/hotpush /usr/local/bin/hotpush
 
@@ -43,11 +43,11 @@ COPY dis[t] ./dist/
 
 # Docker's client keeps its records of builds in /tmp, so that the root file system can be read-only.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/usr/local/lib/hotpush/.compiled STATE_PATH=/var/lib/hotpush BUILDX_CONFIG=/tmp/buildx
-# Fills the compile cache for root, node and the users of `receive` and `page` on a server (Node keeps one per user), so that a
+# Fills the compile cache for root, node and the user of `front` on a server (Node keeps one per user), so that a
 # start is fast and needs less memory even on a read-only file system. Then starts without a secret, to check the image:
 # that must exit with code 78.
 RUN mkdir -m 1777 .compiled && node bin/compile.js --strict \
- && for id in 1000 9000 9001; do setpriv --reuid $id --regid $id --clear-groups node bin/compile.js --strict || exit; done \
+ && for id in 1000 9000; do setpriv --reuid $id --regid $id --clear-groups node bin/compile.js --strict || exit; done \
  && chmod 755 .compiled \
  && { bin/hotpush 2>/dev/null; test $? -eq 78; }
 

@@ -38,21 +38,21 @@ export async function measureProjects(pace: Pace): Promise<Section> {
   const rounds = pace({ quick: 1, full: 3 });
   const settleMs = pace({ quick: 2_000, full: 10_000 });
   // The first start of each role fills the cache of compiled code.
-  for (const role of ["all", "receive", "run"] as const) await startOnce({ role, count: many });
+  for (const role of ["all", "front", "run"] as const) await startOnce({ role, count: many });
   const accepting = await measureAcceptance(seconds, pace({ quick: 50, full: 500 }));
   const memory = await perRound([1, many], rounds, (count) => idleBytes(count, settleMs));
   const [one, all] = [medianOf(memory, 1), medianOf(memory, many)];
   const starts = await perRound(startCases, rounds * 2, startOnce);
   return {
     title: "Many projects",
-    text: `${many} projects, each with a checkout and a secret of its own. Accepting: ${perSecond} pushes to main a second for ${seconds} s, to one project after the other, while a deployment runs; as above, but beside \`fdatasync\` before and after each case on the same disk. Two processes sync once for each answer, as one does: \`receive\` its inbox. \`run\` syncs its record once a second. Memory: ${settleMs / 1_000} s after the start, medians of ${rounds} in turns. Each process counts Node's own program, some 53 MB, which the two share. Start: from starting \`bin/hotpush\` to the first answer on /health, or, for \`run\`, to its control socket; medians of ${rounds * 2}.`,
+    text: `${many} projects, each with a checkout and a secret of its own. Accepting: ${perSecond} pushes to main a second for ${seconds} s, to one project after the other, while a deployment runs; as above, but beside \`fdatasync\` before and after each case on the same disk. For each answer \`front\` syncs a file and its directory, and \`run\` its record, also in one process. Memory: ${settleMs / 1_000} s after the start, medians of ${rounds} in turns. Each process counts Node's own program, some 53 MB, which the two share. Start: from starting \`bin/hotpush\` to the first answer on /health, or, for \`run\`, to its control socket; medians of ${rounds * 2}.`,
     tables: [
       { columns: ["Accepting", "p50", "p99", "longest", "`fdatasync`, p99"], rows: accepting.rows },
       {
-        columns: ["Resident", "receive", "run", "together"],
-        rows: [one, all].map(({ count, receive, run, together }) => [
+        columns: ["Resident", "front", "run", "together"],
+        rows: [one, all].map(({ count, front, run, together }) => [
           count === 1 ? "1 project" : `${count} projects`,
-          ...[mb(receive), mb(run), mb(together)],
+          ...[mb(front), mb(run), mb(together)],
         ]),
       },
       {
@@ -66,7 +66,7 @@ export async function measureProjects(pace: Pace): Promise<Section> {
     targets: [
       ...accepting.targets,
       {
-        what: `Idle memory of \`receive\` and \`run\` with ${many} projects`,
+        what: `Idle memory of \`front\` and \`run\` with ${many} projects`,
         aim: "at most 150 MB",
         measured: mb(all.together),
         isMet: all.together <= 150e6,
@@ -107,7 +107,8 @@ function makeProjects(scope: Scope, count: number): ProjectsMachine {
         env: {
           ...{ WEBHOOK_PORT: String(port ?? 0), WEBHOOK_HOST: "127.0.0.1", STATE_PATH: statePath },
           ...{ PROJECTS_PATH: machine.projectsPath, SECRETS_PATH: machine.secretsPath },
-          ...{ INBOX_SOCKET: machine.inboxSocket, SHUTDOWN_GRACE: "0" },
+          ...{ SPOOL_PATH: machine.spoolPath, SHUTDOWN_GRACE: "0" },
+          FRONT_SOCKET: join(machine.statePathOf(role === "all" ? "all" : "run"), "front.sock"),
         },
       });
     },
@@ -116,10 +117,10 @@ function makeProjects(scope: Scope, count: number): ProjectsMachine {
 
 async function measureAcceptance(seconds: number, syncs: number) {
   const single = await acceptWith(["all"], seconds, syncs);
-  const two = await acceptWith(["run", "receive"], seconds, syncs);
+  const two = await acceptWith(["run", "front"], seconds, syncs);
   return {
-    rows: [rowOf("one process", single), rowOf("`receive` and `run`", two)],
-    targets: [targetOf("one process", single), targetOf("`receive` and `run`", two)],
+    rows: [rowOf("one process", single), rowOf("`front` and `run`", two)],
+    targets: [targetOf("one process", single), targetOf("`front` and `run`", two)],
   };
 }
 
@@ -170,26 +171,24 @@ function targetOf(name: string, { latenciesMs, syncsMs }: Accepted): Target {
 }
 
 interface IdleMemory {
-  readonly receive: number;
+  readonly front: number;
   readonly run: number;
 }
 
 async function idleBytes(count: number, settleMs: number): Promise<IdleMemory> {
   return await withScope(async (scope) => {
     const { start } = makeProjects(scope, count);
-    const [receive, run] = [await start("receive"), await start("run")];
+    const [front, run] = [await start("front"), await start("run")];
     await delay(settleMs);
-    return { receive: memoryOf(receive.pid).residentBytes, run: memoryOf(run.pid).residentBytes };
+    return { front: memoryOf(front.pid).residentBytes, run: memoryOf(run.pid).residentBytes };
   });
 }
 
 function medianOf(all: ReadonlyMap<number, readonly IdleMemory[]>, count: number) {
   const measured = all.get(count) ?? [];
-  const [receive, run] = (["receive", "run"] as const).map((role) =>
-    median(measured.map((one) => one[role])),
-  );
-  const together = median(measured.map((one) => one.receive + one.run));
-  return { count, receive: receive ?? Number.NaN, run: run ?? Number.NaN, together };
+  const [front, run] = (["front", "run"] as const).map((role) => median(measured.map((one) => one[role])));
+  const together = median(measured.map((one) => one.front + one.run));
+  return { count, front: front ?? Number.NaN, run: run ?? Number.NaN, together };
 }
 
 interface StartCase {
@@ -197,7 +196,7 @@ interface StartCase {
   readonly count: number;
 }
 
-const roles = ["all", "receive", "run"] as const;
+const roles = ["all", "front", "run"] as const;
 const startCases: readonly StartCase[] = roles.flatMap((role) => [1, many].map((count) => ({ role, count })));
 
 async function startOnce({ role, count }: StartCase): Promise<number> {

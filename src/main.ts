@@ -1,30 +1,29 @@
+import type { AddressInfo } from "node:net";
 import process from "node:process";
 import type { MachineSettings } from "./config/machine.ts";
 import type { ProjectSettings } from "./config/project.ts";
+import type { RunningFront } from "./front/front.ts";
 import type { Log } from "./log.ts";
 import { cleanOutput } from "./platform/terminal/output.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
-import type { RunningService } from "./run.ts";
 
 /** How much longer than the grace of a running deployment stopping may take. */
 const stopMarginMs = 4_000;
 
-/** The service as a whole, one of its two halves, or the page. */
-type Role = "all" | "receive" | "run" | "page";
+/** The service as a whole, or one of its two halves. */
+type Role = "all" | "front" | "run";
 
 const roles: ReadonlyMap<string | undefined, Role> = new Map([
   [undefined, "all"],
-  ["receive", "receive"],
+  ["front", "front"],
   ["run", "run"],
-  ["page", "page"],
 ]);
 
 /** Everything that a role needs is loaded at the same time: the start is faster than if each part loads the next. */
 const loadRole: Readonly<Record<Role, () => readonly Promise<unknown>[]>> = {
-  all: () => [import("./run.ts"), import("./own-receiver.ts")],
-  receive: () => [import("./receive.ts")],
-  run: () => [import("./run.ts"), import("./take-from-inbox.ts")],
-  page: () => [import("./page/page.ts")],
+  all: () => [import("./run.ts"), import("./front/front.ts")],
+  front: () => [import("./front/front.ts")],
+  run: () => [import("./run.ts")],
 };
 
 cleanOutput(process.stdout, process.stderr);
@@ -49,23 +48,23 @@ async function main(role: Role): Promise<void> {
     ...loadRole[role](),
   ]);
   const env = withDotenv(process.env, process.cwd());
-  // The page has no project and no webhook.
-  const { machine, project, warnings } =
-    role === "page" ? { machine: null, project: null, warnings: [] } : loadConfig(env);
+  const { machine, project, warnings } = loadConfig(env);
   forgetSecrets();
-  const log = openLog(machine?.logLevel ?? "info");
+  const log = openLog(machine.logLevel);
   for (const warning of warnings) log.warn({ event: "config.unwise" }, warning);
   process.on("uncaughtException", (error) => die(log, error));
   process.on("unhandledRejection", (error) => die(log, error));
   // A closed terminal must not stop the service, and a lost reader must not kill it. SIGUSR1 would start Node's
   // debugger, which lets any user of the machine run code in the service.
   for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
-  const service =
-    machine === null
-      ? await (await import("./page/page.ts")).startPage(env, log)
-      : await start(role, { machine, project, env, log });
+  const stopping = new AbortController();
+  const service = await start(role, { machine, project, env, log, stopping: stopping.signal });
+  const close = () => {
+    stopping.abort();
+    return service.close();
+  };
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => stop(signal, service, log, machine?.shutdownGraceMs ?? 0));
+    process.on(signal, () => stop(signal, close, log, machine.shutdownGraceMs));
   }
   if (service.address === null) {
     log.info({ event: "service.started" }, "Hotpush runs deployments");
@@ -80,27 +79,52 @@ interface Start {
   readonly project: ProjectSettings | null;
   readonly env: NodeJS.ProcessEnv;
   readonly log: Log;
+  readonly stopping: AbortSignal;
 }
 
-async function start(role: Role, { machine, project, env, log }: Start): Promise<RunningService> {
+interface RunningService {
+  /** The webhook's; null: it has no port. */
+  readonly address: AddressInfo | null;
+  readonly close: () => Promise<void>;
+}
+
+/** Starts `run` first, so that the first push finds it. */
+async function start(role: Role, options: Start): Promise<RunningService> {
+  const { machine, project, env, log, stopping } = options;
   const { projectsPath } = machine;
   if (role !== "all" && projectsPath === null) {
     const detail = `PROJECTS_PATH is not set: hotpush ${role} serves the projects of a directory. Without it, run: hotpush`;
     throw new ProblemError({ code: "configuration_invalid", detail });
   }
-  const secretsPath = role === "receive" ? null : machine.secretsPath;
-  const files =
-    project === null
-      ? (await import("./config/project-files.ts")).readProjectFiles({
-          ...{ projectsPath: projectsPath ?? "", secretsPath, log },
-        })
-      : (await import("./config/project-files.ts")).onlyProject(project);
-  if (role === "receive") {
-    const { startReceive } = await import("./receive.ts");
-    return await startReceive(machine, files, log);
+  const { onlyProject, readProjectFiles } = await import("./config/project-files.ts");
+  const secretsPath = role === "front" ? null : machine.secretsPath;
+  const files = project
+    ? onlyProject(project)
+    : readProjectFiles({ projectsPath: projectsPath ?? "", secretsPath, log });
+  let front: RunningFront | null = null;
+  const shared = { machine, files, stopping, log };
+  const run =
+    role === "front"
+      ? null
+      : await (await import("./run.ts")).startRun({
+          ...{ ...shared, env, isSplit: role === "run" },
+          address: () => front?.address ?? null,
+        });
+  if (role !== "run") {
+    const { startFront } = await import("./front/front.ts");
+    front = await startFront({
+      ...{ ...shared, askRun: run?.answerFront() ?? null },
+      findFault: () => run?.findFault() ?? null,
+    });
   }
-  const { startRun } = await import("./run.ts");
-  return await startRun({ machine, files, env, log, takesFromInbox: role === "run" });
+  return {
+    address: front?.address ?? null,
+    async close() {
+      await run?.stop();
+      await front?.close();
+      await run?.close();
+    },
+  };
 }
 
 /** A child process inherits the environment by default, so no secret stays in it. */
@@ -113,12 +137,12 @@ function forgetSecrets(): void {
 let isStopping = false;
 
 /** Stops in order. A second signal, or stopping for too long, ends the process at once. */
-function stop(signal: string, service: RunningService, log: Log, graceMs: number): void {
+function stop(signal: string, close: () => Promise<void>, log: Log, graceMs: number): void {
   if (isStopping) process.exit(0);
   isStopping = true;
   log.info({ event: "service.stopping", signal }, `Stopping on ${signal}`);
   setTimeout(() => process.exit(0), graceMs + stopMarginMs).unref();
-  service.close().then(
+  close().then(
     () => {
       log.info({ event: "service.stopped" }, "Stopped");
       log.flush(() => process.exit(0));

@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { accessIn } from "./access/schema.ts";
 import type { MachineSettings } from "./config/machine.ts";
@@ -11,6 +10,7 @@ import type { ControlSources } from "./control/route.ts";
 import { numberAfter } from "./deployments/deployment.ts";
 import { createEventBus } from "./deployments/events.ts";
 import { createHealthCheck } from "./deployments/health.ts";
+import type { AskRun } from "./deployments/push.ts";
 import { createTurns } from "./deployments/queue.ts";
 import { openDeployments } from "./deployments/schema.ts";
 import type { Log } from "./log.ts";
@@ -21,17 +21,21 @@ import { keepTrying } from "./platform/keep-trying.ts";
 import { isSystemError } from "./platform/run-command.ts";
 import { listStatePaths, type Shared } from "./projects/project.ts";
 import { ProjectRegistry } from "./projects/registry.ts";
+import { takePushes } from "./projects/take-pushes.ts";
 import { checkTools, toolsForSigners } from "./runner/check-script.ts";
 import { lastLoggedId } from "./runner/log-file.ts";
-import type { Reconciling } from "./setup/reconcile.ts";
 
 /** How many remotes are asked for missed pushes at a time: each takes a git, and with it often an ssh. */
 const mostLooks = 3;
 
-export interface RunningService {
-  /** null: it has no port. */
-  readonly address: AddressInfo | null;
-  /** Waits for the running deployments, then stops all stages. Resolves when that is done. */
+export interface RunningRun {
+  /** What is wrong with it, or null. */
+  readonly findFault: () => string | null;
+  /** Answers `front` in this process; null if another instance leads, which answers over its socket. */
+  readonly answerFront: () => AskRun | null;
+  /** Waits for the running deployments, and starts no others. Pushes are still recorded, for the next service to deploy. */
+  readonly stop: () => Promise<void>;
+  /** Gives the lock back. Call it once no more pushes come from this process. */
   readonly close: () => Promise<void>;
 }
 
@@ -41,113 +45,118 @@ export interface RunOptions {
   /** Scripts get the variables on the allow-list. */
   readonly env: Environment;
   readonly log: Log;
-  /** Whether pushes come from the inbox of another process, and not over a port of this one. */
-  readonly takesFromInbox: boolean;
+  /** Whether `front` is another process, which may be in an attacker's hands. */
+  readonly isSplit: boolean;
+  /** The webhook's address, if it is in this process and listens. */
+  readonly address: () => { readonly address: string; readonly port: number } | null;
+  /** Aborted when the service stops. */
+  readonly stopping: AbortSignal;
 }
 
 /**
- * Starts what deploys: the database, the projects, the way in which pushes come, and, once this instance is the leader of
- * those that share the state directory, the queues and the sockets.
+ * Starts what deploys: the database, the projects, and, once this instance is the leader of those that share the state
+ * directory, the queues, the spool's reader and the sockets. Resolves when it leads, or another instance does.
  *
  * @throws ProblemError if the service cannot run with these settings
  */
-export async function startRun(options: RunOptions): Promise<RunningService> {
-  const { machine, files, env, log } = options;
+export async function startRun(options: RunOptions): Promise<RunningRun> {
+  const { machine, files, env, log, stopping, isSplit } = options;
   const { statePath, serverPath } = machine;
   checkTools([]);
   checkSigningTools(options);
 
-  // A push stays in the inbox of the other process until its record is on disk.
-  const store = openDeployments(statePath, { syncsBatches: !options.takesFromInbox });
+  const store = openDeployments(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
   const access = accessIn(statePath, log);
 
-  const stopping = new AbortController();
   let isLeader = false;
   const events = createEventBus(log);
   const turns = createTurns(machine.maxRunning);
   const notifications = createNotifications({
-    ...{ store, log, stopping: stopping.signal, isLeader: () => isLeader, pageUrl: machine.pageUrl },
+    ...{ store, log, stopping, isLeader: () => isLeader, pageUrl: machine.pageUrl },
     findProject: (name) => projects.find(name),
   });
   const shared: Shared = {
     ...{ machine, env, store, log, events, notifications, isLeader: () => isLeader },
     ...{ makeTurn: turns.make, lookInTurn: atMost(mostLooks) },
-    stopping: stopping.signal,
+    stopping,
   };
   const projects = new ProjectRegistry(shared, files);
-  const findFault = createHealthCheck(store, (name) => projects.find(name)?.settings.deployTimeoutMs ?? null);
-
+  const findStoreFault = createHealthCheck(
+    store,
+    (name) => projects.find(name)?.settings.deployTimeoutMs ?? null,
+  );
+  const findFault = () => (stopping.aborted ? "The service is stopping." : findStoreFault());
   // Each role loads only what it needs.
-  const inbox = options.takesFromInbox ? await import("./take-from-inbox.ts") : null;
-  const reconcile = inbox && serverPath ? await import("./setup/reconcile.ts") : null;
-  const { connectEngine } = reconcile ? await import("./platform/docker/engine.ts") : { connectEngine: null };
-  const ownReceiver = inbox === null ? await import("./own-receiver.ts") : null;
-  const receiving = { machine, projects, findFault, stopping: stopping.signal, log };
-  const receiver = (await ownReceiver?.openOwnReceiver(receiving)) ?? null;
-  const address = receiver?.address ?? null;
+  const keepsServer = isSplit && serverPath !== null;
+  const reconcile = keepsServer ? await import("./setup/reconcile.ts") : null;
+  const docker = keepsServer ? await import("./platform/docker/engine.ts") : null;
   // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
   projects.list()[0]?.script().redactor();
 
+  let answer: AskRun | null = null;
+  const waiting = Promise.withResolvers<void>();
   const leading = becomeLeader();
-  let closed: Promise<void> | null = null;
-  const close = () => {
-    closed ??= closeAll();
-    return closed;
-  };
-  return { address, close };
+  await Promise.race([leading, waiting.promise]);
+  return { findFault, answerFront: () => answer, stop, close };
 
   /** @returns null if the service stopped first */
   async function becomeLeader() {
-    const lock = await lockRunner(statePath, log, stopping.signal);
+    const lock = await lockRunner();
     if (lock === null) return null;
     isLeader = true;
     projects.lead();
     notifications.wake();
-    let keeping: Reconciling | null = null;
-    if (reconcile && connectEngine && serverPath) {
-      const engine = connectEngine(env.DOCKER_HOST);
-      const ofMachine = serverFilesAt(serverPath);
-      keeping = reconcile.startReconciling({
-        ...{ files: ofMachine, livePath: liveMount, engine, projects: files, log, stopping: stopping.signal },
-      });
-    }
-    const taking = inbox?.takeFromInbox(shared, projects) ?? null;
+    const keeping =
+      reconcile && docker && serverPath
+        ? reconcile.startReconciling({
+            ...{ files: serverFilesAt(serverPath), livePath: liveMount, projects: files, log, stopping },
+            engine: docker.connectEngine(env.DOCKER_HOST),
+          })
+        : null;
+    const taking = takePushes(shared, projects, isSplit);
+    answer = taking.answer;
     const sources: ControlSources = {
-      ...{ store, projects, turns, events, findFault, statePath, address, taking, log },
+      ...{ store, projects, turns, events, findFault, statePath, log },
       ...{ access: access.store, examiner: examinerOf(options), startedAtMs: Date.now() },
       ...{ pageUrl: machine.pageUrl, metricsNetworks: machine.metricsNetworks },
+      ...{ taking: isSplit ? taking : null, answerFront: taking.answer },
+      get address() {
+        return options.address();
+      },
       findServerFaults: () => keeping?.faults() ?? [],
     };
     const sockets = [await openPageSocket(sources, machine.pageSocket), await openControlSocket(sources)];
     return { lock, taking, sockets };
   }
 
-  async function closeAll(): Promise<void> {
-    stopping.abort();
-    // Until the deployments have ended, every push is recorded, for the next service to deploy.
+  /** @returns null if the service stopped first */
+  async function lockRunner(): Promise<HeldLock | null> {
+    const onWait = () => {
+      log.info({ event: "runner.waiting" }, "Another instance runs the deployments; this one records");
+      waiting.resolve();
+    };
+    const what = "This instance cannot find out whether it may run deployments";
+    const lockOnce = () => waitForLock(join(statePath, "runner.lock"), { signal: stopping, onWait });
+    return await keepTrying(lockOnce, { what, canPass: isSystemError, signal: stopping, log });
+  }
+
+  async function stop(): Promise<void> {
     await projects.stop();
     await notifications.ended();
-    await receiver?.close();
+  }
+
+  async function close(): Promise<void> {
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;
-    await leadership?.taking?.ended;
+    await leadership?.taking.ended;
     for (const socket of leadership?.sockets ?? []) socket?.close();
     leadership?.lock.release();
     projects.close();
     access.close();
     store.close();
   }
-}
-
-/** Waits until this instance is the leader. @returns null if the service stopped first */
-async function lockRunner(statePath: string, log: Log, signal: AbortSignal): Promise<HeldLock | null> {
-  const text = "Another instance runs the deployments; this one records";
-  const onWait = () => log.info({ event: "runner.waiting" }, text);
-  const what = "This instance cannot find out whether it may run deployments";
-  const lockOnce = () => waitForLock(join(statePath, "runner.lock"), { signal, onWait });
-  return await keepTrying(lockOnce, { what, canPass: isSystemError, signal, log });
 }
 
 /** The only project is not served without them. Of several, the others are. */

@@ -1,12 +1,15 @@
 import { createServer, type Server } from "node:http";
+import { BlockList } from "node:net";
 import { pino } from "pino";
 import { createPage } from "../../src/page/server.ts";
-import { readPageSettings } from "../../src/page/settings.ts";
 import { cannedRun } from "./canned-run.ts";
 
 /** Serves the page with canned data on `port` of localhost; 0 takes any free one. Everybody who comes is signed in. */
 export function servePage(port: number): Server {
-  const settings = readPageSettings({ PAGE_URL: "http://localhost", STATE_PATH: "/nowhere" });
+  const settings = {
+    ...{ port, host: "localhost", url: new URL("http://localhost"), socket: "/nowhere" },
+    trustedProxies: new BlockList(),
+  };
   const run = cannedRun();
   const page = createPage(settings, { run }, pino({ level: "warn" }));
   const server = createServer((request, response) => {

@@ -36,9 +36,8 @@ const summaries = {
     prune: "Remove old images of this project",
   },
   "The service in several processes:": {
-    receive: "Receive and store pushes; listens on the port",
+    front: "Take deliveries and show the page; listens on the ports",
     run: "Run the deployments; has no port",
-    page: "Serve the page and its API; listens on a port of its own",
   },
 } as const;
 
@@ -67,9 +66,8 @@ const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
   rollout: async () => (await import("./rollout.ts")).makeRolloutCommand,
   rollback: async () => (await import("./rollback.ts")).makeRollbackCommand,
   prune: async () => (await import("./prune.ts")).makePruneCommand,
-  receive: async () => (await import("./roles.ts")).makeReceiveCommand,
+  front: async () => (await import("./roles.ts")).makeFrontCommand,
   run: async () => (await import("./roles.ts")).makeRunCommand,
-  page: async () => (await import("./roles.ts")).makePageCommand,
 };
 
 /** The commands that change nothing: they end if the reader of their output goes away. */

@@ -135,11 +135,11 @@ function inboxRows(
 ): readonly Row[] {
   if (inbox === null) return [];
   const { reachedAt, failure } = inbox;
-  const reached = reachedAt === null ? "never reached" : `last reached ${since(reachedAt)} ago`;
-  if (failure === null) return [["Inbox", [reached]]];
+  const reached = reachedAt === null ? "has never called" : `called ${since(reachedAt)} ago`;
+  if (failure === null) return [["Front", [reached]]];
   const isOfPart = server !== null && server.state.run === statePath;
-  const next = isOfPart ? [`${see}${serverCommands(server.files).logsOf(serverServices.receive)}`] : [];
-  return [["Inbox", [`${reached}, and not now: ${failure}`, ...next]]];
+  const next = isOfPart ? [`${see}${serverCommands(server.files).logsOf(serverServices.front)}`] : [];
+  return [["Front", [`${reached}, and not now: ${failure}`, ...next]]];
 }
 
 function labelled(label: string, texts: readonly string[], { columns, paint }: Terminal): readonly string[] {

@@ -1,5 +1,11 @@
 import type { BlockList } from "node:net";
-import { type Environment, type logLevels, machineVariables, readVariables } from "./settings.ts";
+import {
+  type Environment,
+  type logLevels,
+  machineVariables,
+  pageVariables,
+  readVariables,
+} from "./settings.ts";
 
 /** The settings of the service itself, whatever its projects are. */
 export interface MachineSettings {
@@ -17,10 +23,12 @@ export interface MachineSettings {
   readonly secretsPath: string | null;
   /** How many deployments of different projects may run at once. */
   readonly maxRunning: number;
-  /** The socket on which `receive` offers pushes to `run`. */
-  readonly inboxSocket: string;
-  /** The socket on which `hotpush page` calls. */
+  /** Where pushes wait on disk until `run` has recorded them. */
+  readonly spoolPath: string;
+  /** The socket of `run` for `front`. */
   readonly pageSocket: string;
+  readonly pagePort: number;
+  readonly pageHost: string;
   /** Where people reach the page; null: there is none. */
   readonly pageUrl: URL | null;
   /** Addresses from which the metrics may be read without a token. */
@@ -39,7 +47,7 @@ export type LogLevel = (typeof logLevels)[number];
  * @param faults gets a sentence for each error; the settings may only be used if there is none
  */
 export function readMachineSettings(env: Environment, faults: string[]): MachineSettings {
-  const values = readVariables(machineVariables, env, faults);
+  const values = readVariables({ ...machineVariables, ...pageVariables }, env, faults);
   return Object.freeze({
     port: values.WEBHOOK_PORT,
     host: values.WEBHOOK_HOST,
@@ -50,8 +58,10 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     projectsPath: values.PROJECTS_PATH,
     secretsPath: values.SECRETS_PATH,
     maxRunning: values.MAX_RUNNING,
-    inboxSocket: values.INBOX_SOCKET ?? `${values.STATE_PATH}/inbox.sock`,
-    pageSocket: values.PAGE_SOCKET ?? `${values.STATE_PATH}/page.sock`,
+    spoolPath: values.SPOOL_PATH ?? `${values.STATE_PATH}/spool`,
+    pageSocket: values.FRONT_SOCKET ?? `${values.STATE_PATH}/front.sock`,
+    pagePort: values.PAGE_PORT,
+    pageHost: values.PAGE_HOST,
     pageUrl: values.PAGE_URL,
     metricsNetworks: values.METRICS_NETWORKS,
     serverPath: values.SERVER_PATH,

@@ -64,7 +64,7 @@ interface FilesState extends ProjectFilesOptions {
   /** The last reading that counted, and the one after it, by name. */
   readonly known: Map<string, ProjectReading>;
   latest: ReadonlyMap<string, ProjectReading>;
-  onChange: (names: readonly string[]) => void;
+  readonly listeners: ((names: readonly string[]) => void)[];
 }
 
 /**
@@ -75,7 +75,7 @@ interface FilesState extends ProjectFilesOptions {
  */
 export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
   const maps = { projects: new Map(), faults: new Map(), known: new Map() };
-  const state: FilesState = { ...options, ...maps, latest: new Map(), onChange: () => {} };
+  const state: FilesState = { ...options, ...maps, latest: new Map(), listeners: [] };
   const first = readAll(state);
   if (first === null) throw unreadable(state);
   state.latest = first;
@@ -92,8 +92,7 @@ export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
     find: (name) => state.projects.get(name) ?? null,
     faults: () => state.faults,
     watch(onChange) {
-      state.onChange = onChange;
-      readings.start();
+      if (state.listeners.push(onChange) === 1) readings.start();
     },
     refresh() {
       if (performance.now() - refreshedAtMs < leastRefreshMs) return;
@@ -123,7 +122,7 @@ function readAgain(state: FilesState): void {
   if (removed.length + changed.length === 0) return;
   // What was wrong with another project may be right now: two had the same checkout.
   for (const name of faults.keys()) known.delete(name);
-  state.onChange([...removed, ...changed]);
+  for (const onChange of state.listeners) onChange([...removed, ...changed]);
 }
 
 function areSame(one: ProjectReading | undefined, other: ProjectReading | undefined): boolean {

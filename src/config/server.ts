@@ -3,16 +3,14 @@ import type { Environment } from "./settings.ts";
 
 /** The compose project of the server, of which an engine has one. */
 export const serverComposeProject = "hotpush";
-/** Its services. `page` is there only if it has an address. */
-export const serverServices = { caddy: "caddy", receive: "receive", run: "run", page: "page" } as const;
+/** Its services. */
+export const serverServices = { caddy: "caddy", front: "front", run: "run" } as const;
 /** Caddy's own network. It sorts before those of the projects, so that it stays Caddy's gateway. */
 export const serverNetwork = "hotpush";
-/** The only network of `receive` and `page`, without a way out. */
-export const receiveNetwork = "hotpush-receive";
-/** The name of `receive` on that network. A service of a project may be called receive too, but no project hotpush. */
-export const receiveAlias = serviceAlias(serverServices.receive, serverComposeProject);
-/** The name of `page` on that network. */
-export const pageAlias = serviceAlias(serverServices.page, serverComposeProject);
+/** The only network of `front`, without a way out. */
+export const frontNetwork = "hotpush-front";
+/** The name of `front` on that network. A service of a project may be called front too, but no project hotpush. */
+export const frontAlias = serviceAlias(serverServices.front, serverComposeProject);
 /** Where Caddy and `run` see the live directory. */
 export const liveMount = "/run/live";
 /** Caddy's admin API is on this socket in the live directory. */
@@ -21,7 +19,7 @@ export const adminSocket = "admin.sock";
 export const caddyMount = "/etc/caddy";
 
 /** Names that no project may have: those of networks, services and directories of the server, and of the only project. */
-export const reservedNames: readonly string[] = ["caddy", "receive", "run", "page", "hotpush", "default"];
+export const reservedNames: readonly string[] = ["caddy", "front", "run", "page", "hotpush", "default"];
 
 /** The files and directories of the server's configuration. */
 export interface ServerFiles {
@@ -40,22 +38,16 @@ export interface ServerState {
   readonly path: string;
   /** STATE_PATH of `run` */
   readonly run: string;
-  /** STATE_PATH of `receive` */
-  readonly receive: string;
-  /** The socket on which `page` calls `run`. */
-  readonly page: string;
+  /** STATE_PATH of `front` */
+  readonly front: string;
+  /** The directory of the socket on which `front` calls `run`. */
+  readonly socket: string;
   /** Mounted at `liveMount`: Caddy's admin socket, and a directory of live files for each project. */
   readonly live: string;
   /** Caddy's certificates. */
   readonly caddy: string;
   /** A directory for each project: STATE_PATH of its scripts. */
   readonly projects: string;
-}
-
-/** The services that a server with these variables has. */
-export function servicesOf({ PAGE_URL }: Environment): readonly string[] {
-  const { page, ...others } = serverServices;
-  return [...Object.values(others), ...(PAGE_URL ? [page] : [])];
 }
 
 /** The directory of the server: SERVER_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
@@ -94,8 +86,8 @@ export function serverStateAt(path: string): ServerState {
   return {
     path,
     run: join(path, "run"),
-    receive: join(path, "receive"),
-    page: join(path, "page"),
+    front: join(path, "front"),
+    socket: join(path, "socket"),
     live: join(path, "live"),
     caddy: join(path, "caddy"),
     projects: join(path, "projects"),

@@ -111,16 +111,16 @@ export const machineVariables = {
     fallback: "1",
     parser: { expected: "a number from 1 to 64", read: (text: string) => wholeNumber(text, 1, 64) },
   },
-  INBOX_SOCKET: {
-    meaning: "the socket on which `hotpush receive` offers pushes to `hotpush run`",
+  SPOOL_PATH: {
+    meaning: "the directory in which pushes wait until `hotpush run` has recorded them; on a local disk",
     fallback: null,
-    shownFallback: "`inbox.sock` in `STATE_PATH`",
-    parser: socket,
+    shownFallback: "`spool` in `STATE_PATH`",
+    parser: directory,
   },
-  PAGE_SOCKET: {
-    meaning: "the socket on which `hotpush page` calls `hotpush run`",
+  FRONT_SOCKET: {
+    meaning: "the socket on which `hotpush front` calls `hotpush run`",
     fallback: null,
-    shownFallback: "`page.sock` in `STATE_PATH`",
+    shownFallback: "`front.sock` in `STATE_PATH`",
     parser: socket,
   },
   PAGE_URL: {
@@ -277,7 +277,7 @@ export const secretVariables = {
   },
 } as const satisfies Readonly<Record<string, Pick<Required<Setting<unknown>>, "meaning" | "shownFallback">>>;
 
-/** The settings that only `hotpush page` has. */
+/** The settings that only the page has. */
 export const pageVariables = {
   PAGE_PORT: { meaning: "TCP port it listens on", fallback: "9001", parser: port },
   PAGE_HOST: { meaning: "address it binds", fallback: "0.0.0.0", parser: host },

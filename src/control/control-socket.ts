@@ -40,7 +40,12 @@ export function openControlSocket(sources: ControlSources): Promise<UnixSocket |
  */
 export function openPageSocket(sources: ControlSources, path: string): Promise<UnixSocket | null> {
   return open({
-    ...{ sources, path, consequence: "Calls of hotpush page", isWanted: sources.pageUrl !== null },
+    ...{
+      sources,
+      path,
+      consequence: "Calls of hotpush front",
+      isWanted: (sources.taking ?? sources.pageUrl) !== null,
+    },
     options: { mode: 0o660, mostConnections: mostPageCalls, isOfGroup: true },
     load: async () => (await import("./page-server.ts")).createPageServer(sources),
   });

@@ -34,6 +34,13 @@ interface Door {
 async function answerVisitor(request: IncomingMessage, door: Door): Promise<ControlReply> {
   const { sources } = door;
   const { method, url, headers } = request;
+  if (method === "POST" && url?.startsWith("/front/")) {
+    const body = await readText(request);
+    const answered = body === null ? null : await sources.answerFront(url, body);
+    return answered === null
+      ? refusal(400, "Hotpush run does not know this call of front.")
+      : jsonReply(answered);
+  }
   const address = reported(request, "x-visitor-address");
   const credential = /^Bearer (\S{1,100})$/.exec(headers.authorization ?? "")?.[1] ?? "";
   const visitor = findVisitor(sources.access(), credential, Date.now());
@@ -42,6 +49,20 @@ async function answerVisitor(request: IncomingMessage, door: Door): Promise<Cont
   const mayScrape = credential === "" && address !== null && isIn(sources.metricsNetworks, address);
   if (mayScrape && method === "GET" && url === "/metrics") return await answerCall(request, sources);
   return refusal(401, "Sign in: run hotpush open on the server, and follow the link.");
+}
+
+const longestFrontBody = 16 * 1024;
+
+/** @returns null if it is too long */
+async function readText(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > longestFrontBody) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 /** An answer to a link that is refused does not say why: it could be a guess. */

@@ -8,9 +8,9 @@ import {
   findRunning,
   listWaiting,
 } from "../deployments/history.ts";
+import { isCommitId } from "../deployments/push.ts";
 import { isFinished } from "../deployments/states.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import { isCommitId } from "../receiver/push.ts";
 import { rolloutState } from "../rollout/lock.ts";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
 import { type DeploymentJson, deploymentJson } from "./deployment-json.ts";

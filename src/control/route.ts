@@ -4,16 +4,15 @@ import type { Notify } from "../config/project.ts";
 import type { CatchUpReport } from "../deployments/catch-up.ts";
 
 import type { EventBus } from "../deployments/events.ts";
+import type { MainRef } from "../deployments/push.ts";
 import type { Queue, Turns } from "../deployments/queue.ts";
 import type { SecretUses } from "../deployments/secret-uses.ts";
-
-import type { Taking } from "../inbox/take-pushes.ts";
 import type { Log } from "../log.ts";
 import type { RemoteHead } from "../platform/git.ts";
 import type { Store } from "../platform/sqlite/store.ts";
 import { printable } from "../platform/terminal/printable.ts";
 import type { ProjectRegistry } from "../projects/registry.ts";
-import type { MainRef } from "../receiver/push.ts";
+import type { Taking } from "../projects/take-pushes.ts";
 import type { Examiner } from "./examiner.ts";
 
 /** What the routes need of the service, for one project. */
@@ -43,11 +42,11 @@ export interface ControlContext {
   readonly isServed: boolean;
   /** What is wrong with the project's settings, or null. */
   readonly fault: string | null;
-  /** null: pushes come over a port of this process. */
+  /** null: `front` is in this process. */
   readonly taking: Taking | null;
   /** The path of a directory on the host, which identifies a project in roll-outs; the same outside of a container. */
   readonly hostDirectory: (directory: string) => Promise<string>;
-  /** null: the service has no port, because another process receives the pushes. */
+  /** The webhook's; null: it does not listen in this process. */
   readonly address: { readonly address: string; readonly port: number } | null;
   readonly startedAtMs: number;
   /** Who may run a deployment, of all projects. */
@@ -71,6 +70,8 @@ export interface ControlSources
     | "taking"
     | "examiner"
   > {
+  /** Answers a call of `front`, which needs nobody's credential; null if it has no such call. */
+  readonly answerFront: Taking["answer"];
   /** The whole database. */
   readonly store: Store;
   /** Where people reach the page; null: there is none. */

@@ -134,7 +134,7 @@ function healthJson({
   return { isHealthy: detail === null, detail };
 }
 
-const unreached = "Pushes are not received: run does not reach the inbox of receive.";
+const unreached = "No pushes come: front does not call, or its spool cannot be read.";
 
 function inboxJson(taking: ControlContext["taking"]): InboxJson | null {
   if (taking === null) return null;

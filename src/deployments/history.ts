@@ -1,6 +1,6 @@
 import type { Store } from "../platform/sqlite/store.ts";
-import { mainRefs } from "../receiver/push.ts";
 import { type Deployment, type DeploymentState, selectDeployment, selectDeployments } from "./deployment.ts";
+import { mainRefs } from "./push.ts";
 
 /** Which deployments to list. */
 export interface Listed {

@@ -1,11 +1,11 @@
 import type { Log } from "../log.ts";
 import { createLogThrottle } from "../platform/log-throttle.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import type { Push, PushRecord } from "../receiver/push.ts";
 import type { Deployment, RolloutExchange, Runner } from "./deployment.ts";
 import { cancelQueued, createExecutor, createPersist } from "./execute.ts";
 import { findRunning } from "./history.ts";
 import { findPause } from "./pauses.ts";
+import type { Push, PushRecord } from "./push.ts";
 import { type DeploymentRequest, type OnSuperseded, recordPush, recordRequest } from "./record.ts";
 import { recover } from "./recovery.ts";
 import { claimNext } from "./states.ts";

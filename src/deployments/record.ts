@@ -1,5 +1,4 @@
 import type { Row, Store } from "../platform/sqlite/store.ts";
-import type { DeploymentSummary, Push, PushRecord } from "../receiver/push.ts";
 import {
   type Deployment,
   findDeployment,
@@ -7,6 +6,7 @@ import {
   selectDeployments,
   type Trigger,
 } from "./deployment.ts";
+import type { DeploymentSummary, Push, PushRecord } from "./push.ts";
 import { isFinished, transition } from "./states.ts";
 
 /** Called with the ids of a superseded deployment and of the one that took its place. */

@@ -1,5 +1,5 @@
 import type { Schema } from "../platform/sqlite/open-database.ts";
-import { type OpenStore, openStore, type StoreOptions } from "../platform/sqlite/store.ts";
+import { type OpenStore, openStore } from "../platform/sqlite/store.ts";
 
 /** The record of deployments. */
 export const deploymentsSchema: Schema = {
@@ -83,8 +83,8 @@ export const deploymentsSchema: Schema = {
       reason         TEXT,
       paused_by      TEXT                 -- as a command reported it
     ) STRICT, WITHOUT ROWID;
-    -- up to which push an inbox is recorded
-    CREATE TABLE inboxes (id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    -- which pushes of the spool are recorded
+    CREATE TABLE spooled (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE subscribers (
       project      TEXT NOT NULL,
       name         TEXT NOT NULL,         -- shows nothing secret
@@ -119,6 +119,6 @@ export const deploymentsSchema: Schema = {
  *
  * @throws as `openStore`
  */
-export function openDeployments(directory: string, options: StoreOptions = {}): OpenStore {
-  return openStore(directory, deploymentsSchema, options);
+export function openDeployments(directory: string): OpenStore {
+  return openStore(directory, deploymentsSchema);
 }

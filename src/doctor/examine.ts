@@ -108,7 +108,8 @@ function settingsOf({ files, state }: Server, env: NodeJS.ProcessEnv): Settings 
     PROJECTS_PATH: files.projectsPath,
     SECRETS_PATH: files.secretsPath,
     STATE_PATH: state.run,
-    INBOX_SOCKET: join(state.receive, "inbox.sock"),
+    SPOOL_PATH: join(state.front, "spool"),
+    FRONT_SOCKET: join(state.socket, "front.sock"),
     SERVER_PATH: files.path,
   };
   return { ...readSettings({}, files.path, files.envFile), env: { ...env, ...own } };

@@ -50,7 +50,7 @@ export const configurationChecks: readonly Check[] = [
     id: "secret-files",
     about: "both",
     claim: "only those who need the secrets can read their files",
-    fix: "takes the rights away from other users. The file of a project may have mode 0640: `hotpush receive` reads it by its group",
+    fix: "takes the rights away from other users. The file of a project may have mode 0640: `hotpush front` reads it by its group",
     async probe(context) {
       const { project, projectsPath } = context;
       const isService = project === null && projectsPath !== null;
@@ -63,10 +63,10 @@ export const configurationChecks: readonly Check[] = [
         return problem(text, `chmod ${advised} ${quote(file)}`);
       });
       const roles = isService ? await context.roles() : null;
-      const receive = roles && statOf(roles.inboxSocket)?.uid;
-      const owned = files.filter((file) => receive && statOf(file)?.uid === receive);
+      const front = roles && statOf(roles.spoolPath)?.uid;
+      const owned = files.filter((file) => front && statOf(file)?.uid === front);
       const owners = owned.map((file) => {
-        const text = `\`hotpush receive\` (uid ${receive}) owns ${file}: only \`hotpush run\` may read it.`;
+        const text = `\`hotpush front\` (uid ${front}) owns ${file}: only \`hotpush run\` may read it.`;
         return problem(text, `chown ${ownUid()} ${quote(file)}`);
       });
       return okUnless([...modes, ...owners], files.join(", "));
@@ -264,18 +264,18 @@ const writeScript = `{ f="$STATE_PATH/.doctor-$$" && mkdir -p "$STATE_PATH" && e
 async function checkServerState(context: DoctorContext, server: Server): Promise<Finding> {
   const containers = await context.containers();
   if (containers === null) return skip("Docker cannot be asked");
-  const roles = ["receive", "run"] as const;
+  const roles = ["front", "run"] as const;
   const asked = roles.map(async (role) => {
     const container = containers.get(role);
     return container === undefined ? [] : await stateFaults(context, server, role, container);
   });
-  return okUnless((await Promise.all(asked)).flat(), "receive and run can write their state");
+  return okUnless((await Promise.all(asked)).flat(), "front and run can write their state");
 }
 
 async function stateFaults(
   { scriptEnv: env }: DoctorContext,
   { files, state }: Server,
-  role: "receive" | "run",
+  role: "front" | "run",
   { Name, Config, State }: ServerContainer,
 ): Promise<readonly Fault[]> {
   const compose = ["docker", "compose", "--project-directory", files.path] as const;

@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import { join } from "node:path";
 import { serverComposeProject, serverServices } from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
 import { webhookUrlOf } from "../config/values.ts";
@@ -11,10 +12,11 @@ import { defaultDockerHost, dockerSocketPath } from "../platform/docker/docker-h
 import { connectEngine, type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
 import { withDotenv } from "../platform/env-file.ts";
+import { statOf } from "../platform/files.ts";
+import { listForeignDirectory } from "../platform/foreign-files.ts";
 import { type GitReader, gitOutput, runGit } from "../platform/git.ts";
 import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "../platform/git-remote-url.ts";
 import { type HttpRequest, sendHttp } from "../platform/http.ts";
-import { withShortPath } from "../platform/unix-socket.ts";
 import type { SystemUser } from "../platform/users.ts";
 import { ProblemError } from "../problems.ts";
 import { chooseEngine, stackFiles } from "../rollout/swarm/stack.ts";
@@ -238,25 +240,19 @@ function readJsonObject(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** What the two processes of a service answer on their sockets. */
+/** What passes between the two processes of a service. */
 export interface RolesAnswer {
-  readonly inboxSocket: string;
-  /** What waits in the inbox of `receive`; or the code of the error that kept it from answering. */
-  readonly receive: { readonly sinceMs: number | null } | string;
-  /** `failure`: why `run` cannot take from the inbox, null if it can. `fault`: why it cannot be asked. */
+  readonly spoolPath: string;
+  /** When the oldest push that waits was stored, null if none waits; or the code of the error that kept us from looking. */
+  readonly waiting: { readonly sinceMs: number | null } | string;
+  /** `failure`: why `run` cannot read the spool, null if it can. `fault`: why it cannot be asked. */
   readonly run: { readonly failure: string | null; readonly fault: string | null };
 }
 
-/** Asks both processes. @returns null if one process receives and deploys */
+/** Looks into the spool, and asks `run`. @returns null if it is one process */
 export async function probeRoles(env: Environment, statePath: string): Promise<RolesAnswer | null> {
-  const given = env.INBOX_SOCKET?.trim();
-  const inboxSocket = given || `${statePath}/inbox.sock`;
-  // It may be in the hands of an attacker, so its answer is bounded.
-  const request = (socketPath: string) =>
-    sendHttp({ socketPath, path: "/waiting" }, { timeoutMs: 5_000 }, 1024);
-  const receive = await withShortPath(inboxSocket, request)
-    .then(({ body }) => ({ sinceMs: Number(readJsonObject(body.toString()).sinceMs) || null }))
-    .catch(({ code }: NodeJS.ErrnoException) => code ?? "no answer");
+  const given = env.SPOOL_PATH?.trim() || env.FRONT_SOCKET?.trim();
+  const spoolPath = env.SPOOL_PATH?.trim() || `${statePath}/spool`;
   const run = await callService<{ readonly inbox: { readonly failure: string | null } | null }>(
     statePath,
     "GET",
@@ -264,5 +260,15 @@ export async function probeRoles(env: Environment, statePath: string): Promise<R
   )
     .then(({ inbox }) => ({ isSplit: inbox !== null, failure: inbox?.failure ?? null, fault: null }))
     .catch((error: Error) => ({ isSplit: false, failure: null, fault: error.message }));
-  return given || receive !== "ENOENT" || run.isSplit ? { inboxSocket, receive, run } : null;
+  return given || run.isSplit ? { spoolPath, waiting: lookInto(spoolPath), run } : null;
+}
+
+function lookInto(spoolPath: string): RolesAnswer["waiting"] {
+  try {
+    const names = listForeignDirectory(spoolPath).filter((name) => name.endsWith(".push"));
+    const times = names.flatMap((name) => statOf(join(spoolPath, name))?.mtimeMs ?? []);
+    return { sinceMs: times.length === 0 ? null : Math.min(...times) };
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
+  }
 }

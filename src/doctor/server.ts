@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { formatDuration } from "../config/duration.ts";
-import { adminSocket, liveMount, serverCommands, servicesOf } from "../config/server.ts";
+import { adminSocket, liveMount, serverCommands, serverServices } from "../config/server.ts";
 import { webhookUrl, webhookUrlOf } from "../config/values.ts";
 import { callService } from "../control/client.ts";
 import type { StatusJson } from "../control/status.ts";
@@ -40,12 +40,12 @@ export const serverChecks: readonly Check[] = [
     async probe({ containers, server }) {
       const found = await containers();
       if (found === null || server === null) return skip("Docker cannot be asked");
-      const services = servicesOf(server.env);
+      const services = Object.values(serverServices);
       const faults = await Promise.all(
         services.map((name) => containerFaults(name, found.get(name), server)),
       );
       const installed = `hotpush:${readVersion()}`;
-      const images = ["receive", "run"].map((name) => found.get(name)?.Config.Image ?? installed);
+      const images = ["front", "run"].map((name) => found.get(name)?.Config.Image ?? installed);
       const old = images.find((image) => image.startsWith("hotpush:") && image !== installed);
       const update = old ? [warning(`${old} runs; ${installed} is installed.`, "hotpush upgrade")] : [];
       return okUnless([...faults.flat(), ...update], `${services.join(", ")} are up`);
@@ -98,7 +98,6 @@ export const serviceChecks: readonly Check[] = [
       }
       if (service.kind === "hotpush") return ok(`it answers at ${service.url}`);
       if (await isInOtherContainer(context)) return skip(askInContainer);
-      if (typeof (await context.roles())?.receive === "object") return ok("receive answers on its socket");
       if (service.kind === "another" && server === null) {
         const text = `Port ${port} is taken by another program (ss -ltnp 'sport = :${port}' shows which). The proxy, or the form of the git host, must name the new one too.`;
         return problem(text, settings.set("WEBHOOK_PORT", String(port + 1)));
@@ -127,31 +126,31 @@ export const serviceChecks: readonly Check[] = [
     },
   },
   {
-    id: "inbox",
+    id: "spool",
     about: "service",
-    claim: "pushes go from receive to run",
-    fix: "starts the process that does not run, or adds this user to the group of the socket",
+    claim: "pushes go from front to run",
+    fix: "starts the process that does not run, or adds this user to the group of the spool",
     async probe(context) {
       const roles = await context.roles();
-      if (roles === null) return skip("one process receives and deploys");
-      const { inboxSocket: socket, receive, run } = roles;
-      if (receive === "EACCES") {
-        const join = `usermod --append --groups "$(stat -c %G ${quote(socket)})" "$(id -un ${ownUid()})"`;
-        return problem(`This user (uid ${ownUid()}) may not open ${socket}. As root:`, join);
+      if (roles === null) return skip("one process takes deliveries and deploys");
+      const { spoolPath, waiting, run } = roles;
+      if (waiting === "EACCES") {
+        const join = `usermod --append --groups "$(stat -c %G ${quote(dirname(spoolPath))})" "$(id -un ${ownUid()})"`;
+        return problem(`This user (uid ${ownUid()}) may not read ${spoolPath}. As root:`, join);
       }
       const start = await startCommand(context);
-      if (typeof receive === "string")
+      if (typeof waiting === "string")
         return problem(
-          `\`hotpush receive\` does not answer at ${socket} (${receive}): no push is taken.`,
+          `\`hotpush front\` has no spool at ${spoolPath} (${waiting}): no push is taken.`,
           start,
         );
       if (run.fault !== null) return problem(`\`hotpush run\` does not answer: ${run.fault}`, start);
       if (run.failure !== null)
         return problem(
-          `\`hotpush run\` cannot take pushes from ${socket} (${run.failure}): see its INBOX_SOCKET.`,
+          `\`hotpush run\` takes no pushes from ${spoolPath} (${run.failure}). Does \`hotpush front\` run, and have both the same SPOOL_PATH?`,
         );
-      const ageMs = receive.sinceMs === null ? 0 : Date.now() - receive.sinceMs;
-      if (ageMs < longestWaitMs) return ok("receive answers, run takes from it, and nothing waits long");
+      const ageMs = waiting.sinceMs === null ? 0 : Date.now() - waiting.sinceMs;
+      if (ageMs < longestWaitMs) return ok("run reads the spool, and nothing waits long");
       return problem(
         `A push has waited for ${formatDuration(ageMs)}: \`hotpush run\` does not take it. Its log says why.`,
       );
@@ -290,7 +289,7 @@ async function startCommand(context: DoctorContext): Promise<string> {
 
 /** The units of systemd: one, or one for each process. */
 async function unitNames({ roles }: DoctorContext): Promise<readonly string[]> {
-  return (await roles()) === null ? ["hotpush"] : ["hotpush-receive", "hotpush-run"];
+  return (await roles()) === null ? ["hotpush"] : ["hotpush-front", "hotpush-run"];
 }
 
 /** Looks for the units in systemd's files, which are there even if systemd does not run. null: not all are there. */

@@ -1,8 +1,7 @@
 import type { BlockList } from "node:net";
-import { type Environment, machineVariables, pageVariables, readVariables } from "../config/settings.ts";
-import { ProblemError } from "../problems.ts";
+import type { MachineSettings } from "../config/machine.ts";
 
-/** The settings of `hotpush page`. */
+/** The settings of the page. */
 export interface PageSettings {
   readonly port: number;
   readonly host: string;
@@ -14,22 +13,8 @@ export interface PageSettings {
   readonly trustedProxies: BlockList;
 }
 
-/** @throws ProblemError `configuration_invalid` with a sentence for each error */
-export function readPageSettings(env: Environment): PageSettings {
-  const faults: string[] = [];
-  const own = readVariables(pageVariables, env, faults);
-  const { PAGE_URL, PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES } = machineVariables;
-  const shared = readVariables({ PAGE_URL, PAGE_SOCKET, STATE_PATH, TRUSTED_PROXIES }, env, faults);
-  const { PAGE_URL: url } = shared;
-  if (!env.PAGE_URL)
-    faults.push("PAGE_URL is missing: expected the page's address, such as https://hotpush.example.com.");
-  if (faults.length > 0 || url === null)
-    throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
-  return Object.freeze({
-    port: own.PAGE_PORT,
-    host: own.PAGE_HOST,
-    url,
-    socket: shared.PAGE_SOCKET ?? `${shared.STATE_PATH}/page.sock`,
-    trustedProxies: shared.TRUSTED_PROXIES,
-  });
+/** @returns null without an address: then there is no page */
+export function pageSettingsOf(machine: MachineSettings): PageSettings | null {
+  const { pageUrl: url, pagePort: port, pageHost: host, pageSocket: socket, trustedProxies } = machine;
+  return url && { url, port, host, socket, trustedProxies };
 }

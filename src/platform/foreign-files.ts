@@ -27,6 +27,8 @@ export interface ReadOptions {
   readonly mostBytes: number;
   /** Gives the first `mostBytes` of a larger file instead of refusing it. */
   readonly isCut?: boolean;
+  /** Whether the file may be a link to another one. Default: yes. */
+  readonly followsLinks?: boolean;
   /** The user who chose the path, if that is another one: then only what that user can reach is read. */
   readonly namedBy?: number | undefined;
 }
@@ -39,8 +41,11 @@ export interface ReadOptions {
  * @throws the system's error, or one with the code EISDIR, EINVAL (no plain file), EFBIG (too large) or EPERM (not for the owner of
  * the link)
  */
-export function readForeignFile(path: string, { mostBytes, isCut = false, namedBy }: ReadOptions): Buffer {
-  const found = find(path, namedBy === undefined ? [] : [namedBy], true);
+export function readForeignFile(
+  path: string,
+  { mostBytes, isCut = false, followsLinks = true, namedBy }: ReadOptions,
+): Buffer {
+  const found = find(path, namedBy === undefined ? [] : [namedBy], true, followsLinks);
   try {
     if (found.stats.isDirectory()) throw refusal("EISDIR", path, "is a directory");
     if (!found.stats.isFile()) throw refusal("EINVAL", path, "is no plain file");
@@ -132,7 +137,7 @@ function at({ fd }: Found): string {
 }
 
 /** Finds what is at `path`, one name after the other, so that nothing on the way can be exchanged unseen. */
-function find(path: string, namers: readonly number[], followsForeign: boolean): Found {
+function find(path: string, namers: readonly number[], followsForeign: boolean, followsLast = true): Found {
   const isRoot = process.getuid?.() === 0;
   const owners = new Set(namers);
   let names = namesIn(resolve(path));
@@ -148,6 +153,7 @@ function find(path: string, namers: readonly number[], followsForeign: boolean):
         continue;
       }
       closeSync(next.fd);
+      if (!followsLast && names.length === 0) throw refusal("ELOOP", path, "is a link");
       links += 1;
       if (links > mostLinks) throw refusal("ELOOP", path, "has too many links");
       const owner = isRoot ? foreignOwner(next.stats, here.stats) : null;

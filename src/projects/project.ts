@@ -12,6 +12,14 @@ import type { Deployment, RolloutExchange, Runner } from "../deployments/deploym
 import type { EventBus } from "../deployments/events.ts";
 import { findLastDeployedCommit, findRunning } from "../deployments/history.ts";
 import { findPause } from "../deployments/pauses.ts";
+import {
+  type DeploymentSummary,
+  type MainRef,
+  type Push,
+  type PushRecord,
+  refsOf,
+  type Would,
+} from "../deployments/push.ts";
 import { createQueue, type Queue, type Turn } from "../deployments/queue.ts";
 import { recordPush, summary } from "../deployments/record.ts";
 import { createResolver, type Resolver } from "../deployments/resolve.ts";
@@ -21,14 +29,6 @@ import type { Log } from "../log.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import { type RemoteHead, readRemoteHead } from "../platform/git.ts";
 import type { Store } from "../platform/sqlite/store.ts";
-import {
-  type DeploymentSummary,
-  type MainRef,
-  type Push,
-  type PushRecord,
-  refsOf,
-  type Would,
-} from "../receiver/push.ts";
 import { readDeploymentReport, removeDeploymentReport } from "../rollout/deployment-report.ts";
 import { giveGuardOrder, removeGuardOrder } from "../rollout/guard-order.ts";
 import { checkScript, logScriptFault } from "../runner/check-script.ts";

@@ -1,7 +1,7 @@
 import { formatDuration } from "../config/duration.ts";
 import { type ServerFiles, serverCommands, serverServices } from "../config/server.ts";
+import type { DeploymentSummary, Would } from "../deployments/push.ts";
 import type { HttpAnswer } from "../platform/http.ts";
-import type { DeploymentSummary, Would } from "../receiver/push.ts";
 
 /** The answer, or the error of the system or of OpenSSL that prevented it. */
 export type DeliveryReply = HttpAnswer | NodeJS.ErrnoException;
@@ -62,7 +62,7 @@ const ownCommands: Commands = {
 function commandsOf(server: Pick<ServerFiles, "path">): Commands {
   const { start, logsOf } = serverCommands(server);
   return {
-    ...{ start, logs: logsOf(serverServices.receive), proxyLogs: logsOf(serverServices.caddy) },
+    ...{ start, logs: logsOf(serverServices.front), proxyLogs: logsOf(serverServices.caddy) },
     compare:
       "A change of the project's file counts within a few seconds. To see whether the service can use the file: hotpush projects",
   };

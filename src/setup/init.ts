@@ -50,7 +50,7 @@ import { findRemovedProject, formerProjectName, withRemovedFiles } from "./remov
 import { askPublishedPorts, type GivenPlace, type ServedOptions, type ServedPlan } from "./served.ts";
 import { notesOf, type ServedQuestion, settleServed } from "./served-questions.ts";
 import { findServer, listServerProjects, type Server } from "./server.ts";
-import { receiveOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
+import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import {
   hasOwnCertificate,
   placesIn,
@@ -131,7 +131,7 @@ export interface SetupStep {
   readonly run: (setup: Setup, env: NodeJS.ProcessEnv) => void | Promise<void>;
 }
 
-const { caddy, receive, run, page } = serverServices;
+const { caddy, front, run } = serverServices;
 
 /**
  * What is written, started and asked, in this order. Each step looks at what is there and does what is missing, so `init` can
@@ -141,12 +141,12 @@ export const setupSteps: readonly SetupStep[] = [
   { name: "files", run: writeFiles },
   { name: "image", run: buildMissingImage },
   { name: "network", run: ({ name }, env) => makeProjectNetwork(connectEngine(env.DOCKER_HOST), name) },
-  { name: "receive and run", run: (setup, env) => replace(setup, env, [receive, run, page]) },
+  { name: "front and run", run: (setup, env) => replace(setup, env, [run, front]) },
   // All else is there before the ports change hands, so that the gap is short.
   { name: "ports", run: freePorts },
   { name: "caddy", run: (setup, env) => replace(setup, env, [caddy]) },
-  { name: "inbox", run: (setup, env) => untilRight(setup, env, [receive, run], askInbox) },
-  { name: "delivery", run: (setup, env) => untilRight(setup, env, [receive, caddy], askForPong) },
+  { name: "spool", run: (setup, env) => untilRight(setup, env, [front, run], askSpool) },
+  { name: "delivery", run: (setup, env) => untilRight(setup, env, [front, caddy], askForPong) },
   { name: "site", run: (setup, env) => untilRight(setup, env, [run, caddy], askSite) },
 ];
 
@@ -217,7 +217,7 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
   const serverFiles = withRemovedFiles(place, { root: project.root, name }, [
     ...serverWideFiles(wide),
     ...(pagePlan === null ? [] : [pagePlan.site]),
-    projectFile({ ...ofProject, given: choices, gid: receiveOwner(place).gid }),
+    projectFile({ ...ofProject, given: choices, gid: frontOwner(place).gid }),
     siteFile(plan, { project: name, ...address }),
   ]).map((file) => planFile(place.files.path, file));
   const settingsFile = join(place.files.projectsPath, `${name}.env`);
@@ -377,12 +377,12 @@ async function untilRight(
   throw new CommandError(`${fault} Last log lines:${indented(logs.flat())}\n${whenFixed}`);
 }
 
-async function askInbox({ place }: Setup): Promise<string | null> {
+async function askSpool({ place }: Setup): Promise<string | null> {
   const status = await statusOf(place);
   return status === null ? "run does not answer." : status.health.detail;
 }
 
-/** A signed ping goes through Caddy to `receive`, which reads the files of projects every two seconds. */
+/** A signed ping goes through Caddy to `front`, which reads the files of projects every two seconds. */
 async function askForPong({ name, place, project, host, settings }: Setup): Promise<string | null> {
   const url = new URL(`http://127.0.0.1:${place.ports.http}/webhook/${name}`);
   const { isGood, text } = await send({
@@ -448,7 +448,7 @@ async function untilPageAnswers(url: URL, place: ServerPlace, env: NodeJS.Proces
     if (performance.now() > deadlineMs) {
       const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
       throw new CommandError(
-        `The page does not answer at ${url.origin} (${said}). Its log and Caddy's may say why: ${serverCommands(files).logsOf(page, caddy)}`,
+        `The page does not answer at ${url.origin} (${said}). Its log and Caddy's may say why: ${serverCommands(files).logsOf(front, caddy)}`,
       );
     }
     await sleep(pauseMs);

@@ -3,10 +3,9 @@ import { isDeepStrictEqual } from "node:util";
 import { type Document, isScalar, isSeq, parseDocument } from "yaml";
 import {
   caddyMount,
+  frontAlias,
+  frontNetwork,
   liveMount,
-  pageAlias,
-  receiveAlias,
-  receiveNetwork,
   serverComposeProject,
   serverNetwork,
   serviceAlias,
@@ -38,16 +37,16 @@ export interface ServerFilesOptions {
 /** The directories of the server, those that contain others first. */
 export function serverDirectories({ place, machine }: ServerFilesOptions): readonly PlannedDirectory[] {
   const { files, state } = place;
-  const [own, receive] = [self(), receiveOwner(place)];
+  const [own, front] = [self(), frontOwner(place)];
   return [
     { path: files.path, mode: 0o755, owner: own },
     { path: files.sitesPath, mode: 0o755, owner: own },
-    { path: files.projectsPath, mode: 0o750, owner: { ...own, gid: receive.gid } },
+    { path: files.projectsPath, mode: 0o750, owner: { ...own, gid: front.gid } },
     { path: files.secretsPath, mode: 0o700, owner: own },
     { path: state.path, mode: 0o755, owner: own },
     { path: state.run, mode: 0o700, owner: own },
-    { path: state.receive, mode: 0o700, owner: receive },
-    pageDirectory(place),
+    { path: state.front, mode: 0o700, owner: front },
+    socketDirectory(place),
     { path: state.live, mode: 0o750, owner: { ...own, gid: machine.dockerGroup } },
     { path: state.caddy, mode: 0o700, owner: own },
     // The scripts of a project reach their own directory in it, and cannot list the others.
@@ -77,16 +76,15 @@ export function serverWideFiles(options: ServerFilesOptions): readonly WantedFil
   ];
 }
 
-/** The user of `receive`, as it is or will be in .env. */
-export function receiveOwner({ env }: ServerPlace): Owner {
-  const [uid, gid] = (env.RECEIVE_USER ?? newReceiveUser()).split(":").map(Number);
+/** The user of `front`, as it is or will be in .env. */
+export function frontOwner({ env }: Pick<ServerPlace, "env">): Owner {
+  const [uid, gid] = (env.FRONT_USER ?? newFrontUser()).split(":").map(Number);
   return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
 }
 
-/** The directory of the socket on which `page` calls `run`: its group may use the socket, and only root may change it. */
-export function pageDirectory({ env, state }: Pick<ServerPlace, "env" | "state">): PlannedDirectory {
-  const [uid = 0, gid = uid] = (env.PAGE_USER ?? newPageUser()).split(":").map(Number);
-  return { path: state.page, mode: 0o750, owner: { ...self(), gid } };
+/** The directory of the socket on which `front` calls `run`: its group may use the socket, and only root may change it. */
+export function socketDirectory({ env, state }: Pick<ServerPlace, "env" | "state">): PlannedDirectory {
+  return { path: state.socket, mode: 0o750, owner: { ...self(), gid: frontOwner({ env }).gid } };
 }
 
 function serverSettings({ place, machine, settings }: ServerFilesOptions): readonly Setting[] {
@@ -95,8 +93,7 @@ function serverSettings({ place, machine, settings }: ServerFilesOptions): reado
     HOTPUSH_IMAGE: ownImage,
     SERVER_PATH: files.path,
     STATE_PATH: state.path,
-    RECEIVE_USER: newReceiveUser(),
-    PAGE_USER: newPageUser(),
+    FRONT_USER: newFrontUser(),
     DOCKER_SOCKET: machine.dockerSocket,
     HTTP_PORT: String(ports.http),
     HTTPS_PORT: String(ports.https),
@@ -104,15 +101,10 @@ function serverSettings({ place, machine, settings }: ServerFilesOptions): reado
   return [...Object.entries(values).map(([name, value]) => ({ name, value, isOpen: true })), ...settings];
 }
 
-/** As another user than root one cannot give files away, so `receive` and `page` run as that user. */
-function newReceiveUser(): string {
+/** As another user than root one cannot give files away, so `front` runs as that user. */
+function newFrontUser(): string {
   const { uid, gid } = self();
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
-}
-
-function newPageUser(): string {
-  const { uid, gid } = self();
-  return uid === 0 ? "9001:9001" : `${uid}:${gid}`;
 }
 
 function presentPaths(): readonly string[] {
@@ -137,10 +129,10 @@ function remotePath({ remote, remoteUrl, root }: SetupProject): string | null {
 export const usualCheckoutPaths: readonly string[] = ["/srv", "/opt", "/home", "/root", "/var/www"];
 
 /**
- * Where `receive` and `page` see their own directory of the state. The image has nothing there: a directory of the image
- * above it might be closed to their users.
+ * Where `front` sees its own directory of the state, and that of the socket of `run`. The image has nothing there: a directory
+ * of the image above it might be closed to its user.
  */
-const roleMount = "/state";
+const [frontMount, socketMount] = ["/state", "/socket"];
 
 /* biome-ignore-start lint/suspicious/noTemplateCurlyInString: compose replaces what is in ${…} */
 
@@ -157,11 +149,10 @@ export function serverComposeFile(checkoutPaths: readonly string[]): string {
     "",
     "services:",
     ...caddyLines,
-    ...receiveLines,
+    ...frontLines,
     ...runLines,
     ...checkoutPaths.flatMap((path) => bind(path, path)),
     "",
-    ...pageLines,
     ...networkLines,
   ];
   return `${lines.join("\n")}\n`;
@@ -181,31 +172,35 @@ const caddyLines = [
   ...bind("./sites", `${caddyMount}/sites`, true),
   ...bind("${STATE_PATH:?run hotpush init}/live", liveMount),
   ...bind("${STATE_PATH}/caddy", "/data"),
-  `    networks: [${serverNetwork}, ${receiveNetwork}]`,
+  `    networks: [${serverNetwork}, ${frontNetwork}]`,
   "",
 ];
 
-const receiveLines = [
-  "  # Verifies deliveries and stores the pushes. It has no way out, no Docker, no repository and no secret of a script.",
-  "  receive:",
-  ...imageLines("receive"),
-  '    user: "${RECEIVE_USER:?run hotpush init}"',
+const frontLines = [
+  "  # Reads everything from outside: verifies deliveries and stores the pushes, and shows the page if that has an address",
+  "  # (`hotpush init --page`). It has no way out, no Docker, no repository and no secret of a script. `run` checks the rights of",
+  "  # each visitor.",
+  "  front:",
+  ...imageLines("front"),
+  '    user: "${FRONT_USER:?run hotpush init}"',
   "    read_only: true",
   "    cap_drop: [ALL]",
   "    security_opt: [no-new-privileges:true]",
   "    tmpfs: [/tmp]",
   "    environment:",
   "      PROJECTS_PATH: ${SERVER_PATH:?run hotpush init}/projects",
-  `      STATE_PATH: ${roleMount}`,
-  `      INBOX_SOCKET: ${roleMount}/inbox.sock`,
+  `      STATE_PATH: ${frontMount}`,
+  `      FRONT_SOCKET: ${socketMount}/front.sock`,
+  "      PAGE_URL: ${PAGE_URL:-}",
   "      TRUSTED_PROXIES: private_ranges",
   "    volumes:",
   ...bind("${SERVER_PATH}/projects", "${SERVER_PATH}/projects", true),
-  ...bind("${STATE_PATH}/receive", roleMount),
+  ...bind("${STATE_PATH}/front", frontMount),
+  ...bind("${STATE_PATH}/socket", socketMount, true),
   "    networks:",
-  `      ${receiveNetwork}:`,
-  "        # A service of a project may be called receive too.",
-  `        aliases: [${receiveAlias}]`,
+  `      ${frontNetwork}:`,
+  "        # A service of a project may be called front too.",
+  `        aliases: [${frontAlias}]`,
   "",
 ];
 
@@ -220,10 +215,10 @@ const runLines = [
   "      PROJECTS_PATH: ${SERVER_PATH}/projects",
   "      SECRETS_PATH: ${SERVER_PATH}/secrets",
   "      STATE_PATH: ${STATE_PATH}/run",
-  "      INBOX_SOCKET: ${STATE_PATH}/receive/inbox.sock",
+  "      SPOOL_PATH: ${STATE_PATH}/front/spool",
   "      PAGE_URL: ${PAGE_URL:-}",
   "      METRICS_NETWORKS: ${METRICS_NETWORKS:-}",
-  "      PAGE_SOCKET: ${STATE_PATH}/page/page.sock",
+  "      FRONT_SOCKET: ${STATE_PATH}/socket/front.sock",
   "      SERVER_PATH: ${SERVER_PATH}",
   "      SERVER_STATE_PATH: ${STATE_PATH}",
   `    networks: [${serverNetwork}]`,
@@ -239,37 +234,13 @@ const runLines = [
   "      # The checkouts, at the paths that they have on the machine: so the paths in compose files mean the same.",
 ];
 
-const pageLines = [
-  "  # Shows people what is deployed, if it has an address (`hotpush init --page`). It has nothing but a socket of `run`, which",
-  "  # checks the rights of each visitor.",
-  "  page:",
-  "    profiles: [page]",
-  ...imageLines("page"),
-  '    user: "${PAGE_USER:-65534:65534}"',
-  "    read_only: true",
-  "    cap_drop: [ALL]",
-  "    security_opt: [no-new-privileges:true]",
-  "    tmpfs: [/tmp]",
-  "    environment:",
-  "      PAGE_URL: ${PAGE_URL:-}",
-  '      PAGE_PORT: "9001"',
-  `      PAGE_SOCKET: ${roleMount}/page.sock`,
-  "      TRUSTED_PROXIES: private_ranges",
-  "    volumes:",
-  ...bind("${STATE_PATH}/page", roleMount, true),
-  "    networks:",
-  `      ${receiveNetwork}:`,
-  `        aliases: [${pageAlias}]`,
-  "",
-];
-
 const networkLines = [
   "networks:",
   "  # Sorts before those of the projects (hotpush-<name>), so that it stays Caddy's gateway.",
   `  ${serverNetwork}:`,
   `    name: ${serverNetwork}`,
-  `  ${receiveNetwork}:`,
-  `    name: ${receiveNetwork}`,
+  `  ${frontNetwork}:`,
+  `    name: ${frontNetwork}`,
   "    internal: true",
 ];
 
@@ -440,13 +411,13 @@ ${indented(countingLines(liveMount, "{args[0]}"), 1)}
 	@deliveries path /webhook /webhook/{args[0]}
 	handle @deliveries {
 		rewrite /webhook/{args[0]}
-		import receive
+		import front
 	}
 }
 
-(receive) {
-	# While \`receive\` restarts, a delivery waits instead of being lost: git hosts send it once and wait for 10 s.
-	reverse_proxy ${receiveAlias}:9000 {
+(front) {
+	# While \`front\` restarts, a delivery waits instead of being lost: git hosts send it once and wait for 10 s.
+	reverse_proxy ${frontAlias}:9000 {
 		lb_try_duration 9s
 		lb_try_interval 50ms
 		transport http {
@@ -460,7 +431,7 @@ ${indented(countingLines(liveMount, "{args[0]}"), 1)}
 http:// {
 	@delivery path_regexp ^/webhook/[a-z0-9-]+$
 	handle @delivery {
-		import receive
+		import front
 	}
 	handle {
 		respond "No project of this machine has this address." 404

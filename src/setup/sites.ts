@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { internalName, internalPort, pageAlias, serverServices } from "../config/server.ts";
+import { frontAlias, internalName, internalPort } from "../config/server.ts";
 import type { ServerPlace } from "./place.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
 import type { ProjectAddress } from "./project.ts";
@@ -213,14 +213,9 @@ export interface PagePlan {
  */
 export function planPage(url: URL, place: ServerPlace): PagePlan {
   refuseOtherPort(url, place);
-  const { COMPOSE_PROFILES = "" } = place.env;
-  const profiles = [...new Set([...COMPOSE_PROFILES.split(",").filter(Boolean), serverServices.page])];
   return {
     url,
-    settings: [
-      { name: "PAGE_URL", value: url.origin, isOpen: false },
-      { name: "COMPOSE_PROFILES", value: profiles.join(","), isOpen: false },
-    ],
+    settings: [{ name: "PAGE_URL", value: url.origin, isOpen: false }],
     site: {
       ...{ name: "sites/page.caddy", mode: 0o644, owner: self(), purpose: "the address of the page" },
       make: (before) => (before?.includes(`\n${siteAddress(url, place)} {`) ? before : pageSite(url, place)),
@@ -256,7 +251,7 @@ function pageSite(url: URL, place: ServerPlace): string {
 ${siteAddress(url, place)} {
 	@whole not path */events
 	encode @whole zstd gzip
-	reverse_proxy ${pageAlias}:9001 {
+	reverse_proxy ${frontAlias}:9001 {
 		# Live logs: each line is passed on at once.
 		flush_interval -1
 	}

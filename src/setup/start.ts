@@ -74,7 +74,7 @@ const upTimeoutMs = (healthyWithinS + 210) * 1_000;
 
 /**
  * Replaces the containers of services as their files say, and waits until they are healthy. The old ones stop before the new
- * ones start: Caddy keeps deliveries waiting while `receive` is away.
+ * ones start: Caddy keeps deliveries waiting while `front` is away.
  *
  * @returns null, or the first that is not healthy
  */

@@ -1,4 +1,4 @@
-import { serverServices, servicesOf } from "../config/server.ts";
+import { serverServices } from "../config/server.ts";
 import { inspectImage, tagImage } from "../platform/docker/image.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
 import { buildOwnImage, hasOwnImage, ownImage } from "./own-image.ts";
@@ -10,7 +10,7 @@ import {
   withSettings,
   writePlanned,
 } from "./planned-file.ts";
-import { pageDirectory, renewedComposeFile, serverCaddyfile } from "./server-files.ts";
+import { renewedComposeFile, serverCaddyfile, socketDirectory } from "./server-files.ts";
 import {
   findOutdated,
   holdDeployments,
@@ -60,7 +60,7 @@ export async function planUpgrade(context: ServerContext): Promise<PlannedUpgrad
   const outdated = await findOutdated(context, planned[0]?.text ?? "", image);
   // Before the image is built, its name may still be that of the one that runs.
   const isReplaced = (one: string) => outdated.includes(one) || (isBuilt && one !== serverServices.caddy);
-  return { files: planned, image, isBuilt, replaced: servicesOf(env).filter(isReplaced) };
+  return { files: planned, image, isBuilt, replaced: Object.values(serverServices).filter(isReplaced) };
 }
 
 /** The files that are replaced as a whole. A person may have changed them, so they are kept as `*.before`. */
@@ -111,7 +111,7 @@ export async function upgradeServer(
   if (release === null) return { kind: "left" };
   events.onQuiet();
   try {
-    makeDirectory(pageDirectory(server));
+    makeDirectory(socketDirectory(server));
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);
     const failure = await replaceOutdated(context, files[0]?.text ?? "", image, events.onReplaced);

@@ -103,7 +103,7 @@ test("when a token is revoked, a stream that it opened ends", async (t) => {
   await deliver(service.url, githubPush());
   const token = await makeToken(service, "read");
   const headers = { authorization: `Bearer ${token}` };
-  const stream = await withShortPath(join(service.statePath, "page.sock"), (socketPath) =>
+  const stream = await withShortPath(join(service.statePath, "front.sock"), (socketPath) =>
     openHttp({ socketPath, path: "/deployments/1/events" }, { headers }),
   );
   let isOver = false;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { findRollbackRef } from "../../src/deployments/history.ts";
-import { mainRefs } from "../../src/receiver/push.ts";
+import { mainRefs } from "../../src/deployments/push.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { git, makeProject } from "../harness/project.ts";

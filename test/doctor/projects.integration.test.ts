@@ -128,11 +128,10 @@ test(
     for (const file of [shop, blog]) writeFileSync(file, "TOKEN=1\n", { mode: 0o600 });
     chmodSync(shop, 0o644);
     chownSync(blog, 4711, 4711);
-    mkdirSync(machine.statePathOf("receive"));
-    writeFileSync(machine.inboxSocket, "");
-    chownSync(machine.inboxSocket, 4711, 4711);
+    mkdirSync(machine.spoolPath, { recursive: true });
+    chownSync(machine.spoolPath, 4711, 4711);
     const ofService = async () => {
-      const { faults } = await check({ args: ["secret-files"], env: { INBOX_SOCKET: machine.inboxSocket } });
+      const { faults } = await check({ args: ["secret-files"], env: { SPOOL_PATH: machine.spoolPath } });
       return faults.filter(({ project }) => project === null);
     };
     const found = await ofService();
@@ -145,29 +144,17 @@ test(
   },
 );
 
-test("inbox: finds which process does not run, and pushes that wait", async (t) => {
+test("spool: finds which process does not run, and pushes that wait", async (t) => {
   const { machine, check } = makeProjects(t);
-  const options = { args: ["inbox"], env: { INBOX_SOCKET: machine.inboxSocket } };
+  const options = { args: ["spool"], env: { SPOOL_PATH: machine.spoolPath } };
   const problems = async () => (await check(options)).faults.map(({ text }) => text).join("\n");
-  assert.match(await problems(), /receive/);
-  const receive = await machine.start("receive", { WEBHOOK_PORT: String(await freePort()) });
+  assert.match(await problems(), /front/);
+  const front = await machine.start("front", { WEBHOOK_PORT: String(await freePort()) });
   assert.match(await problems(), /run` does not answer/);
-  await fetch(receive.urlOf("shop"), { method: "POST", ...githubPush() });
+  await fetch(front.urlOf("shop"), { method: "POST", ...githubPush() });
   const run = await machine.start("run");
   await until("both answer", async () => (await problems()) === "");
-  run.child.kill("SIGSTOP");
-  await receive.end("SIGKILL");
-  run.child.kill("SIGCONT");
-  await until("run reports it", async () => /receive/.test(await problems()));
-});
-
-test("inbox: in the container of run, receive is found by its socket", async (t) => {
-  const { machine, check } = makeProjects(t);
-  await machine.start("receive");
-  const env = { INBOX_SOCKET: machine.inboxSocket, WEBHOOK_PORT: String(await freePort()) };
-  const { checks } = await check({ args: ["running", "--project", "shop"], env });
-  assert.deepEqual(
-    checks.map(({ outcome }) => outcome),
-    ["ok"],
-  );
+  await run.end();
+  rmSync(machine.spoolPath, { recursive: true });
+  assert.match(await problems(), /no spool/);
 });

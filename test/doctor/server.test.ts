@@ -21,7 +21,7 @@ function container(service: string, facts: Partial<ServerContainer> = {}): Serve
 }
 
 type Containers = Readonly<Record<string, ServerContainer>>;
-const good: Containers = { caddy: container("caddy"), receive: container("receive"), run: container("run") };
+const good: Containers = { caddy: container("caddy"), front: container("front"), run: container("run") };
 
 async function check(found: Containers | null) {
   const containers = async () => found && new Map(Object.entries(found));
@@ -49,16 +49,16 @@ test("containers: those that run, are healthy and come back are right", async ()
 test("containers: one that is missing, stopped or unhealthy is a problem, started by its command", async () => {
   const { run: _, ...without } = good;
   assert.deepEqual(await faultsOf(without), [["problem", "run", up]]);
-  const stopped = container("receive", { State: { Status: "exited" } });
-  assert.deepEqual(await faultsOf({ ...good, receive: stopped }), [["problem", "receive", up]]);
+  const stopped = container("front", { State: { Status: "exited" } });
+  assert.deepEqual(await faultsOf({ ...good, front: stopped }), [["problem", "front", up]]);
   const sick = container("run", { State: { Status: "running", Health: { Status: "unhealthy" } } });
   assert.deepEqual(await faultsOf({ ...good, run: sick }), [["problem", "run", up]]);
 });
 
 test("containers: one that ends for ever is reported with its last lines", async () => {
-  const lastLines = ["EACCES: permission denied, mkdir '/var/lib/hotpush/receive'"];
-  const receive = container("receive", { State: { Status: "restarting" }, lastLines });
-  const result = await check({ ...good, receive });
+  const lastLines = ["EACCES: permission denied, mkdir '/var/lib/hotpush/front'"];
+  const front = container("front", { State: { Status: "restarting" }, lastLines });
+  const result = await check({ ...good, front });
   assert.ok(result.outcome === "faulty");
   assert.ok(result.faults[0]?.text.includes(lastLines[0] ?? "none"), result.faults[0]?.text);
 });

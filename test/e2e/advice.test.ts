@@ -53,8 +53,8 @@ onEngine(
       await follow(output);
     });
 
-    test("when receive does not run, of status and send", async () => {
-      await project.docker("stop", "hotpush-receive-1");
+    test("when front does not run, of status and send", async () => {
+      await project.docker("stop", "hotpush-front-1");
       const isBad = async () => (await project.hotpush("status")).code === 1;
       await until("status notices", isBad, 20_000);
       const status = await project.hotpush("status");

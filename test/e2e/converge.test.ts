@@ -34,13 +34,13 @@ onEngine(
       await assertWorks();
       const { composeFile } = project.files;
       const good = readFileSync(composeFile, "utf8");
-      // The state of `receive` is where nobody may write.
+      // The state of `front` is where nobody may write.
       writeFileSync(composeFile, good.replace("STATE_PATH: /state", "STATE_PATH: /nowhere/state"));
       t.after(() => writeFileSync(composeFile, good));
       for (const _ of ["once", "again"]) {
         const { code, output } = await project.init();
         assert.equal(code, 1, output);
-        assert.match(output, /hotpush: receive in \S+ does not start\./);
+        assert.match(output, /hotpush: front in \S+ does not start\./);
         assert.match(output, /Last log lines:\n(?:.*\n)*.*\/nowhere\/state/);
         assert.doesNotMatch(output, /^Next:|would deploy/m);
         assert.equal((await project.hotpush("init", "--check")).code, 1);
@@ -50,7 +50,7 @@ onEngine(
     });
 
     test("status fails as long as no push can come in", async () => {
-      await project.docker("stop", "hotpush-receive-1");
+      await project.docker("stop", "hotpush-front-1");
       const isBad = async () => (await project.hotpush("status")).code === 1;
       await until("status notices", isBad, 20_000);
       const { output } = await project.hotpush("status", "--json");
@@ -65,10 +65,10 @@ onEngine(
       "the state of another owner, as Docker makes it, gets its own owner again",
       needs("root"),
       async () => {
-        const state = join(project.files.path, "state/receive");
+        const state = join(project.files.path, "state/front");
         const { uid } = statSync(state);
         chownSync(state, 0, 0);
-        await project.docker("restart", "hotpush-receive-1");
+        await project.docker("restart", "hotpush-front-1");
         await assertWorks();
         assert.equal(statSync(state).uid, uid);
       },
@@ -147,8 +147,8 @@ onEngine(
     }
 
     for (const [what, ms] of [
-      ["Starting receive", "500"],
-      ["Starting receive", "2500"],
+      ["Starting front", "500"],
+      ["Starting front", "2500"],
       ["Starting caddy", "500"],
     ] as const) {
       test(`init that was killed ${ms} ms after "${what}" is put right by the next run`, async () => {
@@ -196,7 +196,7 @@ onEngine(
 
         // The database of `run` cannot be written.
         fillDisk(path);
-        await project.docker("restart", "hotpush-run-1", "hotpush-receive-1");
+        await project.docker("restart", "hotpush-run-1", "hotpush-front-1");
         const { code, output } = await project.init();
         assert.equal(code, 1, output);
         assert.match(output, /hotpush: \w+ in \S+ does not start\.[\s\S]+Last/);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { compareVersions } from "../../src/platform/compare-versions.ts";
@@ -93,10 +93,15 @@ onEngine("Hotpush's image", (env) => {
     assert.equal(inImage("sh", "-c", `{ ${left}; } 2>/dev/null`), "");
   });
 
-  test("receives without any privilege, and deploys from a container that shares only the inbox", async (t) => {
+  test("takes pushes without any privilege, and deploys from a container that shares only the spool", async (t) => {
     const place = makePlace(t);
-    const [projects, inbox] = [join(place.root, "projects"), `${image}-inbox`];
-    mkdirSync(projects);
+    const [projects = "", spool = "", socket = ""] = ["projects", "spool", "socket"].map((name) =>
+      join(place.root, name),
+    );
+    for (const path of [projects, spool, socket]) mkdirSync(path, { mode: 0o750 });
+    chmodSync(projects, 0o755);
+    chownSync(spool, 1000, 1000);
+    chownSync(socket, 0, 1000);
     const settings = { REPO_PATH: place.repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: 0 };
     const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
     writeFileSync(join(projects, "shop.env"), lines.join(""), { mode: 0o644 });
@@ -105,29 +110,26 @@ onEngine("Hotpush's image", (env) => {
     const start = (role: string, ...options: readonly string[]) => {
       const name = `${image}-${role}`;
       t.after(() => docker("rm", "--force", "--volumes", name));
-      const shared = [`--volume=${projects}:/etc/hotpush/projects:ro`, `--volume=${inbox}:/run/hotpush`];
-      shared.push("--volume=/var/lib/hotpush");
-      const env = ["--env=PROJECTS_PATH=/etc/hotpush/projects", "--env=INBOX_SOCKET=/run/hotpush/inbox.sock"];
+      const shared = [`--volume=${projects}:/etc/hotpush/projects:ro`, `--volume=${spool}:/spool`];
+      shared.push("--volume=/var/lib/hotpush", `--volume=${socket}:/run/hotpush`);
+      const env = ["--env=PROJECTS_PATH=/etc/hotpush/projects", "--env=FRONT_SOCKET=/run/hotpush/front.sock"];
+      env.push("--env=SPOOL_PATH=/spool/pushes");
       docker("run", "--detach", "--name", name, "--read-only", ...shared, ...env, ...options, image, role);
       return name;
     };
-    const receive = start(
-      "receive",
+    const front = start(
+      "front",
       ...["--user=1000:1000", "--cap-drop=ALL", "--security-opt=no-new-privileges"],
       `--publish=127.0.0.1:${port}:9000`,
     );
     const run = start("run", "--network=none", "--tmpfs=/tmp", `--volume=${place.root}:${place.root}`);
-    t.after(() => docker("volume", "rm", inbox));
     const healthOf = (name: string) => docker("inspect", "--format={{.State.Health.Status}}", name).trim();
-    for (const name of [receive, run]) await until(`${name} is healthy`, () => healthOf(name) === "healthy");
+    for (const name of [front, run]) await until(`${name} is healthy`, () => healthOf(name) === "healthy");
 
-    const status = docker("exec", receive, "cat", "/proc/1/status");
+    const status = docker("exec", front, "cat", "/proc/1/status");
     for (const line of [/^Uid:\t1000\t/m, /^CapBnd:\t0+$/m, /^NoNewPrivs:\t1$/m]) assert.match(status, line);
-    assert.throws(() => docker("exec", receive, "touch", "/tmp/new"), /Read-only file system/);
-    assert.throws(
-      () => docker("exec", receive, "ls", place.repoPath, "/var/run/docker.sock"),
-      /No such file/,
-    );
+    assert.throws(() => docker("exec", front, "touch", "/tmp/new"), /Read-only file system/);
+    assert.throws(() => docker("exec", front, "ls", place.repoPath, "/var/run/docker.sock"), /No such file/);
 
     const commit = inPlace(place, "rev-parse", "HEAD");
     const delivery = { method: "POST", ...githubPush({ after: commit }) };

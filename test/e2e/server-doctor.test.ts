@@ -31,7 +31,7 @@ onEngine(
   (labEnv) => {
     let machine: NewServer;
     let shop: TestCheckout;
-    const receiveState = () => join(machine.path, "state/receive");
+    const frontState = () => join(machine.path, "state/front");
 
     before(async () => {
       machine = await makeNewServer(labEnv);
@@ -64,24 +64,24 @@ onEngine(
       await fix("containers", /^caddy$/);
     });
 
-    test("state-directory: receive is asked in its container, and the command helps", { skip }, async () => {
+    test("state-directory: front is asked in its container, and the command helps", { skip }, async () => {
       assert.equal((await check("state-directory")).outcome, "ok");
-      chownSync(receiveState(), 0, 0);
-      chmodSync(receiveState(), 0o700);
-      await fix("state-directory", /^receive$/);
+      chownSync(frontState(), 0, 0);
+      chmodSync(frontState(), 0o700);
+      await fix("state-directory", /^front$/);
     });
 
-    test("state-directory: also while receive only restarts, whose last lines say why", {
+    test("state-directory: also while front only restarts, whose last lines say why", {
       skip,
     }, async () => {
-      chownSync(receiveState(), 0, 0);
-      await machine.docker("restart", "--timeout", "1", "hotpush-receive-1");
+      chownSync(frontState(), 0, 0);
+      await machine.docker("restart", "--timeout", "1", "hotpush-front-1");
       await until("its last lines", async () => {
         const { faults } = await check("containers");
-        return faults.some(({ text }) => /^receive .*state directory/.test(text));
+        return faults.some(({ text }) => /^front .*state directory/.test(text));
       });
-      await fix("state-directory", /^receive$/);
-      await until("receive is up", async () => (await check("containers")).outcome === "ok");
+      await fix("state-directory", /^front$/);
+      await until("front is up", async () => (await check("containers")).outcome === "ok");
     });
 
     test("caddy: a site that Caddy rejects is found, and passes when it is corrected", { skip }, async () => {

@@ -42,7 +42,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     const results = await pushes.stop();
     const { answers, failures } = await load.stop();
     assert.equal(code, 0, output);
-    assert.match(output, /Replaced receive in .+\nReplaced run in .+\nThis server runs hotpush:\d/);
+    assert.match(output, /Replaced front in .+\nReplaced run in .+\nThis server runs hotpush:\d/);
     assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${answers.length} requests failed`);
     assert.deepEqual(results.filter(({ status }) => status !== 202).slice(0, 3), []);
     await until("run has all pushes", () => recordedDeliveryCount(server.runStatePath) === results.length);
@@ -51,7 +51,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     t.diagnostic(`${results.length} pushes, the slowest took ${slowestMs} ms; ${answers.length} requests`);
     assert.match(
       (await server.containers()).join("\n"),
-      /-caddy-1 .+\n.+-receive-1 hotpush:\d.+\n.+-run-1 hotpush:\d/,
+      /-caddy-1 .+\n.+-front-1 hotpush:\d.+\n.+-run-1 hotpush:\d/,
     );
   });
 
@@ -92,22 +92,19 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     assert.match((await server.containers()).join("\n"), /-run-1 hotpush-e2e-upgrade:own/);
   });
 
-  test("if the new receive is not healthy, the old version runs again", async () => {
+  test("if the new front is not healthy, the old version runs again", async () => {
     await useOwnImage('ENTRYPOINT ["false"]');
     const { code, output } = await server.hotpush("upgrade", "--yes");
     assert.equal(code, 1);
-    assert.match(output, /The new receive is not healthy, so this server runs the old version again/);
+    assert.match(output, /The new front is not healthy, so this server runs the old version again/);
     assert.equal((await server.hotpush("upgrade", "--check")).code, 0, "all is as the files say");
   });
 
   test("if the new run is not healthy, both are the old version again", async () => {
-    await useOwnImage(`ENTRYPOINT ["sh", "-c", "[ $0 = receive ] && exec tini -- hotpush receive; exit 1"]`);
+    await useOwnImage(`ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
     const { code, output } = await server.hotpush("upgrade", "--yes");
     assert.equal(code, 1);
-    assert.match(
-      output,
-      /Replaced receive in .+\n.*The new run is not healthy, so this server runs the old/s,
-    );
+    assert.match(output, /Replaced front in .+\n.*The new run is not healthy, so this server runs the old/s);
     assert.equal((await server.hotpush("upgrade", "--check")).code, 0, "both are as the files say");
     await startDeployment();
     endDeployment();

@@ -91,9 +91,9 @@ onEngine(
         checkouts.push(await setUp(`p${number}`, shapes.one ?? {}, (text) => t.diagnostic(text)));
       }
       for (const one of checkouts) assert.match(await one.page(), /version \d /, one.name);
-      const memory = await Promise.all(["receive", "run"].map(residentBytes));
+      const memory = await Promise.all(["front", "run"].map(residentBytes));
       const total = memory.reduce((sum, bytes) => sum + bytes, 0);
-      t.diagnostic(`receive and run hold ${memory.map(mebibytes).join(" and ")} MiB`);
+      t.diagnostic(`front and run hold ${memory.map(mebibytes).join(" and ")} MiB`);
       assert.ok(total < mostBytesAfterUse, `${mebibytes(total)} MiB`);
     });
 

@@ -15,6 +15,7 @@ const setUp = (remote: string) => `
   groupadd --system hotpush
   useradd --system --create-home --home-dir /srv/home deploy
   usermod -aG hotpush deploy
+  useradd --system --gid hotpush --no-create-home hotpush-front
   install -d -m 750 -g hotpush /etc/hotpush/projects
   install -d -m 700 -o deploy /etc/hotpush/secrets
   git clone --quiet ${remote} /srv/shop
@@ -27,7 +28,7 @@ const setUp = (remote: string) => `
   chown deploy /etc/hotpush/secrets/shop.env
   touch /run/docker.sock`;
 
-test("the units of systemd receive and deploy a push", { skip: cannotRunSystemd() }, async (t) => {
+test("the units of systemd take and deploy a push", { skip: cannotRunSystemd() }, async (t) => {
   const remote = makeRepository(t);
   remote.write(".gitignore", "\n");
   writeScript(
@@ -37,7 +38,7 @@ test("the units of systemd receive and deploy a push", { skip: cannotRunSystemd(
   const commit = remote.commit();
   execFileSync("chmod", ["-R", "a+rX", `${remote.directory}/..`]);
   const port = await freePort();
-  const units = ["hotpush-receive", "hotpush-run"];
+  const units = ["hotpush-front", "hotpush-run"];
   const lines = [
     `Environment=WEBHOOK_PORT=${port} GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=*`,
   ];
@@ -60,7 +61,7 @@ test("the units of systemd receive and deploy a push", { skip: cannotRunSystemd(
   }
   const seen = (path: string) => `/proc/${pid}/root${path}`;
   assert.deepEqual(readdirSync(seen("/etc/hotpush/projects")), ["shop.env"]);
-  assert.deepEqual(readdirSync(seen("/etc/hotpush/secrets")), [], "`receive` sees no secret of a script");
+  assert.deepEqual(readdirSync(seen("/etc/hotpush/secrets")), [], "`front` sees no secret of a script");
   assert.equal(existsSync(seen("/srv/shop")), true);
 
   const delivery = { method: "POST", ...githubPush({ after: commit }) };

@@ -24,7 +24,7 @@ for (const unit of readdirSync(examples)) {
 }
 
 test("the unit that faces the internet is exposed to at most 1.4 of 10", needs("systemd"), () => {
-  const unit = join(examples, "hotpush-receive.service");
+  const unit = join(examples, "hotpush-front.service");
   const report = analyze("security", "--offline=yes", unit);
   const level = Number(/exposure level for \S+: ([\d.]+)/.exec(report)?.[1]);
   // Versions of systemd differ by a few tenths.

@@ -7,7 +7,7 @@ import { cutPower, cutPowerOf, mountDisk } from "../harness/disk.ts";
 import { startLoad } from "../harness/load.ts";
 import { makeMutant } from "../harness/mutant.ts";
 import { makeCheckout } from "../harness/projects.ts";
-import { findLost, readInbox, readRecorded } from "../harness/recorded.ts";
+import { findLost, readRecorded, readSpool } from "../harness/recorded.ts";
 import { needs } from "../harness/requirements.ts";
 import { makeMachine } from "../harness/roles.ts";
 import { startService } from "../harness/service.ts";
@@ -48,18 +48,18 @@ test("with synchronous=NORMAL accepted pushes are lost, so the test above can fa
   assert.notEqual(losing.length, 0);
 });
 
-test(`no push that receive accepted is lost over ${cuts} power cuts`, needed, async (t) => {
+test(`no push that front accepted is lost over ${cuts} power cuts`, needed, async (t) => {
   const { losing, removed } = await cutPowerOfRoles(t, cuts);
-  t.diagnostic(`${cuts} cuts, ${removed} pushes had left the inbox, ${losing.length} cuts lost any`);
+  t.diagnostic(`${cuts} cuts, ${removed} pushes had left the spool, ${losing.length} cuts lost any`);
   assert.notEqual(removed, 0);
   assert.deepEqual(losing, []);
 });
 
-test("pushes are lost if they leave the inbox before their record is synced", needed, async (t) => {
+test("pushes are lost if they are answered before their file is synced", needed, async (t) => {
   const mainPath = makeMutant(t, {
-    file: "take-from-inbox.ts",
-    from: "sync: () => writeProbe(store)",
-    to: "sync: () => {}",
+    file: "front/webhook/spool.ts",
+    from: "await file.sync();",
+    to: "",
   });
   const { losing } = await cutPowerOfRoles(t, 6, mainPath);
   assert.notEqual(losing.length, 0);
@@ -70,21 +70,21 @@ async function cutPowerOfRoles(t: TestContext, count: number, mainPath?: string)
   const disk = mountDisk(t);
   const machine = makeMachine(t, disk.path);
   machine.addProject("shop", makeCheckout(t, "sleep 600"));
-  const receive = await machine.start("receive");
+  const front = await machine.start("front");
   const run = await machine.start("run", {}, [], mainPath);
   const load = startLoad(4, { paths: ["/webhook/shop"] });
-  load.aim(`http://127.0.0.1:${receive.port}`);
+  load.aim(`http://127.0.0.1:${front.port}`);
   const losing: string[] = [];
   let removed = 0;
-  // Pushes leave the inbox a while after they came.
+  // Pushes leave the spool a while after they came.
   await until(
     "the first have left",
-    () => !readInbox(receive.statePath).has([...load.accepted.keys()][0] ?? ""),
+    () => !readSpool(machine.spoolPath).has([...load.accepted.keys()][0] ?? ""),
   );
   for (let cut = 0; cut < count; cut += 1) {
     await delay(50 + Math.random() * 100);
     const promised = [...load.accepted.keys(), ...load.stored];
-    const pids = [receive, run].map(({ child }) => child.pid ?? 0);
+    const pids = [front, run].map(({ child }) => child.pid ?? 0);
     const [fault, left] = await cutPowerOf(disk, pids, (path) => findFaultOfRoles(path, promised));
     if (fault !== null) losing.push(`cut ${cut}: ${fault}`);
     removed += left;
@@ -93,10 +93,10 @@ async function cutPowerOfRoles(t: TestContext, count: number, mainPath?: string)
   return { losing, removed };
 }
 
-/** @returns also how many had left the inbox */
+/** @returns also how many had left the spool */
 function findFaultOfRoles(path: string, promised: readonly string[]): readonly [string | null, number] {
   try {
-    const waiting = readInbox(join(path, "receive"));
+    const waiting = readSpool(join(path, "front/spool"));
     const left = promised.filter((digest) => !waiting.has(digest));
     const lost = readRecorded(join(path, "state"), ({ idOf }) =>
       left.filter((digest) => idOf(digest) === null),

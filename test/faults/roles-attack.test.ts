@@ -1,23 +1,27 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { createServer, type Socket } from "node:net";
+import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { type TestContext, test } from "node:test";
 import { callService } from "../../src/control/client.ts";
+import { sendHttp } from "../../src/platform/http.ts";
+import { withShortPath } from "../../src/platform/unix-socket.ts";
 import type { Prey } from "../harness/attacker.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { listenAt } from "../harness/listen.ts";
 import { becomeNobody, nobody } from "../harness/nobody.ts";
 import { readRecorded } from "../harness/recorded.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -47,7 +51,7 @@ echo "token: $TOKEN"
 git fetch --quiet origin && git reset --quiet --hard "$2"
 `;
 
-/** Two projects with a real branch each; `run` runs, and nothing is in the place of `receive`. */
+/** Two projects with a real branch each; `run` runs, and nothing is in the place of `front`. */
 async function startSite(t: TestContext): Promise<Site> {
   const remote = makeRepository(t);
   const old = remote.commit("Old");
@@ -66,23 +70,23 @@ async function startSite(t: TestContext): Promise<Site> {
     writeFileSync(join(machine.secretsPath, `${name}.env`), `TOKEN=${token}\n`, { mode: 0o600 });
   }
   chmodSync(machine.secretsPath, 0o700);
-  mkdirSync(machine.statePathOf("receive"));
+  mkdirSync(machine.spoolPath, { recursive: true });
   const run = await machine.start("run", { DEPLOY_RETRY_PAUSES: "0.1", MAX_RUNNING: "2" });
   await until("commands are answered", () => existsSync(join(run.statePath, "control.sock")));
   const ran = (project: "shop" | "blog") => linesOf(join(checkouts[project], "ran"));
   return { machine, run, checkouts, commits: { old, head, side }, ran };
 }
 
-test("the rights of receive reach no secret, record, checkout, setting, command or process of run", {
+test("the rights of front reach no secret, record, checkout, setting, command or process of run", {
   skip: process.getuid?.() !== 0 && "needs root, to start a process as another user",
 }, async (t) => {
   const { machine, run, checkouts, commits, ran } = await startSite(t);
-  const ownPath = machine.statePathOf("receive");
-  chownSync(ownPath, nobody, nobody);
-  const receive = await machine.start("receive", {}, becomeNobody);
-  await deliver(originOf(receive), githubPush({ after: commits.head }), "/webhook/shop");
-  await until("receive works with these rights", () => ran("shop").length === 1);
-  await receive.end();
+  const ownPath = machine.statePathOf("front");
+  for (const path of [ownPath, machine.spoolPath]) chownSync(path, nobody, nobody);
+  const front = await machine.start("front", {}, becomeNobody);
+  await deliver(originOf(front), githubPush({ after: commits.head }), "/webhook/shop");
+  await until("front works with these rights", () => ran("shop").length === 1);
+  await front.end();
   const { projectsPath, secretsPath } = machine;
   const prey: Prey = {
     ...{ ownPath, projectsPath, secretsPath },
@@ -101,11 +105,11 @@ test("the rights of receive reach no secret, record, checkout, setting, command 
 
 test("whatever is offered, only the head of the branch is deployed, by one script, as a push", async (t) => {
   const site = await startSite(t);
-  const { machine, commits, ran, run } = site;
-  const inbox = await startLiar(t, machine.inboxSocket);
+  const { commits, ran, run } = site;
+  const spool = useSpool(site);
   const offer = async (fields: object, more: object = {}) => {
     const count = recorded(site).length;
-    inbox.offer({ project: "shop", push: { ...pushOf(), ...fields }, ...more });
+    spool.put({ project: "shop", push: { ...pushOf(), ...fields }, ...more });
     await until("it is recorded", () => recorded(site).length > count);
     await until("it has ended", () => recorded(site).every(({ state }) => isOver(state)));
   };
@@ -121,117 +125,108 @@ test("whatever is offered, only the head of the branch is deployed, by one scrip
   await offer({ commit: commits.old, ...rollback }, rollback);
   await offer({ commit: commits.old, before: commits.head });
   const count = recorded(site).length;
-  inbox.offer({ project: "shop", push: replayed });
-  inbox.offer({ project: "shop", push: { ...pushOf(), ref: "refs/heads/main;touch owned" } });
-  inbox.offer({ project: "shop", push: { ...pushOf(), ref: "refs/heads/side" } });
-  inbox.offer({ project: "shop", push: { ...pushOf(), commit: "$(touch owned)" } });
-  inbox.offer({ project: "shop", push: { ...pushOf(), commit: "--upload-pack=touch owned" } });
-  inbox.offer({ project: "../shop", push: pushOf() });
-  inbox.offer({ project: "__proto__", push: pushOf() });
-  inbox.offer({ project: "missing", push: pushOf() });
-  await until("all are taken", () => inbox.isEmpty());
+  spool.put({ project: "shop", push: replayed });
+  spool.put({ project: "shop", push: { ...pushOf(), ref: "refs/heads/main;touch owned" } });
+  spool.put({ project: "shop", push: { ...pushOf(), ref: "refs/heads/side" } });
+  spool.put({ project: "shop", push: { ...pushOf(), commit: "$(touch owned)" } });
+  spool.put({ project: "shop", push: { ...pushOf(), commit: "--upload-pack=touch owned" } });
+  spool.put({ project: "../shop", push: pushOf() });
+  spool.put({ project: "__proto__", push: pushOf() });
+  spool.put({ project: "missing", push: pushOf() });
+  await until("all are taken", () => spool.isTaken());
   assert.equal(recorded(site).length, count, "a replayed push and no push make no deployment");
 
   assert.deepEqual([...new Set(ran("shop"))], [`refs/heads/main ${commits.head}`]);
   assert.deepEqual(ran("blog"), []);
   assert.deepEqual([...new Set(recorded(site).map(({ trigger }) => trigger))], ["push"]);
-  assert(inbox.heard().includes("accepted"), "run has answered");
-  assert(!inbox.heard().includes(token), "no answer has a secret");
+  const heard = await callFront(site, "/front/pushes", { ids: spool.ids().slice(0, 20) });
+  assert(heard.includes("accepted"), "run has answered");
+  assert(!heard.includes(token), "no answer has a secret");
   assert(
     run.log.lines.some(({ msg }) => msg === "token: ***"),
     "the script had the secret",
   );
 });
 
-const endless = (text: string) => (socket: Socket) => {
-  const pour = () => {
-    while (socket.write(text));
-    socket.once("drain", pour);
-  };
-  pour();
-};
-const dripping = (first: string, more: string) => (socket: Socket) => {
-  socket.write(first);
-  const timer = setInterval(() => socket.write(more), 20);
-  socket.on("close", () => clearInterval(timer));
-};
-const saying = (text: string) => (socket: Socket) => void socket.end(text);
-const ok = "HTTP/1.1 200 OK\r\n";
-const withBody = (body: string) =>
-  saying(`${ok}content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
-
-const answers: Readonly<Record<string, (socket: Socket) => void>> = {
-  "no answer": () => {},
-  "a closed connection": (socket) => void socket.destroy(),
-  "no HTTP": saying("\0\u0001\u0002 hello\r\n\r\n"),
-  "half a response": saying(`${ok}content-length: 100\r\n\r\n{"inbox"`),
-  "more than its length says": saying(`${ok}content-length: 2\r\n\r\n{}${"x".repeat(100_000)}`),
-  "two lengths": saying(`${ok}content-length: 2\r\ncontent-length: 3\r\n\r\n{} `),
-  "an endless header": endless(`${ok}x: ${"y".repeat(10_000)}`),
-  "an endless body": endless(`${ok}\r\n${"[".repeat(60_000)}`),
-  "endless chunks": endless(`${ok}transfer-encoding: chunked\r\n\r\n1;${"x".repeat(1_000)}\r\n[\r\n`),
-  "a chunk of 16 EB": saying(`${ok}transfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n[`),
-  "endless interim responses": endless("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(500)),
-  "another protocol": saying("HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n"),
-  "a header that drips": dripping(ok, "x: y\r\n"),
-  "a body that drips": dripping(`${ok}content-length: 100000\r\n\r\n`, "["),
-  "a redirect": saying("HTTP/1.1 307 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"),
-  "deep JSON": withBody("[".repeat(100_000)),
-  "a deep value": withBody(`{"inbox":${"[".repeat(50_000)}${"]".repeat(50_000)}}`),
-  "100,000 small values": withBody(`[${"{},".repeat(80_000)}{}]`),
-  "a list instead of an object": withBody("[]"),
-  "a prototype": withBody(`{"__proto__":{"inbox":"${"1".repeat(36)}"},"constructor":1}`),
+/** What somebody in the place of `front` can say on the socket of `run`. */
+const requests: Readonly<Record<string, string>> = {
+  "no HTTP": "\0\u0001\u0002 hello\r\n\r\n",
+  "half a request": "POST /front/pushes HTTP/1.1\r\ncontent-length: 100\r\n\r\n{",
+  "two lengths": "POST /front/pushes HTTP/1.1\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{} ",
+  "a long header": `POST /front/pushes HTTP/1.1\r\nx: ${"y".repeat(100_000)}\r\n\r\n`,
+  "a chunk of 16 EB":
+    "POST /front/pushes HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n[",
+  "another protocol": "GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
+  "deep JSON": bodyOf("/front/pushes", "[".repeat(15_000)),
+  "a large body": bodyOf("/front/pushes", "[".repeat(1_000_000)),
+  "ids that are paths": bodyOf("/front/pushes", '{"ids":["../../state/hotpush.db",{"__proto__":1}]}'),
+  "a prototype": bodyOf("/front/dry-run", '{"project":"__proto__","push":{"__proto__":{"ref":1}}}'),
+  "uses without end": bodyOf("/front/uses", `{"uses":[${"{},".repeat(4_000)}{}]}`),
 };
 
-test("no answer on the socket crashes run, or keeps it from its commands and its work", async (t) => {
+function bodyOf(path: string, body: string): string {
+  return `POST ${path} HTTP/1.1\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+test("nothing on the socket or in the spool keeps run from its commands and its work", async (t) => {
   const site = await startSite(t);
   const { machine, run, commits, ran } = site;
-  for (const [what, answer] of Object.entries(answers)) {
-    let connections = 0;
-    const server = createServer((socket) => {
-      connections += 1;
-      socket.on("error", () => {});
-      socket.once("data", () => answer(socket));
-    });
-    rmSync(machine.inboxSocket, { force: true });
-    const scope = createScope(t);
-    await listenAt(scope, server, machine.inboxSocket);
-    await until(`run meets ${what}`, () => connections > 0);
-    await assertAnswers(site, what);
-    scope.end();
-  }
-  for (const [what, put] of Object.entries(places(site))) {
-    rmSync(machine.inboxSocket, { force: true, recursive: true });
-    put(machine.inboxSocket);
+  for (const [what, text] of Object.entries(requests)) {
+    const socket = connect(frontSocketOf(site), () => socket.write(text));
+    socket.on("error", () => {});
+    t.after(() => socket.destroy());
+    await once(socket, "connect");
     await assertAnswers(site, what);
   }
-  rmSync(machine.inboxSocket, { force: true, recursive: true });
-  const receive = await machine.start("receive");
+  for (const [what, make] of Object.entries(places(site))) {
+    make(join(machine.spoolPath, `${randomBytes(16).toString("hex")}.push`));
+    await assertAnswers(site, what);
+  }
+  const front = await machine.start("front");
   for (const name of ["shop", "blog"] as const) {
-    await deliver(originOf(receive), githubPush({ after: commits.head }), `/webhook/${name}`);
+    await deliver(originOf(front), githubPush({ after: commits.head }), `/webhook/${name}`);
     await until(`${name} is deployed`, () => ran(name).length === 1, 40_000);
   }
-  const lines = run.log.lines.filter(({ event }) => event?.startsWith("inbox."));
-  assert(lines.length < 60, `${lines.length} lines about the inbox`);
+  const lines = run.log.lines.filter(({ event }) => event?.startsWith("spool."));
+  assert(lines.length < 60, `${lines.length} lines about the spool`);
 });
 
-/** What can be put in the place of the socket. */
+/** What can be put in the place of a push. */
 function places({ run, checkouts }: Site): Readonly<Record<string, (path: string) => void>> {
   return {
-    "a regular file": (path) => writeFileSync(path, "x"),
     "a FIFO": (path) => void execFileSync("mkfifo", [path]),
     "a directory": (path) => mkdirSync(path),
-    "run's own control socket": (path) => symlinkSync(join(run.statePath, "control.sock"), path),
+    "the control socket": (path) => symlinkSync(join(run.statePath, "control.sock"), path),
     "a link to a file of a checkout": (path) => symlinkSync(join(checkouts.shop, "deploy.sh"), path),
     "a link to itself": (path) => symlinkSync(path, path),
     "a device": (path) => symlinkSync("/dev/zero", path),
+    "a large file": (path) => writeFileSync(path, "[".repeat(10_000_000)),
+    "deep JSON": (path) => writeFileSync(path, "[".repeat(16_000)),
   };
 }
 
+test("without a visitor's session, front reads, deploys, cancels and rolls back nothing", async (t) => {
+  const site = await startSite(t);
+  for (const call of [
+    "GET /projects",
+    "GET /deployments",
+    "POST /deployments",
+    "POST /rollback",
+    "POST /pause",
+  ]) {
+    const [method = "", path = ""] = call.split(" ");
+    const answer = await withShortPath(frontSocketOf(site), (socketPath) =>
+      sendHttp({ socketPath, path }, { method, ...(method === "POST" && { body: "{}" }) }),
+    );
+    assert.equal(answer.status, 401, call);
+  }
+  assert.equal(recorded(site).length, 0);
+});
+
 test("a flood of forged pushes stalls nothing, and what it leaves is bounded", async (t) => {
   const site = await startSite(t);
-  const { machine, run, commits, ran } = site;
-  const inbox = await startLiar(t, machine.inboxSocket);
+  const { run, commits, ran } = site;
+  const spool = useSpool(site);
   const hub = randomCommit();
   const startMs = performance.now();
   let longestMs = 0;
@@ -240,14 +235,14 @@ test("a flood of forged pushes stalls nothing, and what it leaves is bounded", a
       // Steps that meet in one commit: the costliest to put in order.
       const other = randomCommit();
       const step = sent % 2 === 0 ? { before: other, commit: hub } : { before: hub, commit: other };
-      inbox.offer({ project: "shop", push: { ...pushOf(), ...step } });
+      spool.put({ project: "shop", push: { ...pushOf(), ...step } });
     }
-    while (!inbox.isEmpty()) {
+    while (!spool.isTaken()) {
       longestMs = Math.max(longestMs, await assertAnswers(site, "a flood"));
-      await until("some are taken", () => inbox.isEmpty(), 200).catch(() => {});
+      await until("some are taken", () => spool.isTaken(), 200).catch(() => {});
     }
   }
-  inbox.offer({ project: "blog", push: pushOf({ commit: commits.head as never }) });
+  spool.put({ project: "blog", push: pushOf({ commit: commits.head as never }) });
   await until("the other project is deployed", () => ran("blog").length === 1);
   const rows = recorded(site).length;
   assert(rows < 1_700, `${rows} deployments are kept`);
@@ -265,72 +260,74 @@ test("a flood of forged pushes stalls nothing, and what it leaves is bounded", a
 });
 
 test("what an operator requests is deployed amid forged pushes", async (t) => {
-  const { machine, run, commits, ran } = await startSite(t);
-  const inbox = await startLiar(t, machine.inboxSocket);
-  const forge = () => inbox.offer({ project: "shop", push: pushOf() });
+  const site = await startSite(t);
+  const { run, commits, ran } = site;
+  const spool = useSpool(site);
+  const forge = () => spool.put({ project: "shop", push: pushOf() });
   for (let count = 0; count < 50; count += 1) forge();
-  await until("they are taken", () => inbox.isEmpty());
+  await until("they are taken", () => spool.isTaken());
   await callService(run.statePath, "POST", "/deployments?project=shop", {});
   await until("the request is deployed", () => {
-    if (inbox.isEmpty()) forge();
+    if (spool.isTaken()) forge();
     return ran("shop").length > 0;
   });
   assert.deepEqual(ran("shop"), [`refs/heads/main ${commits.head}`]);
 });
 
-test("pushes are taken again after an inbox was in other hands, whatever its places were", async (t) => {
-  const { machine, commits, ran } = await startSite(t);
-  const first = await machine.start("receive");
-  await deliver(originOf(first), githubPush({ after: commits.head }), "/webhook/shop");
-  await until("it is deployed", () => ran("shop").length === 1);
-  await first.end("SIGKILL");
-  rmSync(machine.inboxSocket);
-  const scope = createScope(t);
-  const liar = await startLiar(scope, machine.inboxSocket);
-  await until("run has named the real inbox", () => liar.heard().includes('"inbox":"'));
-  liar.offer({ seq: Number.MAX_SAFE_INTEGER, project: "shop", push: pushOf() });
-  await until("it is taken", () => liar.isEmpty());
-  scope.end();
-  const again = await machine.start("receive");
-  await deliver(originOf(again), githubPush({ after: commits.head }), "/webhook/blog");
+test("pushes are taken again after the spool was in other hands", async (t) => {
+  const site = await startSite(t);
+  const { machine, ran, commits } = site;
+  const spool = useSpool(site);
+  for (let count = 0; count < 1_500; count += 1) spool.put({ project: "missing", push: pushOf() });
+  const front = await machine.start("front");
+  const push = async () =>
+    (await deliver(originOf(front), githubPush({ after: commits.head }), "/webhook/blog")).status;
+  await until("there is room again", async () => (await push()) === 202, 60_000);
   await until("the next push is deployed", () => ran("blog").length === 1);
 });
 
-interface Liar {
-  /** Offers something under the next place, until it is said to be recorded. */
-  readonly offer: (offer: object) => void;
-  readonly isEmpty: () => boolean;
-  /** All that `run` has sent, up to a length. */
-  readonly heard: () => string;
+interface UsedSpool {
+  /** Puts something into the spool, as whoever has taken over `front` can. */
+  readonly put: (value: object) => void;
+  /** Whether `run` is done with all of it. */
+  readonly isTaken: () => boolean;
+  readonly ids: () => readonly string[];
 }
 
-/** Somebody in the place of the inbox who speaks its protocol. */
-async function startLiar(scope: Pick<TestContext, "after">, socketPath: string): Promise<Liar> {
-  const own = "22222222-2222-2222-2222-222222222222";
-  let waiting: { readonly seq: number }[] = [];
-  let [seq, heard] = [0, ""];
-  const server = createServer((socket) => {
-    socket.on("error", () => {});
-    let text = "";
-    socket.setEncoding("utf8").on("data", (chunk: string) => {
-      text += chunk;
-      const [head = "", body] = text.split("\r\n\r\n");
-      const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-      if (body === undefined || Buffer.byteLength(body) < length) return;
-      if (heard.length < 1_000_000) heard += body;
-      const { inbox, recordedSeq } = JSON.parse(body) as { inbox: string | null; recordedSeq: number };
-      waiting = waiting.filter((one) => one.seq > recordedSeq);
-      const pushes = waiting.slice(0, 100);
-      const answer = { inbox: inbox ?? own, pushes, dryRuns: [], secretUses: [] };
-      withBody(JSON.stringify(answer))(socket);
-    });
-  });
-  await listenAt(scope, server, socketPath);
+function useSpool({ machine, run }: Site): UsedSpool {
+  const ids: string[] = [];
+  let waiting: string[] = [];
   return {
-    offer: (offer) => void waiting.push({ seq: ++seq, ...offer }),
-    isEmpty: () => waiting.length === 0,
-    heard: () => heard,
+    put(value) {
+      const id = randomBytes(16).toString("hex");
+      const path = join(machine.spoolPath, `${id}.push`);
+      writeFileSync(`${path}.new`, JSON.stringify(value));
+      renameSync(`${path}.new`, path);
+      ids.push(id);
+      waiting.push(id);
+    },
+    isTaken() {
+      const rows = readRecorded(run.statePath, ({ all }) => all("SELECT id FROM spooled"));
+      const known = new Set(rows.map(({ id }) => String(id)));
+      for (const id of waiting)
+        if (known.has(id)) rmSync(join(machine.spoolPath, `${id}.push`), { force: true });
+      waiting = waiting.filter((id) => !known.has(id));
+      return waiting.length === 0;
+    },
+    ids: () => ids,
   };
+}
+
+function frontSocketOf({ run }: Site): string {
+  return join(run.statePath, "front.sock");
+}
+
+async function callFront(site: Site, path: string, body: object): Promise<string> {
+  const post = { method: "POST", body: JSON.stringify(body) };
+  const answer = await withShortPath(frontSocketOf(site), (socketPath) =>
+    sendHttp({ socketPath, path }, post),
+  );
+  return answer.body.toString();
 }
 
 /** @returns how long a command waited for its answer */
@@ -342,16 +339,6 @@ async function assertAnswers({ run }: Site, what: string): Promise<number> {
   assert.equal(run.child.exitCode, null, `run has ended, because of ${what}`);
   assert(tookMs < mostAnswerMs, `a command waited for ${tookMs.toFixed(0)} ms, because of ${what}`);
   return tookMs;
-}
-
-/** Something that ends before its test does. */
-function createScope(t: TestContext) {
-  const ends: (() => unknown)[] = [];
-  const end = () => {
-    for (const one of ends.splice(0)) one();
-  };
-  t.after(end);
-  return { after: (one: () => unknown) => void ends.push(one), end };
 }
 
 function recorded({ run }: Site) {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Host } from "../../src/receiver/git-hosts.ts";
-import { gitHosts, unknownHost } from "../../src/receiver/git-hosts.ts";
-import type { JsonObject } from "../../src/receiver/push.ts";
-import { isJsonObject, mainRefs } from "../../src/receiver/push.ts";
-import { selectPush } from "../../src/receiver/select-push.ts";
-import { eventOf, loadDeliveries, payloadOf } from "../receiver/hosts/fixtures.ts";
+import type { JsonObject } from "../../src/deployments/push.ts";
+import { isJsonObject, mainRefs } from "../../src/deployments/push.ts";
+import type { Host } from "../../src/front/webhook/git-hosts.ts";
+import { gitHosts, unknownHost } from "../../src/front/webhook/git-hosts.ts";
+import { selectPush } from "../../src/front/webhook/select-push.ts";
+import { eventOf, loadDeliveries, payloadOf } from "../front/webhook/hosts/fixtures.ts";
 import { fuzz } from "./fuzz.ts";
 
 const events = [

@@ -1,12 +1,12 @@
 /**
- * `node attacker.ts <JSON>`: does with the rights of `receive` what a stranger who has taken it over would try. Prints,
+ * `node attacker.ts <JSON>`: does with the rights of `front` what a stranger who has taken it over would try. Prints,
  * for each attempt, "done" or why it failed.
  */
 import { appendFileSync, openSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
-/** The places of a machine whose `receive` was taken over. */
+/** The places of a machine whose `front` was taken over. */
 export interface Prey {
   readonly ownPath: string;
   readonly projectsPath: string;

@@ -82,6 +82,7 @@ export interface ReplyBody {
   readonly type?: string;
   readonly instance?: string;
   readonly pointer?: string;
+  readonly delivery?: { readonly id: string; readonly ref: string; readonly commit: string };
   readonly deployment?: {
     readonly id: number;
     readonly ref: string;

@@ -5,7 +5,7 @@ import { digestOf } from "./recorded.ts";
 export interface Load {
   /** Every accepted push, by its digest, with the id in its answer. */
   readonly accepted: ReadonlyMap<string, number>;
-  /** The digests of those that were accepted without one: `receive` has stored them. */
+  /** The digests of those that were accepted without one: `front` has stored them. */
   readonly stored: ReadonlySet<string>;
   /** Answers that contradict an earlier one to the same delivery. */
   readonly contradictions: readonly string[];

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { callService } from "../../src/control/client.ts";
@@ -9,9 +10,9 @@ import { openHttp } from "../../src/platform/http.ts";
 import { freePort } from "./free-port.ts";
 import { LogReader } from "./log-reader.ts";
 import { endProcess, mainPath, type RunningService } from "./service.ts";
-import type { Scope } from "./temporary.ts";
+import { type Scope, temporaryDirectory } from "./temporary.ts";
 
-/** `hotpush page`, and a token for its API. */
+/** The page of `hotpush front`, and a token for its API. */
 export interface RunningPage {
   readonly port: number;
   readonly pid: number;
@@ -38,20 +39,24 @@ export interface PageOptions {
   readonly proxyPort?: number;
 }
 
-/** Starts `hotpush page` beside `service`, as a process that has nothing of it but the socket. */
+/** Starts `hotpush front` beside `service`, as a process that has nothing of it but the socket. */
 export async function startPage(
   scope: Scope,
   service: RunningService,
   { proxyPort }: PageOptions = {},
 ): Promise<RunningPage> {
   const port = await freePort();
+  const directory = temporaryDirectory(scope);
+  const projectsPath = join(directory, "projects");
+  mkdirSync(projectsPath);
   const urlPort = proxyPort ?? port;
-  const child = spawn(process.execPath, ["--max-semi-space-size=4", mainPath, "page"], {
+  const child = spawn(process.execPath, ["--max-semi-space-size=4", mainPath, "front"], {
     cwd: "/",
     env: {
       ...{ PATH: process.env.PATH, MALLOC_ARENA_MAX: "1" },
       ...{ PAGE_PORT: String(port), PAGE_HOST: "127.0.0.1", PAGE_URL: `http://localhost:${urlPort}` },
-      PAGE_SOCKET: join(service.statePath, "page.sock"),
+      ...{ WEBHOOK_PORT: "0", WEBHOOK_HOST: "127.0.0.1", STATE_PATH: directory, PROJECTS_PATH: projectsPath },
+      FRONT_SOCKET: join(service.statePath, "front.sock"),
     },
     stdio: ["ignore", "pipe", "pipe"],
   });

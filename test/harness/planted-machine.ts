@@ -35,11 +35,11 @@ const touched = new Set<string>();
 const directories = [own, ...(isRoot ? ["/etc/hotpush", "/var/lib/hotpush"].filter(plantDirectory) : [])];
 plantFiles();
 const sockets = [
-  ...["state", "run", "receive", "page"].map((name) => join(own, name)),
-  ...(directories.includes("/var/lib/hotpush") ? ["run", "receive", "page", "."] : []).map((name) =>
+  ...["state", "run", "socket"].map((name) => join(own, name)),
+  ...(directories.includes("/var/lib/hotpush") ? ["run", "socket", "."] : []).map((name) =>
     join("/var/lib/hotpush", name),
   ),
-].flatMap((place) => ["control.sock", "inbox.sock", "page.sock"].map((name) => join(place, name)));
+].flatMap((place) => ["control.sock", "front.sock"].map((name) => join(place, name)));
 for (const path of [...sockets, join(own, "docker.sock"), ...dockerSocket()]) await plantSocket(path);
 const before = agedFiles();
 const code = await run(process.argv.slice(2));

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { type AddressInfo, BlockList } from "node:net";
 import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
-import { mainRefs, type Push } from "../../src/receiver/push.ts";
-import { createReceiver } from "../../src/receiver/server.ts";
-import type { Webhook } from "../../src/receiver/webhook.ts";
+import { mainRefs, type Push } from "../../src/deployments/push.ts";
+import { createReceiver } from "../../src/front/webhook/server.ts";
+import type { Webhook } from "../../src/front/webhook/webhook.ts";
 import { testSecret } from "./delivery.ts";
 import type { Scope } from "./temporary.ts";
 

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { databasePath } from "./database.ts";
@@ -32,14 +33,20 @@ export function findLost(statePath: string, accepted: Iterable<readonly [string,
   );
 }
 
-/** The digests of the pushes in the inbox of `receive`, read directly from its file. */
-export function readInbox(statePath: string): ReadonlySet<string> {
-  const database = new DatabaseSync(join(statePath, "inbox.db"), { readOnly: true, timeout: 5_000 });
+/** The digests of the pushes in a spool. */
+export function readSpool(spoolPath: string): ReadonlySet<string> {
+  const names = readdirSync(spoolPath).filter((name) => name.endsWith(".push"));
+  const texts = names.flatMap((name) => readIfThere(join(spoolPath, name)) ?? []);
+  return new Set(texts.map((text) => (JSON.parse(text) as { push: { digest: string } }).push.digest));
+}
+
+/** It may leave the spool at any moment. */
+function readIfThere(path: string): string | null {
   try {
-    const rows = database.prepare("SELECT push FROM pushes").all();
-    return new Set(rows.map(({ push }) => (JSON.parse(String(push)) as { digest: string }).digest));
-  } finally {
-    database.close();
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
   }
 }
 

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 export interface Machine {
   readonly projectsPath: string;
   readonly secretsPath: string;
-  readonly inboxSocket: string;
+  readonly spoolPath: string;
   /** The state directory of a role. */
   readonly statePathOf: (role: Role) => string;
   /** Writes the file of a project; `settings` are more lines of it. */
@@ -27,7 +27,7 @@ export interface Machine {
   ) => Promise<RunningRole>;
 }
 
-export type Role = "all" | "receive" | "run";
+export type Role = "all" | "front" | "run";
 
 export interface RunningRole {
   readonly child: ChildProcess;
@@ -43,10 +43,11 @@ export interface RunningRole {
 export function makeMachine(scope: Scope, directory: string = temporaryDirectory(scope)): Machine {
   const [projectsPath, secretsPath] = [join(directory, "projects"), join(directory, "secrets")];
   for (const path of [projectsPath, secretsPath]) mkdirSync(path);
-  const statePathOf = (role: Role) => join(directory, role === "receive" ? "receive" : "state");
-  const inboxSocket = join(statePathOf("receive"), "inbox.sock");
+  const statePathOf = (role: Role) => join(directory, role === "front" ? "front" : "state");
+  const spoolPath = join(statePathOf("front"), "spool");
+  const frontSocket = join(statePathOf("run"), "front.sock");
   return {
-    ...{ projectsPath, secretsPath, inboxSocket, statePathOf },
+    ...{ projectsPath, secretsPath, spoolPath, statePathOf },
     addProject(name, repoPath, settings = {}) {
       const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
       const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
@@ -62,7 +63,8 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
           DOCKER_HOST: process.env.DOCKER_HOST,
           NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
           ...{ WEBHOOK_PORT: "0", WEBHOOK_HOST: "127.0.0.1", STATE_PATH: statePath },
-          ...{ PROJECTS_PATH: projectsPath, SECRETS_PATH: secretsPath, INBOX_SOCKET: inboxSocket },
+          ...{ PROJECTS_PATH: projectsPath, SECRETS_PATH: secretsPath },
+          ...{ SPOOL_PATH: spoolPath, FRONT_SOCKET: frontSocket },
           ...env,
         },
         stdio: ["ignore", "pipe", "pipe"],

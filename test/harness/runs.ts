@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment, Ending, Run, Runner } from "../../src/deployments/deployment.ts";
-import { mainRefs } from "../../src/receiver/push.ts";
+import { mainRefs } from "../../src/deployments/push.ts";
 import { createProjectScript, type SecretSources } from "../../src/runner/known-secrets.ts";
 import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
 import { testSecret } from "./delivery.ts";

@@ -19,7 +19,9 @@ export function callAsPage({ statePath }: Service, call: string, { credential, b
   const authorization = credential === null ? {} : { authorization: `Bearer ${credential}` };
   const headers = { ...authorization, "x-visitor-address": address ?? "192.0.2.7" };
   const request = { method, headers, ...(method === "POST" && { body: JSON.stringify(body ?? {}) }) };
-  return withShortPath(join(statePath, "page.sock"), (socketPath) => sendHttp({ socketPath, path }, request));
+  return withShortPath(join(statePath, "front.sock"), (socketPath) =>
+    sendHttp({ socketPath, path }, request),
+  );
 }
 
 /** @returns the secret of a link */

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
 import { settle } from "../../src/deployments/execute.ts";
+import type { CommitId, Push } from "../../src/deployments/push.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { openDeployments } from "../../src/deployments/schema.ts";
 import { claimNext } from "../../src/deployments/states.ts";
 import type { OpenStore, Store } from "../../src/platform/sqlite/store.ts";
-import type { CommitId, Push } from "../../src/receiver/push.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
 /** A real database in a directory of its own. */

@@ -13,7 +13,7 @@ import { buildImage, removeImage } from "./image.ts";
 const run = promisify(execFile);
 const sender = join(import.meta.dirname, "send-push.ts");
 
-/** `receive` and `run` in containers of the real image, on a machine with users of its own. */
+/** `front` and `run` in containers of the real image, on a machine with users of its own. */
 export interface OwnedProjects {
   readonly image: string;
   /** The compose project of a user's checkout. */
@@ -43,7 +43,7 @@ export interface Checkout {
   readonly push: (files: Readonly<Record<string, string>>) => Promise<void>;
 }
 
-const receiveUid = 9_000;
+const frontUid = 9_000;
 /** As on Debian. */
 const commonUsers = ["root:x:0:0::/root:/bin/bash"];
 
@@ -62,8 +62,8 @@ export async function startOwnedProjects(
     (await run("docker", args, { env, cwd: root })).stdout.trim();
   for (const path of ["projects", "secrets", "srv", "home", "remotes", "state/run", "state/projects"])
     await mkdir(at(path), { recursive: true });
-  await mkdir(at("state/receive"), { mode: 0o700 });
-  await chown(at("state/receive"), receiveUid, receiveUid);
+  await mkdir(at("state/front"), { mode: 0o700 });
+  await chown(at("state/front"), frontUid, frontUid);
   const entries = users.map(
     ({ name: user, uid }) => `${user}:x:${uid}:${uid}::${at(`home/${user}`)}:/bin/sh`,
   );
@@ -106,26 +106,26 @@ function composeFile(
   { image, port, env }: { readonly image: string; readonly port: number; readonly env: NodeJS.ProcessEnv },
 ): object {
   const socket = (env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
-  const paths = { PROJECTS_PATH: `${root}/projects`, INBOX_SOCKET: `${root}/state/receive/inbox.sock` };
+  const paths = { PROJECTS_PATH: `${root}/projects`, INBOX_SOCKET: `${root}/state/front/inbox.sock` };
   const same = (path: string, mode = "rw") => `${root}/${path}:${root}/${path}:${mode}`;
-  const receive = {
-    ...{ image, command: "receive", user: `${receiveUid}:${receiveUid}`, read_only: true, cap_drop: ["ALL"] },
-    environment: { ...paths, STATE_PATH: `${root}/state/receive` },
+  const front = {
+    ...{ image, command: "front", user: `${frontUid}:${frontUid}`, read_only: true, cap_drop: ["ALL"] },
+    environment: { ...paths, STATE_PATH: `${root}/state/front` },
     ports: [`127.0.0.1:${port}:9000`],
-    volumes: [same("projects", "ro"), same("state/receive")],
+    volumes: [same("projects", "ro"), same("state/front")],
   };
   const runs = {
     ...{ image, command: "run", read_only: true, tmpfs: ["/tmp"], security_opt: ["no-new-privileges"] },
     cap_add: ["SYS_PTRACE"],
     environment: { ...paths, STATE_PATH: `${root}/state/run`, SERVER_STATE_PATH: `${root}/state` },
     volumes: [
-      ...["state/run", "state/projects", "state/receive", "srv", "home", "remotes"].map((path) => same(path)),
+      ...["state/run", "state/projects", "state/front", "srv", "home", "remotes"].map((path) => same(path)),
       ...["projects", "secrets"].map((path) => same(path, "ro")),
       ...["passwd", "group"].map((file) => `${root}/${file}:/etc/${file}:ro`),
       `${socket}:/var/run/docker.sock`,
     ],
   };
-  return { services: { receive, run: runs } };
+  return { services: { front, run: runs } };
 }
 
 async function addProject(
@@ -154,7 +154,7 @@ async function addProject(
   const settings = `REPO_PATH=${path}\nWEBHOOK_SECRET=${testSecret}\nCATCH_UP_INTERVAL=0\n`;
   const file = join(root, "projects", `${name}.env`);
   await writeFile(file, settings, { mode: 0o640 });
-  await chown(file, 0, receiveUid);
+  await chown(file, 0, frontUid);
   return { path, home, push };
 }
 

@@ -7,8 +7,8 @@ import { dockerIn, type Ending, endOf } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 
 export const appImage = "hotpush-e2e:server-app";
-/** The user of `receive`. */
-export const receiveUid = 9000;
+/** The user of `front`. */
+export const frontUid = 9000;
 
 /** A project with one service, behind Caddy at an address of its own. */
 export interface LabProject {
@@ -57,7 +57,7 @@ export function writeProject(name: string, place: ProjectPlace): LabProject {
   );
   const settings = { REPO_PATH: checkout, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0" };
   writeFileSync(file, linesOf(settings));
-  chownSync(file, 0, receiveUid);
+  chownSync(file, 0, frontUid);
   return {
     ...{ name, siteFile },
     origin: `http://${host}:${port}`,

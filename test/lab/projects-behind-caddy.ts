@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import {
+  frontNetwork,
   projectNetwork,
-  receiveNetwork,
   type ServerFiles,
   type ServerState,
   serverFilesAt,
@@ -20,7 +20,7 @@ import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";
 import { buildImage, removeImage } from "./image.ts";
 import { dockerIn, removeFromEngine } from "./project.ts";
-import { appImage, type LabProject, linesOf, receiveUid, writeProject } from "./project-behind-caddy.ts";
+import { appImage, frontUid, type LabProject, linesOf, writeProject } from "./project-behind-caddy.ts";
 
 const run = promisify(execFile);
 const appPath = join(import.meta.dirname, "app");
@@ -70,7 +70,7 @@ export async function startServer(labEnv: NodeJS.ProcessEnv): Promise<ServerLab>
       return writeProject(name, { directory, files, state, host, port, env: labEnv, onStart });
     },
     async untilJoined(names, withinMs) {
-      const wanted = [serverNetwork, receiveNetwork, ...names.map(projectNetwork)].sort().join();
+      const wanted = [serverNetwork, frontNetwork, ...names.map(projectNetwork)].sort().join();
       const startMs = performance.now();
       const isJoined = async () => (await caddyNetworks().catch(() => [])).join() === wanted;
       await until(`Caddy on the networks ${wanted}`, isJoined, withinMs);
@@ -115,13 +115,13 @@ interface Place {
 function writeServer(files: ServerFiles, state: ServerState, { directory, port, socket }: Place): void {
   const paths = [files.sitesPath, files.projectsPath, files.secretsPath];
   for (const path of [...paths, ...Object.values(state)]) mkdirSync(path, { recursive: true });
-  chownSync(state.receive, receiveUid, receiveUid);
+  chownSync(state.front, frontUid, frontUid);
   writeFileSync(join(state.live, "closing"), "no");
   const settings = {
     HOTPUSH_IMAGE: hotpushImage,
     SERVER_PATH: files.path,
     STATE_PATH: state.path,
-    RECEIVE_USER: `${receiveUid}:${receiveUid}`,
+    FRONT_USER: `${frontUid}:${frontUid}`,
     DOCKER_SOCKET: socket,
     HTTP_PORT: String(port),
     HTTPS_PORT: "0",

@@ -14,14 +14,14 @@ import { type Ending, endOf } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 
 const run = promisify(execFile);
-const receiveId = 9_000;
+const frontId = 9_000;
 
 /** A server on a real engine, from the files that `init` writes, with one project. */
 export interface LabServer {
   readonly path: string;
   /** STATE_PATH of `run`. */
   readonly runStatePath: string;
-  readonly receiveStatePath: string;
+  readonly frontStatePath: string;
   /** Where the app of the project answers, and its webhook. */
   readonly origin: string;
   readonly checkout: string;
@@ -66,7 +66,7 @@ export async function makeLabServer(
     throw error;
   }
   return {
-    ...{ path: files.path, runStatePath: state.run, receiveStatePath: state.receive, checkout, env, docker },
+    ...{ path: files.path, runStatePath: state.run, frontStatePath: state.front, checkout, env, docker },
     ...{ remove, origin: `http://127.0.0.1:${port}` },
     hotpush: (...args) => endOf(spawnHotpush(checkout, env, args)),
     async containers() {
@@ -81,13 +81,13 @@ export async function makeLabServer(
       mkdirSync(path, { recursive: true });
     for (const path of Object.values(state)) mkdirSync(path, { recursive: true });
     mkdirSync(join(state.live, "shop"));
-    for (const path of [state.receive]) chownSync(path, receiveId, receiveId);
+    for (const path of [state.front]) chownSync(path, frontId, frontId);
   }
 
   function writeFiles(): void {
     const variables = {
       ...{ HOTPUSH_IMAGE: image, SERVER_PATH: files.path, STATE_PATH: state.path },
-      ...{ RECEIVE_USER: `${receiveId}:${receiveId}`, HTTP_PORT: String(port), HTTPS_PORT: "0" },
+      ...{ FRONT_USER: `${frontId}:${frontId}`, HTTP_PORT: String(port), HTTPS_PORT: "0" },
       DOCKER_SOCKET: (labEnv.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", ""),
     };
     writeFileSync(files.envFile, linesOf(variables));
@@ -101,7 +101,7 @@ export async function makeLabServer(
     writeFileSync(file, linesOf({ ...project, WEBHOOK_URL: `http://127.0.0.1:${port}/webhook` }), {
       mode: 0o640,
     });
-    chownSync(file, 0, receiveId);
+    chownSync(file, 0, frontId);
   }
 }
 

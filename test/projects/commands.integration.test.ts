@@ -141,18 +141,16 @@ test("a paused project says so to the git host, and in each command that it conc
 test("two processes answer a push to a paused project like one", async (t) => {
   const machine = makeMachine(t);
   machine.addProject("shop", makeCheckout(t));
-  const [receive, run] = [await machine.start("receive"), await machine.start("run")];
+  const [front, run] = [await machine.start("front"), await machine.start("run")];
   const target = targetOf(run);
   const status = async () => (await hotpush(target, "status")).stdout;
-  await until("the inbox is reached", async () =>
-    /\nInbox {6}last reached \d+ m?s ago\n/.test(await status()),
-  );
+  await until("front has called", async () => /\nFront {6}called \d+ m?s ago\n/.test(await status()));
   await hotpush(target, "pause");
-  const { body } = await pushTo(receive, "shop");
+  const { body } = await pushTo(front, "shop");
   assert.match(String(body.detail), /^The queue of this project is paused/);
-  await receive.end();
-  await until("the inbox is gone", async () =>
-    /\nInbox {6}last reached .+, and not now: E/.test(await status()),
+  await front.end();
+  await until("front is missed", async () =>
+    /\nFront {6}called .+, and not now: front is silent/.test(await status()),
   );
 });
 

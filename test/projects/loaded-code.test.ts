@@ -14,28 +14,31 @@ async function filesOf(t: TestContext, role: Role): Promise<string> {
   const load = "(url, context, next) => { console.error(url); return next(url, context); }";
   writeFileSync(hooks, `import { registerHooks } from "node:module";\nregisterHooks({ load: ${load} });\n`);
   const { log } = await machine.start(role, { NODE_OPTIONS: `--import=${hooks}` });
-  const entry = role === "receive" ? "src/receive.ts" : "src/run.ts";
+  const entry = role === "front" ? "src/front/front.ts" : "src/run.ts";
   await until("its own file", () => log.otherText.some((line) => line.endsWith(entry)));
   return log.otherText.map((line) => line.replace(/^.*\/src\//, "src/")).join("\n");
 }
 
-test("receive loads no code that deploys, keeps its record or answers commands", async (t) => {
-  const files = await filesOf(t, "receive");
-  assert.match(files, /^src\/receiver\/server\.ts$/m);
+test("front loads no code that deploys, keeps its record or answers commands", async (t) => {
+  const files = await filesOf(t, "front");
+  assert.match(files, /^src\/front\/webhook\/server\.ts$/m);
   assert.doesNotMatch(
     files,
-    /^src\/(?:deployments|runner|rollout|redaction|control|doctor|platform\/docker)\/|^src\/(?:run\.ts|projects\/)/m,
+    /^src\/(?:deployments\/(?!push\.ts)|runner|rollout|redaction|control|doctor|platform\/docker\/)|^src\/(?:run\.ts|projects\/)/m,
   );
 });
 
 test("run loads no code that reads requests from the internet", async (t) => {
   const files = await filesOf(t, "run");
-  assert.match(files, /^src\/inbox\/take-pushes\.ts$/m);
-  assert.doesNotMatch(files, /^src\/receiver\/(?!push\.ts)|^src\/inbox\/(?:inbox|serve-inbox)\.ts/m);
+  assert.match(files, /^src\/projects\/take-pushes\.ts$/m);
+  assert.doesNotMatch(files, /^src\/(?:front|page)\//m);
 });
 
-test("the single process loads no code of the inbox, of commands or of the roll-out", async (t) => {
+test("the single process loads no code of the page, of commands or of the roll-out", async (t) => {
   const files = await filesOf(t, "all");
-  assert.match(files, /^src\/receiver\/server\.ts$/m);
-  assert.doesNotMatch(files, /^src\/(?:inbox|rollout\/steps|platform\/docker\/engine|control\/server)/m);
+  assert.match(files, /^src\/front\/webhook\/server\.ts$/m);
+  assert.doesNotMatch(
+    files,
+    /^src\/(?:page\/server|rollout\/steps|platform\/docker\/engine|control\/server)/m,
+  );
 });

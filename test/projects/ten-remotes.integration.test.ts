@@ -70,7 +70,7 @@ function passedOver(all: readonly Deployment[]): readonly string[] {
   });
 }
 
-for (const roles of [["all"], ["run", "receive"]] as const satisfies readonly (readonly Role[])[]) {
+for (const roles of [["all"], ["run", "front"]] as const satisfies readonly (readonly Role[])[]) {
   test(`pushes to ten remotes at once: each is deployed once or superseded, in fair order (${roles.join(", ")})`, async (t) => {
     const machine = makeMachine(t);
     const relayPath = join(temporaryDirectory(t), "relay.mjs");

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { JsonObject } from "../../src/deployments/push.ts";
+import { identifyHost } from "../../src/front/webhook/git-hosts.ts";
 import { CommandError } from "../../src/problems.ts";
-import { identifyHost } from "../../src/receiver/git-hosts.ts";
-import type { JsonObject } from "../../src/receiver/push.ts";
 import { makeDelivery, signDelivery, withDryRun } from "../../src/send/delivery.ts";
 import type { RepositoryHead } from "../../src/send/repository-head.ts";
-import { asReceived, isAuthentic } from "../receiver/hosts/fixtures.ts";
+import { asReceived, isAuthentic } from "../front/webhook/hosts/fixtures.ts";
 
 const head: RepositoryHead = {
   ref: "refs/heads/main",

@@ -5,7 +5,7 @@ import { keepNetworks, listCaddyContainers, makeProjectNetwork } from "../../src
 import { isProblem } from "../harness/is-problem.ts";
 import { type FakeEngine, fakeEngine, networkOf } from "./fake-engine.ts";
 
-const own = ["hotpush", "hotpush-receive"];
+const own = ["hotpush", "hotpush-front"];
 
 async function joinAll(
   fake: FakeEngine,

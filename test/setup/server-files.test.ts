@@ -63,18 +63,21 @@ test("a list that a person wrote on one line gets the port too", () => {
 });
 
 test("no directory of the image is above the state that another user than root has to reach", () => {
-  const { receive, run, page } = parse(fresh).services;
-  for (const { tmpfs } of [receive, run, page]) assert.deepEqual(tmpfs, ["/tmp"]);
-  for (const { volumes } of [receive, page]) assert.equal(volumes.at(-1).target, "/state");
+  const { front, run } = parse(fresh).services;
+  for (const { tmpfs } of [front, run]) assert.deepEqual(tmpfs, ["/tmp"]);
+  assert.deepEqual(
+    front.volumes.slice(-2).map(({ target }: { target: string }) => target),
+    ["/state", "/socket"],
+  );
   // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
   assert.ok(run.volumes.some(({ target }: { target: string }) => target === "${STATE_PATH}"));
 });
 
 test("no service has more than it needs", () => {
-  const { receive, run, caddy } = parse(fresh).services;
-  assert.deepEqual(receive.cap_drop, ["ALL"]);
-  assert.deepEqual(Object.keys(receive.networks), ["hotpush-receive"]);
-  assert.ok(!JSON.stringify(receive.volumes).includes("docker.sock"));
+  const { front, run, caddy } = parse(fresh).services;
+  assert.deepEqual(front.cap_drop, ["ALL"]);
+  assert.deepEqual(Object.keys(front.networks), ["hotpush-front"]);
+  assert.ok(!JSON.stringify(front.volumes).includes("docker.sock"));
   assert.equal(run.ports, undefined);
   assert.ok(!JSON.stringify(caddy.volumes).includes("docker.sock"));
 });

@@ -14,12 +14,11 @@ const place = {
   ...{ isNew: false, ports: { http: 80, https: 443 } },
 };
 const emptyPlan = { upstreams: [], left: [], internal: [], changes: {} };
-const compose = serverComposeFile(["/srv"]);
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
   const text = planPage(url, place).site.make(null);
   assert.match(text, /^hotpush\.example\.org \{$/m);
-  assert.match(text, /reverse_proxy page\.hotpush\.containers\.internal:9001 /);
+  assert.match(text, /reverse_proxy front\.hotpush\.containers\.internal:9001 /);
   const behind = planPage(url, { ...place, ports: { http: 8080, https: 8443 } }).site.make(null);
   assert.match(behind, /^http:\/\/hotpush\.example\.org \{$/m);
   const local = planPage(new URL("http://localhost"), place).site.make(null);
@@ -47,14 +46,6 @@ test("lines that a person added to its site stay, until it gets another address"
   assert.match(moved, /^other\.example\.org \{$/m);
 });
 
-test("its address and its profile are set, and other profiles stay", () => {
-  const valuesOf = (env: Readonly<Record<string, string>>) =>
-    planPage(url, { ...place, env }).settings.map(({ name, value }) => `${name}=${value}`);
-  assert.deepEqual(valuesOf({}), ["PAGE_URL=https://hotpush.example.org", "COMPOSE_PROFILES=page"]);
-  assert.equal(valuesOf({ COMPOSE_PROFILES: "own,page" })[1], "COMPOSE_PROFILES=own,page");
-  assert.equal(valuesOf({ COMPOSE_PROFILES: "own" })[1], "COMPOSE_PROFILES=own,page");
-});
-
 test("the page is never at the address of a project", (t) => {
   const sites = temporaryDirectory(t);
   writeFileSync(join(sites, "shop.caddy"), "shop.example.org {\n}\n\nhttp://admin.example.org {\n}\n");
@@ -67,15 +58,17 @@ test("the page is never at the address of a project", (t) => {
   assert.doesNotThrow(refuse("hotpush.example.org"));
 });
 
-test("its container has no file of the machine but the directory of its socket", () => {
-  const { page, run } = parse(compose).services;
+test("front has nothing of the machine but its state, the projects, and the directory of a socket of run", () => {
+  const { front, run } = parse(serverComposeFile(["/srv"])).services;
   assert.deepEqual(
-    page.volumes.map(
-      ({ target, read_only }: { target: string; read_only: boolean }) => `${target} ${read_only}`,
+    front.volumes.map(
+      ({ target, read_only = false }: { target: string; read_only?: boolean }) => `${target} ${read_only}`,
     ),
-    ["/state true"],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
+    ["${SERVER_PATH}/projects true", "/state false", "/socket true"],
   );
-  assert.deepEqual(page.networks, { "hotpush-receive": { aliases: ["page.hotpush.containers.internal"] } });
-  assert.deepEqual([page.cap_drop, page.read_only, page.profiles], [["ALL"], true, ["page"]]);
-  assert.equal(page.volumes[0].source, dirname(run.environment.PAGE_SOCKET));
+  assert.deepEqual(front.networks, { "hotpush-front": { aliases: ["front.hotpush.containers.internal"] } });
+  assert.deepEqual([front.cap_drop, front.read_only], [["ALL"], true]);
+  assert.equal(front.volumes[2].source, dirname(run.environment.FRONT_SOCKET));
+  assert.equal(`${front.volumes[1].source}/spool`, run.environment.SPOOL_PATH);
 });

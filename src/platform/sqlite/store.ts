@@ -22,20 +22,11 @@ export interface Store {
   readonly transaction: <Result>(work: () => Result) => Result;
   /**
    * Runs `work` in the transaction of this turn of the event loop, so that all works of a turn, of all projects, share one
-   * sync of the disk. Resolves after that, or, with `syncsBatches: false`, when all later readers see it. If one of them
-   * throws, all are undone and rejected.
+   * sync of the disk. Resolves after that. If one of them throws, all are undone and rejected.
    */
   readonly batch: <Result>(work: () => Result) => Promise<Result>;
   /** The view of a project. It shares everything else. */
   readonly of: (project: string) => Store;
-}
-
-export interface StoreOptions {
-  /**
-   * false: a power cut undoes the batches since the last transaction that wrote something. For works that somebody else
-   * keeps until then.
-   */
-  readonly syncsBatches?: boolean;
 }
 
 /** A database that is open. */
@@ -51,8 +42,8 @@ export interface OpenStore extends Store {
  *
  * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
-export function openStore(directory: string, schema: Schema, options: StoreOptions = {}): OpenStore {
-  const store = openWith(directory, schema, options);
+export function openStore(directory: string, schema: Schema): OpenStore {
+  const store = openWith(directory, schema);
   // Later, because it takes the disk for a moment. Without it, pushes are only stored more slowly.
   const reserve = async () => (await import("./reserve-log.ts")).reserveLog(join(directory, schema.file));
   const timer = setTimeout(() => reserve().catch(() => {}), reserveAfterMs).unref();
@@ -66,15 +57,12 @@ export function openStore(directory: string, schema: Schema, options: StoreOptio
 }
 
 const reserveAfterMs = 1_000;
-const syncedCommits = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000";
-const unsyncedCommits = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0";
 
-function openWith(directory: string, schema: Schema, { syncsBatches = true }: StoreOptions = {}): OpenStore {
+function openWith(directory: string, schema: Schema): OpenStore {
   const path = join(directory, schema.file);
   const statements = new Map<string, StatementSync>();
   let { database, movedAsideTo } = openOrMoveAside(directory, path, schema);
   let isSuspect = false;
-  let isSynced = true;
 
   function prepared(sql: string): StatementSync {
     const statement = statements.get(sql) ?? database.prepare(sql);
@@ -93,20 +81,11 @@ function openWith(directory: string, schema: Schema, { syncsBatches = true }: St
     database = openDatabase(path, schema);
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     isSuspect = false;
-    isSynced = true;
   }
 
-  /** Chooses whether commits sync the disk. One that does not leaves the syncs of a checkpoint to others, too. */
-  function syncCommits(wanted: boolean): void {
-    if (isSynced === wanted) return;
-    database.exec(wanted ? syncedCommits : unsyncedCommits);
-    isSynced = wanted;
-  }
-
-  function commit<Result>(work: () => Result, sync: boolean): Result {
+  function transaction<Result>(work: () => Result): Result {
     if (isSuspect) renew();
     try {
-      syncCommits(sync);
       prepared("BEGIN IMMEDIATE").run();
       const result = work();
       prepared("COMMIT").run();
@@ -118,8 +97,7 @@ function openWith(directory: string, schema: Schema, { syncsBatches = true }: St
     }
   }
 
-  const transaction = <Result>(work: () => Result) => commit(work, true);
-  const batch = createBatch((work) => commit(work, syncsBatches));
+  const batch = createBatch(transaction);
 
   function viewOf(project: string | null): Store {
     const named = project === null ? null : { $project: project };

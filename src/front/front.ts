@@ -1,0 +1,116 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { MachineSettings } from "../config/machine.ts";
+import { onlyProjectName, type ProjectConfig, type ProjectFiles } from "../config/project-files.ts";
+import { type AskRun, refsOf } from "../deployments/push.ts";
+import type { Log } from "../log.ts";
+import { type PageSettings, pageSettingsOf } from "../page/settings.ts";
+import { closeServer, listen } from "../platform/listening.ts";
+import { ProblemError } from "../problems.ts";
+import { namedWebhooks } from "./webhook/named-webhooks.ts";
+import { createReceiver } from "./webhook/server.ts";
+import { askOverSocket, openSpool, type Spool } from "./webhook/spool.ts";
+import type { Webhook } from "./webhook/webhook.ts";
+
+/** How long open requests may take to be answered when the service stops. */
+const lastAnswersMs = 1_000;
+
+export interface FrontOptions {
+  readonly machine: MachineSettings;
+  readonly files: ProjectFiles;
+  /** What is wrong with `run`, if it is in this process. */
+  readonly findFault: () => string | null;
+  /** Aborted when the service stops. */
+  readonly stopping: AbortSignal;
+  /** null: only over the socket. */
+  readonly askRun: AskRun | null;
+  readonly log: Log;
+}
+
+export interface RunningFront {
+  /** The webhook's. */
+  readonly address: AddressInfo;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Starts everything that reads bytes from outside: the webhook, which verifies pushes and puts them into the spool, and the
+ * page, if it has an address. It has nothing but the spool and the socket of `run`.
+ *
+ * @throws ProblemError if it cannot run with these settings
+ */
+export async function startFront(options: FrontOptions): Promise<RunningFront> {
+  const { machine, files, stopping, log } = options;
+  const askRun = options.askRun ?? askOverSocket(machine.pageSocket);
+  const spool = await openSpoolOf(machine.spoolPath, askRun, log);
+  const isOnly = machine.projectsPath === null;
+  const receiver = createReceiver({
+    findWebhook: findWebhookIn(files, spool, isOnly),
+    webhookPath: isOnly ? "/webhook" : "/webhook/<project>",
+    bodyLimitBytes: machine.bodyLimitBytes,
+    trustedProxies: machine.trustedProxies,
+    findFault: () =>
+      stopping.aborted ? "The service is stopping." : (options.findFault() ?? spool.findFault()),
+    isStopping: () => stopping.aborted,
+    log,
+  });
+  const settings = pageSettingsOf(machine);
+  const page = settings && (await makePage(settings, log));
+  await listen(receiver, machine, "WEBHOOK");
+  if (settings && page) await listen(page, settings, "PAGE");
+  if (page)
+    log.info({ event: "page.started", port: settings?.port }, `The page is at ${settings?.url.origin}`);
+  files.watch(() => {});
+  return {
+    address: receiver.address() as AddressInfo,
+    async close() {
+      files.stop();
+      await Promise.all([closeServer(receiver, lastAnswersMs), page && closeServer(page, 0)]);
+      await spool.close();
+    },
+  };
+}
+
+async function openSpoolOf(spoolPath: string, askRun: AskRun, log: Log): Promise<Spool> {
+  try {
+    return await openSpool({ directory: spoolPath, askRun, log });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const detail = `The spool ${spoolPath} cannot be used (${code ?? message}). Give the user of the service a directory that it can write to.`;
+    throw new ProblemError({ code: "state_unusable", detail });
+  }
+}
+
+/** Nothing of the page is loaded if there is none. */
+async function makePage(settings: PageSettings, log: Log): Promise<Server> {
+  const [{ createPage }, { connectRun }] = await Promise.all([
+    import("../page/server.ts"),
+    import("../page/run-client.ts"),
+  ]);
+  return createPage(settings, { run: connectRun(settings.socket) }, log);
+}
+
+function findWebhookIn(files: ProjectFiles, spool: Spool, isOnly: boolean): (path: string) => Webhook | null {
+  // A configuration is another object when it changes.
+  const webhooks = new WeakMap<ProjectConfig, Webhook>();
+  const find = (name: string) => {
+    const config = files.find(name);
+    if (config === null) return null;
+    const webhook = webhooks.get(config) ?? webhookOf(config, spool, isOnly);
+    webhooks.set(config, webhook);
+    return webhook;
+  };
+  return isOnly ? (path) => (path === "/webhook" ? find(onlyProjectName) : null) : namedWebhooks(find);
+}
+
+function webhookOf({ name, settings }: ProjectConfig, spool: Spool, isOnly: boolean): Webhook {
+  return {
+    ...(!isOnly && { project: name }),
+    secrets: settings.secrets,
+    repository: settings.repository,
+    refs: refsOf(settings.branch),
+    record: (push) => spool.add(name, push),
+    dryRun: (push) => spool.dryRun(name, push),
+    onVerified: (slot, host, deliveryId) => spool.noteSecretUse(name, slot, host, deliveryId),
+  };
+}

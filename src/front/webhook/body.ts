@@ -1,0 +1,86 @@
+import type { IncomingMessage } from "node:http";
+import { formatSize } from "../../config/size.ts";
+import { discard, type Refusal } from "../../platform/http-server/answer.ts";
+import { declaredBytes } from "../../platform/http-server/request-head.ts";
+import type { BodyBudget } from "./body-budget.ts";
+
+/**
+ * Reads the body byte for byte as it was sent, and no more than `limitBytes` of it.
+ *
+ * @param onChunk gets each chunk as it arrives, so that hashing a large body never blocks for long
+ * @returns the body in the pieces in which it came, since only a signed one is worth the copy; why it is refused; or null
+ *   if the sender went away or was cut off before it was whole
+ */
+export function readBody(
+  request: IncomingMessage,
+  limitBytes: number,
+  budget: BodyBudget,
+  onChunk: (chunk: Buffer) => void,
+): Promise<Buffer[] | Refusal | null> {
+  const { promise, resolve } = Promise.withResolvers<Buffer[] | Refusal | null>();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let isSettled = false;
+  const arriving = budget.enter(declaredBytes(request), () => settle(tooSlow));
+
+  function settle(result: Buffer[] | Refusal | null): void {
+    if (isSettled) return;
+    isSettled = true;
+    budget.leave(arriving);
+    if (result !== chunks) discardAll(chunks);
+    resolve(result);
+  }
+
+  function waitForTurn(turn: Promise<void>): void {
+    let isWaiting = true;
+    request.pause();
+    // Else Node reads 64 KiB more before it stops. Not now, since Node resumes the socket after each part.
+    setImmediate(() => {
+      if (isWaiting && !isSettled) request.socket.pause();
+    });
+    const readOn = () => {
+      isWaiting = false;
+      request.resume();
+      request.socket.resume();
+    };
+    turn.then(readOn, () => settle(null));
+  }
+
+  request.on("data", (chunk: Buffer) => {
+    if (isSettled) return discard(chunk);
+    length += chunk.length;
+    if (length > limitBytes) return settle(tooLarge(limitBytes));
+    onChunk(chunk);
+    chunks.push(chunk);
+    const turn = budget.grow(arriving, chunk.length);
+    if (turn !== null) waitForTurn(turn);
+  });
+  request.on("end", () => settle(chunks));
+  request.on("error", () => settle(null));
+  request.on("close", () => settle(null));
+  return promise;
+}
+
+const tooSlow: Refusal = {
+  code: "overloaded",
+  detail: "Too many unfinished bodies were arriving at once, and this one arrived too slowly. Send it again.",
+  closing: "broken",
+};
+
+export function tooLarge(limitBytes: number): Refusal {
+  const detail = `The body is larger than ${formatSize(limitBytes)}, the value of WEBHOOK_BODY_LIMIT. Raise it, or push less at once.`;
+  return { code: "payload_too_large", detail, closing: "refused" };
+}
+
+/** The body in one piece; its chunks cannot be used after that. */
+export function joinChunks(chunks: readonly Buffer[]): Buffer {
+  const [only] = chunks;
+  if (chunks.length === 1 && only) return only;
+  const whole = Buffer.concat(chunks);
+  discardAll(chunks);
+  return whole;
+}
+
+export function discardAll(chunks: readonly Buffer[]): void {
+  for (const chunk of chunks) discard(chunk);
+}

@@ -1,0 +1,271 @@
+import { randomBytes } from "node:crypto";
+import { closeSync, constants, fsyncSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { SecretSlot } from "../../config/secret.ts";
+import {
+  type AskRun,
+  type FrontAnswers,
+  mostOffered,
+  type Push,
+  type PushRecord,
+  type StoredPush,
+  spoolName,
+  type Would,
+} from "../../deployments/push.ts";
+import type { Log } from "../../log.ts";
+import { sendHttp } from "../../platform/http.ts";
+import { pause } from "../../platform/keep-trying.ts";
+import { withShortPath } from "../../platform/unix-socket.ts";
+
+/** Verified pushes on disk, each a file of its own until `run` has recorded it: the only way in which a push reaches `run`. */
+export interface Spool {
+  /**
+   * Resolves when the push is on disk, and recorded if that takes less than half a second.
+   *
+   * @throws Error if the spool is full or cannot be written: then nothing is promised
+   */
+  readonly add: (project: string, push: Push) => Promise<PushRecord | StoredPush>;
+  /** @returns null if nobody answers within half a second */
+  readonly dryRun: (project: string, push: Push) => Promise<Would | null>;
+  readonly noteSecretUse: (
+    project: string,
+    slot: SecretSlot,
+    host: string,
+    deliveryId: string | null,
+  ) => void;
+  /** Why no push can be stored, or null. */
+  readonly findFault: () => string | null;
+  /** Stops to offer what waits. What is on disk stays there. */
+  readonly close: () => Promise<void>;
+}
+
+export interface SpoolOptions {
+  readonly directory: string;
+  readonly askRun: AskRun;
+  readonly log: Log;
+  /** How many pushes may wait. Default: 1,000. */
+  readonly mostWaiting?: number;
+}
+
+/** How long the sender of a push waits for its record. Git hosts hang up after 10 s. */
+const longestWaitMs = 500;
+const mostWaitingByDefault = 1_000;
+const retryMs = 25;
+const sweepEveryMs = 1_000;
+const roundsPerCall = 3;
+/** What is older was not just written: another `front` on this spool has left it, or `run` did not answer in time. */
+const sweptAfterMs = 1_000;
+const unfinishedMs = 60_000;
+const probeEveryMs = 5_000;
+const usesWaitMs = 1_000;
+const longestAnswerBytes = 256 * 1024;
+
+/**
+ * Opens the spool in `directory`, which is made if it is missing. What an earlier `front` left there is offered again.
+ *
+ * @throws the system's error if it cannot be written
+ */
+export async function openSpool(options: SpoolOptions): Promise<Spool> {
+  const { directory, log, mostWaiting = mostWaitingByDefault } = options;
+  mkdirSync(directory, { recursive: true, mode: 0o750 });
+  const opened = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  const stopping = new AbortController();
+  const senders = new Map<string, (record: PushRecord | null) => void>();
+  const uses = new Map<string, object>();
+  let waiting = await countWaiting(directory);
+  /** How often `waiting` was changed. */
+  let changes = 0;
+  let isOffering = false;
+  let usesTimer: NodeJS.Timeout | undefined;
+  let probe = { atMs: Number.NEGATIVE_INFINITY, fault: null as string | null };
+
+  async function add(project: string, push: Push): Promise<PushRecord | StoredPush> {
+    if (waiting >= mostWaiting)
+      throw new Error(`${mostWaiting} pushes wait to be recorded: the spool is full`);
+    waiting += 1;
+    changes += 1;
+    const id = randomBytes(16).toString("hex");
+    try {
+      await store(directory, opened, id, JSON.stringify({ project, push }));
+    } catch (error) {
+      waiting -= 1;
+      throw error;
+    }
+    const record = await inTime<PushRecord>((resolve) => {
+      senders.set(id, resolve);
+      offerAll().catch(() => {});
+    });
+    senders.delete(id);
+    return record ?? { kind: "stored", delivery: id };
+  }
+
+  /** Offers what senders wait for, all that came meanwhile at once. */
+  async function offerAll(): Promise<void> {
+    if (isOffering) return;
+    isOffering = true;
+    try {
+      while (senders.size > 0 && !stopping.signal.aborted) {
+        const isAnswered = await offer([...senders.keys()].slice(0, mostOffered));
+        if (!isAnswered) await pause(retryMs, stopping.signal);
+      }
+    } finally {
+      isOffering = false;
+    }
+  }
+
+  /** @returns null if `run` does not answer */
+  async function ask<Answer extends object>(path: string, body: object): Promise<Answer | null> {
+    return (await options.askRun(path, JSON.stringify(body)).catch(() => null)) as Answer | null;
+  }
+
+  /** @returns whether `run` has answered for one of them */
+  async function offer(ids: readonly string[]): Promise<boolean> {
+    const answers = await ask<FrontAnswers>("/front/pushes", { ids });
+    if (answers === null) return false;
+    const recorded = answers.pushes.filter(({ id }) => ids.includes(id));
+    await Promise.all(recorded.map(({ id }) => rm(join(directory, spoolName(id)), { force: true })));
+    waiting = Math.max(0, waiting - recorded.length);
+    changes += 1;
+    for (const { id, record } of recorded) senders.get(id)?.(record);
+    return recorded.length > 0;
+  }
+
+  async function sweep(): Promise<void> {
+    const ids: string[] = [];
+    const before = changes;
+    const names = await readdir(directory);
+    // Others may use this spool too.
+    if (changes === before) waiting = names.filter((name) => name.endsWith(".push")).length;
+    for (const name of names) {
+      const [, id = "", unfinished] = /^([0-9a-f]{32})\.push(\.new)?$/.exec(name) ?? [];
+      const path = join(directory, name);
+      const stats = id === "" || senders.has(id) ? null : await stat(path).catch(() => null);
+      if (stats === null) continue;
+      // A clock that was set back makes no file young.
+      const ageMs = Math.abs(Date.now() - stats.mtimeMs);
+      if (unfinished === undefined && ageMs > sweptAfterMs) ids.push(id);
+      if (unfinished !== undefined && ageMs > unfinishedMs) await rm(path, { force: true });
+    }
+    while (ids.length > 0 && !stopping.signal.aborted) if (!(await offer(ids.splice(0, mostOffered)))) return;
+  }
+
+  async function sweepAgain(): Promise<void> {
+    for (let round = 0; !stopping.signal.aborted; round += 1) {
+      // So that `run` can say whether there is a front.
+      if (round % roundsPerCall === 0) ask("/front/pushes", { ids: [] }).catch(() => {});
+      await sweep().catch((error: unknown) =>
+        log.error({ event: "spool.failed", err: error }, "What waits in the spool could not be offered"),
+      );
+      await pause(sweepEveryMs, stopping.signal);
+    }
+  }
+
+  async function sendUses(): Promise<void> {
+    usesTimer = undefined;
+    const noted = [...uses.entries()].slice(0, mostOffered);
+    const isNoted = (await ask("/front/uses", { uses: noted.map(([, use]) => use) })) !== null;
+    for (const [key, use] of isNoted ? noted : []) if (uses.get(key) === use) uses.delete(key);
+    if (uses.size > 0 && !stopping.signal.aborted) noteLater();
+  }
+
+  function noteLater(): void {
+    usesTimer ??= setTimeout(() => sendUses().catch(() => {}), usesWaitMs).unref();
+  }
+
+  const sweeping = sweepAgain();
+  return {
+    add,
+    dryRun: (project, push) =>
+      inTime<Would>((resolve) => {
+        ask<{ readonly would: Would | null }>("/front/dry-run", { project, push }).then(
+          (answer) => resolve(answer?.would ?? null),
+          () => resolve(null),
+        );
+      }),
+    noteSecretUse(project, slot, host, deliveryId) {
+      uses.set(`${project} ${slot}`, { project, slot, host, deliveryId });
+      noteLater();
+    },
+    findFault() {
+      if (waiting >= mostWaiting) return "The spool is full: the process that deploys records no pushes.";
+      if (performance.now() - probe.atMs < probeEveryMs) return probe.fault;
+      probe = { atMs: performance.now(), fault: canWrite(directory) ? null : unwritable };
+      return probe.fault;
+    },
+    async close() {
+      stopping.abort();
+      clearTimeout(usesTimer);
+      if (uses.size > 0) await Promise.race([sendUses().catch(() => {}), delay(longestWaitMs)]);
+      await sweeping;
+      await opened.close();
+    },
+  };
+}
+
+const unwritable = "The spool cannot be written. The log of the service says more.";
+
+async function countWaiting(directory: string): Promise<number> {
+  return (await readdir(directory)).filter((name) => name.endsWith(".push")).length;
+}
+
+/** Written, synced, renamed, and its directory synced: after a power cut it is there as a whole. */
+async function store(directory: string, opened: FileHandle, id: string, text: string): Promise<void> {
+  const path = join(directory, spoolName(id));
+  const unfinished = `${path}.new`;
+  try {
+    const file = await open(unfinished, "wx", 0o640);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(unfinished, path);
+    await opened.sync();
+  } catch (error) {
+    await Promise.all([unfinished, path].map((one) => rm(one, { force: true }).catch(() => {})));
+    throw error;
+  }
+}
+
+/** Strangers may ask for the health as often as they like, so the disk is written to only now and then. */
+function canWrite(directory: string): boolean {
+  const path = join(directory, ".probe");
+  try {
+    const file = openSync(path, "w", 0o600);
+    try {
+      writeFileSync(file, "probe");
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    rmSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Asks the `run` that listens at `socketPath`. */
+export function askOverSocket(socketPath: string): AskRun {
+  return async (path, body) => {
+    const post = { method: "POST", body, timeoutMs: 5_000 };
+    const answer = await withShortPath(socketPath, (shortPath) =>
+      sendHttp({ socketPath: shortPath, path }, post, longestAnswerBytes),
+    );
+    return answer.status === 200 ? (JSON.parse(answer.body.toString("utf8")) as object) : null;
+  };
+}
+
+/** Resolves with what `wait` is answered with, or with null after the longest wait. */
+function inTime<Answer>(wait: (resolve: (answer: Answer | null) => void) => void): Promise<Answer | null> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), longestWaitMs);
+    wait((answer) => {
+      clearTimeout(timer);
+      resolve(answer);
+    });
+  });
+}

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { connect } from "node:net";
+import { after, test } from "node:test";
+import { assertProblem } from "../../harness/assert-problem.ts";
+import { recordedDeliveryCount } from "../../harness/database.ts";
+import { deliver, githubDelivery, githubPush } from "../../harness/delivery.ts";
+import { exchange, onTheWire, parseReplies } from "../../harness/raw-http.ts";
+import { startService } from "../../harness/service.ts";
+
+const limitBytes = 25 * 1024 ** 2;
+const service = await startService({ after });
+
+/** A real push, blown up to `bytes` with white space, which JSON allows. */
+function pushOf(bytes: number) {
+  const { body } = githubPush();
+  return githubDelivery("push", Buffer.concat([Buffer.from(body), Buffer.alloc(bytes - body.length, " ")]));
+}
+
+const tooLargePush = pushOf(limitBytes + 1);
+
+test("a signed push of exactly 25 MiB is accepted", async () => {
+  assert.equal((await deliver(service.url, pushOf(limitBytes))).status, 202);
+});
+
+test("a push of 25 MiB and one byte is refused with 413, and the sender sees it", async () => {
+  const before = recordedDeliveryCount(service.statePath);
+  const reply = await deliver(service.url, tooLargePush);
+  assertProblem({ ...reply, body: reply.json }, "payload_too_large");
+  assert.equal(reply.headers.get("connection"), "close");
+  assert.match(reply.json.detail ?? "", /25 MiB.*WEBHOOK_BODY_LIMIT/);
+  assert.equal(recordedDeliveryCount(service.statePath), before);
+});
+
+test("a sender that reads only when it has sent everything sees the 413 too", async () => {
+  const socket = connect({ port: service.port, host: "127.0.0.1" });
+  socket.pause();
+  const head = onTheWire({ ...tooLargePush, body: "" }, { framing: [`Content-Length: ${limitBytes + 1}`] });
+  await new Promise<void>((resolve, reject) => {
+    socket.on("error", reject);
+    socket.write(head);
+    socket.write(tooLargePush.body, () => resolve());
+  });
+  const text = await new Promise<string>((resolve, reject) => {
+    let received = "";
+    socket.on("error", reject);
+    socket.on("data", (chunk) => {
+      received += chunk;
+    });
+    socket.on("close", () => resolve(received));
+    socket.resume();
+  });
+  assertProblem(parseReplies(text).replies[0] as never, "payload_too_large");
+});
+
+test("a body in chunks is counted as it arrives, and refused when it exceeds the limit", async () => {
+  const { status, body } = await new Promise<{ status: number; body: string }>((resolve, reject) => {
+    const sent = request(`${service.url}/webhook`, {
+      method: "POST",
+      headers: { ...tooLargePush.headers, "transfer-encoding": "chunked" },
+    });
+    sent.on("error", reject);
+    sent.on("response", (response) => {
+      let text = "";
+      response.on("data", (chunk) => {
+        text += chunk;
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: text }));
+    });
+    sent.end(tooLargePush.body);
+  });
+  assert.equal(status, 413);
+  assert.equal(JSON.parse(body).code, "payload_too_large");
+});
+
+test("Expect: 100-continue with too large a length gets 413 at once and is not asked for the body", async () => {
+  const wire = onTheWire(
+    { ...githubPush(), body: "" },
+    { framing: [`Content-Length: ${limitBytes + 1}`, "Expect: 100-continue"] },
+  );
+  const { replies, interim, isClosed } = await exchange(service.port, wire);
+  assert.deepEqual(interim, []);
+  assert.equal(replies.length, 1);
+  assertProblem(replies[0] as never, "payload_too_large");
+  assert(isClosed);
+});
+
+test("Expect: 100-continue with a length that is taken gets 100 and then the answer", async () => {
+  const wire = onTheWire(githubPush(), { extra: ["Expect: 100-continue"] });
+  const { replies, interim } = await exchange(service.port, wire, { replyCount: 1 });
+  assert.deepEqual(interim, [100]);
+  assert.equal(replies[0]?.status, 202);
+});
+
+test("any other expectation is refused with 417", async () => {
+  const { replies, isClosed } = await exchange(
+    service.port,
+    onTheWire(githubPush(), { extra: ["Expect: miracles"] }),
+  );
+  assertProblem(replies[0] as never, "expectation_failed");
+  assert(isClosed);
+});
+
+test("WEBHOOK_BODY_LIMIT is the limit", async (t) => {
+  const small = await startService(t, { env: { WEBHOOK_BODY_LIMIT: "1 KiB" } });
+  assert.equal((await deliver(small.url, pushOf(1024))).status, 202);
+  const reply = await deliver(small.url, pushOf(1025));
+  assert.equal(reply.status, 413);
+  assert.match(reply.json.detail ?? "", /1 KiB/);
+});
+
+test("a sender that goes away in the middle of its body leaves nothing behind", async () => {
+  const before = recordedDeliveryCount(service.statePath);
+  const { headers, body } = githubPush();
+  const wire = onTheWire({ headers, body });
+  const cuts = [1, 40, wire.length - body.length, wire.length - 1];
+  for (const cut of cuts.flatMap((length) => Array<number>(25).fill(length))) {
+    await new Promise<void>((resolve) => {
+      const socket = connect({ port: service.port, host: "127.0.0.1" }, () => {
+        socket.write(wire.slice(0, cut), () => socket.resetAndDestroy());
+      });
+      socket.on("error", () => {});
+      socket.on("close", () => resolve());
+    });
+  }
+  assert.equal((await fetch(`${service.url}/health`)).status, 200);
+  assert.equal(recordedDeliveryCount(service.statePath), before);
+});

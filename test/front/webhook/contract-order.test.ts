@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { recordedDeliveryCount } from "../../harness/database.ts";
+import { githubDelivery, githubPush, sign } from "../../harness/delivery.ts";
+import { exchange } from "../../harness/raw-http.ts";
+import { startService } from "../../harness/service.ts";
+
+const service = await startService({ after });
+
+/** A request as it is put together; each fault spoils one thing of it. */
+interface Draft {
+  method: string;
+  target: string;
+  contentType: string;
+  contentEncoding: string | null;
+  declaredBytes: number | null;
+  extraHeaderCount: number;
+  event: string;
+  signature: "right" | "wrong" | "malformed" | "missing";
+  body: Buffer;
+}
+
+interface Fault {
+  readonly name: string;
+  readonly status: number;
+  readonly says: string;
+  readonly spoil: (draft: Draft) => void;
+}
+
+const push = githubPush().body.toString();
+
+/** In the order in which they are looked for. */
+const faults: readonly Fault[] = [
+  { name: "path", status: 404, says: "not_found", spoil: (draft) => (draft.target = "/hook") },
+  { name: "method", status: 405, says: "method_not_allowed", spoil: (draft) => (draft.method = "PUT") },
+  {
+    name: "number of headers",
+    status: 431,
+    says: "headers_too_large",
+    spoil: (draft) => (draft.extraHeaderCount = 95),
+  },
+  {
+    name: "declared length",
+    status: 413,
+    says: "payload_too_large",
+    spoil: (draft) => (draft.declaredBytes = 25 * 1024 ** 2 + 1),
+  },
+  {
+    name: "content type",
+    status: 415,
+    says: "unsupported_media_type",
+    spoil: (draft) => (draft.contentType = "text/plain"),
+  },
+  {
+    name: "content encoding",
+    status: 415,
+    says: "unsupported_encoding",
+    spoil: (draft) => (draft.contentEncoding = "gzip"),
+  },
+  {
+    name: "no signature",
+    status: 401,
+    says: "signature_missing",
+    spoil: (draft) => (draft.signature = "missing"),
+  },
+  {
+    name: "malformed signature",
+    status: 401,
+    says: "signature_invalid",
+    spoil: (draft) => (draft.signature = "malformed"),
+  },
+  {
+    name: "wrong signature",
+    status: 401,
+    says: "signature_invalid",
+    spoil: (draft) => (draft.signature = "wrong"),
+  },
+  {
+    name: "UTF-8",
+    status: 400,
+    says: "invalid_encoding",
+    spoil: (draft) => (draft.body = Buffer.from([0xff, 0x7b])),
+  },
+  { name: "JSON", status: 400, says: "invalid_json", spoil: (draft) => (draft.body = Buffer.from("{")) },
+  { name: "event", status: 200, says: "ignored", spoil: (draft) => (draft.event = "issues") },
+  {
+    name: "shape",
+    status: 422,
+    says: "invalid_payload",
+    spoil: (draft) => (draft.body = Buffer.from('{"ref":"refs/heads/develop"}')),
+  },
+  {
+    name: "ref",
+    status: 200,
+    says: "ignored",
+    spoil: (draft) => (draft.body = Buffer.from(push.replace("heads/main", "heads/develop"))),
+  },
+];
+
+function compose(spoils: readonly Fault[]): Buffer {
+  const draft: Draft = {
+    method: "POST",
+    target: "/webhook",
+    contentType: "application/json",
+    contentEncoding: null,
+    declaredBytes: null,
+    extraHeaderCount: 0,
+    event: "push",
+    signature: "right",
+    body: Buffer.from(push),
+  };
+  // The earlier of two faults that spoil the same thing is the one that stays.
+  for (const { spoil } of [...spoils].reverse()) spoil(draft);
+  const lines = [
+    `${draft.method} ${draft.target} HTTP/1.1`,
+    "Host: hotpush.test",
+    `Content-Type: ${draft.contentType}`,
+    `Content-Length: ${draft.declaredBytes ?? draft.body.length}`,
+    `X-GitHub-Event: ${draft.event}`,
+    ...(draft.contentEncoding ? [`Content-Encoding: ${draft.contentEncoding}`] : []),
+    ...signatureLines(draft),
+    ...Array.from({ length: draft.extraHeaderCount }, (_, index) => `X-Filler-${index}: y`),
+  ];
+  return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), draft.body]);
+}
+
+function signatureLines({ signature, body }: Draft): string[] {
+  if (signature === "missing") return [];
+  if (signature === "malformed") return ["X-Hub-Signature-256: sha256=abc"];
+  const secret = signature === "wrong" ? "another secret than the right one" : undefined;
+  return [`X-Hub-Signature-256: sha256=${sign(body, secret)}`];
+}
+
+for (const [index, fault] of faults.entries()) {
+  test(`${fault.name} (${fault.says}) is reported before every later check`, async () => {
+    for (const spoils of [[fault], faults.slice(index), [fault, ...faults.slice(-2)]]) {
+      const { replies } = await exchange(service.port, compose(spoils), { replyCount: 1 });
+      const body = JSON.parse(replies[0]?.body ?? "");
+      assert.deepEqual([replies[0]?.status, body.code ?? body.status], [fault.status, fault.says]);
+    }
+    assert.equal(recordedDeliveryCount(service.statePath), 0);
+  });
+}
+
+test("nothing of the body, the event or the repository shows before the signature is compared", async (t) => {
+  const strict = await startService(t, { env: { REPOSITORY: "octo/app", DEPLOY_TIMEOUT: "1m" } });
+  const wrong = "another secret than the right one";
+  const deliveries = [
+    githubPush({}, wrong),
+    githubPush({ ref: "refs/heads/develop" }, wrong),
+    githubPush({ repository: "octo/app" }, wrong),
+    githubPush({ repository: "evil/app" }, wrong),
+    githubDelivery("ping", "{}", wrong),
+    githubDelivery("nonsense", "no json", wrong),
+    githubDelivery("push", Buffer.from([0xff]), wrong),
+    {
+      ...githubPush(),
+      headers: { ...githubPush().headers, "x-hub-signature-256": `sha256=${"0".repeat(63)}` },
+    },
+  ];
+  const answers = new Set<string>();
+  for (const { port } of [service, strict]) {
+    for (const { headers, body } of deliveries) {
+      const response = await fetch(`http://127.0.0.1:${port}/webhook`, {
+        method: "POST",
+        headers,
+        body: body as string,
+      });
+      const fields = [...response.headers].filter(([name]) => name !== "date" && name !== "content-length");
+      const text = (await response.text()).replace(/urn:uuid:[0-9a-f-]+/, "");
+      answers.add(JSON.stringify([response.status, fields, text]));
+    }
+  }
+  assert.equal(answers.size, 1, [...answers].join("\n"));
+});
+
+test("with everything right the same request is accepted", async () => {
+  const { replies } = await exchange(service.port, compose([]), { replyCount: 1 });
+  assert.equal(replies[0]?.status, 202);
+});

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { METHODS } from "node:http";
+import { after, test } from "node:test";
+import { assertHeaders, assertProblem } from "../../harness/assert-problem.ts";
+import { recordedDeliveryCount } from "../../harness/database.ts";
+import { githubPush } from "../../harness/delivery.ts";
+import { exchange, onTheWire } from "../../harness/raw-http.ts";
+import { startService } from "../../harness/service.ts";
+
+const service = await startService({ after });
+
+const otherTargets = [
+  "/",
+  "/%77ebhook",
+  "//webhook",
+  "//x/webhook",
+  "/webhook/",
+  "/webhook//",
+  "/a/../webhook",
+  "/./webhook",
+  "/%2e/webhook",
+  "/WEBHOOK",
+  "/Webhook",
+  "/webhook%00",
+  "/webhook%20",
+  "/webhook%2F",
+  "/webhook#fragment",
+  "/webhook;a=1",
+  "/webhook%3Fa",
+  "/webhook\\",
+  "/%zz",
+  "/%",
+  "http://hotpush.test/webhook",
+  "http://evil.example/webhook",
+  "http://[/webhook",
+  "/healthz",
+  "/health/",
+  "/%68ealth",
+  "/health%00",
+  "/robots.txt",
+  "/__proto__",
+  "/constructor",
+  "/toString",
+];
+
+for (const target of otherTargets) {
+  test(`${target} is not the webhook's path, however well it is signed`, async () => {
+    const { replies } = await exchange(service.port, onTheWire(githubPush(), { target }), { replyCount: 1 });
+    assertProblem(replies[0] as never, "not_found");
+    assert.equal(recordedDeliveryCount(service.statePath), 0);
+  });
+}
+
+test("a target that is no path at all is refused", async () => {
+  for (const target of ["*", "\\webhook", "webhook", "?webhook", ""]) {
+    const { replies } = await exchange(service.port, onTheWire(githubPush(), { target }), { replyCount: 1 });
+    assert([400, 404].includes(replies[0]?.status ?? 0), `${target}: ${replies[0]?.status}`);
+  }
+  assert.equal(recordedDeliveryCount(service.statePath), 0);
+});
+
+const noBody = ["HEAD", "CONNECT"];
+
+test("every method but POST is refused on /webhook with 405 and what is allowed", async () => {
+  for (const method of METHODS.filter((name) => name !== "POST" && !noBody.includes(name))) {
+    const { replies } = await exchange(service.port, onTheWire(githubPush(), { method }), { replyCount: 1 });
+    assertProblem(replies[0] as never, "method_not_allowed");
+    assert.equal(replies[0]?.headers.get("allow"), "POST", method);
+  }
+  assert.equal(recordedDeliveryCount(service.statePath), 0);
+});
+
+test("every method but GET and HEAD is refused on /health with 405 and what is allowed", async () => {
+  for (const method of METHODS.filter((name) => name !== "GET" && !noBody.includes(name))) {
+    const wire = `${method} /health HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n`;
+    const { replies } = await exchange(service.port, wire, { replyCount: 1 });
+    assertProblem(replies[0] as never, "method_not_allowed");
+    assert.equal(replies[0]?.headers.get("allow"), "GET, HEAD", method);
+  }
+});
+
+test("HEAD gets the head of the answer and no body", async () => {
+  const health = await fetch(`${service.url}/health`, { method: "HEAD" });
+  assert.equal(health.status, 200);
+  assert.equal(await health.text(), "");
+  const webhook = await fetch(`${service.url}/webhook`, { method: "HEAD" });
+  assert.equal(webhook.status, 405);
+  assert.equal(webhook.headers.get("allow"), "POST");
+  const other = await fetch(`${service.url}/other`, { method: "HEAD" });
+  assert.equal(other.status, 404);
+});
+
+test("CONNECT is cut off", async () => {
+  const { replies, isClosed } = await exchange(service.port, "CONNECT /webhook HTTP/1.1\r\nHost: a\r\n\r\n");
+  assert.deepEqual([replies.length, isClosed], [0, true]);
+});
+
+test("/health answers ok and nothing else, with a query as without", async () => {
+  for (const target of ["/health", "/health?from=probe"]) {
+    const response = await fetch(`${service.url}${target}`);
+    assert.equal(response.status, 200);
+    assert.deepEqual(await response.json(), { status: "ok" });
+    assertHeaders(response, "application/json; charset=utf-8");
+  }
+});
+
+test("no answer is a redirect, and none is 410, which would switch a hook off", async () => {
+  for (const target of ["/webhook", "/webhook/", "//webhook", "/health", "/old"]) {
+    for (const method of ["GET", "POST"]) {
+      const { replies } = await exchange(
+        service.port,
+        onTheWire(githubPush({ ref: "x" }), { target, method }),
+        {
+          replyCount: 1,
+        },
+      );
+      const status = replies[0]?.status ?? 0;
+      assert(status !== 410 && Math.floor(status / 100) !== 3, `${method} ${target}: ${status}`);
+    }
+  }
+});

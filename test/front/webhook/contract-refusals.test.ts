@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { HttpProblemCode } from "../../../src/problems.ts";
+import { assertProblem } from "../../harness/assert-problem.ts";
+import { recordedDeliveryCount } from "../../harness/database.ts";
+import { type Delivery, deliver, githubDelivery, githubPush, withHeader } from "../../harness/delivery.ts";
+import { startService } from "../../harness/service.ts";
+
+const shared = await startService({ after });
+
+function without({ headers, body }: Delivery, name: string): Delivery {
+  return { headers: Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name)), body };
+}
+
+const refused: readonly [string, HttpProblemCode, Delivery, string?][] = [
+  ["no signature", "signature_missing", without(githubPush(), "x-hub-signature-256")],
+  ["a malformed signature", "signature_invalid", withHeader(githubPush(), "x-hub-signature-256", "sha256=")],
+  ["a wrong signature", "signature_invalid", githubPush({}, "another secret than the right one")],
+  [
+    "GitLab's plain token",
+    "signature_unsupported",
+    {
+      headers: {
+        "content-type": "application/json",
+        "x-gitlab-event": "Push Hook",
+        "x-gitlab-token": "some-token",
+      },
+      body: "{}",
+    },
+  ],
+  ["a signed body that is no JSON", "invalid_json", githubDelivery("push", "{")],
+  ["a signed empty body", "invalid_json", githubDelivery("push", "")],
+  ["a byte order mark", "invalid_json", githubDelivery("push", "\ufeff{}")],
+  ["bad UTF-8", "invalid_encoding", githubDelivery("push", Buffer.from('{"ref":"\xff"}', "latin1"))],
+  ["an array", "invalid_payload", githubDelivery("push", "[]"), "pointer"],
+  ["null", "invalid_payload", githubDelivery("push", "null"), "pointer"],
+  ["a push without ref", "invalid_payload", githubDelivery("push", "{}"), "pointer"],
+  ["an upper-case commit", "invalid_payload", githubPush({ after: "A".repeat(40) }), "pointer"],
+  [
+    "a form",
+    "unsupported_media_type",
+    withHeader(githubPush(), "content-type", "application/x-www-form-urlencoded"),
+  ],
+  ["a type that is none", "unsupported_media_type", withHeader(githubPush(), "content-type", ";")],
+  ["a compressed body", "unsupported_encoding", withHeader(githubPush(), "content-encoding", "gzip")],
+];
+
+for (const [what, code, delivery, member] of refused) {
+  test(`${what} is refused with ${code}`, async () => {
+    const before = recordedDeliveryCount(shared.statePath);
+    const reply = await deliver(shared.url, delivery);
+    assertProblem({ ...reply, body: reply.json }, code, member ? [member] : []);
+    const isUnsigned = reply.status === 401;
+    assert.equal(reply.headers.get("www-authenticate"), isUnsigned ? 'HMAC-SHA256 realm="webhook"' : null);
+    assert.equal(recordedDeliveryCount(shared.statePath), before);
+  });
+}
+
+test("415 says what is taken, and which setting to change", async () => {
+  const form = await deliver(shared.url, withHeader(githubPush(), "content-type", "text/json"));
+  assert.equal(form.headers.get("accept"), "application/json");
+  assert.match(form.json.detail ?? "", /set the content type to application\/json/);
+  const zipped = await deliver(shared.url, withHeader(githubPush(), "content-encoding", "br"));
+  assert.equal(zipped.headers.get("accept-encoding"), "identity");
+});
+
+test("422 points to the field", async () => {
+  const cases: readonly [Delivery, string][] = [
+    [githubPush({ ref: 7 as never }), "/ref"],
+    [githubPush({ before: null as never }), "/before"],
+    [githubPush({ after: "abc" }), "/after"],
+    [githubPush({ action: "opened" }), "/action"],
+  ];
+  for (const [delivery, pointer] of cases) {
+    const { status, json: body } = await deliver(shared.url, delivery);
+    assert.equal(status, 422);
+    assert.equal(body.pointer, pointer);
+  }
+});

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { assertProblem } from "../../harness/assert-problem.ts";
+import { lastDeliveryOfSecret, recordedDeployments } from "../../harness/database.ts";
+import { type Delivery, deliver, githubPush, randomCommit, withHeader } from "../../harness/delivery.ts";
+import { converse, onTheWire } from "../../harness/raw-http.ts";
+import { letGo, waitingScript } from "../../harness/script.ts";
+import { type RunningService, startService } from "../../harness/service.ts";
+import { until } from "../../harness/until.ts";
+
+const longestRecoveryMs = 20_000;
+
+/** Makes the kernel refuse what `child` writes to files past `bytes`, as a full disk does. */
+function limitFileSize({ pid }: ChildProcess, bytes: string): void {
+  execFileSync("prlimit", ["--pid", String(pid), `--fsize=${bytes}:unlimited`]);
+}
+
+test("while nothing can be stored a push gets 503 and is not promised, and /health says so", async (t) => {
+  const service = await startService(t);
+  limitFileSize(service.child, "4");
+  const push = githubPush();
+  const reply = await deliver(service.url, push);
+  assertProblem({ ...reply, body: reply.json }, "storage_unavailable");
+  assert.equal(reply.headers.get("retry-after"), "30");
+  const health = await fetch(`${service.url}/health`);
+  assertProblem({ status: health.status, headers: health.headers, body: await health.text() }, "unhealthy");
+  limitFileSize(service.child, "unlimited");
+  // 503 means "not promised", not "not stored".
+  assert([202, 200].includes((await deliver(service.url, push)).status));
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  await until(
+    "the service is well again",
+    async () => (await fetch(`${service.url}/health`)).status === 200,
+    longestRecoveryMs,
+  );
+});
+
+test("a failed deployment is no ill health", async (t) => {
+  const service = await startService(t, { script: "#!/bin/sh\nexit 1\n" });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  assert.equal((await fetch(`${service.url}/health`)).status, 200);
+});
+
+test("while a service that is to stop sees its deployment off, pushes are still recorded, and /health says 503", async (t) => {
+  const service = await startService(t, { script: waitingScript, env: { SHUTDOWN_GRACE: "20s" } });
+  await deliver(service.url, githubPush());
+  const ended = service.end("SIGTERM");
+  await service.log.waitFor(({ event }) => event === "service.stopping");
+  const { status, headers } = await deliver(service.url, githubPush({ after: randomCommit() }));
+  assert.equal(status, 202);
+  assert.equal(headers.get("connection"), "close");
+  assert.equal((await fetch(`${service.url}/health`)).status, 503);
+  letGo(service.repoPath);
+  assert.equal(await ended, 0);
+  assert.deepEqual(
+    recordedDeployments(service.statePath).map(({ state }) => state),
+    ["succeeded", "queued"],
+  );
+});
+
+test("a half-received push is still recorded when the service stops, even if nothing else is left to do", async (t) => {
+  const service = await startService(t);
+  const { status, ended } = await endAfterHalf(service, githubPush());
+  assert.equal(status, 202);
+  assert.equal(await ended, 0);
+  assert.equal(recordedDeployments(service.statePath)[0]?.state, "queued");
+});
+
+test("the use of a secret is recorded even if its delivery arrives while the service stops", async (t) => {
+  const service = await startService(t);
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  // The next use would be written after a minute.
+  await until("the first use is written", () => lastDeliveryOfSecret(service.statePath) !== null);
+  const { ended } = await endAfterHalf(service, withHeader(githubPush(), "x-github-delivery", "last"));
+  assert.equal(await ended, 0);
+  assert.equal(lastDeliveryOfSecret(service.statePath), "last");
+});
+
+/** Sends half of `push`, asks the service to stop, and sends the other half. */
+async function endAfterHalf(service: RunningService, push: Delivery) {
+  const socket = connect({ port: service.port, host: "127.0.0.1" });
+  await once(socket, "connect");
+  const wire = onTheWire(push);
+  const first = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+  const half = wire.length / 2;
+  // The answer to the first says that the half has arrived too.
+  socket.write(first + wire.slice(0, half));
+  await once(socket, "data");
+  const ended = service.end("SIGTERM");
+  await service.log.waitFor(({ event }) => event === "service.stopping");
+  const { replies } = await converse(socket, wire.slice(half));
+  return { status: replies[0]?.status, ended };
+}
+
+test("no accepted push is lost when the service stops under load", async (t) => {
+  const service = await startService(t);
+  const accepted: string[] = [];
+  let isOver = false;
+  // Even if the test fails: nothing else would stop the senders.
+  t.after(() => {
+    isOver = true;
+  });
+  const statuses = new Set<number>();
+
+  async function send(): Promise<void> {
+    while (!isOver) {
+      const commit = randomCommit();
+      try {
+        const { status, json } = await deliver(service.url, githubPush({ after: commit }));
+        statuses.add(status);
+        if (status === 202) accepted.push(json.deployment?.commit ?? json.delivery?.commit ?? "");
+      } catch {
+        // Refused or cut off: nothing was promised.
+        await delay(5);
+      }
+    }
+  }
+
+  const senders = Array.from({ length: 8 }, () => send());
+  await until("50 pushes are accepted", () => accepted.length >= 50);
+  assert.equal(await service.end("SIGTERM"), 0);
+  isOver = true;
+  await Promise.all(senders);
+  assert.deepEqual(
+    [...statuses].filter((status) => status !== 202),
+    [],
+  );
+  const stored = new Set(recordedDeployments(service.statePath).map(({ commit }) => commit));
+  const spool = join(service.statePath, "spool");
+  const waiting = readdirSync(spool).map((name) => readFileSync(join(spool, name), "utf8"));
+  assert.deepEqual(
+    accepted.filter((commit) => !stored.has(commit) && !waiting.some((text) => text.includes(commit))),
+    [],
+  );
+});

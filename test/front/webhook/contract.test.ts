@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { assertHeaders, assertProblem } from "../../harness/assert-problem.ts";
+import { recordedDeliveryCount, recordedDeployments } from "../../harness/database.ts";
+import {
+  type Delivery,
+  deliver,
+  githubDelivery,
+  githubPush,
+  noCommit,
+  randomCommit,
+  withHeader,
+} from "../../harness/delivery.ts";
+import { letGo, waitingScript } from "../../harness/script.ts";
+import { startService } from "../../harness/service.ts";
+
+const json = "application/json; charset=utf-8";
+const oldSecret = "the secret that was before this one, 2025";
+const shared = await startService({ after }, { env: { REPOSITORY: "octo/app" } });
+
+test("a push to main answers 202 running, and one that comes meanwhile 202 queued", async (t) => {
+  const service = await startService(t, { script: waitingScript });
+  const [first, second] = [randomCommit(), randomCommit()];
+  const running = await deliver(service.url, githubPush({ after: first }));
+  const queued = await deliver(service.url, githubPush({ after: second, before: first }));
+  const ref = "refs/heads/main";
+  assert.equal(running.status, 202);
+  assert.equal(queued.status, 202);
+  assert.deepEqual(running.json, {
+    status: "accepted",
+    deployment: { id: 1, ref, commit: first, state: "running" },
+  });
+  assert.deepEqual(queued.json, {
+    status: "accepted",
+    deployment: { id: 2, ref, commit: second, state: "queued" },
+  });
+  assertHeaders(running, json);
+  letGo(service.repoPath);
+  await service.log.waitForEnding(2);
+});
+
+test("the same delivery again answers 200 duplicate while it is running, queued and succeeded", async (t) => {
+  const service = await startService(t, { script: waitingScript });
+  const [first, second] = [randomCommit(), randomCommit()];
+  const pushes = [githubPush({ after: first }), githubPush({ after: second, before: first })];
+  for (const push of pushes) assert.equal((await deliver(service.url, push)).status, 202);
+  for (const [index, state] of ["running", "queued"].entries()) {
+    const again = await deliver(
+      service.url,
+      withHeader(pushes[index] as Delivery, "x-github-delivery", `other-${index}`),
+    );
+    assert.equal(again.status, 200);
+    assert.equal(again.json.status, "duplicate");
+    assert.equal(again.json.deployment?.state, state);
+    assert.equal(again.json.deployment?.id, index + 1);
+    assertHeaders(again, json);
+  }
+  letGo(service.repoPath);
+  await service.log.waitForEnding(2);
+  const late = await deliver(service.url, pushes[1] as Delivery);
+  assert.equal(late.status, 200);
+  assert.equal(late.json.deployment?.state, "succeeded");
+  assert.match(late.json.detail ?? "", /hotpush deploy/);
+  assert.equal(recordedDeployments(service.statePath).length, 2);
+});
+
+test("redelivering a push whose deployment failed answers 202 and runs it again", async (t) => {
+  const service = await startService(t, { script: waitingScript });
+  const push = githubPush();
+  letGo(service.repoPath, 3);
+  await deliver(service.url, push);
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.failed");
+  rmSync(join(service.repoPath, "go"));
+  const again = await deliver(service.url, push);
+  assert.equal(again.status, 202);
+  assert.equal(again.json.status, "accepted");
+  assert.equal(again.json.deployment?.id, 1);
+  letGo(service.repoPath);
+  await service.log.waitFor(({ event }) => event === "deployment.succeeded");
+  assert.equal(recordedDeployments(service.statePath).length, 1);
+  assert.equal((await deliver(service.url, push)).json.status, "duplicate");
+});
+
+const ignored: readonly [string, Delivery][] = [
+  ["other_branch", githubPush({ ref: "refs/heads/develop" })],
+  ["other_branch", githubPush({ ref: "refs/heads/main2" })],
+  ["other_branch", githubPush({ ref: "refs/heads/Main" })],
+  ["other_branch", githubPush({ ref: "refs/heads/main\n" })],
+  ["other_branch", githubPush({ ref: "refs/remotes/origin/main" })],
+  ["other_branch", githubPush({ ref: "main" })],
+  ["tag", githubPush({ ref: "refs/tags/main" })],
+  ["branch_deleted", githubPush({ deleted: true, after: noCommit })],
+  ["branch_deleted", githubPush({ after: "0".repeat(64) })],
+  ["other_repository", githubPush({ repository: "octo/other" })],
+  ["other_repository", githubPush({ repository: "evil/octo/app" })],
+  ["other_event", githubDelivery("pull_request", '{"action":"opened"}')],
+  ["other_event", githubDelivery("", "{}")],
+];
+
+for (const [index, [reason, delivery]] of ignored.entries()) {
+  test(`what is not to be deployed answers 200 ignored, ${reason} (${index})`, async () => {
+    const before = recordedDeliveryCount(shared.statePath);
+    const reply = await deliver(shared.url, delivery);
+    assert.equal(reply.status, 200);
+    assert.equal(reply.json.status, "ignored");
+    assert.equal(reply.json.reason, reason);
+    assertHeaders(reply, json);
+    assert.equal(recordedDeliveryCount(shared.statePath), before);
+  });
+}
+
+test("REPOSITORY lets the repository it names through, in either case", async () => {
+  assert.equal((await deliver(shared.url, githubPush({ repository: "octo/app" }))).status, 202);
+  assert.equal((await deliver(shared.url, githubPush({ repository: "Octo/App" }))).status, 202);
+});
+
+test("a ping answers 200 pong, and a badly signed one 401", async () => {
+  const reply = await deliver(shared.url, githubDelivery("ping", '{"zen":"Keep it logically awesome."}'));
+  assert.equal(reply.status, 200);
+  assert.deepEqual(reply.json, { status: "pong" });
+  const bad = await deliver(shared.url, githubDelivery("ping", "{}", "another secret than the right one"));
+  assertProblem({ ...bad, body: bad.json }, "signature_invalid");
+});
+
+test("a push signed with the previous secret is accepted while that is configured, and logged", async (t) => {
+  const service = await startService(t, { env: { WEBHOOK_SECRET_PREVIOUS: oldSecret } });
+  assert.equal((await deliver(service.url, githubPush())).status, 202);
+  assert.equal((await deliver(service.url, githubPush({}, oldSecret))).status, 202);
+  await service.log.waitFor(({ event }) => event === "secret.previous_used");
+  assert.equal((await deliver(service.url, githubPush({}, `${oldSecret}x`))).status, 401);
+  assert.equal((await deliver(shared.url, githubPush({}, oldSecret))).status, 401);
+});

@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { assertProblem } from "../../harness/assert-problem.ts";
+import { recordedDeployments } from "../../harness/database.ts";
+import { githubPush, randomCommit } from "../../harness/delivery.ts";
+import { asChunks, exchange, onTheWire } from "../../harness/raw-http.ts";
+import { startService } from "../../harness/service.ts";
+import { countRows } from "./row-counter.ts";
+
+const service = await startService({ after }, { script: "#!/bin/sh\nexit 0\n" });
+const assertRows = countRows(service);
+
+/** The first bytes of a TLS 1.2 handshake. */
+const tlsHello = Buffer.from("16030100f1010000ed0303", "hex");
+
+const foreign: readonly [string, string | Buffer][] = [
+  ["HTTP/0.9", "GET /health\r\n\r\n"],
+  ["the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+  ["HTTP/2.0 in a request line", onTheWire(githubPush()).replace("HTTP/1.1", "HTTP/2.0")],
+  ["HTTP/1.2", onTheWire(githubPush()).replace("HTTP/1.1", "HTTP/1.2")],
+  ["another protocol", "SSH-2.0-OpenSSH_9.2\r\n"],
+  ["TLS", Buffer.concat([tlsHello, Buffer.alloc(230, 3)])],
+  ["zeros", Buffer.alloc(4_096)],
+  ["a response", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"],
+];
+
+for (const [name, bytes] of foreign) {
+  test(`${name} is refused and closed`, async () => {
+    const { replies, isClosed } = await exchange(service.port, bytes);
+    assertProblem(replies[0] as never, "malformed_request");
+    assert.equal(replies.length, 1);
+    assert(isClosed);
+    await assertRows(0);
+  });
+}
+
+test("Upgrade is not taken up: the request is answered as it stands", async () => {
+  for (const upgrade of ["websocket", "h2c", "TLS/1.0"]) {
+    const wire = onTheWire(githubPush(), { extra: [`Upgrade: ${upgrade}`, "Connection: Upgrade"] });
+    const { replies } = await exchange(service.port, wire, { replyCount: 1 });
+    assert.equal(replies[0]?.status, 202);
+  }
+  await assertRows(3);
+});
+
+test("a signature behind 3,000 headers, and any 100 headers, are refused with 431", async () => {
+  const { headers, body } = githubPush();
+  const { "x-hub-signature-256": signature, ...others } = headers;
+  for (const count of [95, 100, 1_000, 3_000]) {
+    const extra = [...Array.from({ length: count }, () => "a: b"), `X-Hub-Signature-256: ${signature}`];
+    const { replies, isClosed } = await exchange(
+      service.port,
+      onTheWire({ headers: others, body }, { extra }),
+    );
+    assertProblem(replies[0] as never, "headers_too_large");
+    assert(isClosed);
+  }
+  await assertRows(0);
+});
+
+test("99 headers are taken, and 100 are not", async () => {
+  const push = githubPush();
+  // Host, Content-Length and the delivery's own.
+  const own = Object.keys(push.headers).length + 2;
+  const padded = (total: number) =>
+    onTheWire(push, { extra: Array.from({ length: total - own }, (_, index) => `X-${index}: a`) });
+  assert.equal((await exchange(service.port, padded(100), { replyCount: 1 })).replies[0]?.status, 431);
+  assert.equal((await exchange(service.port, padded(99), { replyCount: 1 })).replies[0]?.status, 202);
+  await assertRows(1);
+});
+
+test("17 kB of headers are refused with 431, 15 kB are not", async () => {
+  const sized = (bytes: number) => onTheWire(githubPush(), { extra: [`X-Long: ${"a".repeat(bytes)}`] });
+  assert.equal((await exchange(service.port, sized(15_000), { replyCount: 1 })).replies[0]?.status, 202);
+  for (const bytes of [17_000, 64_000, 1_000_000]) {
+    const { replies, isClosed } = await exchange(service.port, sized(bytes));
+    assertProblem(replies[0] as never, "headers_too_large");
+    assert(isClosed);
+  }
+  const longTarget = onTheWire(githubPush(), { target: `/webhook?${"a".repeat(17_000)}` });
+  assert.equal((await exchange(service.port, longTarget)).replies[0]?.status, 431);
+  await assertRows(1);
+});
+
+test("a flood of chunk extensions is refused with 413", async () => {
+  const push = githubPush();
+  const chunked = asChunks(push.body.toString());
+  const flood = chunked.replace("\r\n", `;${"a".repeat(20_000)}\r\n`);
+  const wire = onTheWire({ ...push, body: "" }, { framing: ["Transfer-Encoding: chunked"] }) + flood;
+  const { replies, isClosed } = await exchange(service.port, wire);
+  assertProblem(replies[0] as never, "payload_too_large");
+  assert(isClosed);
+  await assertRows(0);
+});
+
+test("headers with the names of an object's own are plain headers", async () => {
+  const names = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "x-github-event"];
+  const extra = names.slice(0, -1).map((name) => `${name}: push`);
+  const { replies } = await exchange(service.port, onTheWire(githubPush(), { extra }), { replyCount: 1 });
+  assert.equal(replies[0]?.status, 202);
+  const target = "/webhook?__proto__[x]=1&constructor=2";
+  const second = await exchange(service.port, onTheWire(githubPush(), { target, extra }), { replyCount: 1 });
+  assert.equal(second.replies[0]?.status, 202);
+  await assertRows(2);
+});
+
+test("two signature headers are refused, whichever of them is right", async () => {
+  const push = githubPush();
+  const right = push.headers["x-hub-signature-256"] ?? "";
+  const wrong = `sha256=${"0".repeat(64)}`;
+  const { "x-hub-signature-256": _, ...others } = push.headers;
+  for (const pair of [
+    [right, wrong],
+    [wrong, right],
+    [right, right],
+  ]) {
+    const extra = pair.map((value) => `X-Hub-Signature-256: ${value}`);
+    const wire = onTheWire({ headers: others, body: push.body }, { extra });
+    const { replies } = await exchange(service.port, wire, { replyCount: 1 });
+    assertProblem(replies[0] as never, "signature_invalid");
+  }
+  const inQuery = onTheWire(
+    { headers: others, body: push.body },
+    { target: `/webhook?x-hub-signature-256=${right}` },
+  );
+  assertProblem(
+    (await exchange(service.port, inQuery, { replyCount: 1 })).replies[0] as never,
+    "signature_missing",
+  );
+  await assertRows(0);
+});
+
+test("of 200 requests in one go every tenth is a valid push: 20 rows, and the answers in order", async () => {
+  const commits: string[] = [];
+  const wires = Array.from({ length: 200 }, (_, index) => {
+    if (index % 10 !== 0) return onTheWire(githubPush({}, "another secret than the right one"));
+    const after = randomCommit();
+    commits.push(after);
+    return onTheWire(githubPush({ after }));
+  });
+  const { replies } = await exchange(service.port, wires.join(""), { replyCount: 200 });
+  assert.equal(replies.length, 200);
+  for (const [index, { status, body }] of replies.entries()) {
+    assert.equal(status, index % 10 === 0 ? 202 : 401, `answer ${index}`);
+    if (status === 202) assert.equal(JSON.parse(body).deployment.commit, commits[index / 10]);
+  }
+  await assertRows(20);
+  const stored = recordedDeployments(service.statePath).slice(-21, -1);
+  assert.deepEqual(
+    stored.map(({ commit }) => commit),
+    commits,
+  );
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { recordedDeployments } from "../../../harness/database.ts";
+import type { ReplyBody } from "../../../harness/delivery.ts";
+import { exchange } from "../../../harness/raw-http.ts";
+import { type RunningService, startService } from "../../../harness/service.ts";
+import { type Delivery, hostsWithDeliveries, loadDeliveries } from "./fixtures.ts";
+
+/** What the fixtures of GitLab are stamped with: their signature holds for five minutes, by the service's clock. */
+const signedAtSeconds = 1_788_336_944;
+
+for (const host of hostsWithDeliveries()) {
+  test(`${host}: each delivery, sent as it stands, is answered as it says, and what deploys is on disk`, async (t) => {
+    const deliveries = loadDeliveries(host);
+    const service = await startServiceFor(t, deliveries);
+    const replies: unknown[] = [];
+    for (const delivery of deliveries) replies.push(await send(service, delivery));
+    const expected = deliveries.map(({ name, expect }, index) => ({
+      name,
+      ...(isKnownStep(deliveries, index) ? { status: 200, says: "duplicate" } : expect.answer),
+      deploys: expect.deploys,
+    }));
+    assert.deepEqual(replies, expected);
+    const recorded = recordedDeployments(service.statePath).map(({ ref, commit }) => ({ ref, commit }));
+    const accepted = expected.filter(({ status }) => status === 202);
+    assert.deepEqual(
+      recorded,
+      accepted.map(({ deploys }) => deploys),
+    );
+  });
+}
+
+/** The deliveries share their commits: a step that an earlier one made already is a duplicate, whatever its bytes. */
+function isKnownStep(deliveries: readonly Delivery[], index: number): boolean {
+  const [own, ...earlier] = [deliveries[index], ...deliveries.slice(0, index)].map(
+    (one) => one && stepOf(one),
+  );
+  return own !== null && own !== undefined && earlier.includes(own);
+}
+
+function stepOf({ expect: { deploys, reading } }: Delivery): string | null {
+  if (deploys === null || reading?.kind !== "push") return null;
+  const { ref, commit } = deploys;
+  const change = reading.changes.find(({ ref: name, after }) => name === ref && after === commit);
+  return change?.before && change.before !== commit ? `${ref} ${change.before} ${commit}` : null;
+}
+
+async function startServiceFor(t: TestContext, deliveries: readonly Delivery[]): Promise<RunningService> {
+  const [secret = "", ...others] = new Set(deliveries.map((delivery) => delivery.secret));
+  assert.deepEqual(others, [], "the deliveries of a host share one secret");
+  const isStamped = deliveries.some(({ headers }) => headers["webhook-timestamp"] !== undefined);
+  return await startService(t, { env: { WEBHOOK_SECRET: secret, ...(isStamped ? clockEnv() : {}) } });
+}
+
+/** The service's wall clock goes on from when the fixtures were signed. */
+function clockEnv(): Readonly<Record<string, string>> {
+  const offsetMs = Math.round(signedAtSeconds * 1_000 - Date.now());
+  const shift = `const now = Date.now; Date.now = () => now() + ${offsetMs};`;
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(shift)}` };
+}
+
+/** Writes the delivery to the letter; a client of HTTP would put its own headers into the place of some. */
+async function send({ port }: RunningService, { name, headers, body }: Delivery) {
+  const head = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`);
+  const bytes = `POST /webhook HTTP/1.1\r\n${head.join("")}\r\n${body}`;
+  const { replies } = await exchange(port, bytes, { replyCount: 1 });
+  assert.equal(replies.length, 1, name);
+  const { status, body: text } = replies[0] ?? assert.fail(name);
+  const json = JSON.parse(text) as ReplyBody;
+  const { ref, commit } = json.deployment ?? {};
+  const says = json.code ?? json.reason ?? json.status;
+  return { name, status, says, deploys: ref === undefined ? null : { ref, commit } };
+}

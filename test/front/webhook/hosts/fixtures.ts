@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import type { IncomingHttpHeaders } from "node:http";
+import { test } from "node:test";
+import { isJsonObject, type JsonObject } from "../../../../src/deployments/push.ts";
+import { gitHosts, type Host, identifyHost, type Reading } from "../../../../src/front/webhook/git-hosts.ts";
+import type { SignatureClaim } from "../../../../src/front/webhook/verify-signature.ts";
+
+/** One request as its host sends it: headers and body byte for byte, and the expected result. */
+export interface Delivery {
+  readonly host: string;
+  /** What is particular about it, as a claim. */
+  readonly name: string;
+  readonly secret: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly expect: {
+    readonly claim: SignatureClaim["kind"];
+    /** Whether a signature claimed is one of the body, made with the secret. */
+    readonly isAuthentic: boolean;
+    /** null if the body is not JSON */
+    readonly reading: Reading | null;
+    /** What the service answers over HTTP: its status, and the problem's code, the reason, or else the status it names. */
+    readonly answer: { readonly status: number; readonly says: string };
+    readonly deploys: { readonly ref: string; readonly commit: string } | null;
+  };
+}
+
+const folder = new URL("../../../fixtures/deliveries/", import.meta.url);
+
+/** Every delivery of `host`, which is the name of a folder. */
+export function loadDeliveries(host: string): readonly Delivery[] {
+  const files = readdirSync(new URL(`${host}/`, folder)).filter((file) => file.endsWith(".json"));
+  return files.map((file) => loadDelivery(host, file.replace(/\.json$/, "")));
+}
+
+export function loadDelivery(host: string, file: string): Delivery {
+  const delivery: Delivery = JSON.parse(readFileSync(new URL(`${host}/${file}.json`, folder), "utf8"));
+  return delivery;
+}
+
+/** The names of all hosts that have deliveries. */
+export function hostsWithDeliveries(): readonly string[] {
+  return readdirSync(folder);
+}
+
+/** The git host of this name. */
+export function hostNamed(name: string): Host {
+  return gitHosts.find((host) => host.name === name) ?? assert.fail(name);
+}
+
+/** The headers as Node hands them over: names in lower case. */
+export function asReceived(headers: Readonly<Record<string, string>>): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** The delivery's headers as received, some of them replaced or, with undefined, removed. */
+export function headersOf(delivery: Delivery, changes: IncomingHttpHeaders = {}): IncomingHttpHeaders {
+  return { ...asReceived(delivery.headers), ...changes };
+}
+
+export function payloadOf(delivery: Delivery): JsonObject {
+  const payload: unknown = JSON.parse(delivery.body);
+  assert(isJsonObject(payload));
+  return payload;
+}
+
+/** Reads the delivery as `host` does, with the event that its headers name. */
+export function readDelivery(host: Host, delivery: Delivery): Reading {
+  return host.read(eventOf(host, delivery), payloadOf(delivery));
+}
+
+export function eventOf(host: Host, delivery: Delivery): string {
+  const value = host.eventHeader === null ? undefined : headersOf(delivery)[host.eventHeader];
+  return typeof value === "string" ? value : "";
+}
+
+/** True if the signatures are those of `body`, computed here independently of the service. */
+export function isAuthentic(claim: SignatureClaim, secret: string, body: string): boolean {
+  if (claim.kind === "body") {
+    const digest = createHmac("sha256", secret).update(body).digest("hex");
+    return claim.digests.every((claimed) => claimed.toString("hex") === digest);
+  }
+  if (claim.kind !== "standard-webhooks") return false;
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const digest = createHmac("sha256", key).update(`${claim.id}.${claim.timestamp}.${body}`).digest("hex");
+  return claim.digests.some((claimed) => claimed.toString("hex") === digest);
+}
+
+/** Declares one test for each delivery of `host`: who sent it, how it is signed, what it says. */
+export function testDeliveries(host: Host): void {
+  for (const delivery of loadDeliveries(host.name)) {
+    test(`${host.name}: ${delivery.name}`, () => {
+      const headers = headersOf(delivery);
+      assert.equal(identifyHost(headers).name, host.name);
+      const claim = host.claimSignature(headers);
+      assert.equal(claim.kind, delivery.expect.claim);
+      assert.equal(isAuthentic(claim, delivery.secret, delivery.body), delivery.expect.isAuthentic);
+      if (delivery.expect.reading === null) return;
+      assert.deepEqual(readDelivery(host, delivery), delivery.expect.reading);
+    });
+  }
+}

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { closeSync, constants, openSync } from "node:fs";
+import { Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { deliver, githubPush } from "../../harness/delivery.ts";
+import { freePort } from "../../harness/free-port.ts";
+import { memoryOf } from "../../harness/memory.ts";
+import { exchange, onTheWire } from "../../harness/raw-http.ts";
+import { spawnService, startService } from "../../harness/service.ts";
+import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
+import { until } from "../../harness/until.ts";
+
+const longestReadMs = 30_000;
+const forged = '{"level":"info","event":"forged","msg":"all is well"}';
+const hostile = [
+  `\n${forged}\n`,
+  `\r\n${forged}`,
+  "\u001b[2J\u001b]0;title\u0007",
+  "\u202egnol\u202c",
+  "\u2066x\u2069",
+  "\u2028",
+];
+/** Control characters but the line end, and what turns the direction of writing round. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const unprintable = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
+
+test("no delivery id, branch, repository or output of a script can forge a line of the log", async (t) => {
+  const script = `#!/bin/sh\nprintf '%b\\n' '\\r${forged}' '\\033[2J\\007\\033]0;x\\007' '\\342\\200\\256gnol' '==> \\033[31mStep\\342\\200\\256'\n`;
+  const service = await startService(t, { script });
+  let printed = "";
+  service.child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+    printed += chunk;
+  });
+  for (const text of hostile) {
+    await deliver(service.url, githubPush({ repository: `octo/${text}`, ref: "refs/heads/other" }));
+    await deliver(service.url, githubPush({ ref: `refs/heads/${text}`, after: text }));
+    await deliver(service.url, githubPush({ after: text }));
+    const { status, json } = await deliver(service.url, githubPush({ repository: `octo/${text}` }));
+    assert.equal(status, 202);
+    await service.log.waitFor(
+      ({ event, deployment }) => event === "delivery.accepted" && deployment === json.deployment?.id,
+    );
+  }
+  const push = githubPush();
+  for (const id of ["\xe2\x80\xae", "a b", `${"a".repeat(65)}`, '"}', "\x7f", "\t"]) {
+    const headers = { ...push.headers, "x-github-delivery": id, "user-agent": id };
+    const wire = onTheWire({ headers, body: push.body });
+    await exchange(service.port, Buffer.from(wire, "latin1"), { replyCount: 1 });
+  }
+  await service.log.waitForEnding(1);
+  await service.end("SIGTERM");
+  assert.deepEqual(service.log.otherText, [], "every line is JSON");
+  assert.deepEqual(
+    service.log.lines.filter(({ event }) => event === "forged"),
+    [],
+  );
+  assert.doesNotMatch(printed, unprintable);
+  const ids = new Set(service.log.lines.map(({ delivery }) => delivery).filter((id) => id !== undefined));
+  assert.deepEqual(ids, new Set([null, "72d3162e-cc78-11e3-81ab-4c9367dc0958"]));
+});
+
+test("a name of a repository that is megabytes long does not get into the log", async (t) => {
+  const service = await startService(t);
+  const name = "a".repeat(2_000_000);
+  assert.equal((await deliver(service.url, githubPush({ repository: `octo/${name}` }))).status, 202);
+  await service.log.waitForEnding(1);
+  for (const line of service.log.lines) assert(JSON.stringify(line).length < 2_000);
+});
+
+test("the service goes on when the reader of its output goes away", async (t) => {
+  const service = await startService(t);
+  service.child.stdout?.destroy();
+  service.child.stderr?.destroy();
+  for (let index = 0; index < 200; index += 1) {
+    assert.equal((await deliver(service.url, githubPush())).status, 202);
+    assert.equal((await deliver(service.url, githubPush({}, "another secret"))).status, 401);
+  }
+  assert.equal((await fetch(`${service.url}/health`)).status, 200);
+  assert.equal(service.child.exitCode, null);
+  assert.equal(await service.end("SIGTERM"), 0);
+});
+
+/** Starts the service with redirected output. @returns its address once it answers */
+async function startRedirected(t: Parameters<typeof startService>[0], redirection: string, script: string) {
+  const repoPath = temporaryDirectory(t);
+  writeScript(join(repoPath, "deploy.sh"), script);
+  const port = await freePort();
+  const { child } = spawnService(t, {
+    env: { WEBHOOK_PORT: String(port), NODE_OPTIONS: "--max-semi-space-size=4" },
+    statePath: join(repoPath, "state"),
+    repoPath,
+    wrapper: ["/bin/sh", "-c", `exec "$0" "$@" ${redirection}`],
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await until("an answer", () => isWell(url));
+  return { url, child };
+}
+
+/** False if nothing listens yet. */
+async function isWell(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/health`).catch(() => null);
+  return response?.status === 200;
+}
+
+const silentScript = "#!/bin/sh\nexit 0\n";
+const talkativeScript = `#!/bin/sh
+line=$(printf '%01000d' 0)
+yes "$line" | head -n 30000
+touch done
+`;
+
+test("the service goes on when its output is a full disk", async (t) => {
+  const { url, child } = await startRedirected(t, ">/dev/full 2>/dev/full", silentScript);
+  for (let index = 0; index < 200; index += 1) {
+    assert.equal((await deliver(url, githubPush())).status, 202);
+  }
+  assert.equal((await fetch(`${url}/health`)).status, 200);
+  assert.equal(child.exitCode, null);
+});
+
+test("a reader that stops reading costs lines and no more than some memory", async (t) => {
+  const fifo = join(temporaryDirectory(t), "fifo");
+  execFileSync("mkfifo", [fifo]);
+  // A reader that has it open without reading.
+  const idle = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
+  t.after(() => closeSync(idle));
+  const { url, child } = await startRedirected(t, `>"${fifo}"`, talkativeScript);
+  const before = memoryOf(child.pid);
+  // 30 MB of output: the pipe takes 64 KiB of it, the buffer 4 MiB.
+  const push = githubPush();
+  await deliver(url, push);
+  await until(
+    "the end of the deployment",
+    async () => (await deliver(url, push)).json.deployment?.state === "succeeded",
+  );
+  assert.equal((await deliver(url, githubPush({ ref: "refs/heads/x" }))).status, 200);
+  const { residentBytes, peakBytes } = memoryOf(child.pid);
+  t.diagnostic(
+    `from ${before.residentBytes >> 20} to ${residentBytes >> 20} MiB, peak ${peakBytes >> 20} MiB`,
+  );
+  assert(peakBytes - before.residentBytes < 64 * 1024 ** 2);
+  const lines = await readUntil(fifo, "log.dropped");
+  assert.match(lines.at(-1) ?? "", /"event":"log.dropped","count":\d+/);
+  for (const line of lines) JSON.parse(line);
+});
+
+/** The lines that are in the pipe at `path` and those that come, up to the first with `part` in it. */
+async function readUntil(path: string, part: string): Promise<readonly string[]> {
+  const pipe = new Socket({ fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), writable: false });
+  const signal = AbortSignal.timeout(longestReadMs);
+  const lines: string[] = [];
+  try {
+    for await (const line of createInterface({ input: pipe, signal })) {
+      lines.push(line);
+      if (line.includes(part)) return lines;
+    }
+  } finally {
+    pipe.destroy();
+  }
+  assert.fail(`${part} is not in the ${lines.length} lines that came within ${longestReadMs} ms`);
+}

@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { deliver, githubDelivery, githubPush, sign, testSecret } from "../../harness/delivery.ts";
+import { spawnService, startService } from "../../harness/service.ts";
+import { temporaryDirectory } from "../../harness/temporary.ts";
+import { contentsOf, printedBy } from "../../harness/traces.ts";
+
+const previousSecret = "a-previous-secret-of-some-length-0123456789";
+
+/** The secret in every encoding in which it could leak. */
+function encodings(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  const hex = bytes.toString("hex");
+  // The last characters of base64 depend on what follows, so a piece from the middle is what is looked for.
+  const base64 = [0, 1, 2].map((shift) => Buffer.concat([Buffer.alloc(shift), bytes]).toString("base64"));
+  return [secret, hex, hex.toUpperCase(), ...base64.map((text) => text.slice(4, 4 + 32))];
+}
+
+function assertNowhere(texts: readonly string[], secrets: readonly string[]): void {
+  for (const secret of secrets.flatMap(encodings)) {
+    for (const text of texts) {
+      const at = text.indexOf(secret);
+      assert.equal(at, -1, `a secret is in: ${text.slice(Math.max(0, at - 200), at)}`);
+    }
+  }
+}
+
+const nosyScript = `#!/bin/sh
+env
+tr '\\0' '\\n' < /proc/self/environ
+echo "$0 $*"
+env > "$DEPLOY_LOG"
+`;
+
+test("the secret is in no output, answer, log or database, whatever happens", async (t) => {
+  // One secret comes by the environment and one by .env: they reach the service on different ways.
+  const repoPath = temporaryDirectory(t);
+  writeFileSync(join(repoPath, ".env"), `WEBHOOK_SECRET_PREVIOUS=${previousSecret}\n`);
+  const service = await startService(t, { env: { LOG_LEVEL: "debug" }, script: nosyScript, repoPath });
+  const push = githubPush();
+  const deliveries = [
+    push,
+    githubPush({}, previousSecret),
+    githubPush({}, "another secret than the right one"),
+    githubDelivery("push", "no json"),
+    githubDelivery("push", JSON.stringify({ ref: 1 })),
+    githubDelivery("ping", "{}"),
+    { ...push, headers: { ...push.headers, "x-hub-signature-256": `sha256=${sign(push.body)}0` } },
+    { ...push, headers: { ...push.headers, "content-type": "text/plain" } },
+  ];
+  const answers: string[] = [];
+  for (const delivery of deliveries) {
+    const { headers, json } = await deliver(service.url, delivery);
+    answers.push(JSON.stringify([...headers, json]));
+  }
+  await service.log.waitForEnding(2);
+  await service.end("SIGTERM");
+  const seen = [...printedBy(service), ...answers, ...contentsOf(service.statePath)];
+  assert(
+    seen.some((text) => text.includes("DEPLOY_COMMIT=")),
+    "the script told its environment",
+  );
+  assertNowhere(seen, [testSecret, previousSecret]);
+  for (const { body } of deliveries)
+    assertNowhere(seen, [sign(body), createHmac("sha256", previousSecret).update(body).digest("hex")]);
+});
+
+test("a script sees no variable that is not on the list", async (t) => {
+  const listed =
+    /^(PATH|HOME|USER|LOGNAME|LANG|TZ|TMPDIR|LC_\w+|(DOCKER|COMPOSE|BUILDX|BUILDKIT|GIT|SSH)_\w+|SSH_ASKPASS|DEBIAN_FRONTEND|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|REPO_PATH|STATE_PATH|XDG_STATE_HOME|HOTPUSH_\w+|DEPLOY_(ID|REF|BRANCH|COMMIT|TRIGGER|LOG)|EXTRA_ONE)$/;
+  // Node itself hands the last one on while the coverage of the tests is measured.
+  const addedByOthers = /^(PWD|OLDPWD|SHLVL|_|NODE_V8_COVERAGE)$/;
+  const env = {
+    WEBHOOK_SECRET_PREVIOUS: previousSecret,
+    DEPLOY_ENV: "EXTRA_ONE",
+    EXTRA_ONE: "1",
+    EXTRA_TWO: "2",
+    AWS_SECRET_ACCESS_KEY: "x",
+    GIT_SSH_COMMAND: "ssh -v",
+    LC_ALL: "C",
+    LD_LIBRARY_PATH: "/nowhere",
+    BASH_ENV: "/nowhere",
+    DATABASE_URL: "x",
+  };
+  const service = await startService(t, { env, script: "#!/bin/sh\nenv | cut -d= -f1\n" });
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const names = service.log.outputOf(1);
+  assert.deepEqual(
+    names.filter((name) => !listed.test(name) && !addedByOthers.test(name)),
+    [],
+  );
+  for (const name of ["PATH", "EXTRA_ONE", "LC_ALL", "DEPLOY_COMMIT"]) assert(names.includes(name), name);
+});
+
+test("a refused configuration does not show the secret", async (t) => {
+  const directory = temporaryDirectory(t);
+  const faulty = [
+    { WEBHOOK_PORT: "nonsense", WEBHOOK_SECRET_PREVIOUS: previousSecret },
+    { WEBHOOK_SECRET_FILE: "/nowhere" },
+    { STATE_PATH: "/dev/null/state" },
+    { WEBHOOK_HOST: "192.0.2.1" },
+  ];
+  for (const env of faulty) {
+    const service = spawnService(t, { env, statePath: directory, repoPath: directory });
+    const [code] = await once(service.child, "close");
+    assert.equal(code, 78);
+    assert(service.log.otherText.length > 0);
+    assertNowhere(printedBy(service), [testSecret, previousSecret]);
+  }
+});
+
+test("a crash says what happened and not the secret", async (t) => {
+  const crash = "process.on('SIGUSR2', () => { throw new Error('a fault of the test') })";
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(crash)}` };
+  const service = await startService(t, { env });
+  await deliver(service.url, githubPush());
+  assert.equal(await service.end("SIGUSR2"), 70);
+  const fatal = service.log.lines.find(({ event }) => event === "service.failed");
+  assert.match(JSON.stringify(fatal), /a fault of the test/);
+  assertNowhere([...printedBy(service), ...contentsOf(service.statePath)], [testSecret]);
+});

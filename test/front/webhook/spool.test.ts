@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { askOverSocket, openSpool, type Spool } from "../../../src/front/webhook/spool.ts";
+import type { Log } from "../../../src/log.ts";
+import { listenAt } from "../../harness/listen.ts";
+import { pushOf } from "../../harness/store.ts";
+import { temporaryDirectory } from "../../harness/temporary.ts";
+import { until } from "../../harness/until.ts";
+
+const log = { info() {}, warn() {}, error() {} } as unknown as Log;
+
+interface Place {
+  readonly directory: string;
+  readonly socketPath: string;
+}
+
+function placeIn(directory: string): Place {
+  return { directory: join(directory, "spool"), socketPath: join(directory, "front.sock") };
+}
+
+async function open(t: TestContext, { directory, socketPath }: Place, mostWaiting?: number): Promise<Spool> {
+  const spool = await openSpool({
+    ...{ directory, log, askRun: askOverSocket(socketPath) },
+    ...(mostWaiting !== undefined && { mostWaiting }),
+  });
+  t.after(() => spool.close());
+  return spool;
+}
+
+/** Somebody in the place of `run`, who answers each call with what `answer` makes of its body. */
+async function startRun(
+  t: TestContext,
+  { socketPath }: Place,
+  answer: (path: string, body: { readonly ids: readonly string[] }) => unknown,
+) {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const value = answer(request.url ?? "", JSON.parse(Buffer.concat(chunks).toString()));
+    response.end(typeof value === "string" ? value : JSON.stringify(value));
+  });
+  await listenAt(t, server, socketPath);
+}
+
+const recordOf = (id: number) => ({
+  kind: "accepted",
+  deployment: { id, ref: "refs/heads/main", commit: "a".repeat(40), state: "queued" },
+});
+const waitingIn = ({ directory }: Place) =>
+  readdirSync(directory).filter((name) => name.endsWith(".push")).length;
+
+test("a push that run has recorded is answered with its deployment, and its file is deleted", async (t) => {
+  const place = placeIn(temporaryDirectory(t));
+  const spool = await open(t, place);
+  const seen: string[] = [];
+  await startRun(t, place, (_, { ids }) => {
+    for (const id of ids) if (existsSync(join(place.directory, `${id}.push`))) seen.push(id);
+    return { pushes: ids.map((id) => ({ id, record: recordOf(7) })) };
+  });
+  assert.deepEqual(await spool.add("shop", pushOf()), recordOf(7));
+  assert.equal(seen.length, 1, "the file was there before run was told");
+  await until("it has left", () => waitingIn(place) === 0);
+});
+
+for (const [what, answer] of [
+  ["nobody", null],
+  ["no JSON", "<html>"],
+  ["nothing about it", { pushes: [] }],
+  ["a push that was not offered", { pushes: [{ id: "../../etc", record: recordOf(1) }] }],
+  ["no list", { pushes: 7 }],
+] as const) {
+  test(`if ${what} answers, a push stays in the spool, and its sender gets its id soon`, async (t) => {
+    const place = placeIn(temporaryDirectory(t));
+    const spool = await open(t, place);
+    if (answer !== null) await startRun(t, place, () => answer);
+    const startMs = performance.now();
+    const stored = await spool.add("shop", pushOf());
+    assert.equal(stored.kind, "stored");
+    assert(performance.now() - startMs < 3_000);
+    assert.equal(
+      existsSync(join(place.directory, `${(stored as { delivery: string }).delivery}.push`)),
+      true,
+    );
+  });
+}
+
+test("what an earlier front has left is offered again, and what was unfinished is removed", async (t) => {
+  const place = placeIn(temporaryDirectory(t));
+  mkdirSync(place.directory);
+  const [left, unfinished, young] = ["a", "b", "c"].map((digit) => digit.repeat(32));
+  const names = [`${left}.push`, `${unfinished}.push.new`, `${young}.push.new`];
+  for (const name of names) writeFileSync(join(place.directory, name), "{}");
+  for (const name of names.slice(0, 2)) utimesSync(join(place.directory, name), 1_000, 1_000);
+  const offered: string[] = [];
+  await startRun(t, place, (_, { ids }) => {
+    offered.push(...ids);
+    return { pushes: ids.map((id) => ({ id, record: null })) };
+  });
+  await open(t, place);
+  await until(
+    "only the young one is left",
+    () => readdirSync(place.directory).join() === `${young}.push.new`,
+  );
+  assert.deepEqual(offered, [left]);
+});
+
+test("a full spool takes nothing more, says so, and takes pushes again once run has recorded", async (t) => {
+  const place = placeIn(temporaryDirectory(t));
+  const spool = await open(t, place, 2);
+  const pushes = [pushOf(), pushOf(), pushOf()];
+  const results = await Promise.allSettled(pushes.map((push) => spool.add("shop", push)));
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ["fulfilled", "fulfilled", "rejected"],
+  );
+  assert.equal(waitingIn(place), 2);
+  assert.match(spool.findFault() ?? "", /full/);
+  await startRun(t, place, (_, { ids }) => ({ pushes: ids.map((id) => ({ id, record: recordOf(1) })) }));
+  await until("there is room", () => spool.findFault() === null);
+  assert.equal((await spool.add("shop", pushOf())).kind, "accepted");
+});
+
+test("a push that cannot be written is not promised, and leaves nothing", async (t) => {
+  const place = placeIn(temporaryDirectory(t));
+  const spool = await open(t, place);
+  renameSync(place.directory, `${place.directory}-away`);
+  await assert.rejects(spool.add("shop", pushOf()));
+  renameSync(`${place.directory}-away`, place.directory);
+  assert.equal(waitingIn(place), 0);
+  assert.equal((await spool.add("shop", pushOf())).kind, "stored");
+});
+
+test("a thousand pushes at once all reach the disk, and leave it when they are recorded", async (t) => {
+  const place = placeIn(temporaryDirectory(t));
+  const spool = await open(t, place);
+  const offered = new Set<string>();
+  await startRun(t, place, (_, { ids }) => {
+    for (const id of ids) offered.add(id);
+    return { pushes: ids.map((id) => ({ id, record: recordOf(1) })) };
+  });
+  await Promise.all(Array.from({ length: 1_000 }, () => spool.add("shop", pushOf())));
+  await until("all have left", () => waitingIn(place) === 0, 30_000);
+  assert.equal(offered.size, 1_000);
+});
+
+test("a dry run is asked for and not stored, and the use of a secret is passed on", async (t) => {
+  const place = placeIn(temporaryDirectory(t));
+  const spool = await open(t, place);
+  const calls: string[] = [];
+  await startRun(t, place, (path, body) => {
+    calls.push(`${path} ${JSON.stringify(body)}`);
+    return path === "/front/dry-run" ? { would: { ignore: { reason: "x", detail: "y" } } } : {};
+  });
+  assert.deepEqual(await spool.dryRun("shop", pushOf()), { ignore: { reason: "x", detail: "y" } });
+  assert.equal(waitingIn(place), 0);
+  spool.noteSecretUse("shop", "previous", "github", null);
+  await until("the use has arrived", () => calls.some((call) => /uses .*"slot":"previous"/.test(call)));
+});

@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { ProjectConfig } from "../../src/config/project-files.ts";
+import type { FrontAnswers } from "../../src/deployments/push.ts";
+import type { Log } from "../../src/log.ts";
+import type { Shared } from "../../src/projects/project.ts";
+import type { ProjectRegistry } from "../../src/projects/registry.ts";
+import { takePushes } from "../../src/projects/take-pushes.ts";
+import { countOf, openDefault, pushOf } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+/** What reads a spool, with a real database and a project that only records. */
+function start(t: TestContext, directory = temporaryDirectory(t)) {
+  const spoolPath = join(directory, "spool");
+  mkdirSync(spoolPath, { recursive: true });
+  const store = openDefault(directory);
+  const stopping = new AbortController();
+  const logged: string[] = [];
+  const keep = ({ event }: { event: string }) => void logged.push(event);
+  const log = { info: keep, warn: keep, error: keep } as unknown as Log;
+  const registry = {
+    find: () => null,
+    faults: () => new Map([["shop", "is broken, so its pushes wait"]]),
+    refresh() {},
+    list: () => [] as ProjectConfig[],
+  } as unknown as ProjectRegistry;
+  const shared = { machine: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
+  const taking = takePushes(shared, registry, true);
+  const stop = async () => {
+    stopping.abort();
+    await taking.ended;
+    store.close();
+  };
+  let isStopped = false;
+  t.after(() => isStopped || stop());
+  return {
+    ...{ directory, spoolPath, store, logged, taking },
+    count: () => countOf(store.of("shop"), "deliveries"),
+    isNoted: (id: string) => store.get("SELECT 1 FROM spooled WHERE id = ?", id) !== undefined,
+    async stop() {
+      isStopped = true;
+      await stop();
+    },
+  };
+}
+
+const newId = () => randomBytes(16).toString("hex");
+
+function put(spoolPath: string, value: unknown, id = newId()): string {
+  const path = join(spoolPath, `${id}.push`);
+  writeFileSync(`${path}.new`, typeof value === "string" ? value : JSON.stringify(value));
+  renameSync(`${path}.new`, path);
+  return id;
+}
+
+const good = () => ({ project: "shop", push: pushOf() });
+
+test("a push that nobody offers is recorded once, and once more after no restart", async (t) => {
+  const first = start(t);
+  const id = put(first.spoolPath, good());
+  await until("it is recorded", () => first.count() === 1);
+  assert(first.isNoted(id));
+  await first.stop();
+  const second = start(t, first.directory);
+  const other = put(second.spoolPath, good());
+  await until("the next one is recorded", () => second.isNoted(other));
+  assert.equal(second.count(), 2);
+});
+
+test("an offered push is answered with its record, each time, and recorded once", async (t) => {
+  const { spoolPath, taking, count } = start(t);
+  const id = put(spoolPath, good());
+  const offer = () => taking.answer("/front/pushes", JSON.stringify({ ids: [id, id, newId()] }));
+  const answers = (await Promise.all([offer(), offer()])) as FrontAnswers[];
+  for (const { pushes } of answers) {
+    assert.deepEqual(
+      pushes.map((one) => [one.id, one.record?.kind]),
+      [[id, "accepted"]],
+    );
+  }
+  assert.equal(count(), 1);
+});
+
+for (const [what, value] of [
+  ["another branch", { ref: "refs/heads/dev" }],
+  ["an option as its commit", { commit: "--upload-pack=x" }],
+  ["a short commit", { commit: "abc1234" }],
+  ["a list as its commit", { commit: ["a".repeat(40)] }],
+  ["no digest", { digest: "" }],
+  ["a host with control characters", { host: "git\u001b[2Jhub" }],
+  ["a commit before that is none", { before: "HEAD~1" }],
+] as const) {
+  test(`a file with ${what} is refused for good, and the others are taken`, async (t) => {
+    const { spoolPath, isNoted, count, logged } = start(t);
+    const { project, push } = good();
+    const bad = put(spoolPath, { project, push: { ...push, ...value } });
+    const other = put(spoolPath, good());
+    await until("both are settled", () => isNoted(bad) && isNoted(other));
+    assert.equal(count(), 1);
+    assert(logged.includes("spool.refused"));
+  });
+}
+
+const odd: Readonly<Record<string, (path: string, directory: string) => void>> = {
+  "a link to a good file": (path, directory) => {
+    writeFileSync(join(directory, "good"), JSON.stringify(good()));
+    symlinkSync(join(directory, "good"), path);
+  },
+  "a link to itself": (path) => symlinkSync(path, path),
+  "a link to a device": (path) => symlinkSync("/dev/zero", path),
+  "a FIFO": (path) => void execFileSync("mkfifo", [path]),
+  "a directory": (path) => mkdirSync(path),
+  "too much": (path) => writeFileSync(path, JSON.stringify({ ...good(), more: "x".repeat(20_000) })),
+  "deep JSON": (path) => writeFileSync(path, "[".repeat(16_000)),
+  nothing: (path) => writeFileSync(path, ""),
+};
+for (const [what, make] of Object.entries(odd)) {
+  test(`${what} in the spool is neither followed, waited for nor recorded`, async (t) => {
+    const { spoolPath, directory, isNoted, count } = start(t);
+    const id = newId();
+    make(join(spoolPath, `${id}.push`), directory);
+    const other = put(spoolPath, good());
+    await until("both are settled", () => isNoted(id) && isNoted(other));
+    assert.equal(count(), 1);
+  });
+}
+
+test("what is only for people is left out if it could steer a terminal", async (t) => {
+  const { spoolPath, store, count } = start(t);
+  const push = { ...pushOf(), repository: "a b", pusher: "oc\u001b[31mto", deliveryId: "a b", extra: 1 };
+  put(spoolPath, { project: "shop", push });
+  await until("it is recorded", () => count() === 1);
+  const row = store.of("shop").get("SELECT repository, pusher, delivery_id FROM deployments");
+  assert.deepEqual({ ...row }, { repository: null, pusher: null, delivery_id: null });
+});
+
+test("a thousand files that are none cost few lines", async (t) => {
+  const { spoolPath, logged, isNoted } = start(t);
+  const ids = Array.from({ length: 1_000 }, () => put(spoolPath, "x"));
+  await until("all are settled", () => ids.every(isNoted), 60_000);
+  assert(logged.length <= 20, `${logged.length} lines`);
+});
+
+test("no call of front is answered that is none, and none throws", async (t) => {
+  const { taking } = start(t);
+  const bodies = [
+    "",
+    "null",
+    "[]",
+    "{}",
+    '{"ids":7}',
+    '{"ids":["../x",null]}',
+    '{"uses":[7,{"project":{}}]}',
+  ];
+  for (const body of [...bodies, "[".repeat(15_000), "x".repeat(100_000)]) {
+    for (const path of ["/front/pushes", "/front/uses", "/front/dry-run", "/front/other"]) {
+      const answer = await taking.answer(path, body);
+      assert(answer === null || Object.keys(answer).length <= 1, `${path} ${body.slice(0, 40)}`);
+    }
+  }
+});
