@@ -192,7 +192,7 @@ export function notesOf(
 }
 
 const nothingServed =
-  "Caddy serves no service of this project: none publishes a port that is a web address. To serve one: --at <service>:<port in its container>=<host name>";
+  "Caddy serves no service of this project: none publishes a port that is a web address. To serve one: hotpush init --at <service>:<port in its container>=<host name>";
 
 function upstreamNote({ endpoint: { service, port }, place, published, isInDoubt }: Upstream): string {
   const at = place.kind === "name" ? place.name : `port ${place.port}`;
@@ -205,7 +205,7 @@ function upstreamNote({ endpoint: { service, port }, place, published, isInDoubt
     ...(isOpened
       ? [`Only this machine or its network reached it so far; now all visitors of ${at} do.`]
       : []),
-    ...(isInDoubt ? [`If it does not speak HTTP: --at ${service}:${port}=none`] : []),
+    ...(isInDoubt ? [`If it does not speak HTTP: hotpush init --at ${service}:${port}=none`] : []),
   ].join(" ");
 }
 

@@ -267,7 +267,7 @@ function onlyPort(own: readonly Judged[], name: string, service: SetupService): 
   const [port, ...more] = ports ?? exposedPorts(service);
   if (port !== undefined && more.length === 0) return port;
   throw new SetupError(
-    `Which port of ${name} do you mean? Write the port in its container: --at ${name}:<port>=…`,
+    `Which port of ${name} do you mean? Write the port in its container: hotpush init --at ${name}:<port>=…`,
   );
 }
 
@@ -298,7 +298,7 @@ function refuseOwnCertificates(judged: readonly Judged[]): void {
   const { service } = proxy.endpoint;
   const name = `${service} publishes port 443, so it has certificates of its own, and Caddy of this server needs that port.`;
   throw new SetupError(
-    `${name} If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
+    `${name} If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: hotpush init --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
   );
 }
 
@@ -340,7 +340,7 @@ function mainFirst(
   });
   if (main === null || ranked.some(({ endpoint }) => endpoint.service === main)) return ranked;
   throw new SetupError(
-    `${main} publishes no port that speaks HTTP, as far as its compose file shows. If one does, name the port in its container: --at ${main}:<port>=<host name>`,
+    `${main} publishes no port that speaks HTTP, as far as its compose file shows. If one does, name the port in its container: hotpush init --at ${main}:<port>=<host name>`,
   );
 }
 
@@ -461,7 +461,7 @@ function refuseCaddysPorts(left: readonly LeftPort[]): void {
     if (taken === undefined) continue;
     const { service, port } = endpoint;
     throw new SetupError(
-      `${service} publishes port ${taken.port}, which Caddy needs for all projects of this server, and Caddy cannot pass it on (${reason}). Publish another port there; or, if it does speak HTTP: --at ${service}:${port}=<host name>`,
+      `${service} publishes port ${taken.port}, which Caddy needs for all projects of this server, and Caddy cannot pass it on (${reason}). Publish another port there; or, if it does speak HTTP: hotpush init --at ${service}:${port}=<host name>`,
     );
   }
 }
