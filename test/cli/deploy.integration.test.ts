@@ -60,8 +60,8 @@ test("deploy deploys a commit that is live already once more", async (t) => {
 });
 
 test("deploy queues, supersedes what waits, and with --detach does not wait", async (t) => {
-  const { service } = await start(t, waitingScript);
-  for (const _ of [1, 2]) await deliver(service.url, githubPush());
+  const { service, project } = await start(t, waitingScript);
+  for (const _ of [1, 2]) await deliver(service.url, githubPush({ after: project.commit() }));
   const { deployment } = await hotpushJson<Answer>(service, "deploy", "--detach");
   assert.deepEqual([deployment.id, deployment.state, deployment.trigger], [3, "queued", "manual"]);
   const { deployments } = await hotpushJson<{ deployments: Answer["deployment"][] }>(service, "history");
@@ -102,8 +102,11 @@ test("after Ctrl-C the deployment goes on, and deploy says so", async (t) => {
 });
 
 test("cancel ends the running script and all it started, then the next one runs", async (t) => {
-  const { service } = await start(t, `#!/bin/sh\n[ "$DEPLOY_ID" != 1 ] || sleep 600 & echo started; wait\n`);
-  for (const _ of [1, 2]) await deliver(service.url, githubPush());
+  const { service, project } = await start(
+    t,
+    `#!/bin/sh\n[ "$DEPLOY_ID" != 1 ] || sleep 600 & echo started; wait\n`,
+  );
+  for (const _ of [1, 2]) await deliver(service.url, githubPush({ after: project.commit() }));
   await service.log.waitFor(({ msg }) => msg === "started");
   const { code, stdout } = await hotpush(service, "cancel");
   assert.deepEqual([code, stdout.split("\n")[0]], [0, "Deployment 1 is being cancelled."]);

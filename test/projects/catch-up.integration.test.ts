@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -46,6 +47,10 @@ test("the remotes of many projects are asked one after another at start, and few
   for (const name of names) await fetch(first.urlOf(name), { method: "POST", ...githubPush() });
   for (const index of names.keys()) await first.log.waitForEnding(index + 1);
   await first.end();
+  for (const path of paths) {
+    execFileSync("git", ["init", "--quiet", path]);
+    execFileSync("git", ["-C", path, "remote", "add", "origin", path]);
+  }
 
   git.forget();
   await machine.start("all", git.env);

@@ -104,10 +104,11 @@ for (const roles of [["all"], ["run", "front"]] as const satisfies readonly (rea
       );
       const states = own.map(({ state }) => state);
       assert.ok(
-        states.every((state) => state === "succeeded" || state === "superseded"),
+        states.every((state) => ["succeeded", "superseded", "skipped"].includes(state)),
         `${name}: ${states}`,
       );
-      assert.equal(states.at(-1), "succeeded", `${name}: the newest is deployed`);
+      // An earlier one may have deployed the newest commit already.
+      assert.ok(["succeeded", "skipped"].includes(states.at(-1) ?? ""), `${name}: ${states}`);
       const { repoPath } = remotes.find((remote) => remote.name === name) ?? { repoPath: "" };
       assert.equal(git(repoPath, "rev-parse", "HEAD"), commits.at(-1));
     }
