@@ -90,7 +90,8 @@ export async function makeProjectNetwork(engine: Engine, project: string): Promi
   if (networks.some((network) => network.Name === Name)) return;
   for (const Subnet of subnets) {
     try {
-      await engine.post("/networks/create", { Name, IPAM: { Config: [{ Subnet }] } });
+      const Labels = { "hotpush.project": project };
+      await engine.post("/networks/create", { Name, Labels, IPAM: { Config: [{ Subnet }] } });
       return;
     } catch (error) {
       // Another process has made it in the meantime.

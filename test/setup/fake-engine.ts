@@ -2,6 +2,7 @@ import type { Engine, EngineRefusal } from "../../src/platform/docker/engine.ts"
 
 export interface FakeNetwork {
   readonly Name: string;
+  readonly Labels?: Readonly<Record<string, string>>;
   readonly IPAM: { readonly Config: readonly { readonly Subnet: string }[] | null };
 }
 

@@ -88,11 +88,12 @@ test("a container that is removed in the meantime is no fault", async () => {
   assert.deepEqual(await joinAll(fake, ["shop"]), []);
 });
 
-test("a project's network has its name and a subnet of its own", async () => {
+test("a project's network has its name, its label and a subnet of its own", async () => {
   const { engine, networks } = fakeEngine([networkOf("host", null)]);
   await makeProjectNetwork(engine, "shop");
   assert.deepEqual(networks.at(-1), {
     Name: "hotpush-shop",
+    Labels: { "hotpush.project": "shop" },
     IPAM: { Config: [{ Subnet: "10.231.0.0/27" }] },
   });
 });
