@@ -3,7 +3,6 @@ import { createServer } from "node:http";
 import { after } from "node:test";
 import fc from "fast-check";
 import { joinChunks, readBody } from "../../src/front/webhook/body.ts";
-import { createBodyBudget } from "../../src/front/webhook/body-budget.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
 import { exchange, onTheWire } from "../harness/raw-http.ts";
@@ -145,11 +144,11 @@ function inChunks(body: string, cuts: readonly number[], extension: string): str
 
 /** A server that answers with the body that it read. @returns its port */
 async function startReader(): Promise<number> {
-  const budget = createBodyBudget();
+  const arriving = { heldBytes: 0, drops: new Set<() => void>() };
   const server = createServer(async (request, response) => {
     const seen: Buffer[] = [];
     const onChunk = (chunk: Buffer) => void seen.push(Buffer.from(chunk));
-    const read = await readBody(request, limitBytes, budget, onChunk);
+    const read = await readBody(request, limitBytes, arriving, onChunk);
     const hex = (bytes: Buffer) => bytes.toString("hex");
     const answer = Array.isArray(read)
       ? { joined: hex(joinChunks(read)), seen: hex(Buffer.concat(seen)) }

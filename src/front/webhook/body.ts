@@ -1,11 +1,20 @@
 import type { IncomingMessage } from "node:http";
 import { formatSize } from "../../config/size.ts";
 import { discard, type Refusal } from "../../platform/http-server/answer.ts";
-import { declaredBytes } from "../../platform/http-server/request-head.ts";
-import type { BodyBudget } from "./body-budget.ts";
+
+/** What all bodies that are arriving may hold together. Nobody knows yet whether they are signed. */
+const mostHeldBytes = 64 * 1024 ** 2;
+
+/** The bodies that are arriving, the oldest first. */
+export interface ArrivingBodies {
+  heldBytes: number;
+  /** Each refuses its body. */
+  readonly drops: Set<() => void>;
+}
 
 /**
- * Reads the body byte for byte as it was sent, and no more than `limitBytes` of it.
+ * Reads the body byte for byte as it was sent, and no more than `limitBytes` of it. If all bodies together hold too much, the
+ * one that has been arriving for longest is dropped: a real push arrives within milliseconds.
  *
  * @param onChunk gets each chunk as it arrives, so that hashing a large body never blocks for long
  * @returns the body in the pieces in which it came, since only a signed one is worth the copy; why it is refused; or null
@@ -14,46 +23,35 @@ import type { BodyBudget } from "./body-budget.ts";
 export function readBody(
   request: IncomingMessage,
   limitBytes: number,
-  budget: BodyBudget,
+  arriving: ArrivingBodies,
   onChunk: (chunk: Buffer) => void,
 ): Promise<Buffer[] | Refusal | null> {
   const { promise, resolve } = Promise.withResolvers<Buffer[] | Refusal | null>();
   const chunks: Buffer[] = [];
   let length = 0;
   let isSettled = false;
-  const arriving = budget.enter(declaredBytes(request), () => settle(tooSlow));
+  const drop = () => settle(tooSlow);
 
   function settle(result: Buffer[] | Refusal | null): void {
     if (isSettled) return;
     isSettled = true;
-    budget.leave(arriving);
+    if (arriving.drops.delete(drop)) arriving.heldBytes -= length;
     if (result !== chunks) discardAll(chunks);
     resolve(result);
   }
 
-  function waitForTurn(turn: Promise<void>): void {
-    let isWaiting = true;
-    request.pause();
-    // Else Node reads 64 KiB more before it stops. Not now, since Node resumes the socket after each part.
-    setImmediate(() => {
-      if (isWaiting && !isSettled) request.socket.pause();
-    });
-    const readOn = () => {
-      isWaiting = false;
-      request.resume();
-      request.socket.resume();
-    };
-    turn.then(readOn, () => settle(null));
-  }
-
   request.on("data", (chunk: Buffer) => {
     if (isSettled) return discard(chunk);
-    length += chunk.length;
-    if (length > limitBytes) return settle(tooLarge(limitBytes));
+    if (length + chunk.length > limitBytes) return settle(tooLarge(limitBytes));
     onChunk(chunk);
     chunks.push(chunk);
-    const turn = budget.grow(arriving, chunk.length);
-    if (turn !== null) waitForTurn(turn);
+    length += chunk.length;
+    arriving.heldBytes += chunk.length;
+    arriving.drops.add(drop);
+    for (const dropOldest of arriving.drops) {
+      if (arriving.heldBytes <= mostHeldBytes) break;
+      dropOldest();
+    }
   });
   request.on("end", () => settle(chunks));
   request.on("error", () => settle(null));

@@ -13,7 +13,6 @@ import { hardenServer, serverOptions } from "../../platform/http-server/hardenin
 import { checkHead } from "../../platform/http-server/request-head.ts";
 import { createHttpServer } from "../../platform/http-server/server.ts";
 import { tooLarge } from "./body.ts";
-import { createBodyBudget } from "./body-budget.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { methodNotAllowed, pathUnknown } from "./refusals.ts";
 import { type AnswerDelivery, createWebhook, type Webhook } from "./webhook.ts";
@@ -35,7 +34,7 @@ export interface ReceiverOptions {
 export function createReceiver(options: ReceiverOptions): Server {
   const { bodyLimitBytes, trustedProxies, findWebhook, webhookPath, findFault, isStopping } = options;
   const log = createDeliveryLog(options.log);
-  const limits = { bodyLimitBytes, budget: createBodyBudget(), log };
+  const limits = { bodyLimitBytes, arriving: { heldBytes: 0, drops: new Set<() => void>() }, log };
   // By webhook, so that its keys are made once.
   const answers = new WeakMap<Webhook, AnswerDelivery>();
 

@@ -9,8 +9,7 @@ import {
   withoutDryRun,
 } from "../../deployments/push.ts";
 import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "../../platform/http-server/answer.ts";
-import { discardAll, joinChunks, readBody } from "./body.ts";
-import type { BodyBudget } from "./body-budget.ts";
+import { type ArrivingBodies, discardAll, joinChunks, readBody } from "./body.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";
 import { type Host, identifyHost } from "./git-hosts.ts";
 import { type Payload, readPayload } from "./payload.ts";
@@ -48,7 +47,7 @@ export interface Webhook extends Selected {
 /** What all webhooks of a server share. */
 export interface WebhookLimits {
   readonly bodyLimitBytes: number;
-  readonly budget: BodyBudget;
+  readonly arriving: ArrivingBodies;
   readonly log: DeliveryLog;
 }
 
@@ -90,7 +89,7 @@ async function receiveSigned(
   request: IncomingMessage,
   from: string | null,
 ): Promise<SignedDelivery | Refusal | null> {
-  const { keys, bodyLimitBytes, budget } = state;
+  const { keys, bodyLimitBytes, arriving } = state;
   const { headers } = request;
   const headFault = checkDeliveryHead(request, bodyLimitBytes);
   if (headFault) return headFault;
@@ -98,7 +97,7 @@ async function receiveSigned(
   const signature = host.claimSignature(headers);
   if (!("digests" in signature)) return unverifiable(signature);
   const verification = startVerification(signature, keys);
-  const chunks = await readBody(request, bodyLimitBytes, budget, verification.update);
+  const chunks = await readBody(request, bodyLimitBytes, arriving, verification.update);
   if (!Array.isArray(chunks)) return chunks;
   const slot = verification.verdict();
   if (slot === null || !isFresh(signature, Date.now())) {
