@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { controlSocketPath } from "../src/control/control-socket.ts";
+import { operatorSocketPath } from "../src/calls/call.ts";
 import { commandEnvironment, launcher } from "../test/harness/hotpush.ts";
 import { type Scope, temporaryDirectory } from "../test/harness/temporary.ts";
 import { until } from "../test/harness/until.ts";
@@ -63,7 +63,7 @@ async function startTalking(scope: Scope) {
   fillHistory(statePath, historySize);
   const script = `#!/bin/sh\necho "==> Build"\nseq 1000\nwhile read -r line; do echo "$line"; done <${pipe}\n`;
   const { hookUrl } = await startHotpush(scope, { statePath, script });
-  await until("the control socket", () => existsSync(controlSocketPath(statePath)));
+  await until("the control socket", () => existsSync(operatorSocketPath(statePath)));
   for (const push of pushesToMain(1)) await send(hookUrl, push);
   // Waits until the script has opened its end.
   const fd = openSync(pipe, "w");

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { controlSocketPath } from "../src/control/control-socket.ts";
+import { operatorSocketPath } from "../src/calls/call.ts";
 import { freePort } from "../test/harness/free-port.ts";
 import { launcher } from "../test/harness/hotpush.ts";
 import { memoryOf } from "../test/harness/memory.ts";
@@ -102,7 +102,7 @@ function makeProjects(scope: Scope, count: number): ProjectsMachine {
         command: [launcher, ...(role === "all" ? [] : [role])],
         port,
         hookPath: "/webhook/",
-        readyPath: role === "run" ? controlSocketPath(statePath) : "/health",
+        readyPath: role === "run" ? operatorSocketPath(statePath) : "/health",
         cwd: temporaryDirectory(scope),
         env: {
           ...{ WEBHOOK_PORT: String(port ?? 0), WEBHOOK_HOST: "127.0.0.1", STATE_PATH: statePath },

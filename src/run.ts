@@ -1,12 +1,12 @@
 import { extname, join } from "node:path";
 import { accessIn } from "./access/schema.ts";
+import { operatorSocketPath, type ServerContext } from "./calls/call.ts";
+import { createExaminer, type Examiner } from "./calls/examiner.ts";
+import { openSocket } from "./calls/server.ts";
 import type { MachineSettings } from "./config/machine.ts";
 import type { ProjectFiles } from "./config/project-files.ts";
 import { liveMount, serverFilesAt } from "./config/server.ts";
 import type { Environment } from "./config/settings.ts";
-import { openControlSocket, openPageSocket } from "./control/control-socket.ts";
-import { createExaminer, type Examiner } from "./control/examiner.ts";
-import type { ControlSources } from "./control/route.ts";
 import { numberAfter } from "./deployments/deployment.ts";
 import { createEventBus } from "./deployments/events.ts";
 import { createHealthCheck } from "./deployments/health.ts";
@@ -117,7 +117,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
         : null;
     const taking = takePushes(shared, projects, isSplit);
     answer = taking.answer;
-    const sources: ControlSources = {
+    const sources: ServerContext = {
       ...{ store, projects, turns, events, findFault, statePath, log },
       ...{ access: access.store, examiner: examinerOf(options), startedAtMs: Date.now() },
       ...{ pageUrl: machine.pageUrl, metricsNetworks: machine.metricsNetworks },
@@ -127,7 +127,10 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
       },
       findServerFaults: () => keeping?.faults() ?? [],
     };
-    const sockets = [await openPageSocket(sources, machine.pageSocket), await openControlSocket(sources)];
+    const sockets = [
+      await openSocket(sources, "page", machine.pageSocket),
+      await openSocket(sources, "operator", operatorSocketPath(statePath)),
+    ];
     return { lock, taking, sockets };
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { webAddress } from "../src/control/web-address.ts";
+import { webAddress } from "../src/calls/web-address.ts";
 import { parseGitRemoteUrl } from "../src/platform/git-remote-url.ts";
 import { printable } from "../src/platform/terminal/printable.ts";
 import { secretsInText } from "../src/redaction/detect-secrets.ts";

@@ -18,14 +18,9 @@ test("only the parts that are made for it start programs and open databases", ()
 
 test("what runs as root opens files of others by the one module that is made for it", () => {
   const read = 'import { existsSync, readFileSync } from "node:fs";';
-  for (const path of [
-    "redaction/detect-secrets.ts",
-    "runner/check-script.ts",
-    "control/projects.ts",
-    "run.ts",
-  ])
+  for (const path of ["redaction/detect-secrets.ts", "runner/check-script.ts", "calls/projects.ts", "run.ts"])
     assert.equal(wrongImportsIn(path, read).length, 1, path);
-  assert.equal(wrongImportsIn("control/a.ts", 'import * as fs from "node:fs/promises";').length, 1);
-  assert.deepEqual(wrongImportsIn("control/a.ts", 'import { existsSync, statSync } from "node:fs";'), []);
+  assert.equal(wrongImportsIn("calls/a.ts", 'import * as fs from "node:fs/promises";').length, 1);
+  assert.deepEqual(wrongImportsIn("calls/a.ts", 'import { existsSync, statSync } from "node:fs";'), []);
   assert.deepEqual(wrongImportsIn("runner/log-file.ts", read), []);
 });

@@ -10,7 +10,7 @@ const parts: readonly (readonly string[])[] = [
   ["main.ts"],
   ["cli"],
   ["setup", "send", "doctor", "front", "page", "run.ts"],
-  ["projects", "control", "notifications"],
+  ["projects", "calls", "notifications"],
   ["runner"],
   ["deployments"],
   ["access"],
@@ -31,10 +31,10 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
  * write to; all that others can write to is opened by platform/foreign-files.ts.
  */
 const runsAsRoot =
-  /^(?:access|control|deployments|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
+  /^(?:access|calls|deployments|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
 const openOwnFiles = [
-  "control/log.ts", // logs of scripts
-  "control/remote-server.ts", // a token, read by a command
+  "calls/log.ts", // logs of scripts
+  "calls/client.ts", // a token, read by a command
   "setup/reconcile.ts", // /etc/hotpush, and what is in live/ itself
   "notifications/message.ts", // logs of scripts
   "projects/project.ts", // names of state directories

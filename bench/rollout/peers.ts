@@ -2,9 +2,8 @@ import { execFile } from "node:child_process";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { callService, openStream, parseLines } from "../../src/control/client.ts";
-import type { LineJson } from "../../src/control/deployment-json.ts";
-import type { HistoryJson } from "../../src/control/history.ts";
+import { callRun, openCall, parseLines } from "../../src/calls/client.ts";
+import type { LineJson } from "../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../../test/harness/delivery.ts";
 import { startService } from "../../test/harness/service.ts";
 import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts";
@@ -50,7 +49,7 @@ export const hotpush: Peer = {
       statePath,
     });
     const last = async () => {
-      const answer = await callService<HistoryJson>(service.statePath, "GET", "/deployments?limit=1");
+      const answer = await callRun(service.statePath, "history", { limit: 1 });
       return answer.deployments[0];
     };
     let sent = "";
@@ -73,7 +72,7 @@ export const hotpush: Peer = {
         const { id, createdAt, startedAt, liveAt, finishedAt } = (await last()) ?? {};
         const recorded = Object.entries({ createdAt, startedAt, liveAt, finishedAt });
         const lines: (readonly [number, string])[] = [];
-        const log = await openStream(service.statePath, `/deployments/${id}/log?format=ndjson`);
+        const log = await openCall(service.statePath, "log", { id, format: "ndjson" });
         for await (const { line, printedAt } of parseLines<LineJson>(log))
           if (/^==> |^ {2}.{14} (?!build|pull)\w+ .* m?s /.test(line) && printedAt !== null)
             lines.push([Date.parse(printedAt), line.trim()]);

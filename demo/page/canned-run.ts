@@ -1,9 +1,7 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
+import type { DeploymentJson, ExaminationJson, LineJson, LogPageJson } from "../../src/calls/shapes.ts";
 import { shortCommit } from "../../src/commit-names.ts";
-import type { DeploymentJson, LineJson } from "../../src/control/deployment-json.ts";
-import type { ExaminationJson } from "../../src/control/examiner.ts";
-import type { LogPageJson } from "../../src/control/log.ts";
 import type { RunClient } from "../../src/page/run-client.ts";
 import { cannedServer, cannedSteps } from "./canned.ts";
 import { cannedLog } from "./log.ts";
@@ -16,12 +14,12 @@ export function cannedRun(): RunClient {
 
   function answer(path: string): object | null {
     const { pathname, searchParams: query } = new URL(path, "http://run");
-    if (pathname === "/visitor")
-      return { name: "Ada Park", kind: "session", rights: ["read", "deploy"], id: 7 };
+    if (pathname === "/visitor") return { name: "Ada Park", kind: "session", role: "operator", id: 7 };
     if (pathname === "/projects") return { projects: server.map(({ project }) => project) };
     if (pathname === "/sessions") return { sessions: cannedSessions() };
     if (pathname === "/deployments") return listed(all, query);
-    if (pathname === "/doctor") return cannedExamination(query.get("project") ?? "");
+    const [, examined] = /^\/projects\/([^/]+)\/doctor$/.exec(pathname) ?? [];
+    if (examined !== undefined) return cannedExamination(examined);
     const deployment = find(pathname);
     if (deployment === undefined) return null;
     if (pathname.endsWith("/log/page"))
@@ -33,11 +31,12 @@ export function cannedRun(): RunClient {
     async call(_visit, _method, path) {
       const value = answer(path);
       if (value !== null) return { kind: "ok", status: 200, value };
-      return { kind: "refused", status: 404, detail: "There is no such deployment." };
+      return { kind: "refused", status: 404, code: "not_found", detail: "There is no such deployment." };
     },
     async open(_visit, path) {
       const deployment = find(path);
-      if (deployment === undefined) return { kind: "refused", status: 404, detail: "There is no log." };
+      if (deployment === undefined)
+        return { kind: "refused", status: 404, code: "not_found", detail: "There is no log." };
       return streamOf(path.includes("/events") ? eventsOf(deployment) : timedLogOf(deployment));
     },
   };

@@ -1,5 +1,4 @@
-import type { DeploymentJson, StepJson } from "../../src/control/deployment-json.ts";
-import type { ProjectJson } from "../../src/control/projects.ts";
+import type { DeploymentJson, ProjectJson, StepJson } from "../../src/calls/shapes.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 
 const second = 1_000;

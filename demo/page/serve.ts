@@ -11,7 +11,7 @@ export function servePage(port: number): Server {
     trustedProxies: new BlockList(),
   };
   const run = cannedRun();
-  const page = createPage(settings, { run }, pino({ level: "warn" }));
+  const page = createPage(settings, run, pino({ level: "warn" }));
   const server = createServer((request, response) => {
     request.headers.host = settings.url.host;
     request.headers.cookie = "hotpush=hps_canned";

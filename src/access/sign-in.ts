@@ -1,18 +1,12 @@
 import type { Row, Store } from "../platform/sqlite/store.ts";
 import { credentialKind, hashOf, makeCredential } from "./credentials.ts";
-import { sessionLastsMs } from "./visitor.ts";
-
-export type VisitorRole = "viewer" | "operator";
+import { type Role, sessionLastsMs } from "./visitor.ts";
 
 /** Long enough to click, too short to be found in a chat later. */
 export const linkLastsMs = 120_000;
 
 /** A link's secret, which opens one session within two minutes. */
-export function makeLink(
-  store: Store,
-  { name, role }: { name: string; role: VisitorRole },
-  nowMs: number,
-): string {
+export function makeLink(store: Store, { name, role }: { name: string; role: Role }, nowMs: number): string {
   const secret = makeCredential("link");
   store.transaction(() => {
     store.run("DELETE FROM links WHERE expires_at_ms < ?", nowMs);
@@ -57,7 +51,7 @@ export function openLink(
 export interface Session extends Browser {
   readonly id: number;
   readonly name: string;
-  readonly role: VisitorRole;
+  readonly role: Role;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
 }
@@ -73,7 +67,7 @@ function toSession(row: Row): Session {
   return {
     id: Number(row.id),
     name: String(row.name),
-    role: row.role as VisitorRole,
+    role: row.role as Role,
     createdAtMs: Number(row.created_at_ms),
     lastSeenAtMs: Number(row.last_seen_at_ms),
     address: row.address as string | null,

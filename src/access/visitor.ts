@@ -1,8 +1,8 @@
 import type { Store } from "../platform/sqlite/store.ts";
 import { credentialKind, hashOf } from "./credentials.ts";
 
-/** A request looks; or it starts, ends or holds deployments. */
-export type Right = "read" | "deploy";
+/** A viewer looks; an operator also starts, ends and holds deployments. */
+export type Role = "viewer" | "operator";
 
 /** Somebody, or a program, that calls over the page's socket. */
 export interface Visitor {
@@ -11,16 +11,8 @@ export interface Visitor {
   readonly kind: "session" | "token";
   /** Of the session or the token. */
   readonly id: number;
-  readonly rights: readonly Right[];
+  readonly role: Role;
 }
-
-/** By the role of a session, or the scope of a token. */
-const rights: Readonly<Record<string, readonly Right[]>> = {
-  viewer: ["read"],
-  operator: ["read", "deploy"],
-  read: ["read"],
-  deploy: ["read", "deploy"],
-};
 
 const dayMs = 24 * 3_600_000;
 /** People sign in again a month after their last visit. */
@@ -42,7 +34,7 @@ function findSession(store: Store, hash: string, nowMs: number): Visitor | null 
     noteVisit(store, "UPDATE sessions SET last_seen_at_ms = ? WHERE hash = ?", nowMs, hash);
   }
   const { id, name, role } = row;
-  return { id: Number(id), name: String(name), kind: "session", rights: rights[String(role)] ?? [] };
+  return { id: Number(id), name: String(name), kind: "session", role: roleOf(role === "operator") };
 }
 
 function findToken(store: Store, hash: string, nowMs: number): Visitor | null {
@@ -52,7 +44,11 @@ function findToken(store: Store, hash: string, nowMs: number): Visitor | null {
     noteVisit(store, "UPDATE tokens SET last_used_at_ms = ? WHERE hash = ?", nowMs, hash);
   }
   const { id, name, scope } = row;
-  return { id: Number(id), name: String(name), kind: "token", rights: rights[String(scope)] ?? [] };
+  return { id: Number(id), name: String(name), kind: "token", role: roleOf(scope === "deploy") };
+}
+
+function roleOf(isOperator: boolean): Role {
+  return isOperator ? "operator" : "viewer";
 }
 
 /** A full disk, which the health check reports, keeps nobody from looking. */

@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from "commander";
-import { NotRunningError } from "../control/client.ts";
+import { NotRunningError } from "../calls/client.ts";
 import { CommandError, ProblemError } from "../problems.ts";
 import { refuse } from "./command.ts";
 import { loadProgram, onlyPrinting } from "./commands.ts";
@@ -57,7 +57,7 @@ function takeServer(argv: readonly string[]) {
 }
 
 /** Those that call a service, but not over its page. */
-const onlyThere: readonly string[] = ["open", "session", "token", "audit", "notify", "secret", "doctor"];
+const onlyThere: readonly string[] = ["open", "notify", "secret", "doctor"];
 
 function isOnlyThere(command: string, { HOTPUSH_SERVER }: NodeJS.ProcessEnv): boolean {
   return Boolean(HOTPUSH_SERVER) && onlyThere.includes(command);

@@ -1,5 +1,4 @@
 import { Argument, type Command, type Option } from "commander";
-import type { ProjectJson } from "../control/projects.ts";
 import { type CommandContext, newCommand, print } from "./command.ts";
 
 /** Printed in place of words if the path of a file can follow. */
@@ -104,7 +103,7 @@ function valuesOf({ flags, argChoices = [] }: Option): readonly string[] {
 /** None, if the service cannot be asked. */
 async function projectNames(env: NodeJS.ProcessEnv): Promise<readonly string[]> {
   const { accessService } = await import("./service-access.ts");
-  const list = accessService(env, {}).get<{ projects: readonly ProjectJson[] }>("/projects");
+  const list = accessService(env, {}).call("projects", {});
   return await list.then(
     ({ projects }) => projects.map(({ name }) => name),
     () => [],

@@ -1,8 +1,6 @@
+import type { DeploymentJson, HoldJson, PauseJson, ReportedJson } from "../calls/shapes.ts";
 import { branchOf, shortCommit } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
-import type { DeploymentJson, ReportedJson } from "../control/deployment-json.ts";
-import type { HoldJson } from "../control/hold.ts";
-import type { PauseJson } from "../control/pause.ts";
 import { columnsOf, fit, wrapText } from "../platform/terminal/layout.ts";
 import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
 import { requestsText } from "../site-requests.ts";

@@ -1,8 +1,7 @@
 import type { Command } from "commander";
+import { readEvents } from "../calls/read-events.ts";
+import type { ControlEvent, DeploymentJson, RequestedJson, StepJson } from "../calls/shapes.ts";
 import { formatDuration } from "../config/duration.ts";
-import type { ControlEvent, DeploymentJson, StepJson } from "../control/deployment-json.ts";
-import { readEvents } from "../control/read-events.ts";
-import type { RequestedJson } from "../control/requests.ts";
 import { isFinished } from "../deployments/states.ts";
 import { wrapText } from "../platform/terminal/layout.ts";
 import { showProgress } from "../platform/terminal/progress.ts";
@@ -67,7 +66,7 @@ export const interruptedExitCode = 130;
  * @throws CommandError if the service went away
  */
 export async function follow(
-  { place, terminal, ofProject }: ServiceAccess,
+  { place, terminal, whose }: ServiceAccess,
   id: number | null,
   form: "text" | "events" | "silent",
 ): Promise<DeploymentJson | null> {
@@ -78,7 +77,7 @@ export async function follow(
   let last: DeploymentJson | null = null;
   try {
     const { signal } = left;
-    for await (const event of readEvents(place, { id, isFollowing: true, ofProject, signal })) {
+    for await (const event of readEvents(place, { id, isFollowing: true, whose, signal })) {
       if (form === "events") terminal.print(JSON.stringify(event));
       printer?.print(event);
       if (event.event === "deployment") last = event.deployment;

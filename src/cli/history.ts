@@ -1,13 +1,17 @@
 import type { Command } from "commander";
-import { branchOf } from "../commit-names.ts";
+import { openCall } from "../calls/client.ts";
+import { readEvents } from "../calls/read-events.ts";
+import type { DeploymentJson, ProjectJson } from "../calls/shapes.ts";
+import { branchOf, shortCommit } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
-import type { DeploymentJson } from "../control/deployment-json.ts";
-import type { HistoryJson } from "../control/history.ts";
-import { fit, formatTable } from "../platform/terminal/layout.ts";
-import type { Terminal } from "../platform/terminal/terminal.ts";
+import { isFinished } from "../deployments/states.ts";
+import { fit, formatTable, wrapText } from "../platform/terminal/layout.ts";
+import { harmless, openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
+import { createLineCutter, lineText } from "../runner/lines.ts";
 import { failedText } from "../site-requests.ts";
-import { type CommandContext, newCommand, numberParser, projectOption } from "./command.ts";
-import { commitText, localTime, originText, stateText } from "./deployment-text.ts";
+import { type CommandContext, deploymentId, newCommand, numberParser, projectOption } from "./command.ts";
+import { commitText, endingLines, localTime, originText, pauseText, stateText } from "./deployment-text.ts";
+import { follow, interruptedExitCode } from "./follow.ts";
 import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 
 const gapColumns = 2;
@@ -35,10 +39,10 @@ export function makeHistoryCommand({ env, finish }: CommandContext): Command {
 }
 
 async function printHistory(
-  { get, terminal }: ServiceAccess,
+  { call, terminal }: ServiceAccess,
   { limit, json }: HistoryOptions,
 ): Promise<number> {
-  const history = await get<HistoryJson>(`/deployments?limit=${limit}`);
+  const history = await call("history", { limit });
   terminal.print(...(json ? [JSON.stringify(history)] : historyLines(history.deployments, terminal)));
   return 0;
 }
@@ -78,4 +82,126 @@ function whatLine(deployment: DeploymentJson, columns: number): string {
   const why = deployment.skipReason ?? deployment.waitReason;
   const origin = why === null ? originText(deployment, left) : fit(why, left);
   return `${commit}${" ".repeat(gapColumns)}${origin}`.trimEnd();
+}
+
+interface LogsOptions extends ProjectChoice {
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+/** `hotpush logs`: what a deployment printed, and with -f what it prints until it has ended. */
+export function makeLogsCommand({ env, finish }: CommandContext): Command {
+  const description =
+    "Print the output of the running deployment, else of the last one, or of the one with this number. The logs of the last 50 are kept.";
+  return newCommand("logs", description, [
+    "hotpush logs             the running or the last deployment, so far",
+    "hotpush logs -f          until it has ended, with its steps",
+    "hotpush logs 7 --json    events of deployment 7, one JSON object a line",
+  ])
+    .argument("[id]", "the number of a deployment", deploymentId)
+    .addOption(projectOption())
+    .option("-f, --follow", "go on until the deployment has ended")
+    .option("--json", "events, one JSON object a line (docs/cli.md)")
+    .action(async (id: number | undefined, options: LogsOptions) =>
+      finish(await showLogs(accessService(env, options), id ?? null, options)),
+    );
+}
+
+async function showLogs(
+  service: ServiceAccess,
+  id: number | null,
+  { follow: isFollowing = false, json = false }: LogsOptions,
+): Promise<number> {
+  if (isFollowing) {
+    const ended = await follow(service, id, json ? "events" : "text");
+    return ended === null ? interruptedExitCode : 0;
+  }
+  await (json ? printEvents(service, id) : printLog(service, id));
+  return 0;
+}
+
+async function printEvents(service: ServiceAccess, id: number | null): Promise<void> {
+  const { place, terminal, whose } = service;
+  const { signal } = new AbortController();
+  for await (const event of readEvents(place, { id, isFollowing: false, whose, signal })) {
+    terminal.print(JSON.stringify(event));
+  }
+}
+
+/** Unchanged if it is piped; on a terminal without control sequences. */
+async function printLog(service: ServiceAccess, id: number | null): Promise<void> {
+  const { place, terminal, whose } = service;
+  const cutter = createLineCutter((line) => terminal.print(harmless(lineText(line))));
+  let isEmpty = true;
+  for await (const piece of await openCall(place, "log", { ...whose, id: id ?? "latest" })) {
+    isEmpty = false;
+    if (terminal.isInteractive) cutter.push(piece);
+    else process.stdout.write(piece);
+  }
+  cutter.finish();
+  if (isEmpty) process.stderr.write("There is no output: none was printed, or it is no longer kept.\n");
+  await printEnding(service, id);
+}
+
+/** On standard error, so that a pipe gets the script's output and nothing else. */
+async function printEnding({ env, call }: ServiceAccess, id: number | null): Promise<void> {
+  const { deployment } = await call("deployment", { id: id ?? "latest" });
+  if (!isFinished(deployment.state)) return;
+  const terminal = openTerminal(process.stderr, env);
+  terminal.print(...endingLines(deployment, terminal));
+}
+
+/** `hotpush projects`: what is live of each project, and what keeps it from being deployed. */
+export function makeProjectsCommand({ env, finish }: CommandContext): Command {
+  const description =
+    "List the projects: their branches, what is live and since when, how the last deployment ended, and whether the queue is paused or the settings are faulty.";
+  return newCommand("projects", description, [
+    "hotpush projects          the list for a person",
+    "hotpush projects --json   the same for a program",
+  ])
+    .option("--json", "one JSON object (docs/cli.md)")
+    .action(async ({ json }: { readonly json?: boolean }) => {
+      const { call, terminal } = accessService(env, {});
+      const list = await call("projects", {});
+      terminal.print(...(json ? [JSON.stringify(list)] : projectLines(list.projects, terminal)));
+      finish(0);
+    });
+}
+
+const noteIndent = "    ";
+
+/** A line for each project, and further ones for what is live and what holds it. */
+function projectLines(projects: readonly ProjectJson[], { paint, columns }: Terminal): readonly string[] {
+  if (projects.length === 0) return ["There are no projects yet. Add a file to PROJECTS_PATH."];
+  const header = ["Project", "Branch", "Live", "Since", "Last"];
+  const rows = projects.map(projectRow);
+  const names = [header, ...rows].map(([name = ""]) => name);
+  const others = formatTable([header, ...rows].map(([, ...cells]) => cells));
+  // A long name is cut, so that the rest fits.
+  const short = names.map((name) => fit(name, columns - (others[1] ?? "").length - 2));
+  const [first = "", rule = "", ...lines] = formatTable(
+    [header, ...rows].map(([, ...cells], index) => [short[index] ?? "", ...cells]),
+  );
+  const painted = projects.flatMap((project, index) => [lines[index] ?? "", ...notes(project, columns)]);
+  return [paint("bold", first), paint("dim", rule), ...painted];
+}
+
+function projectRow({ name, branches, live, last }: ProjectJson): readonly string[] {
+  const since = live?.since ? localTime(live.since) : "";
+  const ending = last ? `${stateText(last)} (${last.id})` : "";
+  return [name, branches.join(", "), live ? shortCommit(live.commit) : "", since, ending];
+}
+
+function notes({ live, paused, waiting, fault, isServed }: ProjectJson, columns: number): readonly string[] {
+  const what = [live?.subject, live?.author].filter(Boolean).join("  ");
+  const isRemoved = !isServed && fault === null;
+  return [
+    what,
+    paused ? pauseText(paused) : "",
+    waiting > 0 ? `${waiting} ${waiting === 1 ? "waits" : "wait"} in the queue` : "",
+    fault === null ? "" : `faulty settings: ${fault}`,
+    isRemoved ? "its file was removed, so nothing more is deployed" : "",
+  ]
+    .filter((text) => text !== "")
+    .flatMap((text) => wrapText(noteIndent + text, columns).map((line) => fit(line, columns)));
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { NotifyJson } from "../control/notify.ts";
+import type { NotifyJson } from "../calls/shapes.ts";
 import { type CommandContext, newCommand, projectOption, refuse } from "./command.ts";
 import { accessService, type ProjectChoice } from "./service-access.ts";
 
@@ -18,8 +18,8 @@ export function makeNotifyCommand({ env, finish }: CommandContext): Command {
     .option("--json", "one JSON object (docs/cli.md)")
     .action(async ({ test, json, ...choice }: NotifyOptions) => {
       if (!test) return finish(refuse("Say what to send: hotpush notify --test"));
-      const { post, terminal } = accessService(env, choice);
-      const answer = await post<NotifyJson>("/notify/test");
+      const { call, terminal } = accessService(env, choice);
+      const answer = await call("testNotifications", {});
       terminal.print(...(json ? [JSON.stringify(answer)] : resultLines(answer)));
       const isGood = answer.results.length > 0 && answer.results.every(({ fault }) => fault === null);
       finish(isGood ? 0 : 1);

@@ -1,5 +1,5 @@
+import type { NotRunningError } from "../calls/client.ts";
 import { serverCommands, serverComposeProject, serverServices } from "../config/server.ts";
-import type { NotRunningError } from "../control/client.ts";
 import { outputOf, runInPlace } from "../platform/run-command.ts";
 import { findServer, type Server } from "../setup/server.ts";
 import { refuse } from "./command.ts";

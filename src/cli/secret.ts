@@ -3,8 +3,8 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import type { Command } from "commander";
+import type { StatusJson } from "../calls/shapes.ts";
 import { secretFault } from "../config/secret.ts";
-import type { StatusJson, WholeStatusJson } from "../control/status.ts";
 import { asWritten, rawValue, withoutVariable, withVariable } from "../platform/env-file.ts";
 import { ownUid, statOf } from "../platform/files.ts";
 import { rewriteFile } from "../platform/replace-file.ts";
@@ -172,9 +172,7 @@ function usualEnvFile({ REPO_PATH: repoPath }: NodeJS.ProcessEnv): string {
  */
 async function fetchSecrets(env: NodeJS.ProcessEnv, project?: string): Promise<StatusJson["secrets"] | null> {
   try {
-    const status = await accessService(env, { project, directory: null }).get<StatusJson | WholeStatusJson>(
-      "/status",
-    );
+    const status = await accessService(env, { project, directory: null }).call("status", {});
     return "secrets" in status ? status.secrets : null;
   } catch {
     return null;

@@ -1,9 +1,9 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { operatorSocketPath } from "../calls/call.ts";
+import { type Asked, callRun, findRemoteServer, type ServicePlace } from "../calls/client.ts";
+import type { CallName, GivenBy } from "../calls/table.ts";
 import { stateDirectoryOf } from "../config/state-path.ts";
-import { callService, type ServicePlace } from "../control/client.ts";
-import { controlSocketPath } from "../control/control-socket.ts";
-import { findRemoteServer } from "../control/remote-server.ts";
 import { withDotenv } from "../platform/env-file.ts";
 import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
 import { findServer, findServerProject, hasOwnHotpush, type Server } from "../setup/server.ts";
@@ -14,11 +14,10 @@ export interface ServiceAccess {
   readonly place: ServicePlace;
   /** On standard output. */
   readonly terminal: Terminal;
-  /** A path of the service with the project that this command is about, or what the service can find it by. */
-  readonly ofProject: (path: string) => string;
-  readonly get: <Answer>(path: string) => Promise<Answer>;
-  /** Asks for something in the name of the person who runs this command. */
-  readonly post: <Answer>(path: string, body?: object) => Promise<Answer>;
+  /** The project that this command is about, or what the service can find it by. */
+  readonly whose: { readonly project?: string; readonly within?: string };
+  /** Makes a call in the name of the person who runs this command, about that project if it is about one. */
+  readonly call: <Name extends CallName>(name: Name, asked: Asked<Name>) => Promise<GivenBy<Name>>;
 }
 
 /** The options of each command that calls the service. */
@@ -28,26 +27,22 @@ export interface ProjectChoice {
   readonly directory?: string | null;
 }
 
-/** The functions throw as `callService`. */
+/** Its `call` throws as `callRun`. */
 export function accessService(
   env: NodeJS.ProcessEnv,
   { project, directory = "." }: ProjectChoice,
 ): ServiceAccess {
   const remote = findRemoteServer(env);
   const place = remote ?? statePathOf(env, { project, directory });
+  const within = directoriesAround(directory);
   // A directory of this machine means nothing on another one.
-  const usual = remote === null ? { within: directoriesAround(directory) } : {};
-  const query = new URLSearchParams(project === undefined ? usual : { project });
-  const ofProject = (path: string) => `${path}${path.includes("?") ? "&" : "?"}${query}`;
+  const whose = project !== undefined ? { project } : remote === null && within !== "" ? { within } : {};
+  // The person behind sudo, if there is one.
+  const requestedBy = env.SUDO_USER || env.USER;
   return {
-    ...{ env, place, ofProject },
+    ...{ env, place, whose },
     terminal: openTerminal(process.stdout, env),
-    get: (path) => callService(place, "GET", ofProject(path)),
-    post(path, body) {
-      // The person behind sudo, if there is one.
-      const requestedBy = env.SUDO_USER || env.USER;
-      return callService(place, "POST", ofProject(path), { ...body, requestedBy });
-    },
+    call: (name, asked) => callRun(place, name, { ...whose, ...asked }, { requestedBy }),
   };
 }
 
@@ -92,7 +87,7 @@ export function statePathOf(
   const server = findServer(env);
   if (server !== null && isMeant(server, choice)) return server.state.run;
   const path = stateDirectoryOf(given);
-  return existsSync(controlSocketPath(path)) || !existsSync(controlSocketPath(usual)) ? path : usual;
+  return existsSync(operatorSocketPath(path)) || !existsSync(operatorSocketPath(usual)) ? path : usual;
 }
 
 function isMeant(server: Server, { project, directory }: ProjectChoice): boolean {

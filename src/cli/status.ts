@@ -1,9 +1,14 @@
 import type { Command } from "commander";
+import type {
+  DeploymentJson,
+  SecretJson,
+  SecretsJson,
+  StatusJson,
+  WholeStatusJson,
+} from "../calls/shapes.ts";
 import { branchOf } from "../commit-names.ts";
 import { formatDuration } from "../config/duration.ts";
 import { serverCommands, serverServices } from "../config/server.ts";
-import type { DeploymentJson } from "../control/deployment-json.ts";
-import type { SecretJson, SecretsJson, StatusJson, WholeStatusJson } from "../control/status.ts";
 import { wrapText } from "../platform/terminal/layout.ts";
 import type { Terminal } from "../platform/terminal/terminal.ts";
 import { findProjectAround, findServer, removedFiles, type Server } from "../setup/server.ts";
@@ -31,8 +36,8 @@ export function makeStatusCommand({ env, finish }: CommandContext): Command {
     .addOption(projectOption())
     .option("--json", "one JSON object (docs/cli.md)")
     .action(async ({ json, ...choice }: ProjectChoice & { readonly json?: boolean }) => {
-      const { get, terminal } = accessService(env, choice);
-      const status = await get<StatusJson | WholeStatusJson>("/status");
+      const { call, terminal } = accessService(env, choice);
+      const status = await call("status", {});
       const server = findServer(env);
       terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal, server)));
       finish(status.health.isHealthy ? 0 : 1);

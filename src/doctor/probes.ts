@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
+import { callRun } from "../calls/client.ts";
 import { serverComposeProject, serverServices } from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
 import { webhookUrlOf } from "../config/values.ts";
-import { callService } from "../control/client.ts";
 import { composeVersion, loadModel } from "../platform/compose/ask-compose.ts";
 import type { ComposeModel } from "../platform/compose/model.ts";
 import type { ComposeOptions } from "../platform/compose/run-compose.ts";
@@ -253,11 +253,7 @@ export interface RolesAnswer {
 export async function probeRoles(env: Environment, statePath: string): Promise<RolesAnswer | null> {
   const given = env.SPOOL_PATH?.trim() || env.FRONT_SOCKET?.trim();
   const spoolPath = env.SPOOL_PATH?.trim() || `${statePath}/spool`;
-  const run = await callService<{ readonly inbox: { readonly failure: string | null } | null }>(
-    statePath,
-    "GET",
-    "/status",
-  )
+  const run = await callRun(statePath, "status", {})
     .then(({ inbox }) => ({ isSplit: inbox !== null, failure: inbox?.failure ?? null, fault: null }))
     .catch((error: Error) => ({ isSplit: false, failure: null, fault: error.message }));
   return given || run.isSplit ? { spoolPath, waiting: lookInto(spoolPath), run } : null;

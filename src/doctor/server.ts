@@ -2,11 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
+import { callRun } from "../calls/client.ts";
 import { formatDuration } from "../config/duration.ts";
 import { adminSocket, liveMount, serverCommands, serverServices } from "../config/server.ts";
 import { webhookUrl, webhookUrlOf } from "../config/values.ts";
-import { callService } from "../control/client.ts";
-import type { StatusJson } from "../control/status.ts";
 import { listContainers } from "../platform/docker/container.ts";
 import { isServing } from "../platform/docker/health.ts";
 import { isInContainer } from "../platform/docker/mountinfo.ts";
@@ -112,9 +111,9 @@ export const serviceChecks: readonly Check[] = [
     claim: "deployments start, and the service is healthy",
     fix: "resumes a paused queue. Else the sentence is that of `/health`",
     async probe({ statePath, project }) {
-      const query = project === null ? "" : `?project=${project}`;
-      const status = await callService<StatusJson>(statePath, "GET", `/status${query}`).catch(() => null);
-      if (status === null) return skip("the process that deploys cannot be asked");
+      const asked = { project: project ?? undefined };
+      const status = await callRun(statePath, "status", asked).catch(() => null);
+      if (status === null || "projects" in status) return skip("the process that deploys cannot be asked");
       const { health, waiting, running, paused, hold } = status;
       const count = waiting.length === 1 ? "1 deployment waits" : `${waiting.length} deployments wait`;
       if (!health.isHealthy) return problem(`The service is not healthy: ${health.detail}`);

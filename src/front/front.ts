@@ -87,7 +87,7 @@ async function makePage(settings: PageSettings, log: Log): Promise<Server> {
     import("../page/server.ts"),
     import("../page/run-client.ts"),
   ]);
-  return createPage(settings, { run: connectRun(settings.socket) }, log);
+  return createPage(settings, connectRun(settings.socket), log);
 }
 
 function findWebhookIn(files: ProjectFiles, spool: Spool, isOnly: boolean): (path: string) => Webhook | null {

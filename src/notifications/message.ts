@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
+import { type DeploymentJson, deploymentJson } from "../calls/shapes.ts";
 import { formatDuration } from "../config/duration.ts";
 import { onlyProjectName } from "../config/project-files.ts";
-import { type DeploymentJson, deploymentJson } from "../control/deployment-json.ts";
 import { type Deployment, findDeployment, liveCommit } from "../deployments/deployment.ts";
 import type { EventReport } from "../deployments/outbox.ts";
 import { listSteps } from "../deployments/steps.ts";

@@ -1,6 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { STATUS_CODES } from "../platform/http.ts";
-import type { Refused } from "./run-client.ts";
+import { problemAnswer, type Refusal } from "../platform/http-server/answer.ts";
 
 /** What the page answers to one request. */
 export type PageAnswer =
@@ -41,10 +40,9 @@ export function jsonPage(value: object, status = 200): PageAnswer {
   return { kind: "body", status, type: "application/json", body: JSON.stringify(value) };
 }
 
-/** A problem of RFC 9457. Its type is `about:blank`: the status says what kind it is, and the detail what to do. */
-export function problemPage({ status, detail }: Pick<Refused, "status" | "detail">): PageAnswer {
-  const title = STATUS_CODES[status] ?? "Error";
-  const body = JSON.stringify({ title, status, detail });
+/** A problem of RFC 9457. */
+export function problemPage(refusal: Pick<Refusal, "code" | "detail">): PageAnswer {
+  const { status, body } = problemAnswer(refusal);
   return { kind: "body", status, type: "application/problem+json", body };
 }
 

@@ -1,4 +1,5 @@
-import type { DeploymentJson } from "../control/deployment-json.ts";
+import type { DeploymentJson } from "../calls/shapes.ts";
+import { findCall } from "../calls/table.ts";
 import { type PageAnswer, seeOther } from "./answer.ts";
 import { isFormToken, sessionCookie } from "./cookie.ts";
 import type { RunClient, Visit } from "./run-client.ts";
@@ -74,27 +75,18 @@ async function signOut(
   return seeOther("/", { "set-cookie": sessionCookie(null, settings) });
 }
 
-const actionPath = /^\/projects\/([a-z0-9][a-z0-9-]{0,38})\/(deploy|rollback|pause|resume)$/;
-const cancelPath = /^\/deployments\/(\d{1,15})\/cancel$/;
-const calls: Readonly<Record<string, string>> = {
-  deploy: "/deployments",
-  rollback: "/rollback",
-  pause: "/pause",
-  resume: "/resume",
-};
-
 async function act(
   { run, visit, path }: FormRequest,
   fields: URLSearchParams,
   known: KnownVisitor,
 ): Promise<PageAnswer> {
-  const [, project = "", action = ""] = actionPath.exec(path) ?? [];
-  const [, id] = cancelPath.exec(path) ?? [];
-  const call = id === undefined ? calls[action] : `/deployments/${id}/cancel`;
-  if (call === undefined) return await showRefusal(known, { status: 404, detail: "There is no such form." });
+  // A form is at the path of its call.
+  const found = findCall("POST", path);
+  if (found?.row.right !== "operator")
+    return await showRefusal(known, { status: 404, detail: "There is no such form." });
   const body = Object.fromEntries([...fields].filter(([name, value]) => name !== "token" && value !== ""));
-  const answer = await run.call(visit, "POST", id === undefined ? `${call}?project=${project}` : call, body);
+  const answer = await run.call(visit, "POST", path, body);
   if (answer.kind === "refused") return await showRefusal(known, answer);
   const { deployment } = answer.value as { readonly deployment?: DeploymentJson };
-  return seeOther(deployment === undefined ? `/projects/${project}` : `/deployments/${deployment.id}`);
+  return seeOther(deployment ? `/deployments/${deployment.id}` : `/projects/${found.parameters.project}`);
 }

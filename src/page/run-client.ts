@@ -4,6 +4,7 @@ import { finished } from "node:stream/promises";
 import { atMost } from "../platform/at-most.ts";
 import { openHttp } from "../platform/http.ts";
 import { withShortPath } from "../platform/unix-socket.ts";
+import type { HttpProblemCode } from "../problems.ts";
 
 /** Somebody who asks the page, as `run` has to know them. */
 export interface Visit {
@@ -19,6 +20,7 @@ export type RunAnswer = { readonly kind: "ok"; readonly status: number; readonly
 export interface Refused {
   readonly kind: "refused";
   readonly status: number;
+  readonly code: HttpProblemCode;
   readonly detail: string;
 }
 
@@ -30,7 +32,7 @@ export interface RunClient {
     visit: Visit,
     method: "GET" | "POST",
     path: string,
-    body?: object,
+    body?: object | string,
     headers?: Headers,
   ) => Promise<RunAnswer>;
   /** An answer that goes on, and holds one of the visitor's places until it has ended or is destroyed. */
@@ -58,14 +60,14 @@ export function connectRun(socket: string): RunClient {
     request: {
       readonly method: string;
       readonly path: string;
-      readonly body?: object;
+      readonly body?: object | string;
       readonly headers?: Headers | undefined;
       readonly signal: AbortSignal;
     },
   ): Promise<IncomingMessage | Refused> {
     const { method, path, body, signal } = request;
     const headers = { ...headersOf(visit), ...request.headers };
-    const content = body && { body: JSON.stringify(body) };
+    const content = body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) };
     try {
       const answer = await withShortPath(socket, (socketPath) =>
         openHttp({ socketPath, path }, { method, headers, ...content, signal }),
@@ -82,7 +84,13 @@ export function connectRun(socket: string): RunClient {
     call(visit, method, path, body, headers) {
       const signal = AbortSignal.timeout(timeoutMs);
       const ask = async (): Promise<RunAnswer> => {
-        const answer = await send(visit, { method, path, signal, headers, ...(body && { body }) });
+        const answer = await send(visit, {
+          method,
+          path,
+          signal,
+          headers,
+          ...(body !== undefined && { body }),
+        });
         if ("kind" in answer) return answer;
         const value = await json(answer).catch((error: unknown) => {
           if (!signal.aborted) throw error;
@@ -129,13 +137,13 @@ function createLines(mostAtATime: number) {
 }
 
 const unreachable: Refused = {
-  ...{ kind: "refused", status: 503 },
+  ...{ kind: "refused", status: 503, code: "run_unreachable" },
   detail: "Hotpush does not answer at the moment. Pushes are still received; try again in some seconds.",
 };
 
 async function refused(answer: IncomingMessage): Promise<Refused> {
-  const { detail } = (await json(answer)) as { readonly detail: string };
-  return { kind: "refused", status: answer.statusCode ?? 500, detail };
+  const { code, detail } = (await json(answer)) as Pick<Refused, "code" | "detail">;
+  return { kind: "refused", status: answer.statusCode ?? 500, code, detail };
 }
 
 function headersOf({ credential, address, agent }: Visit): Readonly<Record<string, string>> {

@@ -1,9 +1,13 @@
-import type { DeploymentJson, StepJson } from "../control/deployment-json.ts";
-import type { ExaminationJson } from "../control/examiner.ts";
-import type { HistoryJson, OneDeploymentJson } from "../control/history.ts";
-import type { LogPageJson } from "../control/log.ts";
-import type { ProjectJson } from "../control/projects.ts";
-import type { OwnSessionJson } from "../control/visitor-json.ts";
+import type {
+  DeploymentJson,
+  ExaminationJson,
+  HistoryJson,
+  LogPageJson,
+  OneDeploymentJson,
+  ProjectJson,
+  SessionJson,
+  StepJson,
+} from "../calls/shapes.ts";
 import { htmlPage, type PageAnswer } from "./answer.ts";
 import type { Refused, RunAnswer, RunClient, Visit } from "./run-client.ts";
 import { deploymentScreen } from "./screens/deployment.ts";
@@ -60,6 +64,7 @@ type Found = Promise<Screen | Refused>;
 const nothingHere: Refused = {
   kind: "refused",
   status: 404,
+  code: "not_found",
   detail: "It may have been removed, or the address is wrong.",
 };
 
@@ -161,13 +166,13 @@ async function findDeployment({ viewer }: KnownVisitor, { read, query }: Wanted,
 }
 
 async function findExamination({ viewer }: KnownVisitor, { read }: Wanted, project: string): Found {
-  const answer = await read(`/doctor?project=${project}`);
+  const answer = await read(`/projects/${project}/doctor`);
   return answer.kind === "refused" ? answer : doctorScreen(viewer, answer.value as ExaminationJson);
 }
 
 async function findSessions({ viewer, sessionId }: KnownVisitor, { read }: Wanted): Found {
   const answer = await read("/sessions");
   if (answer.kind === "refused") return answer;
-  const { sessions } = answer.value as { sessions: readonly OwnSessionJson[] };
+  const { sessions } = answer.value as { sessions: readonly SessionJson[] };
   return sessionsScreen(viewer, sessions, sessionId);
 }

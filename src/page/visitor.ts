@@ -1,4 +1,4 @@
-import type { VisitorJson } from "../control/visitor-json.ts";
+import type { VisitorJson } from "../calls/shapes.ts";
 import { formToken } from "./cookie.ts";
 import type { Refused, RunClient, Visit } from "./run-client.ts";
 import type { Viewer } from "./screens/screen.ts";
@@ -13,7 +13,7 @@ export interface KnownVisitor {
 export async function findViewer(run: RunClient, visit: Visit): Promise<KnownVisitor | Refused> {
   const answer = await run.call(visit, "GET", "/visitor");
   if (answer.kind === "refused") return answer;
-  const { name, rights, id } = answer.value as VisitorJson;
-  const viewer = { name, isOperator: rights.includes("deploy"), token: formToken(visit.credential ?? "") };
+  const { name, role, id } = answer.value as VisitorJson;
+  const viewer = { name, isOperator: role === "operator", token: formToken(visit.credential ?? "") };
   return { kind: "visitor", viewer, sessionId: id };
 }

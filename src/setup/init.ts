@@ -3,10 +3,10 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
+import { callRun, NotRunningError } from "../calls/client.ts";
+import type { StatusJson, WholeStatusJson } from "../calls/shapes.ts";
 import { serverCommands, serverComposeProject, serverServices } from "../config/server.ts";
 import type { Environment } from "../config/settings.ts";
-import { callService, NotRunningError } from "../control/client.ts";
-import type { WholeStatusJson } from "../control/status.ts";
 import { lastLogLines } from "../platform/docker/diagnosis.ts";
 import { connectEngine } from "../platform/docker/engine.ts";
 import { sendHttp } from "../platform/http.ts";
@@ -406,9 +406,9 @@ async function askSite({ place, address }: Setup): Promise<string | null> {
 }
 
 /** @returns null if `run` does not answer */
-async function statusOf({ state }: ServerPlace): Promise<WholeStatusJson | null> {
+async function statusOf({ state }: ServerPlace): Promise<StatusJson | WholeStatusJson | null> {
   try {
-    return await callService<WholeStatusJson>(state.run, "GET", "/status");
+    return await callRun(state.run, "status", {});
   } catch (error) {
     if (error instanceof NotRunningError) return null;
     throw error;

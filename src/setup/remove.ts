@@ -2,9 +2,9 @@ import { constants, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, 
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
+import { callRun, NotRunningError } from "../calls/client.ts";
+import type { ProjectJson } from "../calls/shapes.ts";
 import { adminSocket, liveMount, projectNetwork, serverCommands, serverServices } from "../config/server.ts";
-import { callService, NotRunningError } from "../control/client.ts";
-import type { ProjectJson } from "../control/projects.ts";
 import { composeFileNames, namedFiles, namingFiles } from "../platform/compose/commands.ts";
 import { EngineRefusal } from "../platform/docker/engine.ts";
 import { asWritten, withoutVariable, withVariable } from "../platform/env-file.ts";
@@ -188,7 +188,7 @@ async function releasePorts(
  */
 async function askProject({ state }: Server, name: string): Promise<ProjectJson | null> {
   try {
-    const answer = await callService<{ projects: readonly ProjectJson[] }>(state.run, "GET", "/projects");
+    const answer = await callRun(state.run, "projects", {});
     return answer.projects.find((one) => one.name === name) ?? null;
   } catch (error) {
     if (!(error instanceof NotRunningError)) throw error;

@@ -1,6 +1,6 @@
+import { NotRunningError, openHold } from "../calls/client.ts";
+import type { DeploymentJson } from "../calls/shapes.ts";
 import { serverComposeProject, serverServices } from "../config/server.ts";
-import { NotRunningError, openHold } from "../control/client.ts";
-import type { DeploymentJson } from "../control/deployment-json.ts";
 import { type ComposeRun, runCompose } from "../platform/compose/run-compose.ts";
 import { type Container, listContainers } from "../platform/docker/container.ts";
 import { evidenceOf } from "../platform/docker/diagnosis.ts";

@@ -14,7 +14,7 @@ test("a token is listed without its secret, and ends when it is revoked", (t) =>
   const { store } = openTemporary(t);
   const { id, secret } = createToken(store, { name: "ci", scope: "deploy" }, nowMs);
   assert.equal(listTokens(store)[0]?.lastUsedAtMs, null);
-  const visitor = { id, name: "ci", kind: "token", rights: ["read", "deploy"] } as const;
+  const visitor = { id, name: "ci", kind: "token", role: "operator" } as const;
   assert.deepEqual(findVisitor(store, secret, nowMs + 1), visitor);
   const listed = listTokens(store);
   assert.equal(listed[0]?.lastUsedAtMs, nowMs + 1);

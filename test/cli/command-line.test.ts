@@ -70,7 +70,7 @@ test("a command that asks the service loads neither the roll-out nor the doctor,
   const { status, stderr } = spawnSync(process.execPath, options, { encoding: "utf8", env: nothingHere });
   assert.equal(status, 1);
   assert.match(stderr, /cli\/status\.ts$/m);
-  assert.doesNotMatch(stderr, /src\/(?:rollout|doctor|init|runner|deployments|service\.ts|config\.ts)/);
+  assert.doesNotMatch(stderr, /src\/(?:rollout|doctor|init|run\.ts|config\.ts)/);
 });
 
 test("the launcher works through a link, from anywhere", (t) => {

@@ -6,7 +6,7 @@ import { createServer, request, type Server } from "node:http";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
-import { controlSocketPath } from "../../src/control/control-socket.ts";
+import { operatorSocketPath } from "../../src/calls/call.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";
 import { commandEnvironment, launcher, startAnswering } from "../harness/hotpush.ts";
@@ -31,13 +31,11 @@ const commands = [
   "rollback",
   "pause",
   "resume",
-  "audit",
   "open",
-  "session list",
-  "session revoke 1",
-  "token list",
-  "token create --name x --read",
-  "token revoke 1",
+  "open --list",
+  "open --end-session 1",
+  "open --token x",
+  "open --end-token 1",
   "notify --test",
 ].map((line) => line.split(" "));
 
@@ -46,10 +44,10 @@ test("no text of a commit, a person or a script steers the terminal, in any comm
   const service = await startAnswering(t, { repoPath, env: { PAGE_URL: "https://hotpush.example.com" } });
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
-  const statePath = await standBefore(t, controlSocketPath(service.statePath));
+  const statePath = await standBefore(t, operatorSocketPath(service.statePath));
   for (const command of commands) await assertHarmless({ statePath }, command, "");
   for (const name of ["status", "history", "projects"]) await assertHarmless({ statePath }, [name], "]52;c;");
-  for (const command of commands.filter(([name]) => name !== "open" && name !== "token"))
+  for (const command of commands.filter(([name]) => name !== "open"))
     assertClean(await run({ statePath }, [...command, "--json"]), `${command.join(" ")} --json`);
 });
 
@@ -60,7 +58,7 @@ test("no refusal of a service, a server or a git host steers the terminal", asyn
       response.writeHead(409, { "content-type": "application/problem+json" });
       response.end(JSON.stringify({ detail: hostile, title: hostile, code: hostile }));
     });
-  await listen(t, refuse(), controlSocketPath(statePath));
+  await listen(t, refuse(), operatorSocketPath(statePath));
   await listen(t, refuse(), port);
   const file = join(statePath, "token");
   writeFileSync(file, "token", { mode: 0o600 });
@@ -138,7 +136,7 @@ async function standBefore(t: TestContext, socketPath: string): Promise<string> 
     response.writeHead(answer.statusCode, { "content-type": answer.headers["content-type"] });
     response.end(lines.join("\n"));
   });
-  await listen(t, server, controlSocketPath(statePath));
+  await listen(t, server, operatorSocketPath(statePath));
   return statePath;
 }
 

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { StatusJson } from "../../src/control/status.ts";
+import type { StatusJson } from "../../src/calls/shapes.ts";
 import { launcher, runCli } from "../harness/cli.ts";
 import { becomeNobody } from "../harness/nobody.ts";
 import { makeCheckout } from "../harness/projects.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { SessionJson } from "../../src/control/access.ts";
+import type { SessionJson } from "../../src/calls/shapes.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { callAsPage, openSession } from "../harness/sign-in.ts";
 
@@ -31,23 +31,39 @@ test("open says which setting is missing if the page has no address", async (t) 
   assert.match(stderr, /hotpush init --page/);
 });
 
-test("session lists who is signed in, and revoke ends a session", async (t) => {
+test("open --list shows who is signed in and what they did, and --end-session ends a session", async (t) => {
   const service = await start(t);
-  assert.match((await hotpush(service, "session", "list")).stdout, /^Nobody is signed in/);
+  assert.match((await hotpush(service, "open", "--list")).stdout, /^Nobody is signed in/);
   const { link } = await hotpushJson<{ link: string }>(service, "open", "--name", "Ann\u001b[31m");
   const credential = await openSession(service, link);
   const statusOf = async (call: string) => (await callAsPage(service, call, { credential })).status;
   assert.equal(await statusOf("GET /projects"), 200);
-  const lines = (await hotpush(service, "session", "list")).stdout.split("\n");
+  const lines = (await hotpush(service, "open", "--list")).stdout.split("\n");
   assert.match(lines[2] ?? "", /^1 +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
-  const { sessions } = await hotpushJson<{ sessions: SessionJson[] }>(service, "session", "list");
+  assert.match(lines.at(-2) ?? "", /Ann \(session 1\) +sign in .+done$/);
+  const { sessions } = await hotpushJson<{ sessions: SessionJson[] }>(service, "open", "--list");
   assert.deepEqual(
     sessions.map(({ id, name, role }) => [id, name, role]),
     [[1, "Ann", "viewer"]],
   );
-  assert.equal((await hotpush(service, "session", "revoke", "1")).stdout, "Session 1 has ended.\n");
+  assert.equal((await hotpush(service, "open", "--end-session", "1")).stdout, "Session 1 has ended.\n");
   assert.equal(await statusOf("GET /projects"), 401);
-  assert.equal((await hotpush(service, "session", "revoke", "1")).code, 1);
+  assert.equal((await hotpush(service, "open", "--end-session", "1")).code, 1);
+});
+
+test("open --token makes a token that looks, or acts, and --end-token ends it", async (t) => {
+  const service = await start(t);
+  const make = async (...args: readonly string[]) =>
+    (await hotpush(service, "open", "--token", "ci", ...args)).stdout.trim();
+  const [reading, deploying] = [await make(), await make("--deploy")];
+  const statusOf = async (call: string, credential: string) =>
+    (await callAsPage(service, call, { credential })).status;
+  assert.deepEqual(
+    [await statusOf("POST /projects/_/pause", reading), await statusOf("POST /projects/_/pause", deploying)],
+    [403, 200],
+  );
+  assert.equal((await hotpush(service, "open", "--end-token", "2")).stdout, "Token 2 has ended.\n");
+  assert.equal(await statusOf("GET /projects", deploying), 401);
 });
 
 function start(t: TestContext) {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HistoryJson } from "../../src/control/history.ts";
-import type { StatusJson } from "../../src/control/status.ts";
+import type { HistoryJson, StatusJson } from "../../src/calls/shapes.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";

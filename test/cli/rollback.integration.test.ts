@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { symlinkSync } from "node:fs";
+
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -51,37 +51,6 @@ test("an unknown version is refused, and nothing is recorded", async (t) => {
   );
   const { json } = await deliver(service.url, githubPush());
   assert.equal(json.deployment?.id, 3);
-});
-
-test("another project is refused with the command for it, and nothing is recorded", async (t) => {
-  const { service, commits } = await deployedTwice(t);
-  const other = temporaryDirectory(t);
-  const { versionsPath } = rolloutState(service.statePath, other);
-  await writeVersions(versionsPath, commits.map(version));
-  for (const [wanted, command] of [
-    [[], `hotpush rollout --back --directory ${other}`],
-    [["1"], `hotpush rollout --back --to ${commits[0]} --directory ${other}`],
-  ] as const) {
-    const { stderr, code } = await rollback(service, "--directory", other, ...wanted);
-    assert.equal(code, 1);
-    assert.ok(stderr.includes(`The service rolls back ${service.repoPath} only`), stderr);
-    assert.ok(stderr.includes(`For that one: ${command}\n`), stderr);
-  }
-  const { json } = await deliver(service.url, githubPush());
-  assert.equal(json.deployment?.id, 3);
-});
-
-test("the repository may have another path; a missing directory is refused", async (t) => {
-  const { service, commits } = await deployedTwice(t);
-  const link = join(temporaryDirectory(t), "shop");
-  symlinkSync(service.repoPath, link);
-  for (const directory of [service.repoPath, `${service.repoPath}/.`, link]) {
-    const { stdout, stderr } = await rollback(service, "--detach", "--directory", directory);
-    assert.match(stdout, new RegExp(`goes back to ${commits[0]}\\.\n$`), stderr);
-  }
-  const { stderr, code } = await rollback(service, "--detach", "--directory", `${link}-gone`);
-  assert.equal(code, 1);
-  assert.match(stderr, /-gone is another directory/);
 });
 
 test("without a service, rollback says what to run", async (t) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { StatusJson } from "../../src/control/status.ts";
+import type { StatusJson } from "../../src/calls/shapes.ts";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";

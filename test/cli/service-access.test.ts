@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { operatorSocketPath } from "../../src/calls/call.ts";
 import { statePathOf } from "../../src/cli/service-access.ts";
-import { controlSocketPath } from "../../src/control/control-socket.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("the state directory is that of the environment, the home, or a usual one in use", (t) => {
@@ -13,9 +13,9 @@ test("the state directory is that of the environment, the home, or a usual one i
   for (const path of [own, usual]) mkdirSync(path, { recursive: true });
   const env = { HOME, SERVER_PATH: join(root, "no-server") };
   assert.equal(statePathOf(env, {}, usual), own);
-  writeFileSync(controlSocketPath(usual), "");
+  writeFileSync(operatorSocketPath(usual), "");
   assert.equal(statePathOf(env, {}, usual), usual);
   assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }, {}, usual), "/given");
-  writeFileSync(controlSocketPath(own), "");
+  writeFileSync(operatorSocketPath(own), "");
   assert.equal(statePathOf(env, {}, usual), own);
 });

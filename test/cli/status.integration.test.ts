@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { StatusJson } from "../../src/control/status.ts";
+import type { StatusJson } from "../../src/calls/shapes.ts";
 import { readVersion } from "../../src/version.ts";
 import { runCli } from "../harness/cli.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { callService } from "../../src/control/client.ts";
+import { callRun } from "../../src/calls/client.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { letGo } from "../harness/script.ts";
@@ -51,7 +51,7 @@ test("a cancelled delivery that is redelivered survives a killed service", async
   const service = await startService(t, { script: stubbornScript });
   await deliver(service.url, push);
   await service.log.waitFor(({ msg }) => msg === "started");
-  await callService(service.statePath, "POST", "/deployments/latest/cancel");
+  await callRun(service.statePath, "cancel", { id: "latest" });
   letGo(service.repoPath);
   await untilCancelled(service);
   await deliver(service.url, push);
@@ -64,7 +64,7 @@ async function killInMidCancel(t: TestContext): Promise<RunningService & { reado
   await deliver(service.url, githubPush());
   await service.log.waitFor(({ msg }) => msg === "started");
   const pid = Number(readFileSync(join(service.statePath, "runs/1/pid"), "utf8"));
-  await callService(service.statePath, "POST", "/deployments/latest/cancel");
+  await callRun(service.statePath, "cancel", { id: "latest" });
   await service.log.waitFor(({ msg }) => msg === "asked");
   await service.end("SIGKILL");
   return { ...service, pid };

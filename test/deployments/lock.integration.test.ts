@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { callService } from "../../src/control/client.ts";
+import { callRun } from "../../src/calls/client.ts";
 import { readProcesses } from "../../src/runner/processes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
@@ -68,7 +68,7 @@ test("a cancelled adopted run whose lock stays held leaves no process or descrip
   await until("its end is waited for", () => childrenOfProcess(second).length === 1);
   // Then it cannot write an exit code, as if the whole group was killed.
   process.kill(Number(readFileSync(join(second.statePath, "runs/1/pid"), "utf8")), "SIGKILL");
-  await callService(second.statePath, "POST", "/deployments/latest/cancel");
+  await callRun(second.statePath, "cancel", { id: "latest" });
   await untilDeployment(second.statePath, 1, ({ state }) => state === "cancelled");
   assert.equal(childrenOf(second).filter(isAlive).length, 1);
   await until("nobody waits for the lock", () => childrenOfProcess(second).length === 0);

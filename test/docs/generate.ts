@@ -5,6 +5,10 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
+import type { Call } from "../../src/calls/call.ts";
+import { families } from "../../src/calls/metrics.ts";
+import { apiCalls } from "../../src/calls/openapi.ts";
+import { placeOf } from "../../src/calls/table.ts";
 import { loadProgram } from "../../src/cli/commands.ts";
 import {
   machineVariables,
@@ -13,11 +17,8 @@ import {
   type Setting,
   secretVariables,
 } from "../../src/config/settings.ts";
-import { families } from "../../src/control/metrics.ts";
 import { transitions } from "../../src/deployments/states.ts";
 import { checks } from "../../src/doctor/examine.ts";
-import type { ApiRoute } from "../../src/page/api/route.ts";
-import { apiRoutes } from "../../src/page/api/routes.ts";
 import { problems } from "../../src/problems.ts";
 import { countingLines } from "../../src/rollout/caddy-lines.ts";
 import { gitHosts, webhookForm } from "../../src/setup/webhook-form.ts";
@@ -61,7 +62,11 @@ const parts: Readonly<Record<string, () => string>> = {
       "Metric | Type | Meaning",
       Object.entries(families).map(([name, { type, help }]) => [code(name), type, help]),
     ),
-  "calls of the API": () => table("Call | Right | What", Object.entries(apiRoutes).map(callRow)),
+  "calls of the API": () =>
+    table(
+      "Call | Right | What",
+      apiCalls.map(([, row]) => callRow(row)),
+    ),
   "counting lines of a Caddyfile": () => fence(countingLines("/run/live", null)),
   checks: () =>
     table(
@@ -124,9 +129,15 @@ function problemRows(
   });
 }
 
-function callRow([call, { summary, right, query = {}, body = {} }]: [string, ApiRoute]): readonly string[] {
-  const members = [...Object.keys(query), ...Object.keys(body)].map(code).join(", ");
-  return [code(call), right ?? "none", members === "" ? summary : `${summary}; takes ${members}`];
+function callRow(row: Call): readonly string[] {
+  const isTold = (member: string) => placeOf(row, member) !== "path" && member !== "within";
+  const members = Object.keys(row.takes).filter(isTold).map(code).join(", ");
+  const path = `/api${row.path.replaceAll(/:(\w+)/g, "{$1}")}`;
+  return [
+    code(`${row.method} ${path}`),
+    row.right,
+    members === "" ? row.does : `${row.does}; takes ${members}`,
+  ];
 }
 
 function formRow(name: (typeof gitHosts)[number]): readonly string[] {

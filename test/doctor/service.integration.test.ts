@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { controlSocketPath } from "../../src/control/control-socket.ts";
+import { operatorSocketPath } from "../../src/calls/call.ts";
 import { isInContainer } from "../../src/platform/docker/mountinfo.ts";
 import { standInForDocker } from "../harness/docker-stand-in.ts";
 import {
@@ -113,7 +113,7 @@ test("queue: an unhealthy service, and a deployment that waits for hours, are pr
   ];
   let answer: object = {};
   const server = createServer((_, response) => response.end(JSON.stringify(answer)));
-  await listenAt(t, server, controlSocketPath(place.statePath));
+  await listenAt(t, server, operatorSocketPath(place.statePath));
   const cases: readonly (readonly [object, string])[] = [
     [{ ...status, waiting: [] }, "ok"],
     [{ ...status, waiting: waiting(0) }, "ok"],

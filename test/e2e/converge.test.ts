@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
-import type { WholeStatusJson } from "../../src/control/status.ts";
+import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import { setupSteps } from "../../src/setup/init.ts";
 import { ownImage } from "../../src/setup/own-image.ts";
 import { fillDisk, mountTmpfs } from "../harness/mount.ts";

@@ -17,7 +17,7 @@ import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { type TestContext, test } from "node:test";
-import { callService } from "../../src/control/client.ts";
+import { callRun } from "../../src/calls/client.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { withShortPath } from "../../src/platform/unix-socket.ts";
 import type { Prey } from "../harness/attacker.ts";
@@ -269,7 +269,7 @@ test("what an operator requests is deployed amid forged pushes", async (t) => {
   const forge = () => spool.put({ project: "shop", push: pushOf() });
   for (let count = 0; count < 50; count += 1) forge();
   await until("they are taken", () => spool.isTaken());
-  await callService(run.statePath, "POST", "/deployments?project=shop", {});
+  await callRun(run.statePath, "deploy", { project: "shop" });
   await until("the request is deployed", () => {
     if (spool.isTaken()) forge();
     return ran("shop").length > 0;
@@ -336,7 +336,7 @@ async function callFront(site: Site, path: string, body: object): Promise<string
 /** @returns how long a command waited for its answer */
 async function assertAnswers({ run }: Site, what: string): Promise<number> {
   const startMs = performance.now();
-  const { projects } = await callService<{ projects: readonly object[] }>(run.statePath, "GET", "/status");
+  const { projects } = await callRun(run.statePath, "projects", {});
   const tookMs = performance.now() - startMs;
   assert.equal(projects.length, 2);
   assert.equal(run.child.exitCode, null, `run has ended, because of ${what}`);

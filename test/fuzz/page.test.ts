@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { visitorCalls } from "../../src/control/calls.ts";
-import { apiRoutes } from "../../src/page/api/routes.ts";
+import { requestFor, rows } from "../../src/calls/table.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
 import { makeToken, startPage } from "../harness/page.ts";
@@ -17,8 +17,7 @@ const page = await startPage({ after }, service);
 const tokens = [page.token, await makeToken(service, "read"), `hpt_${"A".repeat(43)}`, "x", ""];
 
 const paths = [
-  ...Object.keys(apiRoutes).map((key) => key.split(" ")[1] ?? ""),
-  ...[...visitorCalls.keys()].map((key) => `/api/commands${key.split(" ")[1]}`),
+  ...rows.map(([, { path }]) => `/api${path.replaceAll(/:(\w+)/g, "{$1}")}`),
   ...[
     "/",
     "/sign-in",
@@ -35,7 +34,7 @@ const paths = [
     "/deployments/{id}/cancel",
     "/assets/{project}",
   ],
-  ...["/api/commands/sessions", "/api/commands/tokens", "/api/commands/hold", "/api/commands/", "/api/"],
+  ...["/api/openapi.json", "/api/"],
 ];
 const piece = fc.oneof(
   fc.constantFrom(
@@ -120,15 +119,64 @@ const method = fc.constantFrom(
   "CONNECT",
 );
 
+/** Calls of the table with members that fit, or nearly; `hold` would keep the service from deploying, `endToken` take the tokens. */
+const fitting = fc
+  .constantFrom(...rows.filter(([name]) => name !== "hold" && name !== "endToken"))
+  .chain(([, row]) => {
+    const members = Object.keys(row.takes).map((member) => [
+      member,
+      fc.option(memberOf(member), { nil: undefined }),
+    ]);
+    const asked = fc.record({
+      ...Object.fromEntries(members),
+      id: memberOf("id"),
+      project: memberOf("project"),
+    });
+    return asked.map((values) => requestFor(row, values as Record<string, unknown>));
+  });
+
+function memberOf(name: string): fc.Arbitrary<unknown> {
+  const fits: Readonly<Record<string, readonly unknown[]>> = {
+    ...{
+      id: [1, 1, "latest", 99],
+      project: ["default", "default", "_", "nothing"],
+      limit: [1, 1_000],
+      state: ["failed"],
+    },
+    ...{
+      ref: ["main"],
+      version: ["1", "abc"],
+      scope: ["read"],
+      role: ["viewer"],
+      format: ["ndjson"],
+      follow: ["false"],
+    },
+  };
+  return fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom(...(fits[name] ?? ["1", 1, "x"])) },
+    fc.jsonValue({ maxDepth: 1 }),
+  );
+}
+
+/** Where a request goes: to the page, or past it. */
+const sockets = ["page", "front.sock", "control.sock"] as const;
+
 const wire = fc
   .record({
-    method,
-    target,
-    body,
+    request: fc.oneof(
+      fc.record({ method, target, body }),
+      fitting.map((fit) => ({ method: fit.method, target: fit.path, body: fit.body ?? "" })),
+    ),
+    socket: fc.constantFrom(...sockets),
     headers: fc.array(header, { maxLength: 3 }),
     token: fc.constantFrom(...tokens),
   })
-  .map(({ method: verb, target: to, body: text, headers, token }) => {
+  .map(({ request, socket, headers, token }) => {
+    const { method: verb, body: text } = request;
+    const to =
+      socket === "page" && rows.some(([, { path }]) => path.split("/")[1] === request.target.split("/")[1])
+        ? `/api${request.target}`
+        : request.target;
     const bytes = Buffer.from(text);
     const lines = [
       `${verb} ${Buffer.from(to)
@@ -138,13 +186,21 @@ const wire = fc
       ...(token === "" ? [] : [`Authorization: Bearer ${token}`]),
       ...headers,
     ];
-    return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), bytes]);
+    return { socket, bytes: Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), bytes]) };
   });
 
 /** @returns 0 if the page closed the connection without an answer */
-function statusOf(bytes: Buffer): Promise<number> {
+function statusOf({
+  socket: to,
+  bytes,
+}: {
+  readonly socket: (typeof sockets)[number];
+  readonly bytes: Buffer;
+}): Promise<number> {
   return new Promise((resolve) => {
-    const socket = connect(page.port, "127.0.0.1", () => socket.write(bytes));
+    const place =
+      to === "page" ? { port: page.port, host: "127.0.0.1" } : { path: join(service.statePath, to) };
+    const socket = connect(place, () => socket.write(bytes));
     socket.on("error", () => {}).on("close", () => resolve(0));
     socket.once("data", (chunk) => {
       resolve(Number(/^HTTP\/1\.1 (\d{3}) /.exec(String(chunk))?.[1] ?? 999));
@@ -153,7 +209,7 @@ function statusOf(bytes: Buffer): Promise<number> {
   });
 }
 
-test("no request to the page is a fault or ends a process", async (t) => {
+test("no request to the page or to a socket of run is a fault or ends a process", async (t) => {
   await deliver(service.url, githubPush());
   const statuses = new Map<number, number>();
   const batch = fc.array(wire, { minLength: batchSize, maxLength: batchSize, size: "max" });
@@ -164,7 +220,10 @@ test("no request to the page is a fault or ends a process", async (t) => {
       for (const [index, status] of all.entries()) {
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
         // 503 says that `run` did not answer in time.
-        assert.ok(status < 500, `${status}: ${String(wires[index]).slice(0, 500)}`);
+        assert.ok(
+          status < 500,
+          `${status}: ${`${wires[index]?.socket} ${wires[index]?.bytes}`.slice(0, 500)}`,
+        );
       }
       assert.equal(service.child.exitCode, null);
       assert.equal(

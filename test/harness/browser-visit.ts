@@ -67,7 +67,7 @@ export function tokenIn(text: string): string | null {
 export async function signIn(
   page: RunningPage,
   service: RunningService,
-  person: { readonly name?: string; readonly role?: string } = {},
+  person: { readonly name?: string; readonly role?: "viewer" | "operator" } = {},
 ): Promise<Visitor> {
   const link = await makeSignInLink(service, person);
   const { headers, status, text } = await browse(page, null).send("/sign-in", { link }, { token: null });

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { callService } from "../../src/control/client.ts";
+import { callRun } from "../../src/calls/client.ts";
 import { endProcess, type RunningService } from "./service.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 import { until } from "./until.ts";
@@ -171,8 +171,8 @@ async function newTab(connection: Connection, { width = 1280, height = 800 } = {
 
 /** As a person does: follows the link, and presses the button. */
 export async function signInBrowser(tab: Tab, { statePath }: RunningService, port: number): Promise<void> {
-  const body = { name: "Ada Park", role: "operator" };
-  const { link } = await callService<{ link: string }>(statePath, "POST", "/links", body);
+  const body = { name: "Ada Park", role: "operator" } as const;
+  const { link } = await callRun(statePath, "makeLink", body);
   await tab.open(`http://localhost:${port}/sign-in?link=${link}`);
   await tab.read(`document.querySelector("form button").click()`);
   await tab.until(`location.pathname === "/" && document.readyState === "complete"`);

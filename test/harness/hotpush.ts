@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { controlSocketPath } from "../../src/control/control-socket.ts";
+import { operatorSocketPath } from "../../src/calls/call.ts";
 import { noServer } from "./no-server.ts";
 import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
@@ -51,7 +51,7 @@ export async function startAnswering(scope: Scope, options: ServiceOptions = {})
 /** A service logs its start when it accepts pushes, a moment before it has the lock to run them. */
 export async function untilAnswering({ child, statePath }: Target): Promise<void> {
   if (child?.exitCode === null && child.signalCode === null) {
-    await until("the control socket", () => existsSync(controlSocketPath(statePath)));
+    await until("the control socket", () => existsSync(operatorSocketPath(statePath)));
   }
 }
 

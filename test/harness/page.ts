@@ -3,9 +3,9 @@ import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { callService } from "../../src/control/client.ts";
-import { apiRoutes } from "../../src/page/api/routes.ts";
-import { schemas } from "../../src/page/api/schemas.ts";
+import { callRun } from "../../src/calls/client.ts";
+import { openApi } from "../../src/calls/openapi.ts";
+import { findCall } from "../../src/calls/table.ts";
 import { openHttp } from "../../src/platform/http.ts";
 import { freePort } from "./free-port.ts";
 import { LogReader } from "./log-reader.ts";
@@ -74,7 +74,7 @@ export async function startPage(
 
 export async function makeToken({ statePath }: RunningService, scope: "read" | "deploy"): Promise<string> {
   const body = { name: scope, scope };
-  return (await callService<{ secret: string }>(statePath, "POST", "/tokens", body)).secret;
+  return (await callRun(statePath, "makeToken", body)).secret;
 }
 
 async function send(port: number, call: string, { token, body, headers }: AskOptions): Promise<ApiAnswer> {
@@ -89,22 +89,34 @@ async function send(port: number, call: string, { token, body, headers }: AskOpt
   return { status: response.statusCode ?? 0, type, text, json };
 }
 
+const document = openApi() as {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+};
+interface Operation {
+  readonly responses: Readonly<
+    Record<string, { readonly content: Readonly<Record<string, { schema?: object }>> }>
+  >;
+}
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
-ajv.addSchema({ $id: "api", components: { schemas } });
+ajv.addSchema({ $id: "api", ...document });
 const validators = new Map<string, ValidateFunction>();
 
+/** Holds an answer to what the OpenAPI document says of the call. */
 function checkAnswer(call: string, { status, type, json }: ApiAnswer): void {
-  const route = Object.entries(apiRoutes).find(([key]) => patternOf(key).test(call.split("?")[0] ?? ""))?.[1];
+  const [method = "", target = ""] = call.split(" ");
+  const found = findCall(method, target.split("?")[0]?.replace(/^\/api/, "") ?? "");
+  const path = `/api${found?.row.path.replaceAll(/:(\w+)/g, "{$1}")}`;
+  const responses = document.paths[path]?.[method.toLowerCase()]?.responses ?? {};
   const isRefused = status >= 400;
-  if (!isRefused) assert.equal(status, route?.status, call);
   if (isRefused) assert.equal(type, "application/problem+json");
-  if (!isRefused && typeof route?.answer !== "string") return;
-  const name = isRefused ? "Problem" : String(route?.answer);
-  const validate = validators.get(name) ?? ajv.compile({ $ref: `api#/components/schemas/${name}` });
-  validators.set(name, validate);
+  else if (found !== null) assert.equal(String(status), Object.keys(responses)[0], call);
+  const known = isRefused ? "application/problem+json" : "application/json";
+  const isKnown = isRefused || responses[status]?.content[known]?.schema !== undefined;
+  if (!isKnown) return;
+  const pointer = isRefused
+    ? "#/components/schemas/Problem"
+    : `#/paths/${path.replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D")}/${method.toLowerCase()}/responses/${status}/content/application~1json/schema`;
+  const validate = validators.get(pointer) ?? ajv.compile({ $ref: `api${pointer}` });
+  validators.set(pointer, validate);
   assert.ok(validate(json), `${call}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(json)}`);
-}
-
-function patternOf(key: string): RegExp {
-  return new RegExp(`^${key.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
 }

@@ -68,7 +68,8 @@ export function spawnService(
   options: ServiceOptions & { statePath: string; repoPath: string },
 ) {
   const [program = process.execPath, ...before] = [...(options.wrapper ?? []), process.execPath];
-  const child = spawn(program, [...before, options.mainPath ?? mainPath], {
+  const checked = ["--import", join(root, "test/harness/check-answers.ts")];
+  const child = spawn(program, [...before, ...checked, options.mainPath ?? mainPath], {
     cwd: options.repoPath,
     env: {
       PATH: process.env.PATH,

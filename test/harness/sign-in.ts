@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { callService } from "../../src/control/client.ts";
+import { callRun } from "../../src/calls/client.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { withShortPath } from "../../src/platform/unix-socket.ts";
 import type { RunningService } from "./service.ts";
@@ -27,9 +27,9 @@ export function callAsPage({ statePath }: Service, call: string, { credential, b
 /** @returns the secret of a link */
 export async function makeSignInLink(
   { statePath }: Service,
-  { name = "Ann", role = "operator" }: { readonly name?: string; readonly role?: string } = {},
+  { name = "Ann", role = "operator" }: { readonly name?: string; readonly role?: "viewer" | "operator" } = {},
 ): Promise<string> {
-  return (await callService<{ link: string }>(statePath, "POST", "/links", { name, role })).link;
+  return (await callRun(statePath, "makeLink", { name, role })).link;
 }
 
 /** @returns the secret of a new session; null if the link opens none */

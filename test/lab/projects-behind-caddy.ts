@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import {
   frontNetwork,
   projectNetwork,
@@ -14,7 +15,6 @@ import {
   serverNetwork,
   serverStateAt,
 } from "../../src/config/server.ts";
-import type { WholeStatusJson } from "../../src/control/status.ts";
 import { serverCaddyfile, serverComposeFile } from "../../src/setup/server-files.ts";
 import { freePort } from "../harness/free-port.ts";
 import { until } from "../harness/until.ts";

@@ -40,7 +40,7 @@ test("every answer is what the OpenAPI document says", async (t) => {
   assert.deepEqual(await idsOf("GET /api/projects/default/deployments?limit=1"), [3]);
   assert.deepEqual(await idsOf("GET /api/deployments?state=succeeded"), [1]);
   for (const wrong of ["limit=0", "limit=x", "before=x", "state=good"])
-    assert.equal((await ask(`GET /api/deployments?${wrong}`)).status, 400, wrong);
+    assert.equal((await ask(`GET /api/deployments?${wrong}`)).status, 422, wrong);
   for (const missing of ["GET /api/deployments/99", "GET /api/projects/nothing/deployments", "GET /api/else"])
     assert.equal((await ask(missing)).status, 404, missing);
   assert.equal((await ask("POST /api/projects/default/rollback", { body: { version: "abc" } })).status, 409);
@@ -144,7 +144,7 @@ test("another host name, a strange path and a strange place are refused", async 
   await deliver(service.url, githubPush());
   const rebound = { headers: { host: `evil.example:${port}` } };
   assert.equal((await ask("GET /api/projects", rebound)).status, 421);
-  for (const path of ["1%2f..%2f..%2ftokens", "..", "1/../../audit", "latest", "-1", "1e3"]) {
+  for (const path of ["1%2f..%2f..%2ftokens", "..", "1/../../audit", "last", "-1", "1e3"]) {
     const { status } = await ask(`GET /api/deployments/${path}`);
     assert.equal(status, 404, path);
   }

@@ -15,17 +15,17 @@ import { until } from "../harness/until.ts";
 
 /** Targets that are no path, no call, or another one once they are read in another way. */
 const oddTargets = [
-  "/api/commands//",
-  "/api/commands///",
-  "/api/commands//x/projects",
-  "/api/commands/\\\\host/projects",
-  "/api/commands/sessions",
-  "/api/commands/tokens",
-  "/api/commands/audit",
-  "/api/commands/deployments/1/../../tokens",
-  "/api/commands/%2e%2e/tokens",
-  "/api/commands/projects%00",
-  "/api/commands/constructor",
+  "/api//",
+  "/api///",
+  "/api//x/projects",
+  "/api/\\\\host/projects",
+  "/api/links",
+  "/api/tokens",
+  "/api/audit",
+  "/api/deployments/1/../../tokens",
+  "/api/%2e%2e/tokens",
+  "/api/projects%00",
+  "/api/constructor",
   "/api/commands?/projects",
 ];
 
@@ -49,11 +49,18 @@ test("members of a body that cannot become text are refused", async (t) => {
   const page = await startPage(t, service);
   const odd = { toString: 1, valueOf: 1 };
   const bodies = [{ link: odd }, { ref: odd }, { version: [odd] }, { reason: odd }, { id: odd }];
-  const calls = ["deployments", "rollback", "pause", "deployments/1/cancel", "sessions", "sign-out"];
+  const calls = [
+    "projects/_/deployments",
+    "projects/_/rollback",
+    "projects/_/pause",
+    "deployments/1/cancel",
+    "sessions",
+    "sign-out",
+  ];
   for (const token of [page.token, null]) {
     for (const call of calls) {
       for (const body of bodies) {
-        const status = await post(page, `/api/commands/${call}`, token, JSON.stringify(body));
+        const status = await post(page, `/api/${call}`, token, JSON.stringify(body));
         assert.equal(Math.floor(status / 100), 4, `${call} ${JSON.stringify(body)}: ${status}`);
       }
     }
@@ -84,7 +91,7 @@ test("a viewer who keeps hundreds of streams open keeps nobody else from any scr
   const viewer = await makeToken(service, "read");
   const statuses: number[] = [];
   const held = Array.from({ length: 300 }, async (_, index) => {
-    const path = index < 100 ? "/api/commands/deployments/1/events" : eventsOf(1);
+    const path = index < 100 ? "/api/deployments/1/events" : eventsOf(1);
     const stream = await openStream(page, path, viewer);
     statuses.push(stream.status);
     return stream;
@@ -101,7 +108,7 @@ test("a viewer who keeps hundreds of streams open keeps nobody else from any scr
   assert.equal((await ann.get("/deployments/1")).status, 200);
   const other = await openStream(page, eventsOf(1));
   await other.leaveAt('"state":"running"');
-  const command = await openStream(page, "/api/commands/deployments/1/events");
+  const command = await openStream(page, "/api/deployments/1/events");
   await command.leaveAt('"state":"running"');
   assert.ok(performance.now() - startMs < 8_000, "others waited");
   assert.ok(statuses.includes(429), "the viewer has no limit");
@@ -112,7 +119,7 @@ test("two thousand bodies that never end keep nobody from the page", async (t) =
   const page = await startPage(t, service);
   const sockets = Array.from({ length: 2_000 }, (_, index) => {
     const socket = connect(page.port, "127.0.0.1");
-    const path = index % 2 === 0 ? "/sign-in" : "/api/commands/deployments";
+    const path = index % 2 === 0 ? "/sign-in" : "/api/deployments";
     const origin = `Origin: http://localhost:${page.port}`;
     const head = `POST ${path} HTTP/1.1\r\nHost: localhost:${page.port}\r\n${origin}\r\nContent-Length: 9000\r\n\r\n`;
     socket.on("error", () => {}).write(`${head}l`);

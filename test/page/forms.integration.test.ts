@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { callService } from "../../src/control/client.ts";
+import { callRun } from "../../src/calls/client.ts";
 import { browse, signIn } from "../harness/browser-visit.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
@@ -19,11 +19,7 @@ test("what an operator starts is shown at once, and the audit log names them", a
   assert.equal(paused.headers.location, "/projects/default");
   assert.match((await ann.get("/projects/default")).text, /paused .*by Ann \(session 1\): lunch/s);
   assert.equal((await ann.send("/projects/default/resume", {})).status, 303);
-  const { entries } = await callService<{ entries: { action: string; visitor: string }[] }>(
-    service.statePath,
-    "GET",
-    "/audit",
-  );
+  const { entries } = await callRun(service.statePath, "audit", {});
   assert.deepEqual(
     entries.map(({ action, visitor }) => `${visitor} ${action}`),
     ["resume", "pause", "cancel", "sign in"].map((action) => `Ann (session 1) ${action}`),
@@ -35,7 +31,7 @@ test("a viewer sees no button, and a form made up by hand is refused", async (t)
   const viewer = await signIn(page, service, { role: "viewer" });
   for (const path of ["/", "/projects/default", "/deployments/1"])
     assert.doesNotMatch((await viewer.get(path)).text, /<form/, path);
-  for (const path of ["/projects/default/deploy", "/projects/default/pause", "/deployments/1/cancel"])
+  for (const path of ["/projects/default/deployments", "/projects/default/pause", "/deployments/1/cancel"])
     assert.equal((await viewer.send(path, {})).status, 403, path);
   letGo(service.repoPath);
 });

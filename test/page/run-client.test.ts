@@ -12,7 +12,7 @@ const visit = visitOf("hps_x");
 /** The streams that one visitor may have open at `run`. */
 const mostOfVisitor = 256;
 const never = new AbortController().signal;
-/** What `run` accepts at its socket for the page (src/control/control-socket.ts). */
+/** What `run` accepts at its socket for the page (src/calls/server.ts). */
 const mostConnections = 512;
 
 test("hundreds of calls and streams at once stay below the connections of run", async (t) => {

@@ -7,7 +7,7 @@ import {
   cannedServer,
   cannedSteps,
 } from "../../demo/page/canned.ts";
-import type { DeploymentJson, StepJson } from "../../src/control/deployment-json.ts";
+import type { DeploymentJson, StepJson } from "../../src/calls/shapes.ts";
 import { deploymentScreen } from "../../src/page/screens/deployment.ts";
 import { doctorScreen } from "../../src/page/screens/doctor.ts";
 import { projectScreen } from "../../src/page/screens/project.ts";
@@ -152,7 +152,15 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
     deployment,
     ...cannedHistories(9, [{ project: text, count: 3, tookMs: 9, newestAgoMs: 9 }]),
   ];
-  const session = { id: 1, address: text, agent: text, createdAt: paused.since, lastSeenAt: paused.since };
+  const session = {
+    id: 1,
+    name: text,
+    role: "viewer",
+    address: text,
+    agent: text,
+    createdAt: paused.since,
+    lastSeenAt: paused.since,
+  } as const;
   const fault = { severity: "problem", text, command: text, change: text } as const;
   const check = { group: text, subject: text, outcome: "faulty", fact: text, faults: [fault] } as const;
   const lines = [text, `==> ${text}`, text].map((line) => ({

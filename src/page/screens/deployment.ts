@@ -1,9 +1,6 @@
 import { html } from "hono/html";
+import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson } from "../../calls/shapes.ts";
 import { branchOf, shortCommit } from "../../commit-names.ts";
-import type { DeploymentJson } from "../../control/deployment-json.ts";
-import type { OneDeploymentJson } from "../../control/history.ts";
-import type { LogPageJson } from "../../control/log.ts";
-import type { ProjectJson } from "../../control/projects.ts";
 import { failedText, type SiteRequests } from "../../site-requests.ts";
 import { actionBar, type VisitorAction } from "./actions.ts";
 import { commitLink, compareLink } from "./git-links.ts";
@@ -81,7 +78,7 @@ function deploymentActions(
   if (!viewer.isOperator || !project?.isServed) return [];
   if (!isOver(deployment)) return [cancelAction(deployment)];
   const redeploy: VisitorAction = {
-    ...{ id: "redeploy", path: `/projects/${name}/deploy`, values: { ref: branchOf(ref) } },
+    ...{ id: "redeploy", path: `/projects/${name}/deployments`, values: { ref: branchOf(ref) } },
     label: `Deploy ${branchOf(ref)} again`,
     question: `Deploy ${branchOf(ref)} of ${name}?`,
     consequence: "The branch is deployed as it is at the git host now.",

@@ -1,5 +1,5 @@
 import { html } from "hono/html";
-import type { CheckJson, ExaminationJson } from "../../control/examiner.ts";
+import type { CheckJson, ExaminationJson } from "../../calls/shapes.ts";
 import { icon, type Tone } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 import type { Screen, Viewer } from "./screen.ts";

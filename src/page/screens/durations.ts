@@ -1,5 +1,5 @@
 import { html } from "hono/html";
-import type { DeploymentJson } from "../../control/deployment-json.ts";
+import type { DeploymentJson } from "../../calls/shapes.ts";
 import { lookOf, type Tone } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 import { lasted, titleOf } from "./words.ts";

@@ -1,5 +1,4 @@
-import type { DeploymentJson } from "../../control/deployment-json.ts";
-import type { ProjectJson } from "../../control/projects.ts";
+import type { DeploymentJson, ProjectJson } from "../../calls/shapes.ts";
 
 type Repository = Pick<ProjectJson, "webUrl">;
 type Host = Pick<DeploymentJson, "host">;

@@ -1,5 +1,5 @@
 import { html, raw } from "hono/html";
-import type { DeploymentJson } from "../../control/deployment-json.ts";
+import type { DeploymentJson } from "../../calls/shapes.ts";
 import type { Markup } from "./markup.ts";
 
 /** What a state means to the reader. Each has a colour and a shape: no one needs the colour. */

@@ -1,8 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { html } from "hono/html";
-import type { DeploymentJson, StepJson } from "../../control/deployment-json.ts";
-import type { OneDeploymentJson } from "../../control/history.ts";
-import type { LogPageJson } from "../../control/log.ts";
+import type { DeploymentJson, LogPageJson, OneDeploymentJson, StepJson } from "../../calls/shapes.ts";
 import { stepOf } from "../../runner/lines.ts";
 import type { Markup } from "./markup.ts";
 import { stepTime, stepTone } from "./steps.ts";

@@ -1,8 +1,6 @@
 import { html } from "hono/html";
+import type { DeploymentJson, HistoryJson, ProjectJson } from "../../calls/shapes.ts";
 import { shortCommit } from "../../commit-names.ts";
-import type { DeploymentJson } from "../../control/deployment-json.ts";
-import type { HistoryJson } from "../../control/history.ts";
-import type { ProjectJson } from "../../control/projects.ts";
 import { failedText } from "../../site-requests.ts";
 import { actionBar, type VisitorAction } from "./actions.ts";
 import { durationChart, medianMs } from "./durations.ts";
@@ -69,7 +67,7 @@ function projectActions(viewer: Viewer, project: ProjectJson): readonly VisitorA
 
 function deployAction(name: string, branch: string): VisitorAction {
   return {
-    ...{ id: `deploy-${branch}`, path: `/projects/${name}/deploy`, values: { ref: branch } },
+    ...{ id: `deploy-${branch}`, path: `/projects/${name}/deployments`, values: { ref: branch } },
     label: `Deploy ${branch}`,
     question: `Deploy ${branch} of ${name}?`,
     consequence: "The branch is deployed as it is at the git host now, also if that commit is live already.",

@@ -1,7 +1,6 @@
 import { html } from "hono/html";
+import type { DeploymentJson, ProjectJson, StepJson } from "../../calls/shapes.ts";
 import { shortCommit } from "../../commit-names.ts";
-import type { DeploymentJson, StepJson } from "../../control/deployment-json.ts";
-import type { ProjectJson } from "../../control/projects.ts";
 import { failedText } from "../../site-requests.ts";
 import { durationChart, medianMs } from "./durations.ts";
 import { lookEvery, type StateLook, stateWord, type Tone } from "./icons.ts";

@@ -1,12 +1,12 @@
 import { html } from "hono/html";
-import type { OwnSessionJson } from "../../control/visitor-json.ts";
+import type { SessionJson } from "../../calls/shapes.ts";
 import { actionButton } from "./actions.ts";
 import type { Markup } from "./markup.ts";
 import type { Screen, Viewer } from "./screen.ts";
 import { ago } from "./words.ts";
 
 /** The browsers in which a visitor is signed in. */
-export function sessionsScreen(viewer: Viewer, sessions: readonly OwnSessionJson[], present: number): Screen {
+export function sessionsScreen(viewer: Viewer, sessions: readonly SessionJson[], present: number): Screen {
   const main = html`<h1>You are signed in as ${viewer.name}.</h1>
 <p class="sub"><span>${viewer.isOperator ? "operator: you may deploy, cancel, roll back and pause" : "viewer: you may look"}</span></p>
 <ul class="sessions">${sessions.map((session) => row(viewer, session, session.id === present))}</ul>`;
@@ -15,7 +15,7 @@ export function sessionsScreen(viewer: Viewer, sessions: readonly OwnSessionJson
 
 function row(
   viewer: Viewer,
-  { id, agent, address, createdAt, lastSeenAt }: OwnSessionJson,
+  { id, agent, address, createdAt, lastSeenAt }: SessionJson,
   isPresent: boolean,
 ): Markup {
   const label = isPresent ? "Sign out" : "End this session";

@@ -1,5 +1,5 @@
 import { html } from "hono/html";
-import type { DeploymentJson, StepJson } from "../../control/deployment-json.ts";
+import type { DeploymentJson, StepJson } from "../../calls/shapes.ts";
 import { icon, type Tone } from "./icons.ts";
 import type { Markup } from "./markup.ts";
 import { lasted } from "./words.ts";

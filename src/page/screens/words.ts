@@ -1,6 +1,6 @@
 import { html } from "hono/html";
+import type { DeploymentJson } from "../../calls/shapes.ts";
 import { branchOf, shortCommit } from "../../commit-names.ts";
-import type { DeploymentJson } from "../../control/deployment-json.ts";
 import type { Markup } from "./markup.ts";
 
 const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000] as const;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DeploymentJson } from "../../../src/control/deployment-json.ts";
+import type { DeploymentJson } from "../../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { hotpushJson, startAnswering } from "../../harness/hotpush.ts";
 

@@ -1,0 +1,239 @@
+import { readFileSync, statSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
+import { type HttpRequest, openHttp } from "../platform/http.ts";
+import { withShortPath } from "../platform/unix-socket.ts";
+import { CommandError } from "../problems.ts";
+import { operatorSocketPath } from "./call.ts";
+import type { HoldEvent } from "./shapes.ts";
+import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "./table.ts";
+
+/** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
+export class NotRunningError extends CommandError {
+  override readonly name = "NotRunningError";
+  /** The state directory of the service. */
+  readonly statePath: string;
+  /** Whether this user may not use its socket. */
+  readonly isForbidden: boolean;
+
+  constructor(
+    message: string,
+    { statePath, isForbidden }: Pick<NotRunningError, "statePath" | "isForbidden">,
+  ) {
+    super(message);
+    this.statePath = statePath;
+    this.isForbidden = isForbidden;
+  }
+}
+
+/** The service whose state is in a directory of this machine, or one on another machine. */
+export type ServicePlace = string | RemoteServer;
+
+/** The members of a call. Those that are not given are left to the service. */
+export type Asked<Name extends CallName> = {
+  readonly [Key in keyof TakenBy<Name>]?: TakenBy<Name>[Key] | undefined;
+};
+
+export interface CallOptions {
+  /** Who asks, for the record; only the operator's socket takes it. */
+  readonly requestedBy?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Makes a call.
+ *
+ * @returns what it gives
+ * @throws NotRunningError if the service does not run or cannot be reached, CommandError with its own sentence if it refuses
+ */
+export async function callRun<Name extends CallName>(
+  place: ServicePlace,
+  name: Name,
+  asked: Asked<Name>,
+  options: CallOptions = {},
+): Promise<GivenBy<Name>> {
+  return JSON.parse(await text(await openCall(place, name, asked, options))) as GivenBy<Name>;
+}
+
+/**
+ * Makes a call whose answer goes on, and is read as it comes.
+ *
+ * @throws as `callRun`
+ */
+export async function openCall<Name extends CallName>(
+  place: ServicePlace,
+  name: Name,
+  asked: Asked<Name>,
+  { requestedBy, signal }: CallOptions = {},
+): Promise<IncomingMessage> {
+  const { path, ...request } = requestFor(calls[name], asked);
+  const response =
+    typeof place === "string"
+      ? await openLocal(place, path, { ...request, signal, headers: reportedIn(requestedBy) })
+      : await openRemote(place, path, { ...request, signal });
+  if ((response.statusCode ?? 500) < 400) return response;
+  const { detail } = JSON.parse(await text(response)) as { readonly detail: string };
+  throw new CommandError(detail);
+}
+
+/**
+ * Keeps the service from starting deployments until `signal` is aborted or this process ends. Ends early if the service
+ * goes away.
+ *
+ * @throws as `callRun`
+ */
+export async function* openHold(
+  statePath: string,
+  { reason, requestedBy }: { readonly reason: string; readonly requestedBy: string | undefined },
+  signal: AbortSignal,
+): AsyncGenerator<HoldEvent, void, void> {
+  try {
+    yield* parseLines<HoldEvent>(await openCall(statePath, "hold", { reason }, { requestedBy, signal }));
+  } catch (error) {
+    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
+  }
+}
+
+/** The JSON objects of an answer that goes on, one a line. */
+export async function* parseLines<Event>(stream: AsyncIterable<Buffer>): AsyncGenerator<Event, void, void> {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const piece of stream) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line) as Event;
+  }
+}
+
+/** A header has no letters but those of ASCII. */
+function reportedIn(name: string | undefined): Readonly<Record<string, string>> {
+  return name ? { "x-requested-by": encodeURIComponent(name.toWellFormed().slice(0, 300)) } : {};
+}
+
+async function openLocal(statePath: string, path: string, request: HttpRequest): Promise<IncomingMessage> {
+  const socket = operatorSocketPath(statePath);
+  return await withShortPath(socket, (socketPath) => openHttp({ socketPath, path }, request)).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw unreachable(statePath, error);
+    },
+  );
+}
+
+function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
+  if (error.name === "AbortError") return error;
+  const why = reasonOf(error.code, statePath, operatorSocketPath(statePath));
+  const isForbidden = error.code === "EACCES" || error.code === "EPERM";
+  return why === null ? error : new NotRunningError(why, { statePath, isForbidden });
+}
+
+function reasonOf(code: string | undefined, statePath: string, path: string): string | null {
+  const notRunning = `No Hotpush runs deployments in ${statePath}:`;
+  switch (code) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return `${notRunning} there is no ${path}. ${nextSteps}`;
+    case "ECONNREFUSED":
+      return `${notRunning} ${path} was left by a service that is gone. ${nextSteps}`;
+    case "EACCES":
+    case "EPERM":
+      return `Only the user of the service may use ${path}. Run this as that user, or as root: sudo hotpush …`;
+    case "ECONNRESET":
+    case "EPIPE":
+      return "The service stopped, or is busy with other commands. Try again in a moment.";
+    default:
+      return null;
+  }
+}
+
+const nextSteps =
+  "Start it, or set STATE_PATH to its state directory. If it runs in a container: docker compose exec hotpush hotpush status";
+
+/** A Hotpush on another machine, reached by the address of its page. */
+export interface RemoteServer {
+  readonly url: URL;
+  readonly token: string;
+}
+
+/**
+ * The server of HOTPUSH_SERVER, with the token of HOTPUSH_TOKEN_FILE.
+ *
+ * @returns null if HOTPUSH_SERVER is not set
+ * @throws CommandError if the address or the file cannot be used
+ */
+export function findRemoteServer(env: NodeJS.ProcessEnv): RemoteServer | null {
+  const { HOTPUSH_SERVER: address, HOTPUSH_TOKEN_FILE: file } = env;
+  if (!address) return null;
+  const url = URL.canParse(address) ? new URL(address) : null;
+  const isLocal = url?.hostname === "localhost" || url?.hostname === "127.0.0.1";
+  if (url === null || !(url.protocol === "https:" || (url.protocol === "http:" && isLocal)))
+    throw new CommandError(
+      `The server is "${address}": write the address of its page, such as https://hotpush.example.com (http only for localhost).`,
+    );
+  if (!file)
+    throw new CommandError(
+      "A token is missing. On the server: hotpush open --token laptop --deploy. Write it to a file, and name that: --token-file <path>, or HOTPUSH_TOKEN_FILE.",
+    );
+  return { url, token: readToken(file) };
+}
+
+function readToken(path: string): string {
+  try {
+    const { mode } = statSync(path);
+    if ((mode & 0o077) !== 0)
+      throw new CommandError(`Other users can read the token in ${path}. Run: chmod 600 ${path}`);
+    const token = readFileSync(path, "utf8").trim();
+    if (/^\S{1,100}$/.test(token)) return token;
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandError(`The token file ${path} cannot be read (${code}).`);
+  }
+  throw new CommandError(`There is no token in ${path}: hotpush open --token <name> prints one.`);
+}
+
+/** Sends a request to the page of the server, whose API has the calls of `run`. */
+async function openRemote(
+  { url, token }: RemoteServer,
+  path: string,
+  request: HttpRequest,
+): Promise<IncomingMessage> {
+  const target = new URL(`/api${path}`, url);
+  // Events come as JSON, as over the operator's socket.
+  const headers = { authorization: `Bearer ${token}`, accept: "application/x-ndjson" };
+  const answer = await openHttp(target, { ...request, headers }).catch((error: NodeJS.ErrnoException) => {
+    throw error.name === "AbortError" ? error : new CommandError(remoteFault(url, error));
+  });
+  const status = answer.statusCode ?? 0;
+  const type = answer.headers["content-type"] ?? "";
+  const isProblem = type.startsWith("application/problem+json");
+  if (type.startsWith("text/html") || (status >= 400 && !isProblem) || (status >= 300 && status < 400))
+    throw notHotpush(answer, url);
+  if (status !== 401) return answer;
+  answer.destroy();
+  throw new CommandError(
+    `${url.host} does not know this token. It may have been revoked: hotpush open --list, on the server.`,
+  );
+}
+
+function notHotpush(answer: IncomingMessage, { host }: URL): CommandError {
+  answer.destroy();
+  return new CommandError(
+    `${host} answered with status ${answer.statusCode}, not like the page of a Hotpush. Is it the address of the page?`,
+  );
+}
+
+function remoteFault({ host, hostname }: URL, { code = "", message }: NodeJS.ErrnoException): string {
+  switch (code) {
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `There is no host ${hostname}, as far as this machine's DNS knows.`;
+    case "ECONNREFUSED":
+      return `Nothing listens at ${host}. Is the page running? On the server: hotpush doctor`;
+    case "ETIMEDOUT":
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+      return `${host} cannot be reached (${code}).`;
+    default:
+      return `There is no safe connection to ${host}: ${code ? `${code}, ` : ""}${message}`;
+  }
+}

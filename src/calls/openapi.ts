@@ -1,0 +1,79 @@
+import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
+import type * as v from "valibot";
+import { readVersion } from "../version.ts";
+import type { Call } from "./call.ts";
+import { namedShapes } from "./shapes.ts";
+import { placeOf, rows } from "./table.ts";
+
+const definitions: Record<string, v.GenericSchema> = { ...namedShapes };
+const config: ConversionConfig & { readonly definitions: typeof definitions } = {
+  ...{ definitions, errorMode: "ignore", typeMode: "output" },
+  overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
+};
+
+/** The calls that visitors may make over the page. */
+export const apiCalls = rows.filter(([name, { right }]) => right !== "server" && name !== "signIn");
+
+/** The document that describes the API, by the table that serves it (OpenAPI 3.1). */
+export function openApi(): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const [name, row] of apiCalls) {
+    const path = `/api${row.path.replaceAll(/:(\w+)/g, "{$1}")}`;
+    paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(name, row) };
+  }
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Hotpush",
+      version: readVersion(),
+      description: "Deployments of the projects on this server. For a token: hotpush open --token <name>.",
+    },
+    security: [{ token: [] }],
+    paths,
+    components: {
+      schemas: toJsonSchemaDefs(definitions, config),
+      securitySchemes: { token: { type: "http", scheme: "bearer" } },
+    },
+  };
+}
+
+function operation(operationId: string, row: Call): object {
+  const members = Object.entries(row.takes).map(([name, schema]) => {
+    const isRequired = (schema as { readonly type: string }).type !== "optional";
+    return { name, in: placeOf(row, name), required: isRequired, schema: schemaOf(schema) };
+  });
+  const body = members.filter((member) => member.in === "body");
+  const success = { description: row.status === 202 ? "begun" : "done", content: contentOf(row.gives) };
+  const problem = { $ref: "#/components/schemas/Problem" };
+  return {
+    ...{ operationId, summary: row.does, description: `Needs the right of a ${row.right}.` },
+    parameters: members.filter((member) => member.in !== "body"),
+    ...(row.method === "POST" && { requestBody: requestBody(body) }),
+    responses: {
+      [row.status ?? 200]: success,
+      default: {
+        description: "refused, with the reason and what to do",
+        content: { "application/problem+json": { schema: problem } },
+      },
+    },
+  };
+}
+
+function requestBody(
+  members: readonly { readonly name: string; readonly required: boolean; readonly schema: object }[],
+) {
+  const properties = Object.fromEntries(members.map(({ name, schema }) => [name, schema]));
+  const required = members.filter((member) => member.required).map(({ name }) => name);
+  const schema = { type: "object", properties, required, additionalProperties: false };
+  return { required: required.length > 0, content: { "application/json": { schema } } };
+}
+
+function contentOf(gives: Call["gives"]): object {
+  if (typeof gives === "string") return { [gives.split(";")[0] ?? ""]: {} };
+  return { "application/json": { schema: schemaOf(gives) } };
+}
+
+function schemaOf(schema: v.GenericSchema): object {
+  const { $schema: _, $defs: __, ...plain } = toJsonSchema(schema, config);
+  return plain;
+}

@@ -1,0 +1,65 @@
+import { type Deployment, findDeployment, liveCommit } from "../deployments/deployment.ts";
+import { findPassedBy, findRollbackRef } from "../deployments/history.ts";
+import type { Store } from "../platform/sqlite/store.ts";
+import { rolloutState } from "../rollout/lock.ts";
+import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
+import { type ProjectContext, type Refused, refuse } from "./call.ts";
+
+/**
+ * Goes to the good version of a deployment or a commit, else to the previous one. While a new version is guarded, the previous
+ * one still runs: then that deployment goes back itself.
+ *
+ * @returns the deployment that goes back
+ */
+export async function rollBack(
+  project: ProjectContext,
+  wanted: string | undefined,
+  requestedBy: string | null,
+): Promise<Deployment | Refused> {
+  const { store, queue, refs, rolloutStatePath, repoPath, hostDirectory, log } = project;
+  const numbered = findNumbered(store, wanted);
+  if (numbered !== null && numbered.project !== store.project)
+    return refuse("not_possible", `Deployment ${numbered.id} is one of the project ${numbered.project}.`);
+  const commit = numbered ? liveCommit(numbered) : wanted?.toLowerCase();
+  // A roll-out identifies its project by this path, whichever path was given for the repository.
+  const directory = await hostDirectory(repoPath);
+  const versions = await readVersions(rolloutState(rolloutStatePath, directory).versionsPath);
+  const guarded = queue.findGuarded();
+  if (guarded !== null && isMeant(versions.at(-1), commit)) {
+    queue.goBack(guarded.id);
+    const text = `Deployment ${guarded.id} was guarded, and goes back to the version before`;
+    log.info({ event: "control.rollback", deployment: guarded.id, requestedBy }, text);
+    return guarded;
+  }
+  const version = previousVersion(versions, commit);
+  if (!version)
+    return refuse("not_possible", `${noGoodVersion(versions, commit)}${passedBy(store, versions, commit)}`);
+  const ref = findRollbackRef(store, refs);
+  if (ref === null)
+    return refuse("not_possible", "Nothing was deployed yet, so there is nothing to go back from.");
+  const deployment = queue.request({ trigger: "rollback", ref, commit: version.commit, requestedBy });
+  const text = `Deployment ${deployment.id} goes back to ${version.commit}`;
+  log.info({ event: "control.rollback", deployment: deployment.id, requestedBy }, text);
+  return deployment;
+}
+
+/** While a version is guarded, the present one is the one before it. */
+function isMeant(present: Version | undefined, commit: string | undefined): boolean {
+  return present !== undefined && (commit === undefined || present.commit.startsWith(commit));
+}
+
+/** A short number is that of a deployment if there is one with it; everything else is the beginning of a commit. */
+function findNumbered(store: Store, version = ""): Deployment | null {
+  return /^\d{1,9}$/.test(version) ? findDeployment(store, Number(version)) : null;
+}
+
+/** Explains which commit was deployed in place of `wanted`, if the branch had moved on when the script pulled. */
+function passedBy(store: Store, versions: readonly Version[], wanted: string | undefined): string {
+  const deployment = wanted === undefined ? null : findPassedBy(store, wanted);
+  if (deployment === null) return "";
+  const { id, ref, commit } = deployment;
+  const live = liveCommit(deployment).slice(0, 12);
+  const branch = ref.replace(/^refs\/heads\//, "");
+  const command = previousVersion(versions, liveCommit(deployment)) ? `: hotpush rollback ${live}` : ".";
+  return ` Deployment ${id} was asked for ${commit.slice(0, 12)}, but ${branch} was at ${live} by then, which was deployed instead${command}`;
+}

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { operatorSocketPath } from "../../src/calls/call.ts";
+import { listenOnSocket, withShortPath } from "../../src/platform/unix-socket.ts";
+import { hotpush, type Target } from "../harness/hotpush.ts";
+import { startService } from "../harness/service.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+function listen(statePath: string, onConnection: (socket: Socket) => void) {
+  return listenOnSocket(operatorSocketPath(statePath), { mode: 0o600, mostConnections: 32 }, onConnection);
+}
+
+const greet = (socket: Socket) => void socket.end("hello");
+
+test("only its user may use the socket, and no other file is left beside it", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const controlSocket = await listen(statePath, greet);
+  t.after(controlSocket.close);
+  assert.equal(statSync(operatorSocketPath(statePath)).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(statePath), ["control.sock"]);
+});
+
+test("a dead service's socket is replaced, and closing removes the new one", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const service = await startService(t, { statePath });
+  await until("the socket", () => existsSync(operatorSocketPath(statePath)));
+  await service.end("SIGKILL");
+  const left = lstatSync(operatorSocketPath(statePath)).ino;
+  const refused = await hotpush({ statePath }, "status");
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.stderr,
+    /^hotpush: No Hotpush runs deployments in .*: .* was left by a service that is gone\. Start it/,
+  );
+  const controlSocket = await listen(statePath, greet);
+  assert.notEqual(lstatSync(operatorSocketPath(statePath)).ino, left);
+  assert.equal(await readAll(statePath), "hello");
+  controlSocket.close();
+  assert.equal(existsSync(operatorSocketPath(statePath)), false);
+});
+
+test("closing does not remove the socket of a newer instance", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const old = await listen(statePath, greet);
+  const newcomer = await listen(statePath, (socket) => void socket.end("the new one"));
+  t.after(newcomer.close);
+  old.close();
+  assert.equal(await readAll(statePath), "the new one");
+});
+
+test("a state directory with a path longer than a socket's address works", async (t) => {
+  const statePath = join(temporaryDirectory(t), "a".repeat(120), "b".repeat(120));
+  mkdirSync(statePath, { recursive: true });
+  const controlSocket = await listen(statePath, greet);
+  assert.equal(await readAll(statePath), "hello");
+  controlSocket.close();
+  const service = await startService(t, { statePath });
+  await until("the socket", () => existsSync(operatorSocketPath(statePath)));
+  const { code, stdout } = await hotpush(service, "status");
+  assert.deepEqual([code, stdout.split(" ")[0]], [0, "Hotpush"]);
+});
+
+test("connections beyond 32 are closed", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const open: Socket[] = [];
+  const controlSocket = await listen(statePath, (socket) => open.push(socket));
+  t.after(controlSocket.close);
+  let closed = 0;
+  const sockets = Array.from({ length: 40 }, () =>
+    connect(operatorSocketPath(statePath))
+      .on("error", () => {})
+      .on("close", () => {
+        closed += 1;
+      })
+      .resume(),
+  );
+  await until("8 are closed", () => closed === 8);
+  assert.equal(open.length, 32);
+  for (const socket of sockets) socket.destroy();
+});
+
+test("the next leader answers commands, and leaves no second socket behind", async (t) => {
+  const first = await startService(t);
+  await until("the socket", () => existsSync(operatorSocketPath(first.statePath)));
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "runner.waiting");
+  assert.equal(await answeringPort(first), first.port);
+  assert.equal(await first.end(), 0);
+  await until("the second one answers", async () => (await answeringPort(first)) === second.port);
+  assert.ok(!readdirSync(first.statePath).includes(".control"));
+});
+
+/** The port of the service that answers a command, or null if none does. */
+async function answeringPort(target: Target): Promise<number | null> {
+  const { code, stdout } = await hotpush(target, "status", "--json");
+  return code === 0 ? (JSON.parse(stdout) as { port: number }).port : null;
+}
+
+async function readAll(statePath: string): Promise<string> {
+  return await withShortPath(operatorSocketPath(statePath), async (path) => {
+    const socket = connect(path).setEncoding("utf8");
+    let text = "";
+    socket.on("data", (chunk: string) => {
+      text += chunk;
+    });
+    await once(socket, "close");
+    return text;
+  });
+}

@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { makeCredential } from "../../src/access/credentials.ts";
+import { callRun } from "../../src/calls/client.ts";
+import { openHttp } from "../../src/platform/http.ts";
+import { withShortPath } from "../../src/platform/unix-socket.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { startAnswering } from "../harness/hotpush.ts";
+import { untilDeployment } from "../harness/records.ts";
+import type { RunningService } from "../harness/service.ts";
+import { callAsPage, makeSignInLink, openSession } from "../harness/sign-in.ts";
+import { until } from "../harness/until.ts";
+
+const reads = [
+  "GET /status",
+  "GET /visitor",
+  "GET /projects",
+  "GET /deployments",
+  "GET /deployments/1",
+  "GET /deployments/1/log",
+  "GET /deployments/1/events?follow=false",
+];
+const project = "POST /projects/default";
+const deploys = [
+  `${project}/deployments`,
+  "POST /deployments/1/cancel",
+  `${project}/rollback`,
+  `${project}/pause`,
+];
+/** Only who has the operator's socket lets others in, and changes how the service works. */
+const operatorsOnly = [
+  "GET /tokens",
+  "POST /tokens",
+  "POST /tokens/1/end",
+  "GET /audit",
+  "POST /links",
+  "POST /sessions/1/end",
+  "POST /hold",
+  "POST /import",
+  "GET /health",
+];
+
+test("without a token, and with a wrong one, everything is refused", async (t) => {
+  const service = await startAnswering(t);
+  for (const call of [...reads, ...deploys, ...operatorsOnly])
+    assert.equal((await ask(service, call, null)).status, 401, call);
+  for (const wrong of ["hpt_", `hpt_${"A".repeat(43)}`])
+    assert.equal((await ask(service, "GET /projects", wrong)).status, 401, wrong);
+});
+
+test("a token does what its scope allows, and nothing makes another one", async (t) => {
+  const service = await startAnswering(t);
+  await deliver(service.url, githubPush());
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  for (const [scope, allowed] of [
+    ["read", reads],
+    ["deploy", [...reads, ...deploys]],
+  ] as const) {
+    const token = await makeToken(service, scope);
+    for (const call of [...reads, ...deploys]) {
+      const { status } = await ask(service, call, token);
+      assert.equal(status === 403, !allowed.includes(call), `${scope}: ${call}: ${status}`);
+      assert.notEqual(status, 401);
+    }
+    for (const call of operatorsOnly) assert.equal((await ask(service, call, token)).status, 404, call);
+  }
+});
+
+test("the record and the audit log name the token, whatever the page says", async (t) => {
+  const service = await startAnswering(t, { script: "#!/bin/sh\n" });
+  await deliver(service.url, githubPush());
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  const [reading, deploying] = [await makeToken(service, "read"), await makeToken(service, "deploy")];
+  const lie = { requestedBy: "somebody else" };
+  assert.equal((await ask(service, `${project}/rollback`, deploying, lie)).status, 422);
+  await ask(service, `${project}/rollback`, deploying);
+  await ask(service, `${project}/rollback`, reading);
+  assert.deepEqual(
+    (await auditOf(service)).map(({ visitor, action, address, status }) => [
+      visitor,
+      action,
+      address,
+      status,
+    ]),
+    [409, 422].map((status) => ["ci (token 2)", "rollback", "192.0.2.7", status]),
+  );
+});
+
+test("thousands of wrong tokens and links lock nobody out", async (t) => {
+  const service = await startAnswering(t);
+  const token = await makeToken(service, "read");
+  const link = await makeSignInLink(service);
+  const guess = () => ask(service, "GET /projects", makeCredential("token"));
+  for (let round = 0; round < 60; round += 1) {
+    const guesses = Array.from({ length: 50 }, (_, index) =>
+      index % 2 === 0 ? guess().then(({ status }) => status) : openSession(service, makeCredential("link")),
+    );
+    assert.deepEqual(new Set(await Promise.all(guesses)), new Set([401, null]));
+  }
+  assert.equal((await ask(service, "GET /projects", token)).status, 200);
+  assert.notEqual(await openSession(service, link), null);
+});
+
+test("when a token is revoked, a stream that it opened ends", async (t) => {
+  const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\n`;
+  const service = await startAnswering(t, { script });
+  await deliver(service.url, githubPush());
+  const token = await makeToken(service, "read");
+  const headers = { authorization: `Bearer ${token}` };
+  const stream = await withShortPath(join(service.statePath, "front.sock"), (socketPath) =>
+    openHttp({ socketPath, path: "/deployments/1/events" }, { headers }),
+  );
+  let isOver = false;
+  stream.on("close", () => {
+    isOver = true;
+  });
+  stream.on("error", () => {}).resume();
+  await callRun(service.statePath, "endToken", { id: 1 });
+  assert.equal((await ask(service, "GET /projects", token)).status, 401);
+  await until("the end of the stream", () => isOver, 10_000);
+});
+
+test("a link signs in once, also if it is followed twice at the same moment", async (t) => {
+  const service = await startAnswering(t);
+  const link = await makeSignInLink(service);
+  const sessions = await Promise.all([openSession(service, link), openSession(service, link)]);
+  assert.equal(sessions.filter((session) => session !== null).length, 1);
+  assert.equal(await openSession(service, link), null);
+  assert.deepEqual(
+    (await auditOf(service)).map(({ visitor, action, status }) => [visitor, action, status]),
+    [["Ann (session 1)", "sign in", 200]],
+  );
+});
+
+test("a viewer may look, and every attempt to act is refused and on record", async (t) => {
+  const service = await startAnswering(t);
+  const credential = await openSession(service, await makeSignInLink(service, { role: "viewer" }));
+  assert.equal((await ask(service, "GET /projects", credential)).status, 200);
+  for (const call of [...deploys, `${project}/resume`])
+    assert.equal((await ask(service, call, credential)).status, 403, call);
+  const actions = ["deploy", "cancel", "rollback", "pause", "resume"];
+  await until("each is counted", async () => {
+    const counted = (await refusalsOf(service)).filter(({ visitor }) => visitor === "Ann (session 1)");
+    return actions.every((action) => counted.some((one) => one.action === action && one.count === 1));
+  });
+});
+
+test("a flood of refused attempts pushes nothing out of the audit log", async (t) => {
+  const service = await startAnswering(t);
+  const operator = await makeToken(service, "deploy");
+  const viewer = await openSession(service, await makeSignInLink(service, { role: "viewer" }));
+  assert.equal((await ask(service, `${project}/pause`, operator)).status, 200);
+  const before = await auditOf(service);
+  const rounds = 40;
+  for (let round = 0; round < rounds; round += 1) {
+    const forbidden = Array.from({ length: 25 }, () => ask(service, `${project}/resume`, viewer));
+    const links = Array.from({ length: 25 }, () => openSession(service, makeCredential("link")));
+    await Promise.all<unknown>([...forbidden, ...links]);
+  }
+  assert.deepEqual(await auditOf(service), before);
+  await until("all are counted", async () => {
+    const counts = (await refusalsOf(service)).map(({ action, count }) => [action, count]);
+    return isDeepStrictEqual(counts.toSorted(), [
+      ["resume", rounds * 25],
+      ["sign in", rounds * 25],
+    ]);
+  });
+});
+
+test("a person sees and ends their own sessions, and nobody else's", async (t) => {
+  const service = await startAnswering(t);
+  const signIn = async (name: string) => openSession(service, await makeSignInLink(service, { name }));
+  const [ann, annAgain, ben] = [await signIn("Ann"), await signIn("Ann"), await signIn("Ben")];
+  const { sessions } = JSON.parse(String((await ask(service, "GET /sessions", ann)).body)) as {
+    sessions: readonly { id: number }[];
+  };
+  assert.deepEqual(
+    sessions.map(({ id }) => id),
+    [2, 1],
+  );
+  assert.equal((await ask(service, "POST /sign-out", ann, { id: 3 })).status, 404);
+  assert.equal((await ask(service, "POST /sign-out", ann, { id: 2 })).status, 200);
+  assert.equal((await ask(service, "GET /visitor", annAgain)).status, 401);
+  assert.equal((await ask(service, "GET /visitor", ben)).status, 200);
+  assert.equal((await ask(service, "POST /sign-out", ann)).status, 200);
+  assert.equal((await ask(service, "GET /visitor", ann)).status, 401);
+});
+
+function ask(service: RunningService, call: string, credential: string | null, body = {}, address?: string) {
+  return callAsPage(service, call, { credential, body, ...(address && { address }) });
+}
+
+async function makeToken({ statePath }: RunningService, scope: "read" | "deploy"): Promise<string> {
+  return (await callRun(statePath, "makeToken", { name: "ci", scope })).secret;
+}
+
+async function auditOf({ statePath }: RunningService) {
+  return (await callRun(statePath, "audit", {})).entries;
+}
+
+async function refusalsOf({ statePath }: RunningService) {
+  return (await callRun(statePath, "audit", {})).refusals;
+}

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import * as v from "valibot";
+import { problem } from "../../src/calls/shapes.ts";
+import { placeOf, requestFor, rows } from "../../src/calls/table.ts";
+import { sendHttp } from "../../src/platform/http.ts";
+import { withShortPath } from "../../src/platform/unix-socket.ts";
+import { type HttpProblemCode, problems } from "../../src/problems.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { startAnswering } from "../harness/hotpush.ts";
+import { makeToken } from "../harness/page.ts";
+import { untilDeployment } from "../harness/records.ts";
+
+const service = await startAnswering(test);
+await deliver(service.url, githubPush());
+await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+const [viewer, operator] = [await makeToken(service, "read"), await makeToken(service, "deploy")];
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: string;
+}
+
+async function send(socket: "control" | "page", { method, path, body }: Sent, token?: string) {
+  const headers = { "x-visitor-address": "192.0.2.7", ...(token && { authorization: `Bearer ${token}` }) };
+  const request = { method, headers, ...(method === "POST" && { body: body ?? "" }) };
+  const answer = await withShortPath(
+    join(service.statePath, socket === "page" ? "front.sock" : "control.sock"),
+    (socketPath) => sendHttp({ socketPath, path }, request),
+  );
+  return {
+    status: answer.status,
+    headers: new Headers(answer.headers as Record<string, string>),
+    body: String(answer.body),
+  };
+}
+
+const refused = async (code: HttpProblemCode, what: string, ...given: Parameters<typeof send>) => {
+  const reply = await send(...given);
+  assert.equal(JSON.parse(reply.body || "{}").code, code, what);
+  assert.equal(reply.status, problems[code].status, what);
+  v.parse(problem, JSON.parse(reply.body));
+};
+
+/** What fits each call, but those that wait or cannot be. */
+const fitting: Readonly<Record<string, object>> = {
+  makeToken: { name: "x", scope: "read" },
+  makeLink: { name: "x", role: "viewer" },
+};
+const usual = { project: "default", id: 1 };
+
+test("each call is refused to everybody without its right", async () => {
+  for (const [name, row] of rows) {
+    const asked = requestFor(row, { ...usual, link: "x", ...fitting[name] });
+    if (row.right === "nobody") await refused("not_signed_in", name, "page", asked);
+    if (row.right !== "nobody") {
+      await refused("not_signed_in", name, "page", asked);
+      await refused("not_signed_in", name, "page", asked, `hpt_${"A".repeat(43)}`);
+    }
+    if (row.right === "operator") await refused("not_allowed", name, "page", asked, viewer);
+    if (row.right === "server") await refused("not_found", name, "page", asked, operator);
+  }
+});
+
+test("each call refuses a member that it does not take, one of a wrong type, and one twice", async () => {
+  for (const [name, row] of rows) {
+    const asked = requestFor(row, { ...usual, link: "x", ...fitting[name] });
+    const mark = asked.path.includes("?") ? "&" : "?";
+    await refused("input_invalid", name, "control", { ...asked, path: `${asked.path}${mark}odd=1` });
+    if (row.method === "POST") {
+      for (const odd of [{ odd: 1 }, { toString: 1 }, { requestedBy: "x" }, { project: "default" }])
+        await refused("input_invalid", name, "control", { ...asked, body: JSON.stringify(odd) });
+      await refused("input_invalid", name, "control", { ...asked, body: '{"__proto__":{"x":1}}' });
+    }
+    for (const member of Object.keys(row.takes)) {
+      const place = placeOf(row, member);
+      const text = `${"\u0000"}{}`.repeat(900);
+      const odds: readonly unknown[] =
+        place === "body" ? [{}, [], null, 1.5, true, { toString: 1, valueOf: 1 }, text] : [text.slice(0, 60)];
+      for (const odd of place === "path" ? [] : odds) {
+        if (v.is(row.takes[member] as v.GenericSchema, odd)) continue;
+        await refused(
+          "input_invalid",
+          `${name} ${member}`,
+          "control",
+          requestFor(row, { ...usual, ...fitting[name], [member]: odd }),
+        );
+      }
+      if (place !== "query") continue;
+      await refused("input_invalid", name, "control", {
+        ...asked,
+        path: `${asked.path}${mark}${member}=1&${member}=1`,
+      });
+    }
+  }
+});
+
+test("each call refuses a body that is no JSON object, and one that is too large", async () => {
+  for (const [name, row] of rows.filter(([, { method }]) => method === "POST")) {
+    const asked = requestFor(row, usual);
+    for (const body of ["{", "[]", "null", "1", '"x"', "link=x", '{"a":1}}', "\u0000"])
+      await refused("invalid_json", `${name} ${body}`, "control", { ...asked, body });
+    await refused("payload_too_large", name, "control", { ...asked, body: `{"x":"${"x".repeat(20_000)}"}` });
+    await refused("payload_too_large", name, "control", { ...asked, body: "x".repeat(20_000) });
+  }
+});
+
+test("each call that looks answers what it gives", async () => {
+  const looking = rows.filter(([, { method }]) => method === "GET");
+  assert.ok(looking.length >= 15);
+  for (const [name, row] of looking) {
+    const [socket, token] = row.right === "server" ? (["control"] as const) : (["page", viewer] as const);
+    const { status, body } = await send(socket, requestFor(row, usual), token);
+    // Nobody visits, and the doctor needs the files of projects.
+    if (name === "doctor") assert.equal(status, 409);
+    else assert.equal(status, 200, `${name}: ${body}`);
+    if (typeof row.gives !== "string" && status === 200) v.parse(row.gives, JSON.parse(body));
+  }
+});
+
+test("the settings of a project are shown without a secret", async () => {
+  const row = rows.find(([name]) => name === "settings")?.[1];
+  assert(row);
+  const { body } = await send("page", requestFor(row, { project: "_" }), viewer);
+  const settings = JSON.parse(body);
+  assert.deepEqual(
+    [settings.project, settings.repoPath, settings.branches, settings.hasPreviousSecret],
+    ["default", service.repoPath, ["main", "master"], false],
+  );
+  assert.ok(!/secret"|[0-9a-f]{32}/i.test(body.replace("hasPreviousSecret", "")), body);
+});
+
+test("a path that is in no row is no call, on either socket", async () => {
+  for (const path of [
+    "/",
+    "//",
+    "/projects/",
+    "/projects/A/doctor",
+    "/projects/../audit",
+    "/deployments/1e3",
+    "/deployments/-1",
+    "/constructor",
+    "/__proto__",
+    "/projects/%5f/doctor",
+    `/${"x".repeat(4_000)}`,
+    "/*",
+    "/:id",
+  ]) {
+    for (const method of ["GET", "POST"]) {
+      await refused("not_found", path, "control", { method, path });
+      await refused("not_found", path, "page", { method, path }, operator);
+    }
+  }
+});
