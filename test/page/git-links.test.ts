@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { commitLink, compareLink } from "../../src/page/screens/git-links.ts";
+import { commitLink, compareLink } from "../../src/page/screens/words.ts";
 
 const [from, to] = ["a".repeat(40), "b".repeat(40)];
 

@@ -12,10 +12,9 @@ import { deploymentScreen } from "../../src/page/screens/deployment.ts";
 import { doctorScreen } from "../../src/page/screens/doctor.ts";
 import { projectScreen } from "../../src/page/screens/project.ts";
 import { projectsScreen } from "../../src/page/screens/projects.ts";
-import { refusalScreen } from "../../src/page/screens/refusal.ts";
 import { renderScreen, type Screen } from "../../src/page/screens/screen.ts";
 import { sessionsScreen } from "../../src/page/screens/sessions.ts";
-import { linkScreen, signInScreen } from "../../src/page/screens/sign-in.ts";
+import { linkScreen, refusalScreen, signInScreen } from "../../src/page/screens/sign-in.ts";
 
 const operator = { name: "Ann", isOperator: true, token: "t" };
 const viewer = { ...operator, isOperator: false };

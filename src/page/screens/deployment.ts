@@ -1,15 +1,66 @@
 import { html } from "hono/html";
-import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson } from "../../calls/shapes.ts";
+import type {
+  DeploymentJson,
+  HistoryJson,
+  LogPageJson,
+  OneDeploymentJson,
+  ProjectJson,
+} from "../../calls/shapes.ts";
 import { branchOf, shortCommit } from "../../commit-names.ts";
 import { failedText, type SiteRequests } from "../../site-requests.ts";
-import { actionBar, type VisitorAction } from "./actions.ts";
-import { commitLink, compareLink } from "./git-links.ts";
-import { icon, lookOf } from "./icons.ts";
-import { logView } from "./log.ts";
-import type { Markup } from "./markup.ts";
-import type { Screen, Viewer } from "./screen.ts";
-import { stepRail } from "./steps.ts";
-import { ago, causeOf, count, isOver, lasted, shortTitle, shownCommit, titleOf } from "./words.ts";
+import type { KnownVisitor } from "../visitor.ts";
+import { logView, stepRail } from "./log.ts";
+import { listProjects } from "./projects.ts";
+import {
+  actionBar,
+  type Found,
+  type Read,
+  type Screen,
+  type Viewer,
+  type VisitorAction,
+  type Wanted,
+} from "./screen.ts";
+import {
+  ago,
+  causeOf,
+  commitLink,
+  compareLink,
+  count,
+  icon,
+  isOver,
+  lasted,
+  lookOf,
+  type Markup,
+  shortTitle,
+  shownCommit,
+  titleOf,
+} from "./words.ts";
+
+/** The good version before a deployment; null if there was none. */
+async function goodBefore(read: Read, { id, project }: DeploymentJson): Promise<DeploymentJson | null> {
+  const query = `project=${encodeURIComponent(project)}&before=${id}&state=succeeded&limit=1`;
+  const answer = await read(`/deployments?${query}`);
+  return answer.kind === "ok" ? ((answer.value as HistoryJson).deployments[0] ?? null) : null;
+}
+
+/** A deployment with the page of its log that the address asks for. */
+export async function findDeployment({ viewer }: KnownVisitor, { read, query }: Wanted, id: string): Found {
+  const [projects, answer] = await Promise.all([listProjects(read), read(`/deployments/${id}`)]);
+  if (answer.kind === "refused") return answer;
+  if ("kind" in projects) return projects;
+  const one = answer.value as OneDeploymentJson;
+  const to = query.get("to");
+  const [log, good] = await Promise.all([
+    read(`/deployments/${id}/log/page${to === null ? "" : `?to=${encodeURIComponent(to)}`}`),
+    goodBefore(read, one.deployment),
+  ]);
+  if (log.kind === "refused") return log;
+  const project = projects.find(({ name }) => name === one.deployment.project) ?? null;
+  return deploymentScreen(viewer, {
+    ...{ ...one, project, log: log.value as LogPageJson },
+    before: good && shownCommit(good),
+  });
+}
 
 export interface DeploymentView extends OneDeploymentJson {
   /** null: it was removed. */

@@ -1,9 +1,14 @@
 import { html } from "hono/html";
 import type { CheckJson, ExaminationJson } from "../../calls/shapes.ts";
-import { icon, type Tone } from "./icons.ts";
-import type { Markup } from "./markup.ts";
-import type { Screen, Viewer } from "./screen.ts";
-import { ago, count } from "./words.ts";
+import type { KnownVisitor } from "../visitor.ts";
+import type { Found, Screen, Viewer, Wanted } from "./screen.ts";
+import { ago, count, icon, type Markup, type Tone } from "./words.ts";
+
+/** What the doctor has found of a project. */
+export async function findExamination({ viewer }: KnownVisitor, { read }: Wanted, project: string): Found {
+  const answer = await read(`/projects/${project}/doctor`);
+  return answer.kind === "refused" ? answer : doctorScreen(viewer, answer.value as ExaminationJson);
+}
 
 const whileRunningSeconds = 2;
 

@@ -2,14 +2,55 @@ import { html } from "hono/html";
 import type { DeploymentJson, HistoryJson, ProjectJson } from "../../calls/shapes.ts";
 import { shortCommit } from "../../commit-names.ts";
 import { failedText } from "../../site-requests.ts";
-import { actionBar, type VisitorAction } from "./actions.ts";
-import { durationChart, medianMs } from "./durations.ts";
-import { commitLink, compareLink } from "./git-links.ts";
-import { icon, lookEvery, lookOf } from "./icons.ts";
-import type { Markup } from "./markup.ts";
-import { projectLook } from "./projects.ts";
-import type { Screen, Viewer } from "./screen.ts";
-import { ago, causeOf, lasted, shownCommit, titleOf } from "./words.ts";
+import type { KnownVisitor } from "../visitor.ts";
+import { durationChart, medianMs } from "./chart.ts";
+import { listProjects, projectLook } from "./projects.ts";
+import {
+  actionBar,
+  type Found,
+  nothingHere,
+  type Screen,
+  type Viewer,
+  type VisitorAction,
+  type Wanted,
+} from "./screen.ts";
+import {
+  ago,
+  causeOf,
+  commitLink,
+  compareLink,
+  icon,
+  lasted,
+  lookEvery,
+  lookOf,
+  type Markup,
+  shownCommit,
+  titleOf,
+} from "./words.ts";
+
+const entriesOnScreen = 50;
+const barsOfProject = 60;
+
+/** A project with the deployments that the address asks for. */
+export async function findProject({ viewer }: KnownVisitor, { read, query }: Wanted, name: string): Found {
+  const wanted = new URLSearchParams({ project: name, limit: String(entriesOnScreen) });
+  for (const key of ["before", "state"]) if (query.get(key)) wanted.set(key, query.get(key) ?? "");
+  const [projects, history, recent] = await Promise.all([
+    listProjects(read),
+    read(`/deployments?${wanted}`),
+    read(`/deployments?project=${name}&limit=${barsOfProject}`),
+  ]);
+  if ("kind" in projects) return projects;
+  const project = projects.find((one) => one.name === name);
+  if (project === undefined) return nothingHere;
+  if (history.kind === "refused") return history;
+  if (recent.kind === "refused") return recent;
+  return projectScreen(viewer, {
+    ...{ project, history: history.value as HistoryJson, state: query.get("state") },
+    recent: (recent.value as HistoryJson).deployments,
+    isFirstPage: !query.has("before"),
+  });
+}
 
 export interface ProjectHistory {
   readonly project: ProjectJson;

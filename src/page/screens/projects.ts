@@ -1,13 +1,62 @@
 import { html } from "hono/html";
-import type { DeploymentJson, ProjectJson, StepJson } from "../../calls/shapes.ts";
+import type {
+  DeploymentJson,
+  HistoryJson,
+  OneDeploymentJson,
+  ProjectJson,
+  StepJson,
+} from "../../calls/shapes.ts";
 import { shortCommit } from "../../commit-names.ts";
 import { failedText } from "../../site-requests.ts";
-import { durationChart, medianMs } from "./durations.ts";
-import { lookEvery, type StateLook, stateWord, type Tone } from "./icons.ts";
-import type { Markup } from "./markup.ts";
-import type { Screen, Viewer } from "./screen.ts";
-import { stepRow } from "./steps.ts";
-import { ago, causeOf, count, lasted, titleOf } from "./words.ts";
+import type { Refused, RunAnswer } from "../run-client.ts";
+import type { KnownVisitor } from "../visitor.ts";
+import { durationChart, medianMs } from "./chart.ts";
+import { stepRow } from "./log.ts";
+import type { Found, Read, Screen, Viewer, Wanted } from "./screen.ts";
+import {
+  ago,
+  causeOf,
+  count,
+  lasted,
+  lookEvery,
+  type Markup,
+  type StateLook,
+  stateWord,
+  type Tone,
+  titleOf,
+} from "./words.ts";
+
+/** All projects, each with its last deployments and the steps of the one that runs. */
+export async function findProjects({ viewer }: KnownVisitor, { read }: Wanted): Found {
+  const found = await listProjects(read);
+  if ("kind" in found) return found;
+  return projectsScreen(viewer, await Promise.all(found.map((project) => cardOf(read, project))));
+}
+
+/** All projects, or why they are not shown. */
+export async function listProjects(read: Read): Promise<readonly ProjectJson[] | Refused> {
+  const answer = await read("/projects");
+  return answer.kind === "refused" ? answer : (answer.value as { projects: readonly ProjectJson[] }).projects;
+}
+
+const barsOfCard = 24;
+
+async function cardOf(read: Read, project: ProjectJson): Promise<ProjectCard> {
+  const { last, isServed, name } = project;
+  const isRunning = last?.state === "running";
+  const [history, one] = await Promise.all([
+    isServed ? read(`/deployments?project=${name}&limit=${barsOfCard}`) : null,
+    isRunning ? read(`/deployments/${last.id}`) : null,
+  ]);
+  const deployments = history?.kind === "ok" ? (history.value as HistoryJson).deployments : [];
+  const good = isRunning ? deployments.find(({ state }) => state === "succeeded") : undefined;
+  const known = good && (await read(`/deployments/${good.id}`));
+  return { project, deployments, steps: stepsIn(one), usualSteps: stepsIn(known ?? null) };
+}
+
+function stepsIn(answer: RunAnswer | null): readonly StepJson[] {
+  return answer?.kind === "ok" ? (answer.value as OneDeploymentJson).steps : [];
+}
 
 /** A project with what the screen shows of it. */
 export interface ProjectCard {

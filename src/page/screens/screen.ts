@@ -1,7 +1,7 @@
 import { html } from "hono/html";
 import { assetPath } from "../assets.ts";
-import { icon, mark, type Tone } from "./icons.ts";
-import type { Markup } from "./markup.ts";
+import type { Refused, RunAnswer, RunClient, Visit } from "../run-client.ts";
+import { icon, type Markup, mark, type Tone } from "./words.ts";
 
 /** Who looks at a screen. */
 export interface Viewer {
@@ -51,3 +51,64 @@ ${script && html`<script type="module" src="${assetPath(script)}"></script><link
 function visitor({ name, isOperator }: Viewer): Markup {
   return html`<a class="who" href="/sessions"><span>${name}</span><small>${isOperator ? "operator" : "viewer"}</small></a>`;
 }
+
+/** Something that a visitor can do. It is asked for once more before it happens, also without JavaScript. */
+export interface VisitorAction {
+  /** Names it among those of the screen. */
+  readonly id: string;
+  /** Where its form goes. */
+  readonly path: string;
+  readonly label: string;
+  readonly question: string;
+  readonly consequence: string;
+  readonly isDangerous?: boolean;
+  /** Values that the form sends. */
+  readonly values?: Readonly<Record<string, string>>;
+  /** A text that the visitor may give. */
+  readonly asksFor?: { readonly name: string; readonly label: string };
+}
+
+/** Buttons; nothing for who may only look. */
+export function actionBar(viewer: Viewer, actions: readonly VisitorAction[]): Markup | null {
+  if (actions.length === 0) return null;
+  return html`<div class="actions">${actions.map((action) => actionButton(viewer, action))}</div>`;
+}
+
+export function actionButton({ token }: Viewer, action: VisitorAction): Markup {
+  const { id, path, label, question, consequence, isDangerous = false, values = {}, asksFor } = action;
+  const hidden = Object.entries({ ...values, token });
+  return html`<button type="button" popovertarget="${id}" class="${isDangerous ? "danger" : ""}">${label}</button>
+<div id="${id}" class="confirm" popover role="dialog" aria-labelledby="${id}-q"><form method="post" action="${path}">
+<h2 id="${id}-q">${question}</h2><p>${consequence}</p>
+${asksFor && html`<label>${asksFor.label}<input name="${asksFor.name}" maxlength="200" autocomplete="off"></label>`}
+${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<div class="choices"><button type="button" popovertarget="${id}" popovertargetaction="hide">Not now</button><button class="primary ${isDangerous ? "danger" : ""}" autofocus>${label}</button></div>
+</form></div>`;
+}
+
+/** Asks `run` for the visitor who asks for a screen. */
+export type Read = (path: string) => Promise<RunAnswer>;
+
+/** A request for a screen. */
+export interface ScreenRequest {
+  readonly run: RunClient;
+  readonly visit: Visit;
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/** A request for a screen of somebody who is signed in. */
+export interface Wanted extends ScreenRequest {
+  readonly read: Read;
+}
+
+/** A screen, or why there is none to show. */
+export type Found = Promise<Screen | Refused>;
+
+/** For an address at which there is nothing. */
+export const nothingHere: Refused = {
+  kind: "refused",
+  status: 404,
+  code: "not_found",
+  detail: "It may have been removed, or the address is wrong.",
+};

@@ -1,9 +1,16 @@
 import { html } from "hono/html";
 import type { SessionJson } from "../../calls/shapes.ts";
-import { actionButton } from "./actions.ts";
-import type { Markup } from "./markup.ts";
-import type { Screen, Viewer } from "./screen.ts";
-import { ago } from "./words.ts";
+import type { KnownVisitor } from "../visitor.ts";
+import { actionButton, type Found, type Screen, type Viewer, type Wanted } from "./screen.ts";
+import { ago, type Markup } from "./words.ts";
+
+/** The sessions of who asks. */
+export async function findSessions({ viewer, sessionId }: KnownVisitor, { read }: Wanted): Found {
+  const answer = await read("/sessions");
+  if (answer.kind === "refused") return answer;
+  const { sessions } = answer.value as { sessions: readonly SessionJson[] };
+  return sessionsScreen(viewer, sessions, sessionId);
+}
 
 /** The browsers in which a visitor is signed in. */
 export function sessionsScreen(viewer: Viewer, sessions: readonly SessionJson[], present: number): Screen {

@@ -1,6 +1,8 @@
 import { html } from "hono/html";
-import { mark } from "./icons.ts";
-import type { Screen } from "./screen.ts";
+import { STATUS_CODES } from "../../platform/http.ts";
+import type { Refused } from "../run-client.ts";
+import type { Screen, Viewer } from "./screen.ts";
+import { mark } from "./words.ts";
 
 /**
  * Somebody followed a one-time link. It is used up by the button and not by the visit, because chat programs visit every
@@ -20,4 +22,21 @@ export function signInScreen(refusal: string | null): Screen {
 <pre><code>hotpush open</code></pre>
 <p class="soft">A link works once, for two minutes. With <code>--operator</code> it also deploys; without, it only looks.</p></div>`;
   return { title: "Sign in · Hotpush", tone: "idle", viewer: null, main };
+}
+
+const sentences: Readonly<Record<number, string>> = {
+  403: "This is not for you to do.",
+  404: "Nothing is here.",
+  409: "This is not possible now.",
+  503: "Hotpush does not answer.",
+};
+
+/** Why something was not shown or done. While Hotpush is away, the browser asks again by itself. */
+export function refusalScreen(
+  viewer: Viewer | null,
+  { status, detail }: Pick<Refused, "status" | "detail">,
+): Screen {
+  const sentence = sentences[status] ?? `${STATUS_CODES[status] ?? "Error"}.`;
+  const main = html`<div class="centre" id="refusal" data-live><p class="status">${status}</p><h1>${sentence}</h1><p>${detail}</p><p><a class="button" href="/">To the projects</a></p></div>`;
+  return { title: `${sentence} · Hotpush`, tone: "bad", viewer, main, everySeconds: status === 503 ? 3 : 0 };
 }

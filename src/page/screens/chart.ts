@@ -1,8 +1,6 @@
 import { html } from "hono/html";
 import type { DeploymentJson } from "../../calls/shapes.ts";
-import { lookOf, type Tone } from "./icons.ts";
-import type { Markup } from "./markup.ts";
-import { lasted, titleOf } from "./words.ts";
+import { lasted, lookOf, type Markup, type Tone, titleOf } from "./words.ts";
 
 const barWidth = 6;
 const step = 9;
