@@ -14,7 +14,6 @@ import { checkHead } from "../../platform/http-server/request-head.ts";
 import { createHttpServer } from "../../platform/http-server/server.ts";
 import { tooLarge } from "./body.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
-import { methodNotAllowed, pathUnknown } from "./refusals.ts";
 import { type AnswerDelivery, createWebhook, type Webhook } from "./webhook.ts";
 
 export interface ReceiverOptions {
@@ -80,4 +79,17 @@ export function createReceiver(options: ReceiverOptions): Server {
 function refuse(request: IncomingMessage, misdirected: Refusal | null): Refusal | null {
   const fault = checkHead(request);
   return misdirected && fault ? { ...misdirected, closing: "refused" } : (fault ?? misdirected);
+}
+
+/** @param webhookPath what the paths of webhooks are, for a person */
+function pathUnknown(webhookPath: string): Refusal {
+  const detail = `This service has two paths: POST ${webhookPath} and GET /health.`;
+  return { code: "not_found", detail };
+}
+
+/** @param methods the ones that the path takes */
+function methodNotAllowed(methods: readonly string[]): Refusal {
+  const allow = methods.join(", ");
+  const detail = `This path takes ${allow} only.`;
+  return { code: "method_not_allowed", detail, headers: ["Allow", allow] };
 }

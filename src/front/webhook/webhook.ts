@@ -1,20 +1,23 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Secrets } from "../../config/project.ts";
 import type { SecretSlot } from "../../config/secret.ts";
 import {
+  isJsonObject,
+  type JsonObject,
   type Push,
   type PushRecord,
+  readDryRun,
   type StoredPush,
   type Would,
   withoutDryRun,
 } from "../../deployments/push.ts";
 import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "../../platform/http-server/answer.ts";
-import { type ArrivingBodies, discardAll, joinChunks, readBody } from "./body.ts";
+import { declaredBytes } from "../../platform/http-server/request-head.ts";
+import type { HttpProblemCode } from "../../problems.ts";
+import { type ArrivingBodies, discardAll, joinChunks, readBody, tooLarge } from "./body.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";
 import { type Host, identifyHost } from "./git-hosts.ts";
-import { type Payload, readPayload } from "./payload.ts";
-import { notAsked, notStored, signatureInvalid, unreadable, unverifiable } from "./refusals.ts";
-import { checkDeliveryHead } from "./request-head.ts";
 import {
   type IgnoreReason,
   ignoreDetails,
@@ -26,6 +29,7 @@ import {
   deliveryDigest,
   isFresh,
   makeKeys,
+  type SignatureClaim,
   type SlotKeys,
   startVerification,
   type VerifiableSignature,
@@ -201,3 +205,80 @@ function answerStored({ ref, commit }: Push, { delivery }: StoredPush): Answer {
   const detail = `The push is stored as delivery ${delivery}. It is deployed as soon as the process that deploys takes it.`;
   return jsonAnswer(202, { status: "accepted", delivery: { id: delivery, ref, commit }, detail });
 }
+
+/** Checks of a delivery's headers that need no secret: declared length, then content type, then encoding. */
+function checkDeliveryHead(request: IncomingMessage, limitBytes: number): Refusal | null {
+  if (declaredBytes(request) > limitBytes) return tooLarge(limitBytes);
+  const { "content-type": contentType = "", "content-encoding": encoding } = request.headers;
+  if (!/^application\/json\s*(?:;|$)/i.test(contentType)) {
+    const detail =
+      "This service reads JSON. In the webhook's settings at the git host, set the content type to application/json.";
+    return { code: "unsupported_media_type", detail };
+  }
+  if (encoding !== undefined && encoding !== "identity") {
+    const detail =
+      "The body is compressed, which no git host does by itself: switch off request compression in the proxy before this service.";
+    return { code: "unsupported_encoding", detail };
+  }
+  return null;
+}
+
+/** The body of a delivery whose signature is right. */
+interface Payload {
+  readonly object: JsonObject;
+  readonly text: string;
+  readonly isDryRun: boolean;
+}
+
+/** Reads a signed body as JSON. @returns why it is refused, if it is none */
+function readPayload(body: Buffer): Payload | Refusal {
+  if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
+  const text = body.toString("utf8");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
+  }
+  if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
+  const kind = readDryRun(value);
+  if (kind !== "malformed") return { object: value, text, isDryRun: kind === "dry-run" };
+  const detail =
+    'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
+  return unreadable("invalid_payload", detail, "/hotpush");
+}
+
+/** Why a delivery whose signature cannot be verified is refused. */
+function unverifiable(claim: Exclude<SignatureClaim, VerifiableSignature>): Refusal {
+  if (claim.kind === "malformed") return signatureInvalid(claim.reason);
+  if (claim.kind === "unsupported") return { code: "signature_unsupported", detail: claim.help };
+  const detail =
+    "The request has no HMAC-SHA256 signature. Set the same secret in the webhook's settings at the git host as in WEBHOOK_SECRET.";
+  return { code: "signature_missing", detail };
+}
+
+/** The sender learns nothing more than that; the log has the reason. */
+function signatureInvalid(logReason: string): Refusal {
+  const detail =
+    "The signature is not one made with this service's secret. Compare the secret in the webhook's settings with WEBHOOK_SECRET.";
+  return { code: "signature_invalid", detail, logReason };
+}
+
+/** Why a body with the right signature is refused. Its sender has the secret, so the log repeats what the answer says. */
+function unreadable(code: HttpProblemCode, detail: string, pointer?: string): Refusal {
+  return { code, detail, logReason: detail, ...(pointer === undefined ? {} : { pointer }) };
+}
+
+/** Why a dry run is not answered. */
+const notAsked: Refusal = {
+  code: "storage_unavailable",
+  detail:
+    "The process that deploys does not answer, so nobody knows what it would do. A push would be stored for it.",
+};
+
+/** Why a push is not accepted although nothing is wrong with it. */
+const notStored: Refusal = {
+  code: "storage_unavailable",
+  detail:
+    "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is fixed.",
+};
