@@ -25,7 +25,7 @@ export const problems = {
   input_invalid: { status: 422, title: "The call does not take this" },
   key_reused: { status: 422, title: "The Idempotency-Key belongs to another request" },
   invalid_payload: { status: 422, title: "The body is not a valid push payload" },
-  too_many_requests: { status: 429, title: "This visitor has too many requests open" },
+  too_many_requests: { status: 503, title: "This visitor has too many requests open" },
   headers_too_large: { status: 431, title: "The headers are too large" },
   internal_error: { status: 500, exitCode: 70, title: "Internal error in Hotpush" },
   storage_unavailable: { status: 503, title: "The push could not be stored" },

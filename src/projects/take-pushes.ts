@@ -72,7 +72,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
 
   /** Looks for pushes that nobody offers. */
   async function look(): Promise<void> {
-    const names = listForeignDirectory(directory, mostListed);
+    const names = [...listForeignDirectory(directory, mostListed)].sort();
     const ids = names.flatMap((name) => /^([0-9a-f]{32})\.push$/.exec(name)?.[1] ?? []);
     while (ids.length > 0 && !stopping.aborted) await takeInTurn(ids.splice(0, mostOffered));
     pruneIds();
@@ -88,9 +88,10 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     await turn;
   }
 
-  /** Only the first failure of a row is logged. Before the first push the directory may not be there. */
+  /** Only the first failure of a row is logged. Before `front` has called, the directory may not be there. */
   function reportFailure(error: unknown): void {
     const { code, message } = error as NodeJS.ErrnoException;
+    if (heardAtMs === null && code === "ENOENT") return;
     if (failure === null && mayLog("spool.failed"))
       log.warn({ event: "spool.failed", err: error }, `Pushes cannot be taken from ${directory}`);
     failure = code ?? message;

@@ -7,6 +7,7 @@ import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 import { envFile, rotateTo, settings } from "./env-file.ts";
 
 test("a rotation keeps the old secret as previous one, all other lines, and the mode", async (t) => {
@@ -118,6 +119,10 @@ test("during a rotation both secrets are accepted, and status reports the use of
     /the current secret was not used since/,
   );
   assert.equal((await deliver(rotated.url, githubPush({}, secret))).status, 202);
+  await until("the use of the current secret is noted", async () => {
+    const { current } = (await hotpushJson<StatusJson>(rotated, "status")).secrets;
+    return current.lastUsedAt;
+  });
   const status = await hotpush(rotated, "status");
   assert.match(status.stdout, /\nSecret {5}current: last used \d+ s ago by github, delivery\n {11}72d3162e-/);
   assert.match(status.stdout, /\n {11}previous: last used \d+ s ago by github, delivery\n {11}72d3162e-/);

@@ -36,7 +36,7 @@ test("files and state are where the service looks for them", () => {
 
 test("a project's network has its name, and other networks belong to no project", () => {
   assert.equal(projectOfNetwork(projectNetwork("shop")), "shop");
-  for (const name of ["hotpush", "hotpush-", "hotpush-receive", "shop_default"]) {
+  for (const name of ["hotpush", "hotpush-", "hotpush-front", "shop_default"]) {
     assert.equal(projectOfNetwork(name), null, name);
   }
 });

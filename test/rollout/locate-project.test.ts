@@ -149,7 +149,7 @@ test("the project is named by its external network, whatever the compose project
 test("without such a network a project is not on the server", () => {
   assert.equal(projectOnServer({ name: "shop", services: {} }), null);
   assert.equal(projectOnServer(model({ default: { name: "hotpush-shop" } })), null);
-  assert.equal(projectOnServer(model({ other: external("hotpush-receive") })), null);
+  assert.equal(projectOnServer(model({ other: external("hotpush-front") })), null);
 });
 
 test("a project that joins another one's network is still itself", () => {

@@ -86,7 +86,7 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
       throw new Error(`${mostWaiting} pushes wait to be recorded: the spool is full`);
     waiting += 1;
     changes += 1;
-    const id = randomBytes(16).toString("hex");
+    const id = newId();
     try {
       await store(directory, opened, id, JSON.stringify({ project, push }));
     } catch (error) {
@@ -135,7 +135,7 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   async function sweep(): Promise<void> {
     const ids: string[] = [];
     const before = changes;
-    const names = await readdir(directory);
+    const names = (await readdir(directory)).sort();
     // Others may use this spool too.
     if (changes === before) waiting = names.filter((name) => name.endsWith(".push")).length;
     for (const name of names) {
@@ -202,6 +202,11 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
       await opened.close();
     },
   };
+}
+
+/** 48 bits of the time and 80 that are random, so that what waits can be recorded in the order in which it came. */
+function newId(): string {
+  return Date.now().toString(16).padStart(12, "0") + randomBytes(10).toString("hex");
 }
 
 const unwritable = "The spool cannot be written. The log of the service says more.";

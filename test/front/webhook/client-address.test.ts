@@ -66,7 +66,7 @@ test("an entry that is no address ends the search at the proxy that sent it", as
   }
   const forwarded = [Array.from({ length: 1_000 }, () => "10.1.2.3").join()];
   assert.equal(await loggedFrom(service, { forwarded }), "10.1.2.3");
-  for (const line of service.log.lines) assert(JSON.stringify(line).length < 500);
+  for (const line of service.log.lines) assert(JSON.stringify(line).length < 500, JSON.stringify(line));
 });
 
 test("a proxy that reaches an IPv6 socket by IPv4 is known by its IPv4 address", async (t) => {

@@ -146,8 +146,5 @@ test("of 200 requests in one go every tenth is a valid push: 20 rows, and the an
   }
   await assertRows(20);
   const stored = recordedDeployments(service.statePath).slice(-21, -1);
-  assert.deepEqual(
-    stored.map(({ commit }) => commit),
-    commits,
-  );
+  assert.deepEqual(stored.map(({ commit }) => commit).sort(), commits.sort());
 });
