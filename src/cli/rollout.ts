@@ -1,5 +1,5 @@
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { stateDirectoryOf } from "../config/state-path.ts";
 import type { ComposeTarget } from "../platform/compose/commands.ts";
 import { connectEngine, type Engine } from "../platform/docker/engine.ts";
 import { ownUid } from "../platform/files.ts";
@@ -15,6 +15,7 @@ import { findStatePath, locateProject, refuseOtherState } from "../rollout/locat
 import { type RolloutState, rolloutState } from "../rollout/lock.ts";
 import { childEnvironment } from "../runner/environment.ts";
 import { ownerOf } from "../runner/script-user.ts";
+import { findProjectAround, findServer } from "../setup/server.ts";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 
 /** How the output looks, and the server if it is not in its usual place. */
@@ -122,23 +123,30 @@ export function addProjectOptions(command: Command): Command {
 }
 
 /**
- * If root calls a command for a project on the server, it runs again as the owner of the checkout: the lock, the good
- * versions, the live files and perhaps docker's plugins are that user's, who could put a link in the place of any of them.
+ * If root calls a command in a directory of another user on a server, it runs again as that user: the lock, the good versions,
+ * the live files and perhaps docker's plugins are theirs, and they could put a link or a program in the place of any of them.
+ * Nothing in the directory is read before: only who owns it, and root's files of the server, which say what project it is.
  *
  * @returns its exit code; null: the command is to run in this process
- * @throws ProblemError as `locateNamedProject`
  */
 export async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number | null> {
-  if (ownUid() !== 0) return null;
-  const { statePath, target } = await locateNamedProject(options, env);
-  if (statePath === stateDirectoryOf(env)) return null;
-  const user = ownerOf(statePath, env.DOCKER_HOST);
-  if (user === null) return null;
-  const repoPath = target.directoryHere ?? target.projectDirectory;
-  const known = childEnvironment({ env, deployEnv: passedOn, repoPath, user, scriptStatePath: statePath });
+  // Who names a state directory, as a service does for its scripts, has decided.
+  if (ownUid() !== 0 || namesState(env)) return null;
+  const server = findServer(env);
+  const repoPath = resolve(options.directory ?? env.REPO_PATH ?? ".");
+  const user = server && ownerOf(repoPath, env.DOCKER_HOST);
+  if (!user) return null;
+  const project = findProjectAround(server, repoPath);
+  const scriptStatePath = project && join(server.state.projects, project.name);
+  const known = childEnvironment({ env, deployEnv: passedOn, repoPath, user, scriptStatePath });
   const [program = "", ...prefix] = runAs(user);
   const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   return (await runInPlace([program, ...prefix, ...again], known)) ?? 1;
+}
+
+/** `run` of a server has a STATE_PATH in its container that is not one of roll-outs. */
+function namesState({ STATE_PATH, SERVER_STATE_PATH }: NodeJS.ProcessEnv): boolean {
+  return Boolean(STATE_PATH && !SERVER_STATE_PATH);
 }
 
 interface LocatedProject extends RolloutState {
@@ -146,7 +154,7 @@ interface LocatedProject extends RolloutState {
   readonly target: ComposeTarget;
 }
 
-/** @throws ProblemError as `locateProject`, `refuseOtherState` and `findStatePath` */
+/** @throws ProblemError as `locateProject`, `refuseOtherState` and `findStatePath`; `state_unusable` for root in a state of others */
 export async function locateNamedProject(
   { directory, file: files = [] }: ProjectOptions,
   env: NodeJS.ProcessEnv,
@@ -156,5 +164,13 @@ export async function locateNamedProject(
   const target = await locateProject(engine, { projectDirectory, files });
   await refuseOtherState(engine, target.projectDirectory, env);
   const statePath = await findStatePath(engine, target, env);
+  const owner = namesState(env) ? null : ownerOf(statePath, env.DOCKER_HOST);
+  if (owner !== null) throw notAsRoot(statePath, owner.uid);
   return { engine, target, ...rolloutState(statePath, target.projectDirectory) };
+}
+
+/** Root finds the state of a server by its containers, but not its files. */
+function notAsRoot(statePath: string, uid: number): ProblemError {
+  const detail = `The lock and the good versions of this project are in ${statePath}, which belongs to uid ${uid}, so root does not use them. Run the command as that user; or name the directory of the server in SERVER_PATH. Nothing was changed.`;
+  return new ProblemError({ code: "state_unusable", detail });
 }

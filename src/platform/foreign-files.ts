@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
 import { type Access, replaceFile } from "./replace-file.ts";
+import { readUser } from "./users.ts";
 
 /** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
 export const O_PATH = 0o10000000;
@@ -36,7 +37,7 @@ export interface ReadOptions {
 /**
  * Reads a file in a directory that another user can write to, who may have put anything there, and may change it at any
  * moment: the file that is opened is the one that was checked. It never waits, and reads only plain files. Root follows a
- * link of another user only to what that user can reach without belonging to a group.
+ * link of another user only to what that user can reach.
  *
  * @throws the system's error, or one with the code EISDIR, EINVAL (no plain file), EFBIG (too large) or EPERM (not for the owner of
  * the link)
@@ -116,6 +117,23 @@ export function makeForeignDirectory(path: string, { mode, owner }: Access): voi
   });
 }
 
+/**
+ * Who decides what is at `path`, if it is not root alone: its owner, else the owner of the innermost directory or link on the way
+ * to it, who could put something else there at any moment. `path` need not exist.
+ */
+export function controllerOf(path: string): Stats | null {
+  let controller: Stats | null = null;
+  try {
+    const found = find(path, [], true, true, (stats) => {
+      if (stats.uid !== 0) controller = stats;
+    });
+    closeSync(found.fd);
+  } catch {
+    // Who has been met so far decides what can come there.
+  }
+  return controller;
+}
+
 /** Does `work` with a path of the directory that leads to the same one, whatever is renamed meanwhile. */
 function withForeignDirectory<Result>(path: string, work: (shortPath: string) => Result): Result {
   const found = find(path, [], false);
@@ -137,7 +155,13 @@ function at({ fd }: Found): string {
 }
 
 /** Finds what is at `path`, one name after the other, so that nothing on the way can be exchanged unseen. */
-function find(path: string, namers: readonly number[], followsForeign: boolean, followsLast = true): Found {
+function find(
+  path: string,
+  namers: readonly number[],
+  followsForeign: boolean,
+  followsLast = true,
+  onVisit: (stats: Stats) => void = () => {},
+): Found {
   const isRoot = process.getuid?.() === 0;
   const owners = new Set(namers);
   let names = namesIn(resolve(path));
@@ -146,6 +170,7 @@ function find(path: string, namers: readonly number[], followsForeign: boolean, 
   try {
     for (let name = names.shift(); name !== undefined; name = names.shift()) {
       const next = openPath(`${at(here)}/${name}`);
+      onVisit(next.stats);
       if (!next.stats.isSymbolicLink()) {
         closeSync(here.fd);
         here = next;
@@ -191,7 +216,10 @@ function foreignOwner(link: Stats, directory: Stats): number | null {
 /** Whether all these users could go on here: through a directory, or read a file. */
 function isReachable(stats: Stats, owners: ReadonlySet<number>): boolean {
   const forAll = stats.isDirectory() ? 0o001 : 0o004;
-  return [...owners].every((owner) => owner === 0 || stats.uid === owner || (stats.mode & forAll) !== 0);
+  return [...owners].every((owner) => {
+    if (owner === 0 || stats.uid === owner) return true;
+    return (stats.mode & (readUser(owner, -1).groups.includes(stats.gid) ? forAll << 3 : forAll)) !== 0;
+  });
 }
 
 function readAtMost(fd: number, mostBytes: number): Buffer {

@@ -4,6 +4,7 @@ import {
   chmodSync,
   lchownSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -13,6 +14,7 @@ import {
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { serverFilesAt } from "../../src/config/server.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { listenAt } from "../harness/listen.ts";
 import { inOwnEtc } from "../harness/own-mounts.ts";
@@ -21,58 +23,90 @@ import { needs } from "../harness/requirements.ts";
 import { mainPath } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 
+/** What the compose file of an owner says, who decides about it. */
+const composeFiles = {
+  "its network in the compose file": {
+    networks: { own: { name: "hotpush-alice", external: true } },
+  },
+  "no network in the compose file": {},
+};
+
 for (const command of ["rollout", "prune"]) {
+  for (const [what, networks] of Object.entries(composeFiles)) {
+    test(
+      `hotpush ${command} by root works as the owner, with ${what}, and follows no link of that user`,
+      needs("mount", "otherUser"),
+      async (t) => {
+        const { machine, alice, statePath, runIt, ran } = await setUp(t, command, networks);
+        const rootFile = join(machine.root, "file");
+        writeFileSync(rootFile, "of root\n", { mode: 0o600 });
+        const { lockPath, versionsPath } = rolloutState(statePath, alice.repoPath);
+        mkdirSync(join(statePath, "rollout"), { recursive: true });
+        for (const path of [lockPath, versionsPath]) {
+          symlinkSync(rootFile, path);
+          lchownSync(path, alice.uid, alice.uid);
+        }
+        for (const path of [join(statePath, "rollout"), statePath]) giveTo(alice, path);
+        assert.notEqual((await runIt()).code, 0, "the lock is a link to a file that its owner cannot open");
+        assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
+        assert.deepEqual([statSync(rootFile).uid, statSync(rootFile).mode & 0o777], [0, 0o600]);
+        for (const path of [lockPath, versionsPath]) rmSync(path);
+        await runIt();
+        assert.equal(statSync(lockPath).uid, alice.uid, "the state is that of the project");
+        assert.deepEqual(ran(), [`${alice.uid} ${alice.home}`], "root starts nothing");
+      },
+    );
+  }
+
   test(
-    `hotpush ${command} by root works as the owner, and follows no link of that user`,
+    `hotpush ${command} by root refuses the state of an owner if it does not find the server's files`,
     needs("mount", "otherUser"),
     async (t) => {
-      const machine = makeSharedMachine(t);
-      const alice = machine.addOwner("alice", "true");
-      const statePath = join(machine.serverStatePath, "projects/alice");
-      const ranPath = join(machine.root, "ran");
-      const rootFile = join(machine.root, "file");
-      writeFileSync(rootFile, "of root\n", { mode: 0o600 });
-      writeFileSync(ranPath, "");
-      chmodSync(ranPath, 0o622);
-      const { lockPath, versionsPath } = rolloutState(statePath, alice.repoPath);
-      mkdirSync(join(statePath, "rollout"), { recursive: true });
-      for (const path of [lockPath, versionsPath]) {
-        symlinkSync(rootFile, path);
-        lchownSync(path, alice.uid, alice.uid);
-      }
-      for (const path of [join(statePath, "rollout"), statePath]) giveTo(alice, path);
-      writeFileSync(join(alice.repoPath, "compose.yaml"), "services: {}\n");
-      const model = {
-        name: "alice",
-        services: {},
-        networks: { own: { name: "hotpush-alice", external: true } },
-      };
-      const bin = join(machine.root, "bin");
-      mkdirSync(bin);
-      writeScript(
-        join(bin, "docker"),
-        `#!/bin/sh\necho "$(id -u) $HOME" >>${ranPath}\necho '${JSON.stringify(model)}'\n`,
-      );
-      const socketPath = await startEngine(t, machine.root, machine.serverStatePath);
-      chmodSync(socketPath, 0o666);
-      const known = `echo alice:x:${alice.uid}:${alice.uid}::${alice.home}:/bin/sh >>/etc/passwd`;
-      const argv = [process.execPath, mainPath, command, "--directory", alice.repoPath];
-      const env = {
-        PATH: `${bin}:${process.env.PATH}`,
-        HOME: "/root",
-        DOCKER_HOST: `unix://${socketPath}`,
-      };
-      const runIt = () => run([...inOwnEtc(t, [known]), ...argv], env);
-      assert.notEqual(await runIt(), 0, "the lock is a link to a file that its owner cannot open");
-      assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
-      assert.deepEqual([statSync(rootFile).uid, statSync(rootFile).mode & 0o777], [0, 0o600]);
-      for (const path of [lockPath, versionsPath]) rmSync(path);
-      await runIt();
-      const ran = new Set(readFileSync(ranPath, "utf8").trim().split("\n"));
-      // Root asks which project it is, with docker's plugins of its own.
-      assert.deepEqual([...ran], ["0 /root", `${alice.uid} ${alice.home}`]);
+      const network = composeFiles["its network in the compose file"];
+      const { alice, statePath, runIt } = await setUp(t, command, network);
+      mkdirSync(statePath, { recursive: true });
+      giveTo(alice, statePath);
+      const { code, output } = await runIt({ SERVER_PATH: "/nonexistent" });
+      assert.equal(code === 0, false, output);
+      assert.match(output, /SERVER_PATH/);
+      assert.deepEqual(readdirSync(statePath), []);
     },
   );
+}
+
+/** A server with a project of alice, whose \`docker\` writes down who runs it. */
+async function setUp(t: TestContext, command: string, networks: object) {
+  const machine = makeSharedMachine(t);
+  const alice = machine.addOwner("alice", "true");
+  const statePath = join(machine.serverStatePath, "projects/alice");
+  const ranPath = join(machine.root, "ran");
+  writeFileSync(ranPath, "");
+  chmodSync(ranPath, 0o622);
+  writeFileSync(join(alice.repoPath, "compose.yaml"), "services: {}\n");
+  const bin = join(machine.root, "bin");
+  mkdirSync(bin);
+  const model = JSON.stringify({ name: "alice", services: {}, ...networks });
+  writeScript(join(bin, "docker"), `#!/bin/sh\necho "$(id -u) $HOME" >>${ranPath}\necho '${model}'\n`);
+  const files = serverFilesAt(join(machine.root, "etc"));
+  mkdirSync(files.path);
+  writeFileSync(files.composeFile, "services: {}\n");
+  writeFileSync(files.envFile, `STATE_PATH=${machine.serverStatePath}\n`);
+  symlinkSync(machine.projectsPath, files.projectsPath);
+  const socketPath = await startEngine(t, machine.root, machine.serverStatePath);
+  chmodSync(socketPath, 0o666);
+  const known = `echo alice:x:${alice.uid}:${alice.uid}::${alice.home}:/bin/sh >>/etc/passwd`;
+  const argv = [process.execPath, mainPath, command, "--directory", alice.repoPath];
+  const usual = {
+    PATH: `${bin}:${process.env.PATH}`,
+    HOME: "/root",
+    DOCKER_HOST: `unix://${socketPath}`,
+    SERVER_PATH: files.path,
+  };
+  return {
+    ...{ machine, alice, statePath },
+    runIt: (env: NodeJS.ProcessEnv = {}) => run([...inOwnEtc(t, [known]), ...argv], { ...usual, ...env }),
+    ran: () => [...new Set(readFileSync(ranPath, "utf8").trim().split("\n"))],
+  };
 }
 
 /** An engine with the container of `run` alone. */
@@ -92,8 +126,10 @@ function startEngine(t: TestContext, root: string, serverStatePath: string): Pro
   return listenAt(t, server, join(root, "engine.sock"));
 }
 
-function run([program = "", ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  return new Promise((resolve) => {
-    execFile(program, args, { cwd: "/", env }, (error) => resolve(error ? Number(error.code ?? -1) : 0));
+function run([program = "", ...args]: readonly string[], env: NodeJS.ProcessEnv) {
+  return new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
+    execFile(program, args, { cwd: "/", env }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code ?? -1) : 0, output: `${stdout}${stderr}` }),
+    );
   });
 }

@@ -22,6 +22,8 @@ const run = promisify(execFile);
 export interface Machine {
   /** Names the server's directory, as a command by hand needs it. */
   readonly env: NodeJS.ProcessEnv;
+  /** SERVER_PATH */
+  readonly path: string;
   /** Adds a project with a service `web`. @returns the port at which Caddy serves it */
   readonly add: (project: string, owner: Owner | null, replicas: number) => Promise<number>;
   /** The name in a live file. */
@@ -54,8 +56,7 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   const add: Machine["add"] = async (project, owner, replicas) => {
     const port = ports[projects.push(project) - 1];
     if (port === undefined) throw new Error("no port is left");
-    const subnet = `10.231.0.${32 * projects.length}/27`;
-    await docker("network", "create", "--subnet", subnet, projectNetwork(project));
+    await docker("network", "create", projectNetwork(project));
     await docker("network", "connect", projectNetwork(project), `${serverComposeProject}-caddy-1`);
     await mkdir(join(state.live, project));
     await mkdir(join(state.projects, project), { mode: 0o700 });
@@ -77,13 +78,14 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   await docker("compose", "up", "--detach", "--wait");
   return {
     env,
+    path,
     add,
     live: async (project, file) => (await readFile(join(state.live, project, file), "utf8")).trim(),
     inFlight: (project) => inFlight(adminSocket, project),
     statePathOf: (project) => join(state.projects, project),
     remove: async () => {
       await docker("compose", "down", "--volumes");
-      for (const project of projects) await docker("network", "rm", projectNetwork(project));
+      for (const project of projects) await docker("network", "rm", projectNetwork(project)).catch(() => {});
       await rm(path, { recursive: true, force: true });
     },
   };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
-import { chmod, chown, cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { projectNetwork, serviceAlias } from "../../src/config/server.ts";
+import { projectNetwork, serverFilesAt, serviceAlias } from "../../src/config/server.ts";
 import type { Machine, Owner } from "./lab-server-files.ts";
 import type { LoadResult } from "./load.ts";
 import { type Behaviour, dockerIn, type Ending, endOf, listContainers, removeFromEngine } from "./project.ts";
@@ -45,6 +45,9 @@ export async function makeServerProject(
   await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(name, origin, replicas)));
   await writeFile(join(directory, "compose.hotpush.yaml"), override(name));
   await writeFile(join(directory, ".env"), "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n");
+  const { projectsPath } = serverFilesAt(machine.path);
+  await mkdir(projectsPath, { recursive: true });
+  await writeFile(join(projectsPath, `${name}.env`), `REPO_PATH=${directory}\n`);
   const byHandEnv = {
     ...machine.env,
     HOTPUSH_MIN_FREE: "1 MiB",

@@ -17,12 +17,15 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
+  controllerOf,
   listForeignDirectory,
   makeForeignDirectory,
   readForeignFile,
   replaceForeignFile,
   statForeignFile,
 } from "../../src/platform/foreign-files.ts";
+import { readUser } from "../../src/platform/users.ts";
+import { nobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
@@ -99,6 +102,39 @@ test("root follows a link of another user only to what that user can reach", asR
   assert.equal(read(join(ours, "link")), "of root\n");
   linkOf(join(theirs, "a"), "b");
   assert.throws(() => read(linkOf(join(theirs, "b"), "a")), { code: "ELOOP" });
+});
+
+test("a link also leads to what only a group of its owner can read", asRoot, (t) => {
+  const { theirs, ours } = makePlace(t);
+  const link = linkOf(join(theirs, ".env"), join(ours, "secret"));
+  const read = () => readForeignFile(link, { mostBytes }).toString();
+  const { gid, groups } = readUser(nobody, -1);
+  lchownSync(link, nobody, gid);
+  for (const [path, mode] of [
+    [ours, 0o710],
+    [join(ours, "secret"), 0o640],
+  ] as const) {
+    chmodSync(path, mode);
+    assert.throws(read, { code: "EPERM" });
+    chownSync(path, 0, groups[0] ?? gid);
+  }
+  assert.equal(read(), "of root\n");
+  chmodSync(join(ours, "secret"), 0o604);
+  assert.throws(read, { code: "EPERM" });
+});
+
+test("who could exchange what is at a path decides about it, also if nothing is there", asRoot, (t) => {
+  const { theirs, ours } = makePlace(t);
+  const uidAt = (path: string) => controllerOf(path)?.uid ?? null;
+  assert.equal(uidAt(ours), null);
+  assert.equal(uidAt(theirs), uid);
+  mkdirSync(join(theirs, "of-root"));
+  assert.equal(uidAt(join(theirs, "of-root")), uid);
+  assert.equal(uidAt(join(theirs, "missing/more")), uid);
+  assert.equal(uidAt(linkOf(join(theirs, "to-root"), ours)), uid);
+  linkOf(join(ours, "into-theirs"), join(theirs, "of-root"));
+  assert.equal(uidAt(join(ours, "into-theirs")), uid);
+  assert.equal(uidAt(join(ours, "missing")), null);
 });
 
 test("a file is replaced in the directory itself, and through no link of another user", asRoot, (t) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
@@ -10,6 +10,7 @@ import { pushTo, waitsForGo } from "../harness/projects.ts";
 import { readDeployments } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import type { RunningRole } from "../harness/roles.ts";
+import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const asRoot = needs("mount", "otherUser");
@@ -83,6 +84,20 @@ test("a script of root's checkout runs as root, with a state of its own", asRoot
   const statePath = join(machine.serverStatePath, "projects/shop");
   assert.deepEqual(service.log.outputOf(1), ["0", statePath]);
   assert.deepEqual(accessOf(statePath), { uid: 0, mode: 0o700 });
+});
+
+test("a checkout of root that another user could exchange is never run as root", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const alice = machine.addOwner("alice", "true");
+  const ranPath = join(machine.temporaryPath, "ran");
+  const repoPath = join(alice.home, "shop");
+  mkdirSync(repoPath);
+  writeScript(join(repoPath, "deploy.sh"), `#!/bin/sh\nid -u >>${ranPath}\n`);
+  machine.addProject("shop", repoPath);
+  const service = await machine.start();
+  await pushTo(service, "shop");
+  await service.log.waitForEnding(1);
+  assert.equal(existsSync(ranPath) ? readFileSync(ranPath, "utf8") : `${alice.uid}\n`, `${alice.uid}\n`);
 });
 
 test("without SERVER_STATE_PATH an owner's state is in that user's home", asRoot, async (t) => {
