@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { waitForLock } from "../../src/platform/file-lock.ts";
@@ -8,6 +8,7 @@ import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo, patientScript } from "../harness/script.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 
 test("of two instances on one state directory both accept and one runs", async (t) => {
   const { first, second } = await startTwo(t);
@@ -26,9 +27,12 @@ test("100 identical deliveries to two instances at the same moment are one deplo
   const push = githubPush();
   const urls = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? first.url : second.url));
   const replies = await Promise.all(urls.map((url) => deliver(url, push)));
-  const accepted = replies.filter(({ status }) => status === 202);
-  assert.deepEqual([accepted.length, new Set(replies.map(({ status }) => status)).size], [1, 2]);
+  // The one that does not run has its pushes on disk, and answers so.
+  const named = replies.filter(({ status, json }) => status === 202 && json.deployment !== undefined);
+  assert.ok(named.length <= 1, `${named.length} were told that theirs is new`);
+  for (const { status } of replies) assert.ok(status === 200 || status === 202, String(status));
   await first.log.waitForEnding(1);
+  await until("the spool is empty", () => readdirSync(join(first.statePath, "spool")).length === 0);
   assert.equal(readDeployments(first.statePath).length, 1);
 });
 
