@@ -25,7 +25,7 @@ export interface ProjectFiles {
   /** Calls `onChange` with the names of projects that were added, changed or removed. */
   readonly watch: (onChange: (names: readonly string[]) => void) => void;
   /** Reads them again now, at most once a second. */
-  readonly refresh: () => void;
+  readonly refresh: () => boolean;
   readonly stop: () => void;
 }
 
@@ -45,7 +45,7 @@ export function onlyProject(settings: ProjectSettings): ProjectFiles {
     find: (name) => (name === onlyProjectName ? project : null),
     faults: () => new Map(),
     watch: () => {},
-    refresh: () => {},
+    refresh: () => true,
     stop: () => {},
   };
 }
@@ -95,11 +95,12 @@ export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
       if (state.listeners.push(onChange) === 1) readings.start();
     },
     refresh() {
-      if (performance.now() - refreshedAtMs < leastRefreshMs) return;
+      if (performance.now() - refreshedAtMs < leastRefreshMs) return false;
       refreshedAtMs = performance.now();
       // Twice, so that what is new counts at once.
       readAgain(state);
       readAgain(state);
+      return true;
     },
     stop: readings.stop,
   };

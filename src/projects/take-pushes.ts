@@ -37,6 +37,9 @@ export interface Taking {
   readonly ended: Promise<void>;
 }
 
+/** What became of a push: its record, null if it was refused, or "later" if that cannot be said yet. */
+type Taken = PushRecord | null | "later";
+
 /** A push that is recorded waits no longer than this if `front` is gone. */
 const lookEveryMs = 1_000;
 /** `front` calls every few seconds, whether it has something or not. */
@@ -61,7 +64,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   const { machine, store, log, stopping } = shared;
   const directory = machine.spoolPath;
   const remembered = new Map<string, PushRecord | null>();
-  const underWay = new Map<string, Promise<PushRecord | null>>();
+  const underWay = new Map<string, Promise<Taken>>();
   const counts = new Map<string, number>();
   let failure: string | null = null;
   let heardAtMs: number | null = null;
@@ -114,7 +117,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   async function takeAll(ids: readonly string[]): Promise<FrontAnswers["pushes"]> {
     const taken = ids.map(async (id) => {
       try {
-        return [{ id, record: await take(id) }];
+        const record = await take(id);
+        return record === "later" ? [] : [{ id, record }];
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException;
         // Gone, because another `front` deleted it; or it cannot be read or recorded now, and is tried again.
@@ -126,13 +130,14 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     return (await Promise.all(taken)).flat();
   }
 
-  async function take(id: string): Promise<PushRecord | null> {
+  async function take(id: string): Promise<Taken> {
     const known = remembered.get(id);
     if (known !== undefined) return known;
     const taking = underWay.get(id) ?? takeNew(id);
     underWay.set(id, taking);
     try {
       const record = await taking;
+      if (record === "later") return record;
       remembered.set(id, record);
       for (const oldest of remembered.keys()) if (remembered.size > mostRemembered) remembered.delete(oldest);
       return record;
@@ -141,7 +146,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     }
   }
 
-  async function takeNew(id: string): Promise<PushRecord | null> {
+  async function takeNew(id: string): Promise<Taken> {
     if (store.get("SELECT 1 FROM spooled WHERE id = ?", id)) return null;
     const text = readSpooled(join(directory, spoolName(id)));
     const offer = text === null ? null : readOffer(text);
@@ -154,7 +159,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     return null;
   }
 
-  async function recordOffer({ project: name, push }: Offer, note: () => void): Promise<PushRecord | null> {
+  /** @returns null if it is refused, "later" if the settings of the projects cannot be read again yet */
+  async function recordOffer({ project: name, push }: Offer, note: () => void): Promise<Taken> {
     const noteAndPrune = () => {
       note();
       const count = (counts.get(name) ?? 0) + 1;
@@ -162,8 +168,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       if (count === pushesPerPruning) pruneHistory(store.of(name));
     };
     // The two processes read the projects at different moments.
-    if (!isExpected(name, push)) projects.refresh();
-    if (!isExpected(name, push)) return null;
+    const isFresh = isExpected(name, push) || projects.refresh();
+    if (!isExpected(name, push)) return isFresh ? null : "later";
     const project = projects.find(name);
     if (project) return await project.accept(push, noteAndPrune);
     return await store.batch(() => {

