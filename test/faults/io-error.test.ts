@@ -16,6 +16,8 @@ import { until } from "../harness/until.ts";
 const syncCalls = Number(process.env.HOTPUSH_TEST_SYNC_CALLS ?? 36);
 const writeCalls = Number(process.env.HOTPUSH_TEST_WRITE_CALLS ?? 100);
 const pushes = 6;
+/** The spool is written by threads, each of which has its own count of calls. */
+const oneWriter = { env: { UV_THREADPOOL_SIZE: "1" } };
 
 test(
   `if any of the first ${syncCalls} syncs fails, no accepted push is lost`,
@@ -52,7 +54,8 @@ test(
       });
     }
     t.diagnostic(describe(tally));
-    assert.ok(tally.refused > 0 && tally.gaveUp > 0, "the fault was felt at the start and by pushes");
+    // The database is written so. A push that it cannot take waits in the spool.
+    assert.ok(tally.gaveUp > 0, "the fault was felt at the start");
   },
 );
 
@@ -61,7 +64,10 @@ test("a disk that fails for good refuses every push and says so on /health", nee
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
   await service.end();
-  const broken = await service.again({ wrapper: straced("fsync,fdatasync:error=EIO:when=20+") });
+  const broken = await service.again({
+    ...oneWriter,
+    wrapper: straced("fsync,fdatasync:error=EIO:when=20+", "-f"),
+  });
   const statuses = await pushUntilRefused(broken);
   assert.equal(statuses.at(-1), 503);
   for (let count = 0; count < pushes; count += 1) {
@@ -95,7 +101,12 @@ async function runWithFault(
 ): Promise<void> {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
-  const { child, log } = spawnService(t, { statePath, repoPath, wrapper: straced(fault) });
+  const { child, log } = spawnService(t, {
+    ...oneWriter,
+    statePath,
+    repoPath,
+    wrapper: straced(fault, "-f"),
+  });
   const ended = once(child, "exit");
   const started = await startedOrEnded({ child, log });
   if (!started) {

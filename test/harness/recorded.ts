@@ -26,11 +26,20 @@ export function readRecorded<Result>(statePath: string, look: (recorded: Recorde
   }
 }
 
-/** Those of `accepted` (digest to id) that are not recorded under the id in their answer. */
+/**
+ * Those of `accepted` (digest to id) that are not recorded under the id in their answer. One whose answer had no id, so 0, may
+ * also be in the spool.
+ */
 export function findLost(statePath: string, accepted: Iterable<readonly [string, number]>): string[] {
-  return readRecorded(statePath, ({ idOf }) =>
-    [...accepted].filter(([digest, id]) => idOf(digest) !== id).map(([digest, id]) => `${id} (${digest})`),
-  );
+  // Before the database: a push is recorded before it leaves the spool.
+  const spooled = readSpool(join(statePath, "spool"));
+  return readRecorded(statePath, ({ idOf }) => {
+    const isLost = (digest: string, id: number) =>
+      id === 0 ? idOf(digest) === null && !spooled.has(digest) : idOf(digest) !== id;
+    return [...accepted]
+      .filter(([digest, id]) => isLost(digest, id))
+      .map(([digest, id]) => `${id} (${digest})`);
+  });
 }
 
 /** The digests of the pushes in a spool. */

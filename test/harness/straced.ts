@@ -4,12 +4,23 @@ import type { Scope } from "./temporary.ts";
 
 /**
  * A prefix that makes system calls of a command fail, in the syntax of strace's `inject`, such as
- * `fsync:error=EIO:when=3`. Only the main thread is traced: it writes the database and starts scripts. The service stays a
- * child of ours (-D).
+ * `fsync:error=EIO:when=3`. The main thread writes the database and starts scripts; the others, which write the spool, are
+ * traced only with `-f`, and each counts for itself. The service stays a child of ours (-D).
  */
-export function straced(fault: string): string[] {
+export function straced(fault: string, ...options: readonly "-f"[]): string[] {
   const [calls] = fault.split(":");
-  return ["strace", "-D", "-qq", "-o", "/dev/null", "-e", `trace=${calls}`, "-e", `inject=${fault}`];
+  return [
+    "strace",
+    "-D",
+    ...options,
+    "-qq",
+    "-o",
+    "/dev/null",
+    "-e",
+    `trace=${calls}`,
+    "-e",
+    `inject=${fault}`,
+  ];
 }
 
 /** Makes system calls of a running process fail, as `straced` does, until the returned function is called. */
