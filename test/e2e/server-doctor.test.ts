@@ -78,7 +78,7 @@ onEngine(
       await machine.docker("restart", "--timeout", "1", "hotpush-front-1");
       await until("its last lines", async () => {
         const { faults } = await check("containers");
-        return faults.some(({ text }) => /^front .*state directory/.test(text));
+        return faults.some(({ text }) => /^front .*The spool .* cannot be used/.test(text));
       });
       await fix("state-directory", /^front$/);
       await until("front is up", async () => (await check("containers")).outcome === "ok");

@@ -64,6 +64,8 @@ export async function startOwnedProjects(
     await mkdir(at(path), { recursive: true });
   await mkdir(at("state/front"), { mode: 0o700 });
   await chown(at("state/front"), frontUid, frontUid);
+  await mkdir(at("state/socket"), { mode: 0o750 });
+  await chown(at("state/socket"), 0, frontUid);
   const entries = users.map(
     ({ name: user, uid }) => `${user}:x:${uid}:${uid}::${at(`home/${user}`)}:/bin/sh`,
   );
@@ -106,20 +108,26 @@ function composeFile(
   { image, port, env }: { readonly image: string; readonly port: number; readonly env: NodeJS.ProcessEnv },
 ): object {
   const socket = (env.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
-  const paths = { PROJECTS_PATH: `${root}/projects`, INBOX_SOCKET: `${root}/state/front/inbox.sock` };
+  const paths = {
+    PROJECTS_PATH: `${root}/projects`,
+    SPOOL_PATH: `${root}/state/front/spool`,
+    FRONT_SOCKET: `${root}/state/socket/front.sock`,
+  };
   const same = (path: string, mode = "rw") => `${root}/${path}:${root}/${path}:${mode}`;
   const front = {
     ...{ image, command: "front", user: `${frontUid}:${frontUid}`, read_only: true, cap_drop: ["ALL"] },
     environment: { ...paths, STATE_PATH: `${root}/state/front` },
     ports: [`127.0.0.1:${port}:9000`],
-    volumes: [same("projects", "ro"), same("state/front")],
+    volumes: [same("projects", "ro"), same("state/front"), same("state/socket", "ro")],
   };
   const runs = {
     ...{ image, command: "run", read_only: true, tmpfs: ["/tmp"], security_opt: ["no-new-privileges"] },
     cap_add: ["SYS_PTRACE"],
     environment: { ...paths, STATE_PATH: `${root}/state/run`, SERVER_STATE_PATH: `${root}/state` },
     volumes: [
-      ...["state/run", "state/projects", "state/front", "srv", "home", "remotes"].map((path) => same(path)),
+      ...["state/run", "state/projects", "state/front", "state/socket", "srv", "home", "remotes"].map(
+        (path) => same(path),
+      ),
       ...["projects", "secrets"].map((path) => same(path, "ro")),
       ...["passwd", "group"].map((file) => `${root}/${file}:/etc/${file}:ro`),
       `${socket}:/var/run/docker.sock`,
