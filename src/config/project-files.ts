@@ -24,8 +24,8 @@ export interface ProjectFiles {
   readonly faults: () => ReadonlyMap<string, string>;
   /** Calls `onChange` with the names of projects that were added, changed or removed. */
   readonly watch: (onChange: (names: readonly string[]) => void) => void;
-  /** Reads them again now, at most once a second. */
-  readonly refresh: () => boolean;
+  /** Reads them again now. */
+  readonly refresh: () => void;
   readonly stop: () => void;
 }
 
@@ -45,7 +45,7 @@ export function onlyProject(settings: ProjectSettings): ProjectFiles {
     find: (name) => (name === onlyProjectName ? project : null),
     faults: () => new Map(),
     watch: () => {},
-    refresh: () => true,
+    refresh: () => {},
     stop: () => {},
   };
 }
@@ -55,8 +55,6 @@ export interface ProjectFilesOptions extends ProjectPaths {
   readonly readEveryMs?: number;
   readonly log: Log;
 }
-
-const leastRefreshMs = 1_000;
 
 interface FilesState extends ProjectFilesOptions {
   readonly projects: Map<string, ProjectConfig>;
@@ -82,7 +80,6 @@ export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
   adopt(state, [...state.latest.values()]);
   const onFault = (error: unknown) =>
     state.log.error({ event: "projects.failed", err: error }, "The projects could not be read again");
-  let refreshedAtMs = Number.NEGATIVE_INFINITY;
   const readings = repeat(async () => readAgain(state), {
     intervalMs: options.readEveryMs ?? 2_000,
     onFault,
@@ -95,12 +92,9 @@ export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
       if (state.listeners.push(onChange) === 1) readings.start();
     },
     refresh() {
-      if (performance.now() - refreshedAtMs < leastRefreshMs) return false;
-      refreshedAtMs = performance.now();
       // Twice, so that what is new counts at once.
       readAgain(state);
       readAgain(state);
-      return true;
     },
     stop: readings.stop,
   };

@@ -44,9 +44,9 @@ export class ProjectRegistry {
     return this.#files.faults();
   }
 
-  /** Reads the settings again now. @returns whether it did: at most once a second */
-  refresh(): boolean {
-    return this.#files.refresh();
+  /** Reads the settings again now. */
+  refresh(): void {
+    this.#files.refresh();
   }
 
   /** Begins to deploy, because this instance is the leader. */

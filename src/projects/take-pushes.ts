@@ -37,9 +37,6 @@ export interface Taking {
   readonly ended: Promise<void>;
 }
 
-/** What became of a push: its record, null if it was refused, or "later" if that cannot be said yet. */
-type Taken = PushRecord | null | "later";
-
 /** A push that is recorded waits no longer than this if `front` is gone. */
 const lookEveryMs = 1_000;
 /** `front` calls every few seconds, whether it has something or not. */
@@ -64,10 +61,12 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   const { machine, store, log, stopping } = shared;
   const directory = machine.spoolPath;
   const remembered = new Map<string, PushRecord | null>();
-  const underWay = new Map<string, Promise<Taken>>();
+  const underWay = new Map<string, Promise<PushRecord | null>>();
   const counts = new Map<string, number>();
   let failure: string | null = null;
   let heardAtMs: number | null = null;
+  /** Whether the projects were read since what is taken now was put into the spool. */
+  let isFresh = false;
   let turn: Promise<void> = Promise.resolve();
   const mayLog = createLogThrottle<string>(linesPerMinute, 60_000, (event, count) =>
     log.warn({ event: "spool.more", kind: event, count }, `${count} more of ${event}`),
@@ -115,10 +114,10 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   }
 
   async function takeAll(ids: readonly string[]): Promise<FrontAnswers["pushes"]> {
+    isFresh = false;
     const taken = ids.map(async (id) => {
       try {
-        const record = await take(id);
-        return record === "later" ? [] : [{ id, record }];
+        return [{ id, record: await take(id) }];
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException;
         // Gone, because another `front` deleted it; or it cannot be read or recorded now, and is tried again.
@@ -130,14 +129,13 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     return (await Promise.all(taken)).flat();
   }
 
-  async function take(id: string): Promise<Taken> {
+  async function take(id: string): Promise<PushRecord | null> {
     const known = remembered.get(id);
     if (known !== undefined) return known;
     const taking = underWay.get(id) ?? takeNew(id);
     underWay.set(id, taking);
     try {
       const record = await taking;
-      if (record === "later") return record;
       remembered.set(id, record);
       for (const oldest of remembered.keys()) if (remembered.size > mostRemembered) remembered.delete(oldest);
       return record;
@@ -146,7 +144,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     }
   }
 
-  async function takeNew(id: string): Promise<Taken> {
+  async function takeNew(id: string): Promise<PushRecord | null> {
     if (store.get("SELECT 1 FROM spooled WHERE id = ?", id)) return null;
     const text = readSpooled(join(directory, spoolName(id)));
     const offer = text === null ? null : readOffer(text);
@@ -159,8 +157,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     return null;
   }
 
-  /** @returns null if it is refused, "later" if the settings of the projects cannot be read again yet */
-  async function recordOffer({ project: name, push }: Offer, note: () => void): Promise<Taken> {
+  async function recordOffer({ project: name, push }: Offer, note: () => void): Promise<PushRecord | null> {
     const noteAndPrune = () => {
       note();
       const count = (counts.get(name) ?? 0) + 1;
@@ -168,8 +165,11 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       if (count === pushesPerPruning) pruneHistory(store.of(name));
     };
     // The two processes read the projects at different moments.
-    const isFresh = isExpected(name, push) || projects.refresh();
-    if (!isExpected(name, push)) return isFresh ? null : "later";
+    if (!isExpected(name, push) && !isFresh) {
+      projects.refresh();
+      isFresh = true;
+    }
+    if (!isExpected(name, push)) return null;
     const project = projects.find(name);
     if (project) return await project.accept(push, noteAndPrune);
     return await store.batch(() => {

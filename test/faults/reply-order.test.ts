@@ -12,7 +12,7 @@ import { until } from "../harness/until.ts";
 const pushes = 100;
 
 test(
-  `for each of ${pushes} pushes the log of the database is synced before the 202 is sent`,
+  `each of ${pushes} pushes is synced before its 202, and recorded before it leaves the spool`,
   needs("strace"),
   async (t) => {
     assert.deepEqual(await findPremature(t), []);
@@ -20,13 +20,13 @@ test(
 );
 
 const mutations: Readonly<Record<string, Mutation>> = {
-  "a reply that does not wait for the transaction": {
-    file: "deployments/queue.ts",
-    from: "new Promise((resolve, reject) => {",
-    to: `new Promise((resolve, reject) => {
-      resolve({ kind: "accepted", deployment: { id: 0, ref: push.ref, commit: push.commit, state: "queued" } });`,
+  "a push that is not synced": { file: "front/webhook/spool.ts", from: "await file.sync();", to: "" },
+  "a spool whose directory is not synced": {
+    file: "front/webhook/spool.ts",
+    from: "await opened.sync();",
+    to: "",
   },
-  "a commit that does not sync": {
+  "a record that is not synced": {
     file: "platform/sqlite/open-database.ts",
     from: "PRAGMA synchronous = FULL",
     to: "PRAGMA synchronous = NORMAL",
@@ -39,7 +39,7 @@ for (const [what, mutation] of Object.entries(mutations)) {
   });
 }
 
-/** Traces the system calls of a service during single and simultaneous pushes. @returns the 202s sent too early */
+/** Traces the system calls of a service during single and simultaneous pushes. @returns the commits for which one was too early */
 async function findPremature(t: TestContext, mainPath?: string): Promise<string[]> {
   const tracePath = join(temporaryDirectory(t), "trace");
   const service = await startService(t, { wrapper: tracer(tracePath), ...(mainPath ? { mainPath } : {}) });
@@ -51,26 +51,55 @@ async function findPremature(t: TestContext, mainPath?: string): Promise<string[
     assert.ok(statuses.every((status) => status === 202));
   }
   await service.end();
-  await until("the trace is complete", () => readFileSync(tracePath, "utf8").includes("+++ exited"));
-  const calls = readFileSync(tracePath, "utf8").split("\n");
-  return commits.filter((commit) => !isSyncedBeforeReply(calls, commit));
+  const main = `${service.child.pid} `;
+  const isOver = (line: string) => line.startsWith(main) && line.includes("+++ exited");
+  await until("the trace is complete", () => readFileSync(tracePath, "utf8").split("\n").some(isOver));
+  const calls = readCalls(readFileSync(tracePath, "utf8").split("\n"));
+  return commits.filter((commit) => !isInOrder(calls, commit));
 }
 
-/** The commit is written to the log of the database, the log is synced, and only then the reply that names it is sent. */
-function isSyncedBeforeReply(calls: readonly string[], commit: string): boolean {
-  const stored = calls.findIndex((call) => /^pwrite64\(\d+<[^>]*-wal>/.test(call) && call.includes(commit));
-  const synced = calls.findIndex(
-    (call, index) => index > stored && /^f(data)?sync\(\d+<[^>]*-wal>\) += 0$/.test(call),
+/** Of a system call, the lines of the trace at which it began and returned. */
+interface Call {
+  readonly text: string;
+  readonly began: number;
+  readonly returned: number;
+}
+
+/** A call that another thread interrupts stands on two lines. */
+function readCalls(lines: readonly string[]): readonly Call[] {
+  const calls: Call[] = [];
+  const unfinished = new Map<string, Pick<Call, "text" | "began">>();
+  for (const [index, line] of lines.entries()) {
+    const [, thread = "", text = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    const begun = unfinished.get(thread);
+    if (text.endsWith("<unfinished ...>")) unfinished.set(thread, { text, began: index });
+    else if (text.startsWith("<... ") && begun) calls.push({ ...begun, returned: index });
+    else calls.push({ text, began: index, returned: index });
+  }
+  return calls;
+}
+
+function isInOrder(calls: readonly Call[], commit: string): boolean {
+  const first = (pattern: RegExp, afterLine = -1) =>
+    calls.find(({ text, began }) => began > afterLine && pattern.test(text));
+  const file = first(new RegExp(`^p?write(64|v)?\\(\\d+<[^>]*\\.push\\.new>.*${commit}`));
+  const [, id = "none"] = /\/(\w+)\.push\.new>/.exec(file?.text ?? "") ?? [];
+  const fileSync = first(new RegExp(`^f(data)?sync\\(\\d+<[^>]*/${id}\\.push\\.new>`), file?.returned);
+  const spoolSync = first(/^f(data)?sync\(\d+<[^>]*\/spool>/, fileSync?.returned);
+  const reply = first(new RegExp(`^(write|writev|sendto)\\(\\d+<socket.*${commit}`));
+  const record = first(new RegExp(`^pwrite64\\(\\d+<[^>]*-wal>.*${commit}`));
+  const recordSync = first(/^f(data)?sync\(\d+<[^>]*-wal>/, record?.returned);
+  const removal = first(new RegExp(`^unlink(at)?\\(.*/${id}\\.push"`));
+  assert.ok(
+    reply && removal && record,
+    `the reply for ${commit}, its record and its removal are in the trace`,
   );
-  const replied = calls.findIndex(
-    (call) => /^(write|writev|sendto)\(\d+<socket/.test(call) && call.includes(commit),
-  );
-  assert.notEqual(replied, -1, `the reply for ${commit} is in the trace`);
-  return stored !== -1 && stored < synced && synced < replied;
+  const isSynced = fileSync !== undefined && spoolSync !== undefined && spoolSync.returned < reply.began;
+  return isSynced && recordSync !== undefined && recordSync.returned < removal.began;
 }
 
 /** -y: descriptors with their paths; -s: whole pages of the database, which contain the commits. */
 function tracer(tracePath: string): string[] {
-  const calls = "trace=pwrite64,fsync,fdatasync,write,writev,sendto";
-  return ["strace", "-D", "-y", "-s", "8192", "-o", tracePath, "-e", calls];
+  const calls = "trace=pwrite64,fsync,fdatasync,write,writev,sendto,unlink,unlinkat";
+  return ["strace", "-D", "-f", "-y", "-s", "8192", "-o", tracePath, "-e", calls];
 }

@@ -26,7 +26,7 @@ function start(t: TestContext, directory = temporaryDirectory(t)) {
   const registry = {
     find: () => null,
     faults: () => new Map([["shop", "is broken, so its pushes wait"]]),
-    refresh: () => true,
+    refresh() {},
     list: () => [] as ProjectConfig[],
   } as unknown as ProjectRegistry;
   const shared = { machine: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
