@@ -7,7 +7,7 @@ import { parseGitRemoteUrl } from "../src/platform/git-remote-url.ts";
 import { printable } from "../src/platform/terminal/printable.ts";
 import { secretsInText } from "../src/redaction/detect-secrets.ts";
 import { redactedPartsOf } from "../src/redaction/redactor.ts";
-import { readLoggedRequest } from "../src/rollout/traffic.ts";
+import { readLoggedRequest } from "../src/rollout/requests.ts";
 import { longestLine } from "../src/runner/lines.ts";
 import { temporaryDirectory } from "./harness/temporary.ts";
 

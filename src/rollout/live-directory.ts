@@ -21,7 +21,13 @@ import {
 } from "./context.ts";
 import { findServerState, hostDirectoryOf, projectOnServer } from "./locate-project.ts";
 import type { RolloutService } from "./project.ts";
-import { liveFilesRead, namesReceiving, readLiveFiles, switchLiveFiles, switchTraffic } from "./proxy.ts";
+import {
+  liveFilesRead,
+  namesReceiving,
+  readLiveFiles,
+  switchLiveFiles,
+  switchTraffic,
+} from "./switch-traffic.ts";
 
 /** Caddy's admin API is on this socket in the live directory, or beside those of all projects. */
 const socketName = "admin.sock";

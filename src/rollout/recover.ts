@@ -3,8 +3,8 @@ import { hasEndedWell, isServing } from "../platform/docker/health.ts";
 import { withOwnHealth } from "../platform/docker/health-check.ts";
 import { ProblemError } from "../problems.ts";
 import { type Containers, containersOf, longestGraceS, type ServiceRollout } from "./context.ts";
-import { checkThroughProxy, drain, drainLimits, namesReceiving, switchLiveFiles } from "./proxy.ts";
 import { note, timed } from "./report.ts";
+import { checkThroughProxy, drain, drainLimits, namesReceiving, switchLiveFiles } from "./switch-traffic.ts";
 
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and

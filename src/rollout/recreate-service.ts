@@ -21,8 +21,8 @@ import { isServing } from "../platform/docker/health.ts";
 import { hasSucceeded } from "../platform/run-command.ts";
 import { ProblemError } from "../problems.ts";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
-import { checkThroughProxy, patientLimits } from "./proxy.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
+import { checkThroughProxy, patientLimits } from "./switch-traffic.ts";
 import { explainBadAnswer, waitAllReady } from "./verify.ts";
 
 /** Stopping the old one can take its whole stop grace period. */

@@ -23,14 +23,6 @@ import {
 } from "./context.ts";
 import { anonymousVolume, planService } from "./plan.ts";
 import type { RolloutService } from "./project.ts";
-import {
-  checkThroughProxy,
-  type DrainSummary,
-  drainOld,
-  namesReceiving,
-  switchLiveFiles,
-  switchTraffic,
-} from "./proxy.ts";
 import { recoverService, removeLeftovers } from "./recover.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { refuseChangedNetworks } from "./refuse-compose-file.ts";
@@ -43,7 +35,15 @@ import {
   timed,
   unchangedOutcome,
 } from "./report.ts";
-import { guardNewVersion } from "./traffic.ts";
+import { guardNewVersion } from "./requests.ts";
+import {
+  checkThroughProxy,
+  type DrainSummary,
+  drainOld,
+  namesReceiving,
+  switchLiveFiles,
+  switchTraffic,
+} from "./switch-traffic.ts";
 import { explainBadAnswer, requireStillServing, waitAllReady } from "./verify.ts";
 
 /**

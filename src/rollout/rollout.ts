@@ -25,14 +25,14 @@ import {
 import { lockRollout } from "./lock.ts";
 import { oneShotsOf } from "./plan.ts";
 import { type RolloutProject, type RolloutService, readProject } from "./project.ts";
-import { checkThroughProxy, liveFilesRead, patientLimits } from "./proxy.ts";
 import { pruneProject } from "./prune.ts";
 import { commitOf, recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
 import { recoverService } from "./recover.ts";
 import { refuseOtherHome } from "./refuse-compose-file.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
+import { withRequestsCounted } from "./requests.ts";
 import { removeService, rollBackServices, updateService } from "./roll-service.ts";
-import { withRequestsCounted } from "./traffic.ts";
+import { checkThroughProxy, liveFilesRead, patientLimits } from "./switch-traffic.ts";
 import { goodVersion, readVersions } from "./versions.ts";
 
 /**

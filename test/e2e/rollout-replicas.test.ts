@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { requestsInFlight } from "../../src/rollout/proxy.ts";
+import { requestsInFlight } from "../../src/rollout/switch-traffic.ts";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { readLive } from "../lab/project.ts";

@@ -79,6 +79,7 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   let changes = 0;
   let isOffering = false;
   let usesTimer: NodeJS.Timeout | undefined;
+  let usesSentAtMs = Number.NEGATIVE_INFINITY;
   let probe = { atMs: Number.NEGATIVE_INFINITY, fault: null as string | null };
 
   async function add(project: string, push: Push): Promise<PushRecord | StoredPush> {
@@ -162,8 +163,10 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     }
   }
 
+  /** At once, and then once a second. */
   async function sendUses(): Promise<void> {
     usesTimer = undefined;
+    usesSentAtMs = performance.now();
     const noted = [...uses.entries()].slice(0, mostOffered);
     const isNoted = (await ask("/front/uses", { uses: noted.map(([, use]) => use) })) !== null;
     for (const [key, use] of isNoted ? noted : []) if (uses.get(key) === use) uses.delete(key);
@@ -171,7 +174,8 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   }
 
   function noteLater(): void {
-    usesTimer ??= setTimeout(() => sendUses().catch(() => {}), usesWaitMs).unref();
+    const waitMs = Math.max(0, usesSentAtMs + usesWaitMs - performance.now());
+    usesTimer ??= setTimeout(() => sendUses().catch(() => {}), waitMs).unref();
   }
 
   const sweeping = sweepAgain();

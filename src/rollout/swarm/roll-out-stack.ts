@@ -17,7 +17,6 @@ import { type Argv, hasSucceeded } from "../../platform/run-command.ts";
 import { type ProblemCode, ProblemError } from "../../problems.ts";
 import type { RolloutRequest } from "../context.ts";
 import { prepareImages } from "../images.ts";
-import { checkThroughProxy } from "../proxy.ts";
 import { keptByDefault, type Pruned, type PruneRequest, prune } from "../prune.ts";
 import { firstVersionName, recordVersion, writeFirstVersion } from "../record-version.ts";
 import {
@@ -30,6 +29,7 @@ import {
   unchangedOutcome,
 } from "../report.ts";
 import { inTurn, type LockedContext, selectServices, withoutOwn } from "../rollout.ts";
+import { checkThroughProxy } from "../switch-traffic.ts";
 import { imageIsGone, keptVersions, readVersions, type VersionImage } from "../versions.ts";
 import { loadStack, type Stack, type StackRollout, type StackService } from "./stack.ts";
 import {

@@ -20,8 +20,8 @@ import type {
 } from "./context.ts";
 import { readGuardOrder } from "./guard-order.ts";
 import { hostDirectoryOf } from "./locate-project.ts";
-import { isLiveFileOf, logsRequests } from "./proxy.ts";
 import { note, timed } from "./report.ts";
+import { isLiveFileOf, logsRequests } from "./switch-traffic.ts";
 import { requireStillServing } from "./verify.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;

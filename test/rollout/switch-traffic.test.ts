@@ -19,7 +19,7 @@ import {
   readLiveFiles,
   requestsInFlight,
   switchLiveFiles,
-} from "../../src/rollout/proxy.ts";
+} from "../../src/rollout/switch-traffic.ts";
 import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
 
 async function livePath(t: TestContext): Promise<string> {

@@ -13,7 +13,7 @@ import {
   hostOf,
   readLoggedRequest,
   withRequestsCounted,
-} from "../../src/rollout/traffic.ts";
+} from "../../src/rollout/requests.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
 
