@@ -6,6 +6,7 @@ import {
   selectDeployments,
   type Trigger,
 } from "./deployment.ts";
+import { findLastGoodOf } from "./history.ts";
 import type { DeploymentSummary, Push, PushRecord } from "./push.ts";
 import { isFinished, transition } from "./states.ts";
 
@@ -32,7 +33,9 @@ export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded 
 function recordAgain(store: Store, delivery: Row): PushRecord {
   const deployment = findDeployment(store, Number(delivery.deployment_id));
   if (deployment === null) return { kind: "duplicate", ...pruned(delivery) };
-  if (["failed", "timed_out", "cancelled"].includes(deployment.state)) {
+  // A captured delivery must not undo what came after it, such as a roll back.
+  const isLast = (findLastGoodOf(store, deployment.ref)?.id ?? 0) < deployment.id;
+  if (isLast && ["failed", "timed_out", "cancelled"].includes(deployment.state)) {
     transition(store, deployment, "queued");
     const sql = "UPDATE deployments SET attempts = 0, started_at_ms = NULL, is_asked = 1 WHERE id = ?";
     store.run(sql, deployment.id);
@@ -55,6 +58,8 @@ export function summary({ id, ref, commit, state }: Deployment): DeploymentSumma
 
 function duplicateDetail(state: Deployment["state"]): string {
   if (!isFinished(state)) return "This delivery is recorded already and waits or runs.";
+  if (state === "failed" || state === "timed_out" || state === "cancelled")
+    return "A later deployment of its branch succeeded, so this one is not tried again. To deploy the branch, run on its server: hotpush deploy";
   if (state === "superseded") return "A newer push superseded this one, so it is not deployed by itself.";
   if (state === "skipped") {
     return "Its deployment was skipped: the history says why. To deploy the branch anyway, run on its server: hotpush deploy";

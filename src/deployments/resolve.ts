@@ -110,7 +110,7 @@ const rules: readonly Rule[] = [
     async judge(look) {
       const isDeployed = isHeadDeployed(look);
       const isOld = look.containsPushed
-        ? !isDeployed && (look.trigger === "catch-up" ? look.wasSeen() : await look.isBehindLast())
+        ? !isDeployed && ((look.trigger === "catch-up" && look.wasSeen()) || (await look.isBehindLast()))
         : isDeployed || look.wasSeen();
       if (!isOld || look.isConfirmed()) return null;
       const { ref, head, pushed } = look;

@@ -79,7 +79,11 @@ async function answer(
   if (request.headers.host !== settings.url.host)
     return problemPage({ code: "wrong_host", detail: `The page is at ${settings.url.origin}.` });
   if (pathname.startsWith("/api/"))
-    return await answerProgram(request, visit, run, pathname.slice("/api".length), query);
+    return await answerProgram(
+      request,
+      pathname === "/api/metrics" ? fromProxy(request, visit) : visit,
+      ...([run, pathname.slice("/api".length), query] as const),
+    );
   if (request.method === "GET" && pathname === "/metrics")
     return await streamed(run, fromProxy(request, visit), "/metrics");
   if (request.method === "GET")
@@ -109,7 +113,7 @@ const longestAgent = 200;
 function visitOf(request: IncomingMessage, settings: PageSettings): Visit {
   const { authorization, cookie, "user-agent": agent = "" } = request.headers;
   const [, token = null] = /^Bearer (\S{1,100})$/i.exec(authorization ?? "") ?? [];
-  const isCall = request.method !== "GET" && request.url?.startsWith("/api/");
+  const isCall = request.method !== "GET" && readAddress(request.url)?.pathname.startsWith("/api/");
   const session = isCall ? null : readSession(cookie, settings);
   return {
     credential: token ?? session,

@@ -43,6 +43,9 @@ const lookEveryMs = 1_000;
 const longestSilenceMs = 10_000;
 const mostListed = 2_000;
 const longestPushBytes = 16 * 1024;
+/** Of `front`, which asks again. Each takes some milliseconds. */
+const mostCallsWaiting = 16;
+const leastRefreshMs = 500;
 /** How many of what was recorded is remembered, so that `front` can answer its sender. */
 const mostRemembered = 1_000;
 /** Ids whose files are gone are kept for long after that: a power cut may bring a file back. */
@@ -65,6 +68,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   const counts = new Map<string, number>();
   let failure: string | null = null;
   let heardAtMs: number | null = null;
+  let callsWaiting = 0;
+  let usesNotedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether the projects were read since what is taken now was put into the spool. */
   let isFresh = false;
   let turn: Promise<void> = Promise.resolve();
@@ -201,6 +206,9 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   }
 
   function noteUses({ uses }: JsonObject): object {
+    // A new secret is often used before it was read here, and its use would count for the old one.
+    if (performance.now() - usesNotedAtMs >= leastRefreshMs) projects.refresh();
+    usesNotedAtMs = performance.now();
     for (const use of listOf(uses)) {
       if (!isJsonObject(use)) continue;
       const { project, slot, host, deliveryId } = use;
@@ -226,8 +234,15 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       if (path === "/front/dry-run") return await dryRun(body);
       if (path === "/front/uses") return noteUses(body);
       if (path !== "/front/pushes") return null;
+      // A caller that hangs up leaves its call behind.
+      if (callsWaiting >= mostCallsWaiting) return null;
       const ids = listOf(body.ids).filter((id) => isText(id, /^[0-9a-f]{32}$/));
-      return { pushes: await takeInTurn([...new Set(ids)]) } satisfies FrontAnswers;
+      callsWaiting += 1;
+      try {
+        return { pushes: await takeInTurn([...new Set(ids)]) } satisfies FrontAnswers;
+      } finally {
+        callsWaiting -= 1;
+      }
     },
   };
 }

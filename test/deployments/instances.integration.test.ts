@@ -28,7 +28,7 @@ test("100 identical deliveries to two instances at the same moment are one deplo
   const urls = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? first.url : second.url));
   const replies = await Promise.all(urls.map((url) => deliver(url, push)));
   // The one that does not run has its pushes on disk, and answers so.
-  const named = replies.filter(({ status, json }) => status === 202 && json.deployment !== undefined);
+  const named = replies.filter(({ status, json }) => status === 202 && json.delivery === undefined);
   assert.ok(named.length <= 1, `${named.length} were told that theirs is new`);
   for (const { status } of replies) assert.ok(status === 200 || status === 202, String(status));
   await first.log.waitForEnding(1);

@@ -51,6 +51,16 @@ test("a failed delivery is tried again, whatever was pushed since", (t) => {
   assert.equal(record(store, push).kind, "accepted");
 });
 
+test("a captured delivery that failed undoes no later deployment, and no roll back", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf({ ref: "refs/heads/main" });
+  record(store, push);
+  run(store, "failed");
+  record(store, pushOf({ ref: "refs/heads/main" }));
+  run(store, "succeeded");
+  assert.deepEqual([record(store, push).kind, findDeployment(store, 1)?.state], ["duplicate", "failed"]);
+});
+
 test("a delivery whose deployment is pruned stays a duplicate, whatever its result", (t) => {
   const store = temporaryStore(t);
   const failed = pushOf();

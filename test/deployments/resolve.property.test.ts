@@ -90,6 +90,14 @@ const others = { kind: "deliver", nth: 0, isOther: true } as const;
 const known: readonly (readonly Happening[])[] = [
   [pushed, ran, pushed, ran, { kind: "lag", ref: 0, nth: 1 }, others, ran],
   [pushed, ran, pushed, ran, { kind: "lag", ref: 0, nth: 1 }, { kind: "catch-up" }, ran],
+  [
+    pushed,
+    ran,
+    { kind: "lag", ref: 0, nth: 0 },
+    { ...pushed, isLost: true, isShown: false },
+    { kind: "catch-up" },
+    ran,
+  ],
   [pushed, ran, { ...pushed, isBroken: true }, ran, { ...others, nth: 1 }, ran, { kind: "catch-up" }, ran],
   [pushed, ran, others, ran, { kind: "catch-up" }, ran],
   [pushed, ran, { ...pushed, isLost: true }, { kind: "restart" }, others, ran],

@@ -375,7 +375,7 @@ test("7: hotpush deploy runs the head, live, failed or marked", async (t) => {
   assert.equal(await deploys(), head);
 });
 
-test("7: Redeliver of a failed one runs the head, also if a newer push came since", async (t) => {
+test("7: Redeliver of a failed one runs the head, until a newer one has succeeded", async (t) => {
   const { project, store, deploys, deliver } = makeResolving(t);
   const old = project.commit();
   const delivery = pushOf({ commit: old as never });
@@ -386,8 +386,6 @@ test("7: Redeliver of a failed one runs the head, also if a newer push came sinc
   const head = project.commit();
   deliver(head);
   await deploys();
-  assert.equal(record(store, delivery).kind, "accepted");
-  assert.equal(await deploys(), head);
   assert.equal(record(store, delivery).kind, "duplicate");
 });
 

@@ -5,6 +5,9 @@ import { discard, type Refusal } from "../../platform/http-server/answer.ts";
 /** What all bodies that are arriving may hold together. Nobody knows yet whether they are signed. */
 const mostHeldBytes = 64 * 1024 ** 2;
 
+/** What a chunk takes beside its bytes: a body can be sent in pieces of one byte. */
+const chunkBytes = 512;
+
 /** The bodies that are arriving, the oldest first. */
 export interface ArrivingBodies {
   heldBytes: number;
@@ -29,13 +32,14 @@ export function readBody(
   const { promise, resolve } = Promise.withResolvers<Buffer[] | Refusal | null>();
   const chunks: Buffer[] = [];
   let length = 0;
+  let heldBytes = 0;
   let isSettled = false;
   const drop = () => settle(tooSlow);
 
   function settle(result: Buffer[] | Refusal | null): void {
     if (isSettled) return;
     isSettled = true;
-    if (arriving.drops.delete(drop)) arriving.heldBytes -= length;
+    if (arriving.drops.delete(drop)) arriving.heldBytes -= heldBytes;
     if (result !== chunks) discardAll(chunks);
     resolve(result);
   }
@@ -46,7 +50,8 @@ export function readBody(
     onChunk(chunk);
     chunks.push(chunk);
     length += chunk.length;
-    arriving.heldBytes += chunk.length;
+    heldBytes += chunk.length + chunkBytes;
+    arriving.heldBytes += chunk.length + chunkBytes;
     arriving.drops.add(drop);
     for (const dropOldest of arriving.drops) {
       if (arriving.heldBytes <= mostHeldBytes) break;
