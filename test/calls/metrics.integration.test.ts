@@ -52,7 +52,8 @@ test("from a network that may, no token is needed, except behind an unknown prox
   const ask = async (path: string, headers: Readonly<Record<string, string>> = {}) =>
     (await fetch(`http://localhost:${port}${path}`, { headers })).status;
   assert.equal(await ask("/metrics"), 200);
-  assert.equal(await ask("/metrics", { "x-forwarded-for": "127.0.0.1" }), 401);
+  for (const path of ["/metrics", "/api/metrics"])
+    assert.equal(await ask(path, { "x-forwarded-for": "127.0.0.1" }), 401, path);
   assert.equal(await ask("/metrics", { forwarded: "for=127.0.0.1" }), 401);
   assert.equal(await ask("/metrics", { authorization: "Bearer hp_wrong" }), 401);
   assert.equal(await ask("/api/projects"), 401);
